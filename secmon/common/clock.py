@@ -1,0 +1,54 @@
+"""The one clock. Everything that reads time takes a :class:`Clock`, so that tests can set it."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for dates that people and peers see, monotonic time for durations."""
+
+    def now(self) -> datetime:
+        """Current instant, time zone UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start; the same for every process of this host."""
+
+
+class SystemClock:
+    """The host's clock."""
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(time.time(), UTC)  # noqa: TID251 - the one place
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class ManualClock:
+    """A clock that moves only when told to; for tests."""
+
+    def __init__(self, now: datetime | None = None) -> None:
+        self._now = now or datetime(2026, 1, 1, tzinfo=UTC)
+        self._monotonic = 1000.0
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    def advance(self, seconds: float) -> None:
+        """Move both readings forward by ``seconds``."""
+        self._now += timedelta(seconds=seconds)
+        self._monotonic += seconds
+
+
+def iso_z(moment: datetime) -> str:
+    """``YYYY-MM-DDTHH:MM:SSZ`` (conventions.md 13.3)."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def iso_micro(moment: datetime) -> str:
+    """``YYYY-MM-DDTHH:MM:SS.ffffffZ``, always six digits (conventions.md 13.3)."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,204 @@
+"""The one error type, and the catalogue of codes that clients match on.
+
+Codes and kinds follow ``reference/api/errors.yaml``; the texts are ours.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """Class of an error: decides HTTP status and problem title (conventions.md 2)."""
+
+    USER = (400, "Bad Request")
+    PERMISSION = (403, "Permission Denied")
+    NOT_FOUND = (404, "Resource Not Found")
+    NOT_ACCEPTABLE = (406, "Not Acceptable")
+    TOO_MANY_REQUESTS = (429, "Too Many Requests")
+    UNAVAILABLE = (503, "Service Unavailable")
+    INTERNAL = (500, "Secmon Internal Error")
+    CLUSTER = (500, "Secmon Cluster Error")
+
+    @property
+    def status(self) -> int:
+        return self.value[0]
+
+    @property
+    def title(self) -> str:
+        return self.value[1]
+
+
+class ErrorSpec(NamedTuple):
+    """What the catalogue knows of a code."""
+
+    kind: Kind
+    message: str
+    remediation: str | None = None
+
+
+_U, _P, _N, _I, _C = Kind.USER, Kind.PERMISSION, Kind.NOT_FOUND, Kind.INTERNAL, Kind.CLUSTER
+
+CATALOGUE: dict[int, ErrorSpec] = {
+    902: ErrorSpec(_N, "This endpoint exists on the master node only", "Send the request to the master node"),
+    1000: ErrorSpec(_I, "Unexpected internal error", "Read the logs of the node named in dapi_errors"),
+    1005: ErrorSpec(_I, "A file could not be read or written", "Check ownership and permissions of the folders"),
+    1006: ErrorSpec(_U, "File or folder absent or unreadable", "Check the path and its permissions"),
+    1013: ErrorSpec(_I, "A local socket could not be reached", "Restart the manager so that its sockets exist again"),
+    1014: ErrorSpec(_I, "A local socket did not answer", "Restart the manager so that its sockets exist again"),
+    1017: ErrorSpec(_U, "Some daemons are not ready", "Wait for the restart to finish, or start the daemons"),
+    1018: ErrorSpec(_U, "The body is not valid JSON", "Send valid JSON"),
+    1019: ErrorSpec(_U, "The safety copy of the file could not be made", "Check free space and permissions"),
+    1020: ErrorSpec(_I, "No manager log file exists", "Check the logs folder"),
+    1101: ErrorSpec(_U, "The configuration could not be read", "Run: secmon config check"),
+    1102: ErrorSpec(_U, "Unknown configuration section", "Use a documented section name"),
+    1103: ErrorSpec(_U, "The section has no such field", "Use a field that the section holds"),
+    1106: ErrorSpec(_U, "The section is not in the configuration", "Add the section or ask for another"),
+    1107: ErrorSpec(_I, "The internal options file is missing", "Restore etc/internal_options.conf"),
+    1108: ErrorSpec(_I, "An internal option is not defined", "Restore the default options"),
+    1109: ErrorSpec(_U, "An internal option is not a number", "Correct the value"),
+    1110: ErrorSpec(_U, "An internal option is out of range", "Correct the value"),
+    1113: ErrorSpec(_U, "The content is not well-formed XML", "Correct the XML"),
+    1122: ErrorSpec(_N, "Experimental features are off", "Set experimental_features to true and restart the API"),
+    1124: ErrorSpec(
+        _U,
+        "The configuration holds a remote command that the API settings forbid",
+        "Allow it in upload_configuration.remote_commands or add an exception",
+    ),
+    1125: ErrorSpec(
+        _U, "The main configuration is empty or invalid; the previous file stands", "Send a valid configuration"
+    ),
+    1126: ErrorSpec(_U, "The main configuration could not be written", "Check the permissions of the file"),
+    1127: ErrorSpec(
+        _U, "The upload changes a protected section", "Leave the section as it was, or lift the protection"
+    ),
+    1129: ErrorSpec(
+        _U,
+        "The upload accepts higher agent versions, which the API settings forbid",
+        "Allow it in upload_configuration.agents",
+    ),
+    1130: ErrorSpec(
+        _U,
+        "The upload holds a public threat-intelligence key, which the API settings forbid",
+        "Use a premium key, or allow public keys",
+    ),
+    1131: ErrorSpec(_U, "The quota of the threat-intelligence key could not be read", "Check the key and try again"),
+    1400: ErrorSpec(_U, "offset must not be negative", "Use 0 or more"),
+    1401: ErrorSpec(_U, "limit must not be negative", "Use 1 or more"),
+    1403: ErrorSpec(_U, "Not a sortable field", "Use one of the fields named"),
+    1405: ErrorSpec(_U, "limit is above the maximum", "Use 100000 or less"),
+    1406: ErrorSpec(_U, "limit must not be 0", "Use 1 or more"),
+    1407: ErrorSpec(_U, "q is not well formed", "Write clauses as field, operator, value; join with ; (and) or , (or)"),
+    1408: ErrorSpec(_U, "q names an unknown field", "Use one of the fields named"),
+    1409: ErrorSpec(_U, "q uses an operator that does not exist here", "Use =, !=, <, > or ~"),
+    1411: ErrorSpec(_U, "A relative time has no valid unit", "Use a number with d, h, m or s"),
+    1412: ErrorSpec(_U, "Not a date", "Use 7d, 1h, YYYY-MM-DD, YYYY-MM-DD HH:MM:SS or YYYY-MM-DDTHH:MM:SSZ"),
+    1724: ErrorSpec(_U, "Not a selectable field", "Use one of the fields named"),
+    1728: ErrorSpec(_U, "Not a node type", "Use master or worker"),
+    1730: ErrorSpec(_N, "The node does not exist or is not connected", "List the nodes with GET /cluster/nodes"),
+    1901: ErrorSpec(
+        _I, "The control socket of the node's supervisor does not exist", "Restart the manager on that host"
+    ),
+    1902: ErrorSpec(
+        _I, "The control socket of the node's supervisor refused the connection", "Restart the manager on that host"
+    ),
+    1904: ErrorSpec(_I, "The validation could not be completed", "Run: secmon config check"),
+    1908: ErrorSpec(_U, "The configuration is not valid", "Correct the files named"),
+    1911: ErrorSpec(_U, "The uploaded file is not UTF-8 text", "Send UTF-8"),
+    1912: ErrorSpec(_U, "The upload has no body", "Send a body"),
+    1913: ErrorSpec(_I, "The process table cannot be read", "Mount /proc and grant access"),
+    3004: ErrorSpec(_U, "The cluster section of the configuration is not valid", "Correct the cluster section"),
+    3006: ErrorSpec(_U, "The cluster section cannot be read", "Correct the configuration"),
+    3009: ErrorSpec(_I, "The distributed request failed", "Read the cluster log of the node named in dapi_errors"),
+    3012: ErrorSpec(_I, "The cluster daemon of this node is not running", "Start secmon-clusterd: secmon start"),
+    3013: ErrorSpec(_U, "The cluster is disabled or not running", "Enable it in the cluster section, then restart"),
+    3018: ErrorSpec(_C, "The request could not be sent to the node", "Check the network between the nodes"),
+    3020: ErrorSpec(_C, "The node did not answer in time", "Try again; read the cluster log of the node"),
+    3021: ErrorSpec(
+        _I,
+        "The request did not finish in time",
+        "Use wait_for_complete=true, ask for less, or raise intervals.request_timeout",
+    ),
+    3022: ErrorSpec(_C, "The node is not connected", "Check the node and its cluster log"),
+    3023: ErrorSpec(_C, "This worker has no connection to the master", "Check the master and this node's cluster log"),
+    3025: ErrorSpec(_C, "The proof of the cluster key is wrong", "Use the same cluster key on all nodes"),
+    3028: ErrorSpec(_C, "Another node with this name is connected", "Give each node a name of its own"),
+    3029: ErrorSpec(_C, "A worker uses the master's name", "Give each node a name of its own"),
+    3030: ErrorSpec(_C, "The cluster names differ", "Use one cluster name on all nodes"),
+    3031: ErrorSpec(_C, "The versions of the nodes are not compatible", "Upgrade the older node"),
+    3032: ErrorSpec(_C, "The requester is no longer connected"),
+    3036: ErrorSpec(_I, "The answer of a node could not be decoded", "Read the cluster logs of both nodes"),
+    3041: ErrorSpec(_C, "The clocks of the nodes differ too much", "Synchronise the clocks of all nodes (NTP)"),
+    3042: ErrorSpec(_C, "The certificate of the node is not valid", "Let the node enrol again, or check its clock"),
+    3043: ErrorSpec(
+        Kind.UNAVAILABLE,
+        "This node has not heard from the master for longer than the security lease",
+        "Ask the master or another node; this node recovers by itself when the master is reachable",
+    ),
+    3044: ErrorSpec(
+        _C,
+        "The node is behind the security state that the request was judged at",
+        "Try again; read the cluster log of the node",
+    ),
+    3045: ErrorSpec(_C, "The received file set was refused", "Read the cluster log of the node"),
+    4000: ErrorSpec(_P, "Permission denied", "Ask an administrator for the permission"),
+    4021: ErrorSpec(_U, "The new security configuration is empty"),
+    4500: ErrorSpec(_U, "A stored policy has a malformed resource", "Correct the policy"),
+    6000: ErrorSpec(_P, "Too many failed logins from this address: requests are refused for a while"),
+    6001: ErrorSpec(
+        Kind.TOO_MANY_REQUESTS,
+        "The limit of requests per minute is reached",
+        "Slow down, or raise access.max_request_per_minute",
+    ),
+    6002: ErrorSpec(Kind.NOT_ACCEPTABLE, "The Content-Type is not the one this endpoint takes"),
+    6003: ErrorSpec(_I, "The token signing keys cannot be read or created", "Check the security folder's permissions"),
+    6004: ErrorSpec(_P, "This user may not log in with an authorization context", "Turn the user's run_as flag on"),
+}
+
+
+class SecmonError(Exception):
+    """An error that a client or an operator is told about.
+
+    ``code`` stands in :data:`CATALOGUE`. ``extra`` is appended to the base text. ``ids`` are the items concerned: an
+    error with ids becomes failed items where other items succeeded. ``nodes`` maps the nodes that failed to their
+    texts (``dapi_errors``).
+    """
+
+    def __init__(
+        self,
+        code: int,
+        extra: str | None = None,
+        *,
+        ids: tuple[str | int, ...] = (),
+        nodes: Mapping[str, str] | None = None,
+    ) -> None:
+        self.code = code
+        self.extra = extra
+        self.ids = ids
+        self.nodes = dict(nodes or {})
+        super().__init__(f"{code}: {self.message}")
+
+    @property
+    def spec(self) -> ErrorSpec:
+        """The catalogue entry; a code this version does not know (a newer peer's) reads as 1000."""
+        return CATALOGUE.get(self.code, CATALOGUE[1000])
+
+    @property
+    def kind(self) -> Kind:
+        return self.spec.kind
+
+    @property
+    def message(self) -> str:
+        return f"{self.spec.message}: {self.extra}" if self.extra else self.spec.message
+
+    @property
+    def remediation(self) -> str | None:
+        return self.spec.remediation
+
+
+class ConfigError(SecmonError):
+    """A configuration file that stops a start: names file, key, value and what is allowed."""
+
+    def __init__(self, file: str, key: str, value: object, allowed: str, *, code: int = 1908) -> None:
+        self.file, self.key, self.value, self.allowed = file, key, value, allowed
+        super().__init__(code, f"{file}: {key}: {value!r} is not allowed; allowed: {allowed}")

@@ -1,0 +1,83 @@
+"""Where everything lies under the installation folder (manager.md 15)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Paths of one node. ``root`` is ``{install_dir}``."""
+
+    root: Path
+
+    @property
+    def api_config(self) -> Path:
+        return self.root / "api/configuration/api.yaml"
+
+    @property
+    def ssl(self) -> Path:
+        return self.root / "api/configuration/ssl"
+
+    @property
+    def security(self) -> Path:
+        return self.root / "api/configuration/security"
+
+    @property
+    def security_db(self) -> Path:
+        """Users, roles, policies, rules, signing keys, revocations: replicated from the master."""
+        return self.security / "security.db"
+
+    @property
+    def etc(self) -> Path:
+        return self.root / "etc"
+
+    @property
+    def main_config(self) -> Path:
+        return self.etc / "ossec.conf"
+
+    @property
+    def internal_options(self) -> Path:
+        return self.etc / "internal_options.conf"
+
+    @property
+    def local_internal_options(self) -> Path:
+        return self.etc / "local_internal_options.conf"
+
+    @property
+    def shared(self) -> Path:
+        return self.etc / "shared"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "var/run"
+
+    @property
+    def sockets(self) -> Path:
+        return self.root / "queue/sockets"
+
+    @property
+    def cluster(self) -> Path:
+        """Working folder of the cluster daemon: socket, temporary files, manifests."""
+        return self.root / "queue/cluster"
+
+    @property
+    def cluster_socket(self) -> Path:
+        return self.cluster / "c-internal.sock"
+
+    @property
+    def cluster_tls(self) -> Path:
+        """Cluster CA (master) and this node's certificate and key."""
+        return self.etc / "cluster"
+
+    @property
+    def lease(self) -> Path:
+        return self.run / "security-lease"
+
+    @property
+    def control_socket(self) -> Path:
+        """The supervisor's socket."""
+        return self.sockets / "control"

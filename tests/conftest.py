@@ -1,0 +1,8 @@
+"""Fixtures for every test."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"

@@ -107,6 +107,8 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1911: ErrorSpec(_U, "The uploaded file is not UTF-8 text", "Send UTF-8"),
     1912: ErrorSpec(_U, "The upload has no body", "Send a body"),
     1913: ErrorSpec(_I, "The process table cannot be read", "Mount /proc and grant access"),
+    2000: ErrorSpec(_I, "The API configuration is not valid", "Correct api.yaml and restart"),
+    2004: ErrorSpec(_I, "The API configuration cannot be read", "Check the permissions of api.yaml"),
     3004: ErrorSpec(_U, "The cluster section of the configuration is not valid", "Correct the cluster section"),
     3006: ErrorSpec(_U, "The cluster section cannot be read", "Correct the configuration"),
     3009: ErrorSpec(_I, "The distributed request failed", "Read the cluster log of the node named in dapi_errors"),

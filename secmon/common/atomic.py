@@ -1,0 +1,40 @@
+"""The one way to write a file: readers see the old content or the new one, never a part."""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_file(path: Path, data: bytes, mode: int = 0o640, uid: int | None = None, gid: int | None = None) -> None:
+    """Replace ``path`` by ``data`` durably.
+
+    The temporary file lies in the same folder, hidden and ending in ``.tmp`` (such names are never replicated).
+    ``mode`` holds whatever the umask is. ``uid`` and ``gid`` None leave the owner of the process. On any failure the
+    old file stands, the temporary one is gone, and the ``OSError`` is the caller's.
+    """
+    temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            if uid is not None or gid is not None:
+                os.fchown(descriptor, -1 if uid is None else uid, -1 if gid is None else gid)
+            os.fchmod(descriptor, mode)  # after the owner: a change of owner clears special bits
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in ``folder`` (created, renamed, removed) survive a power loss."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -146,6 +146,13 @@ CATALOGUE: dict[int, ErrorSpec] = {
     4000: ErrorSpec(_P, "Permission denied", "Ask an administrator for the permission"),
     4021: ErrorSpec(_U, "The new security configuration is empty"),
     4500: ErrorSpec(_U, "A stored policy has a malformed resource", "Correct the policy"),
+    5001: ErrorSpec(_U, "The user does not exist", "List the users with GET /security/users"),
+    5007: ErrorSpec(
+        _U,
+        "The password is too weak",
+        "Use at least one lower-case letter, one upper-case letter, one digit and one symbol",
+    ),
+    5009: ErrorSpec(_U, "The password has a length that is not allowed", "Use 8 to 64 characters"),
     6000: ErrorSpec(_P, "Too many failed logins from this address: requests are refused for a while"),
     6001: ErrorSpec(
         Kind.TOO_MANY_REQUESTS,

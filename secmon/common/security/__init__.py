@@ -1,0 +1,1 @@
+"""Passwords, tokens, revocation: who is asking."""

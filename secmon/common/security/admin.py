@@ -1,0 +1,127 @@
+"""Changes of the security state that revoke tokens: passwords, configuration, signing keys; and the first contents."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from secmon.common.clock import Clock
+from secmon.common.errors import SecmonError
+from secmon.common.identity import Mode
+from secmon.common.rbac.defaults import Defaults, load_defaults
+from secmon.common.rbac.model import Settings
+from secmon.common.security.keys import SigningKey, new_signing_key
+from secmon.common.security.passwords import check_password, hash_password
+from secmon.common.security.revocation import EXPIRY_MARGIN_SECONDS, revoke_all, revoke_user
+from secmon.common.store import schema
+from secmon.common.store.replication import Row
+from secmon.common.store.security import SecurityStore
+from secmon.common.store.transaction import WriteTransaction
+
+
+def set_password(tx: WriteTransaction, user_id: int, password: str, clock: Clock) -> None:
+    """Give the user a new password and kill the user's tokens. Hashing blocks for about 20 ms.
+
+    Raises 5009 or 5007 for a password against the rules, 5001 for an unknown user.
+    """
+    check_password(password)
+    row = tx.get(schema.users, user_id)
+    if row is None:
+        raise SecmonError(5001, ids=(user_id,))
+    tx.put(schema.users, row | {"password": hash_password(password)})
+    revoke_user(tx, user_id, clock)
+
+
+def set_security_config(
+    tx: WriteTransaction, *, auth_token_exp_timeout: int | None = None, rbac_mode: Mode | None = None
+) -> Settings:
+    """Merge the members given into the current configuration and kill every token, changed or not (rbac.md 14).
+
+    Raises 4021 when no member is given.
+    """
+    if auth_token_exp_timeout is None and rbac_mode is None:
+        raise SecmonError(4021)
+    current = tx.settings()
+    merged = Settings(
+        auth_token_exp_timeout=auth_token_exp_timeout or current.auth_token_exp_timeout,
+        rbac_mode=rbac_mode or current.rbac_mode,
+    )
+    return _replace_settings(tx, merged)
+
+
+def reset_security_config(tx: WriteTransaction) -> Settings:
+    """Back to 900 seconds and white mode; kills every token."""
+    return _replace_settings(tx, Settings())
+
+
+def _replace_settings(tx: WriteTransaction, settings: Settings) -> Settings:
+    _put_settings(tx, settings)
+    revoke_all(tx)
+    return settings
+
+
+def _put_settings(tx: WriteTransaction, settings: Settings) -> None:
+    for name, value in msgspec.structs.asdict(settings).items():
+        tx.put(schema.settings, {"name": name, "value": msgspec.json.encode(value).decode()})
+
+
+def rotate_signing_key(tx: WriteTransaction, clock: Clock) -> SigningKey:
+    """Sign with a new key from now on. The old one verifies until the last token it signed has expired."""
+    now = int(clock.now().timestamp())
+    lifetime = tx.settings().auth_token_exp_timeout + EXPIRY_MARGIN_SECONDS
+    for row in tx.select(schema.signing_keys):
+        if row["retired_at"] is None:
+            tx.put(schema.signing_keys, row | {"retired_at": now})
+        elif row["retired_at"] + lifetime < now:
+            tx.delete(schema.signing_keys, row["kid"])
+    key = new_signing_key(clock)
+    tx.put(
+        schema.signing_keys,
+        {
+            "kid": key.kid,
+            "private_pem": key.private_pem,
+            "public_pem": key.public_pem,
+            "created": key.created,
+            "retired_at": None,
+        },
+    )
+    return key
+
+
+def initialise(store: SecurityStore, *, admin_password: str, dashboard_password: str, clock: Clock) -> None:
+    """Fill an empty store with the default contents, a signing key and the two default users.
+
+    Raises ``ValueError`` when the store is not empty, 5009 or 5007 for a password against the rules.
+    """
+    passwords = {1: admin_password, 2: dashboard_password}
+    for password in passwords.values():
+        check_password(password)
+    hashes = {user: hash_password(password) for user, password in passwords.items()}
+    with store.write() as tx:
+        if tx.revision != 1:
+            raise ValueError("the security store is not empty")
+        _put_settings(tx, Settings())
+        rotate_signing_key(tx, clock)
+        _put_defaults(tx, load_defaults(), hashes, int(clock.now().timestamp()))
+
+
+def _put_defaults(tx: WriteTransaction, defaults: Defaults, hashes: Mapping[int, str], now: int) -> None:
+    """All default rows, with exactly their ids (rbac.md 4). Custom ids start after the reserved ones."""
+    for policy in defaults.policies:
+        body = msgspec.json.encode(policy.policy).decode()
+        tx.put(schema.policies, {"id": policy.id, "name": policy.name, "policy": body, "created_at": now})
+    for rule in defaults.rules:
+        text = msgspec.json.encode(rule.rule).decode()
+        tx.put(schema.rules, {"id": rule.id, "name": rule.name, "rule": text, "created_at": now})
+    for role in defaults.roles:
+        tx.put(schema.roles, {"id": role.id, "name": role.name, "created_at": now})
+        for position, policy_id in enumerate(role.policies):
+            tx.put(schema.role_policies, {"role_id": role.id, "policy_id": policy_id, "position": position})
+        for rule_id in role.rules:
+            tx.put(schema.role_rules, {"role_id": role.id, "rule_id": rule_id})
+    for user in defaults.users:
+        row: Row = {"id": user.id, "username": user.username, "allow_run_as": user.allow_run_as}
+        tx.put(schema.users, row | {"password": hashes[user.id], "created_at": now})
+        for position, role_id in enumerate(user.roles):
+            tx.put(schema.user_roles, {"user_id": user.id, "role_id": role_id, "position": position})
+    for table in (schema.users, schema.roles, schema.policies, schema.rules):
+        tx.put(schema.sequences, {"name": str(table.name), "next_id": schema.FIRST_CUSTOM_ID})

@@ -1,0 +1,20 @@
+"""The 401: its body has title and detail only (conventions.md 2)."""
+
+from typing import Final, Literal
+
+Detail = Literal["No authorization token provided", "Invalid token", "Invalid credentials"]
+
+NO_TOKEN: Final[Detail] = "No authorization token provided"
+INVALID_TOKEN: Final[Detail] = "Invalid token"
+INVALID_CREDENTIALS: Final[Detail] = "Invalid credentials"
+
+
+class AuthenticationError(Exception):
+    """The caller is not known: status 401, title ``Unauthorized``. Why exactly is told to nobody."""
+
+    status = 401
+    title = "Unauthorized"
+
+    def __init__(self, detail: Detail) -> None:
+        self.detail = detail
+        super().__init__(detail)

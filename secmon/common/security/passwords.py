@@ -1,0 +1,78 @@
+"""Password rules, generation, hashing (rbac.md 3 and 15).
+
+New passwords are hashed with Argon2id: 2 passes over 19 MiB in one lane, the smallest setting that OWASP recommends, so
+that logins stay cheap for a host that also serves requests (about 20 ms). PBKDF2 hashes of older stores are verified.
+
+Hashing and verifying are pure CPU work: call them in a worker thread, and let no more of them run at once than the
+host has cores; each takes 19 MiB for its time.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+import string
+
+import argon2
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from secmon.common.errors import SecmonError
+
+MIN_LENGTH, MAX_LENGTH = 8, 64
+_CLASSES = re.compile(r"^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?=.*[^A-Za-z0-9]).{8,}$")
+_PBKDF2 = re.compile(r"pbkdf2:sha256:(?P<rounds>[1-9][0-9]{0,7})\$(?P<salt>[A-Za-z0-9]+)\$(?P<digest>[0-9a-f]{64})")
+_SYMBOLS = "-_.+"
+_MAX_TRIED_LENGTH = 1024
+
+_HASHER = argon2.PasswordHasher(time_cost=2, memory_cost=19456, parallelism=1, hash_len=32, salt_len=16)
+
+# The hash of nobody's password, made with the parameters above.
+DUMMY_HASH = "$argon2id$v=19$m=19456,t=2,p=1$I1x0i3j6S1ELVR2KSstEkA$lXsWbilHXhP1gD/8eY0tl+nktX8O0JnLn5F6gThOm7A"
+
+
+def check_password(password: str) -> None:
+    """Raises 5009 for a wrong length, then 5007 for missing character classes (rbac.md 3)."""
+    if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
+        raise SecmonError(5009)
+    if not _CLASSES.match(password):
+        raise SecmonError(5007)
+
+
+def generate_password(length: int = 20) -> str:
+    """A random password of ASCII letters, digits and ``-_.+`` that satisfies the rules."""
+    classes = (string.ascii_lowercase, string.ascii_uppercase, string.digits, _SYMBOLS)
+    characters = [secrets.choice(each) for each in classes]
+    characters += [secrets.choice("".join(classes)) for _ in range(length - len(classes))]
+    secrets.SystemRandom().shuffle(characters)
+    return "".join(characters)
+
+
+def hash_password(password: str) -> str:
+    """An Argon2id hash in its standard text form."""
+    return _HASHER.hash(password)
+
+
+def verify_password(stored: str | None, password: str) -> bool:
+    """Whether ``password`` is the one that was hashed. ``None`` (no such user) costs as much time and is False.
+
+    An unreadable stored hash matches nothing.
+    """
+    if stored is not None and stored.startswith("pbkdf2:"):
+        return _verify_pbkdf2(stored, password)
+    try:
+        return _HASHER.verify(stored or DUMMY_HASH, password[:_MAX_TRIED_LENGTH]) and stored is not None
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def needs_rehash(stored: str) -> bool:
+    """Whether a hash that has just been verified should be replaced by ``hash_password``'s."""
+    return stored.startswith("pbkdf2:") or _HASHER.check_needs_rehash(stored)
+
+
+def _verify_pbkdf2(stored: str, password: str) -> bool:
+    parts = _PBKDF2.fullmatch(stored)
+    if parts is None:
+        return False
+    found = hashlib.pbkdf2_hmac("sha256", password.encode(), parts["salt"].encode(), int(parts["rounds"]))
+    return hmac.compare_digest(found.hex(), parts["digest"])

@@ -1,0 +1,1 @@
+"""SQLite stores, built with SQLAlchemy Core."""

@@ -1,0 +1,70 @@
+"""Engines for the SQLite files of a node: WAL, busy timeout, foreign keys, file mode."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL
+
+BUSY_TIMEOUT_SECONDS = 15
+_BEGIN = "secmon_begin"
+
+
+def open_engine(path: Path, *, mode: int = 0o640, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> Engine:
+    """Open or create the database at ``path`` with file permissions ``mode``; the folder is created if missing.
+
+    ``FULL`` survives power loss after each commit, ``NORMAL`` may lose the last commits then but never corrupts.
+    Connections may be used from any thread, one at a time. Dispose the engine when done.
+    """
+    create_private(path, mode)
+    engine = create_engine(URL.create("sqlite+pysqlite", database=str(path)))
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _record: object) -> None:
+        # The driver must not open transactions by itself: it would never take the write lock up front.
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN"))
+
+    return engine
+
+
+def create_private(path: Path, mode: int) -> None:
+    """Create an empty file with exactly ``mode``, whatever the umask; an existing file is left as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
+    except FileExistsError:
+        return
+    try:
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def write_transaction(engine: Engine) -> Iterator[Connection]:
+    """One transaction that holds the write lock from its start: what it reads cannot change under it.
+
+    Waits up to ``BUSY_TIMEOUT_SECONDS`` for other writers. Committed at the end, rolled back on any exception.
+    """
+    with engine.connect() as plain:
+        connection = plain.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def read_transaction(engine: Engine) -> Iterator[Connection]:
+    """One consistent view of the database, unaffected by concurrent commits."""
+    with engine.connect() as connection, connection.begin():
+        yield connection

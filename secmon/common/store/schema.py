@@ -1,0 +1,140 @@
+"""Tables of the security store (rbac.md 1).
+
+``REPLICATED`` tables are copied to every node; ``meta`` and ``changes`` belong to the node.
+"""
+
+from sqlalchemy import Boolean, Column, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
+
+SCHEMA_VERSION = 1
+FIRST_CUSTOM_ID = 100
+
+metadata = MetaData()
+
+meta = Table("meta", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    Column("table", Text, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("row", LargeBinary),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("username", Text, nullable=False, unique=True),
+    Column("password", Text, nullable=False),
+    Column("allow_run_as", Boolean, nullable=False),
+    Column("created_at", Integer, nullable=False),
+)
+
+roles = Table(
+    "roles",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("created_at", Integer, nullable=False),
+)
+
+policies = Table(
+    "policies",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("policy", Text, nullable=False, unique=True),
+    Column("created_at", Integer, nullable=False),
+)
+
+rules = Table(
+    "rules",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("rule", Text, nullable=False, unique=True),
+    Column("created_at", Integer, nullable=False),
+)
+
+user_roles = Table(
+    "user_roles",
+    metadata,
+    Column("user_id", ForeignKey(users.c.id), primary_key=True),
+    Column("role_id", ForeignKey(roles.c.id), primary_key=True, index=True),
+    Column("position", Integer, nullable=False),
+)
+
+role_policies = Table(
+    "role_policies",
+    metadata,
+    Column("role_id", ForeignKey(roles.c.id), primary_key=True),
+    Column("policy_id", ForeignKey(policies.c.id), primary_key=True, index=True),
+    Column("position", Integer, nullable=False),
+)
+
+role_rules = Table(
+    "role_rules",
+    metadata,
+    Column("role_id", ForeignKey(roles.c.id), primary_key=True),
+    Column("rule_id", ForeignKey(rules.c.id), primary_key=True, index=True),
+)
+
+settings = Table("settings", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    Column("kid", Text, primary_key=True),
+    Column("private_pem", Text, nullable=False),
+    Column("public_pem", Text, nullable=False),
+    Column("created", Integer, nullable=False),
+    Column("retired_at", Integer),
+)
+
+revocations = Table(
+    "revocations",
+    metadata,
+    Column("scope", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    Column("revision", Integer, nullable=False),
+    Column("expires", Integer),
+)
+
+sequences = Table(
+    "sequences", metadata, Column("name", Text, primary_key=True), Column("next_id", Integer, nullable=False)
+)
+
+REPLICATED: dict[str, Table] = {
+    str(table.name): table
+    for table in (
+        users,
+        roles,
+        policies,
+        rules,
+        user_roles,
+        role_policies,
+        role_rules,
+        settings,
+        signing_keys,
+        revocations,
+        sequences,
+    )
+}
+"""In an order in which rows may be inserted: parents first."""
+
+LINKS: dict[str, tuple[tuple[Table, str], ...]] = {
+    "users": ((user_roles, "user_id"),),
+    "roles": ((user_roles, "role_id"), (role_policies, "role_id"), (role_rules, "role_id")),
+    "policies": ((role_policies, "policy_id"),),
+    "rules": ((role_rules, "rule_id"),),
+}
+"""Links that go when their end goes. The database does not cascade by itself: the change log would miss it."""
+
+_PER_USER = frozenset({"users", "user_roles", "sequences"})
+
+
+def is_shared(table: str, key: tuple[object, ...]) -> bool:
+    """Whether a row belongs to the part that views keep whole in memory, unlike rows that exist per user."""
+    return table not in _PER_USER and (table, *key[:1]) != ("revocations", "user")

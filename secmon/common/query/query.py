@@ -1,0 +1,97 @@
+"""The collection parameters of one call, parsed once (conventions.md 4.3 and 5)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from secmon.common.errors import SecmonError
+from secmon.common.query import dates, parser
+from secmon.common.query.ast import Clause, Node, Op, clauses
+from secmon.common.query.fields import Fields
+from secmon.common.query.limits import EXCERPT
+from secmon.common.query.search import Search
+from secmon.common.query.sort import Sort
+
+MAX_LIMIT = 100_000
+"""Items of one page (conventions.md 4.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to keep, in which order, which fields of it, and which page. ``limit`` is a count of items."""
+
+    q: Node | None = None
+    sort: Sort | None = None
+    search: Search | None = None
+    select: tuple[str, ...] | None = None
+    distinct: bool = False
+    offset: int = 0
+    limit: int = 500
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        fields: Fields,
+        q: str | None = None,
+        sort: str | None = None,
+        search: str | None = None,
+        select: Sequence[str] | None = None,
+        distinct: bool = False,
+        offset: int = 0,
+        limit: int = 500,
+    ) -> "Query":
+        """Parse and check against ``fields``; empty texts count as absent. ``select`` is a comma list or its parts.
+
+        Raises 1400, 1401, 1405, 1406 (page), 1403 (sort), 1407, 1408, 1409, 1411, 1412 (q) and 1724 (select). Unlike
+        the reference, a wrong parameter is refused even when the collection happens to be empty.
+        """
+        _check_page(offset, limit)
+        return cls(
+            q=_parse_q(q, fields) if q else None,
+            sort=Sort.parse(sort, fields) if sort else None,
+            search=Search.parse(search) if search else None,
+            select=_parse_select(select, fields) if select else None,
+            distinct=distinct,
+            offset=offset,
+            limit=limit,
+        )
+
+
+def _check_page(offset: int, limit: int) -> None:
+    if offset < 0:
+        raise SecmonError(1400, str(offset))
+    if limit < 0:
+        raise SecmonError(1401, str(limit))
+    if limit == 0:
+        raise SecmonError(1406)
+    if limit > MAX_LIMIT:
+        raise SecmonError(1405, str(limit))
+
+
+def _parse_q(text: str, fields: Fields) -> Node:
+    node = parser.parse(text, fields.engine)
+    for clause in clauses(node):
+        _check_clause(clause, fields)
+    return node
+
+
+def _check_clause(clause: Clause, fields: Fields) -> None:
+    if fields.engine == "sql" and clause.field not in (fields.select or ()):
+        raise SecmonError(1408, f"{clause.field[:EXCERPT]!r}; valid: {', '.join(fields.select or ())}")
+    allowed = fields.operators.get(clause.field)
+    if allowed is not None and clause.op not in allowed:
+        raise SecmonError(1409, f"{clause.field} takes {' '.join(op for op in Op if op in allowed)}")
+    if fields.engine == "sql" and clause.field in fields.dates and clause.value not in ("null", "all"):
+        dates.moment(clause.value)
+
+
+def _parse_select(select: Sequence[str], fields: Fields) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(select.split(",") if isinstance(select, str) else select))
+    allowed = fields.select
+    if allowed is None:
+        return names
+    # The list engine checks top-level names only: a dotted path that an item lacks selects nothing of it.
+    checked = names if fields.engine == "sql" else tuple(name for name in names if "." not in name)
+    if any(name not in allowed for name in checked):
+        raise SecmonError(1724, f"{', '.join(checked)[:EXCERPT]!r}; selectable: {', '.join(allowed)}")
+    return names

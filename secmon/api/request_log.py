@@ -1,0 +1,253 @@
+"""The request log of the API: ``logs/api.log`` and/or ``logs/api.json`` (conventions.md 12)."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import date
+from functools import partial
+from typing import Any
+
+from secmon.common.clock import Clock
+from secmon.common.config.api import Logs
+from secmon.common.counters import Counters
+from secmon.common.log import AppendFile, WriteTrouble, redact
+from secmon.common.log.text import MASK, bounded, message_text, one_line, stamp
+from secmon.common.paths import Paths
+from secmon.common.rotation import LogSeries, api_series, finish, first_day, rotate_day, rotate_size
+
+LEVELS = {"debug2": 5, "debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+"""Importance of entries. The level ``disabled`` writes nothing; an unknown one acts as ``info``."""
+
+_OFF = 100
+MAX_LOGGED = 16_384
+"""Characters of the JSON text of parameters or of a body; more is logged as ``{"truncated": <the first of them>}``."""
+
+_MAX_FIELD = 1024  # characters of user, address, method and path each
+_RUN_AS_LOGIN = "/security/user/authenticate/run_as"
+
+
+def context_hash(body: Any) -> str:
+    """Hash that stands for a run_as body: BLAKE2b of 16 bytes, hex, of its JSON text (conventions.md 12.1).
+
+    ``body`` is the whole body as parsed, or its text, which is parsed first. Raises ValueError when it is not JSON.
+    """
+    value = json.loads(body) if isinstance(body, str | bytes) else body
+    return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).hexdigest()
+
+
+class RequestLog:
+    """Writes entries, one line each, and rotates by day or by size. One instance a node; call it from one thread.
+
+    An entry costs one formatted line and one append; compression runs in a thread. A file that cannot be written is
+    counted (``api.log.write_errors``) and never stops a request.
+    """
+
+    def __init__(self, paths: Paths, settings: Logs, clock: Clock, counters: Counters) -> None:
+        self._level = _OFF if settings.level == "disabled" else LEVELS.get(settings.level, LEVELS["info"])
+        self._size_limit = settings.max_size.size_bytes if settings.max_size.enabled else None
+        self._clock = clock
+        self._second = -1
+        self._stamp = ""
+        self._trouble = WriteTrouble("api.log.write_errors", clock, counters)
+        self._rotation_trouble = WriteTrouble("api.log.rotation_errors", clock, counters)
+        self._compressor = ThreadPoolExecutor(1, "api-log")
+        plain, as_json = api_series(paths)
+        self._plain = _Output(plain) if "plain" in settings.formats else None
+        self._json = _Output(as_json) if "json" in settings.formats else None
+        for output in filter(None, (self._plain, self._json)):
+            self._compress(output.series)  # what an interruption left
+
+    def request(
+        self,
+        user: str,
+        hash: str | None,
+        ip: str,
+        method: str,
+        path: str,
+        params: Mapping[str, str],
+        body: Any,
+        seconds: float,
+        status: int,
+    ) -> None:
+        """Log a request that was answered.
+
+        ``hash`` is the run_as context hash of the token, else None; a run_as login without one gets it from the body.
+        ``path`` has no query. ``params``: decoded query, first value of each name. ``body``: parsed JSON, ``{}`` or
+        None without. Secrets are masked here.
+        """
+        if self._level > LEVELS["info"]:
+            return
+        shown = self._body(method, path, body)
+        if hash is None and path == _RUN_AS_LOGIN:
+            hash = _login_hash(shown)
+        user, ip, method, path = map(_field, (user, ip, method, path))
+        params_text, body_text = _dump(_masked(params, "password")), _dump(shown)
+        when = self._now()
+        if self._plain:
+            who = f"{user} ({hash})" if hash else user
+            uri = f"{method} {path}".replace('"', '\\"')
+            line = (
+                f'{when} INFO: {who} {ip} "{uri}" with parameters {params_text} and body {body_text} '
+                f"done in {seconds:.3f}s: {status}\n"
+            )
+            self._write(self._plain, line)
+        if self._json:
+            suffix = f', "hash_auth_context": {json.dumps(hash)}' if hash else ""
+            payload = (
+                f'{{"user": {json.dumps(user)}, "ip": {json.dumps(ip)}, "http_method": {json.dumps(method)}, '
+                f'"uri": {json.dumps(f"{method} {path}")}, "parameters": {params_text}, "body": {body_text}, '
+                f'"time": "{seconds:.3f}s", "status_code": {status}{suffix}}}'
+            )
+            self._write(self._json, _json_line(when, "INFO", "request", payload))
+
+    def message(self, level: str, text: str, *, traceback: str | None = None) -> None:
+        """Log something other than a request; ``level`` is one of :data:`LEVELS`.
+
+        Errors carry their traceback in the payload: ``<text>. <traceback>``.
+        """
+        if LEVELS[level] < self._level:
+            return
+        when, word = self._now(), level.upper()
+        full = f"{text}. {traceback}" if traceback else text
+        if self._plain:
+            self._write(self._plain, f"{when} {word}: {message_text(full)}\n")
+        if self._json:
+            kind = "error" if LEVELS[level] >= LEVELS["error"] else "informative"
+            self._write(self._json, _json_line(when, word, kind, json.dumps(bounded(full))))
+
+    def headers(self, headers: Mapping[str, str]) -> None:
+        """At level debug2, log the headers of a request, credentials masked."""
+        if self._level <= LEVELS["debug2"]:
+            self.message("debug2", f"Received headers {_dump(redact(headers))}")
+
+    def close(self) -> None:
+        """Finish compressions and close the files. Blocks while a file is compressed: call it in a thread."""
+        self._compressor.shutdown()
+        for output in filter(None, (self._plain, self._json)):
+            output.file.close()
+
+    def _body(self, method: str, path: str, body: Any) -> Any:
+        if body is None:
+            return {}
+        if path == "/events" and method == "POST" and self._level >= LEVELS["info"]:
+            events = body.get("events") if isinstance(body, Mapping) else None
+            return {"events": len(events) if isinstance(events, list) else 0}
+        if not isinstance(body, Mapping):
+            return body
+        return _masked(body, "password", "key") if "/agents" in path else _masked(body, "password")
+
+    def _now(self) -> str:
+        """The time stamp of an entry, computed once a second."""
+        now = self._clock.now()
+        second = int(now.timestamp())
+        if second != self._second:
+            self._second, self._stamp = second, stamp(now)
+        return self._stamp
+
+    def _today(self) -> date:
+        return self._clock.now().astimezone().date()
+
+    def _write(self, output: "_Output", line: str) -> None:
+        data = line.encode("utf-8", "backslashreplace")
+        try:
+            self._rotate(output, len(data))
+        except OSError as error:
+            self._rotation_trouble.note(str(output.series.archive), error)
+        try:
+            output.file.write(data)
+        except OSError as error:
+            self._trouble.note(str(output.series.current), error)
+
+    def _rotate(self, output: "_Output", addition: int) -> None:
+        """Close the file when the entry of ``addition`` bytes belongs to the next one."""
+        if self._size_limit is not None:
+            room = self._size_limit - addition
+            if output.file.size() <= room:
+                return
+            closed = rotate_size(output.series, self._today(), room + 1, wait_seconds=0)
+        else:
+            if output.day == self._stamp[:10]:
+                return
+            closed = rotate_day(output.series, self._today(), wait_seconds=0)
+            output.day = _period(output.series)
+        if closed:
+            self._compress(output.series)
+
+    def _compress(self, series: LogSeries) -> None:
+        self._compressor.submit(finish, series).add_done_callback(partial(self._compressed, series))
+
+    def _compressed(self, series: LogSeries, future: Future[Any]) -> None:
+        error = future.exception()
+        if isinstance(error, OSError):  # the part stays as it is; the next rotation or start tries again
+            self._rotation_trouble.note(str(series.archive), error)
+        elif error:
+            raise error
+
+
+class _Output:
+    """A file and the day (``YYYY/MM/DD``) of its first entry, as last seen."""
+
+    def __init__(self, series: LogSeries) -> None:
+        self.series = series
+        self.file = AppendFile(series.current)
+        self.day = _period(series)
+
+
+def _period(series: LogSeries) -> str:
+    day = first_day(series.current)
+    return f"{day:%Y/%m/%d}" if day else ""
+
+
+def _login_hash(body: Any) -> str | None:
+    """The hash of a login's body as it is logged; None for one that no login accepts."""
+    try:
+        return context_hash(body) if _small(body) else None
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _json_line(when: str, level: str, kind: str, payload: str) -> str:
+    return f'{{"timestamp": "{when}", "levelname": "{level}", "data": {{"type": "{kind}", "payload": {payload}}}}}\n'
+
+
+def _field(text: str) -> str:
+    return one_line(text if len(text) <= _MAX_FIELD else f"{text[:_MAX_FIELD]}...")
+
+
+def _masked(mapping: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """``mapping`` with the values of ``names`` replaced by ``****``."""
+    hidden = {name: MASK for name in names if name in mapping}
+    return {**mapping, **hidden} if hidden else mapping
+
+
+def _dump(value: Any) -> str:
+    """``value`` as JSON text, bounded; all but ASCII escaped, so that it cannot start a line."""
+    try:
+        if _small(value):
+            return json.dumps(value)
+        pieces, length = [], 0
+        for piece in json.JSONEncoder().iterencode(value):  # lazily: the rest of a huge body is never formatted
+            pieces.append(piece[: MAX_LOGGED - length])
+            length += len(pieces[-1])
+            if length >= MAX_LOGGED:
+                break
+        return json.dumps({"truncated": "".join(pieces)})
+    except (TypeError, ValueError, RecursionError):  # no JSON value, or too deep
+        return '"not printable"'
+
+
+def _small(value: Any) -> bool:
+    """Whether the JSON text of ``value`` is surely no longer than about :data:`MAX_LOGGED` characters."""
+    budget, left = MAX_LOGGED, [value]
+    while left:
+        item = left.pop()
+        budget -= 2 + len(item) if isinstance(item, str | list | tuple | Mapping) else 8
+        if budget < 0:
+            return False
+        if isinstance(item, Mapping):
+            left.extend(item.keys())
+            left.extend(item.values())
+        elif isinstance(item, list | tuple):
+            left.extend(item)
+    return True

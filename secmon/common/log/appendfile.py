@@ -1,0 +1,114 @@
+"""A file that several processes append to while another one rotates it."""
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+
+from secmon.common.clock import Clock
+from secmon.common.counters import Counters
+
+_COMPLAINT_INTERVAL = 60.0  # seconds between two reports of the same trouble on standard error
+
+
+class AppendFile:
+    """Appends whole records; no record is lost or torn when the file is renamed away.
+
+    Writers hold a shared lock on the file while they check that the path still names it and write. Who rotates takes
+    the exclusive lock, renames, releases: nobody can be writing then, and everybody reopens at the next record.
+    """
+
+    def __init__(self, path: Path, mode: int = 0o660) -> None:
+        self.path = path
+        self._name = os.fspath(path)
+        self._mode = mode
+        self._fd = -1
+        self._identity: tuple[int, int] | None = None
+        self._pid = 0
+        self._torn = False
+
+    def write(self, data: bytes) -> None:
+        """Append ``data``, one or more whole lines, with one ``write``. Raises OSError; then nothing is kept."""
+        fd = self._lock_current()
+        try:
+            if self._torn:  # an earlier record stopped half-way: this one starts a line of its own
+                data = b"\n" + data
+            self._write_all(fd, data)
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def _write_all(self, fd: int, data: bytes) -> None:
+        written = os.write(fd, data)
+        while written < len(data):  # the disk is about to be full; try to end the record
+            self._torn = True
+            data = data[written:]
+            written = os.write(fd, data)
+        self._torn = False
+
+    def size(self) -> int:
+        """Bytes of the file at the path now; 0 when there is none."""
+        try:
+            return os.stat(self._name).st_size
+        except FileNotFoundError:
+            return 0
+
+    def close(self) -> None:
+        """Close the descriptor; the next write opens the file again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd, self._identity = -1, None
+
+    def _lock_current(self) -> int:
+        """Descriptor of the file that the path names, locked shared."""
+        if self._pid != os.getpid():  # a forked child shares its parent's lock: it needs a descriptor of its own
+            self.close()
+            self._pid = os.getpid()
+        while True:
+            if self._fd < 0:
+                self._open()
+            fcntl.flock(self._fd, fcntl.LOCK_SH)
+            try:
+                status = os.stat(self._name)
+            except FileNotFoundError:
+                self.close()
+                continue
+            if (status.st_dev, status.st_ino) == self._identity:
+                return self._fd
+            self.close()
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
+            fd = os.open(self._name, flags | os.O_EXCL, self._mode)
+        except FileExistsError:
+            fd = os.open(self._name, flags, self._mode)
+        else:
+            os.fchmod(fd, self._mode)  # whatever the umask
+        status = os.fstat(fd)
+        self._fd, self._identity, self._torn = fd, (status.st_dev, status.st_ino), False
+
+
+class WriteTrouble:
+    """Counts records that could not be written and says so on standard error, at most once a minute.
+
+    A log that cannot be written must not stop the daemon, and cannot be reported in itself.
+    """
+
+    def __init__(self, counter: str, clock: Clock, counters: Counters) -> None:
+        self._counter, self._clock, self._counters = counter, clock, counters
+        self._quiet_until = float("-inf")
+        self._unsaid = 0
+
+    def note(self, subject: str, error: BaseException) -> None:
+        """Count one more; ``subject`` says what failed, e.g. the path."""
+        self._counters.add(self._counter)
+        self._unsaid += 1
+        now = self._clock.monotonic()
+        if now < self._quiet_until:
+            return
+        self._quiet_until = now + _COMPLAINT_INTERVAL
+        count, self._unsaid = self._unsaid, 0
+        try:
+            print(f"secmon: {subject}: {error!r} ({count} since the last report)", file=sys.stderr, flush=True)
+        except (OSError, ValueError):
+            pass  # standard error is closed: the counter remains

@@ -1,0 +1,145 @@
+"""A node, and the seams between the rooms.
+
+``daemons`` builds one :class:`Node` and passes it down. The Protocols below are what operations and the API see of the
+cluster; master, worker and daemons implement them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from secmon.common.clock import Clock, SystemClock
+from secmon.common.config.api import ApiConfig
+from secmon.common.config.main import MainConfig
+from secmon.common.config.options import InternalOptions
+from secmon.common.counters import Counters
+from secmon.common.operations.call import Call
+from secmon.common.outcome import Result
+from secmon.common.paths import Paths
+from secmon.common.security.tokens import Tokens
+from secmon.common.store.security import SecurityStore
+
+Role = Literal["master", "worker"]
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A connected node, as ``GET /cluster/nodes`` shows it."""
+
+    name: str
+    type: Role
+    version: str
+    ip: str
+
+
+class Roster(Protocol):
+    """Who is in the cluster, as this node knows it."""
+
+    def members(self) -> Sequence[Member]:
+        """Connected nodes: the master first, then workers in the order they connected."""
+
+    def absent(self) -> Sequence[str]:
+        """Names of workers that are expected but not connected. Only the master knows; empty on workers."""
+
+
+class HealthSource(Protocol):
+    """The master's view of its workers (cluster.md 6.3)."""
+
+    def health(self) -> Sequence[Mapping[str, Any]]:
+        """One mapping ``{"info": ..., "status": ...}`` per connected node, the master's own without ``status``.
+
+        Lost and refused nodes follow as extra members of the master's item: ``lost``, ``refused``.
+        """
+
+
+class Peer(Protocol):
+    """A node that executes calls for us."""
+
+    async def execute(self, call: Call, *, part: bool) -> Result:
+        """Run ``call`` there before ``call.deadline``.
+
+        ``part`` asks for the node's own share only. Raises the remote :class:`SecmonError`, 3022 when the node is not
+        connected, 3021 past the deadline, 3018 when the call could not be delivered. Cancelling cancels it there.
+        """
+
+
+class Router(Protocol):
+    """Brings a call to where it runs."""
+
+    async def route(self, call: Call) -> Result:
+        """Run the call at its place; raises :class:`SecmonError`."""
+
+
+class Acknowledgements(Protocol):
+    """The master's publisher of security state."""
+
+    async def confirmed(self, revision: int) -> Sequence[str]:
+        """Wait until every connected worker runs security ``revision``, or for the bound; the names that lag."""
+
+
+class FileDigests(Protocol):
+    """Content hashes of the replicated files of this node."""
+
+    async def hashes(self, folders: Sequence[str]) -> Mapping[str, str]:
+        """Path below the installation folder to BLAKE2b hex, of all replicated files in ``folders``, read now."""
+
+
+class Control(Protocol):
+    """The node's supervisor."""
+
+    async def restart(self) -> None:
+        """Ask for a restart of the node's daemons; returns at once. Raises 1901, 1902, 1014."""
+
+    def status(self) -> Mapping[str, str]:
+        """State of the 17 daemons, in the order of manager.md 8.1. Raises 1913."""
+
+
+class Lease(Protocol):
+    """The security lease: how long a worker may trust its replica."""
+
+    def remaining(self) -> float:
+        """Seconds left; infinite on the master and without a cluster, not positive when it has run out."""
+
+
+@dataclass(kw_only=True)
+class Services:
+    """What the daemons plug in. ``None``: this process or role does not have it."""
+
+    control: Control
+    lease: Lease
+    roster: Roster | None = None
+    health: HealthSource | None = None
+    acknowledgements: Acknowledgements | None = None
+    digests: FileDigests | None = None
+
+
+@dataclass(kw_only=True)
+class Node:
+    """One node: configuration, clock, stores, services."""
+
+    paths: Paths
+    api_config: ApiConfig
+    main_config: MainConfig
+    options: InternalOptions
+    security: SecurityStore
+    services: Services
+    clock: Clock = field(default_factory=SystemClock)
+    counters: Counters = field(default_factory=Counters)
+    tokens: Tokens = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tokens = Tokens(self.clock)
+
+    @property
+    def clustered(self) -> bool:
+        return not self.main_config.cluster.disabled
+
+    @property
+    def name(self) -> str:
+        """Node id in items and messages: the literal ``manager`` without a cluster (manager.md 1)."""
+        return self.main_config.cluster.node_name if self.clustered else "manager"
+
+    @property
+    def role(self) -> Role:
+        return self.main_config.cluster.node_type if self.clustered else "master"

@@ -1,0 +1,98 @@
+"""Calls that name nodes: who is asked, and how the answers become one.
+
+The master coordinates; a worker does so only for a call that names itself alone.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from secmon.common import query
+from secmon.common.errors import SecmonError
+from secmon.common.node import Peer
+from secmon.common.operations.call import Call
+from secmon.common.operations.catalogue import Operation, Place
+from secmon.common.operations.executor import Context, Executor, parse_query
+from secmon.common.operations.fanout import Answer, fan_out
+from secmon.common.outcome import Outcome, Result, absorb, merge
+from secmon.common.rbac.gate import Grant
+
+FindPeer = Callable[[str], Peer]
+
+
+class LocalPeer:
+    """This node as one of the nodes of a call."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def execute(self, call: Call, *, part: bool) -> Result:
+        return await self._executor.run_part(call)
+
+
+class Coordinator:
+    """Runs calls of places NODE and NODES."""
+
+    def __init__(self, executor: Executor, find_peer: FindPeer, *, limit: int) -> None:
+        """``find_peer`` gives the connection to a connected node; ``limit`` bounds the calls in flight."""
+        self._executor = executor
+        self._find_peer = find_peer
+        self._limit = asyncio.Semaphore(limit)
+        self._local = LocalPeer(executor)
+
+    async def run(self, call: Call) -> Result:
+        """The merged answer. Raises 4000; for a single node also whatever that node raised."""
+        operation = self._executor.operation(call)
+        if operation.fields is not None:
+            parse_query(operation, call)
+        grants = await self._executor.authorize(call)
+        grant = grants["node:id"]
+        targets, outcome = self._targets(grant)
+        now = self._executor.node.clock.monotonic()
+        answers = await fan_out(call, {name: self._peer(name) for name in targets}, now, limit=self._limit)
+        if operation.place is Place.NODE and targets:
+            lone = answers[targets[0]]
+            if isinstance(lone, SecmonError):
+                raise lone
+            if not isinstance(lone, Outcome):
+                return lone
+        whole = _combine(operation, call, answers, outcome)
+        if operation.finish is not None:
+            await operation.finish(Context(self._executor.node, call, grants), whole)
+        return whole
+
+    def _peer(self, name: str) -> Peer:
+        return self._local if name == self._executor.node.name else self._find_peer(name)
+
+    def _targets(self, grant: Grant) -> tuple[list[str], Outcome]:
+        """The nodes to ask in the order of their names, and the failures known beforehand."""
+        node = self._executor.node
+        roster = node.services.roster
+        connected = {member.name for member in roster.members()} if roster else {node.name}
+        absent = set(roster.absent()) if roster else set()
+        outcome = Outcome()
+        if grant.error is not None:
+            outcome.fail(grant.error)
+        wanted = grant.select(sorted(connected | absent))
+        for name in (one for one in wanted if one not in connected):
+            error = SecmonError(1730 if grant.explicit else 3022)
+            outcome.fail(error, name)
+            if name in absent:
+                outcome.node_errors[name] = SecmonError(3022).message
+        return sorted(set(wanted) & connected), outcome
+
+
+def _combine(operation: Operation, call: Call, answers: Mapping[str, Answer], outcome: Outcome) -> Outcome:
+    """One outcome of all; collections are ordered and paged over the union."""
+    shares = [_share(name, answer) for name, answer in answers.items()]
+    whole = merge([*shares, outcome])
+    if operation.fields is not None:
+        parts = [query.Part(items=share.items, total=share.count) for share in shares]
+        page = query.merge(parts, parse_query(operation, call), operation.fields, operation.default_sort)
+        whole.items, whole.total = list(page.items), page.total
+    return whole
+
+
+def _share(name: str, answer: Answer) -> Outcome:
+    if isinstance(answer, SecmonError):
+        return absorb(answer, name)
+    return answer if isinstance(answer, Outcome) else absorb(SecmonError(3036), name)

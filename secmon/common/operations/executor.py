@@ -1,0 +1,235 @@
+"""Running a call on this node: position, readiness, permission, function, query, deadline. In this order, for all."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from secmon.common import query
+from secmon.common.errors import Kind, SecmonError
+from secmon.common.node import Node
+from secmon.common.operations.call import Call
+from secmon.common.operations.catalogue import Catalogue, Operation
+from secmon.common.operations.parameters import Listing, ParameterError
+from secmon.common.outcome import Outcome, Result
+from secmon.common.rbac.evaluate import Scope
+from secmon.common.rbac.gate import Gate, Grant, Require, named_ids
+from secmon.common.store.transaction import WriteTransaction
+
+log = logging.getLogger("secmon.operations")
+
+BASE_DAEMONS = ("secmon-analysisd", "secmon-remoted", "secmon-authd")
+"""Daemons whose failure stops ordinary operations (conventions.md 0, step 13)."""
+
+REVISION_POLL = 0.005
+"""Seconds between two looks at the local security revision while waiting to reach a call's."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an operation's function gets to work with."""
+
+    node: Node
+    call: Call
+    grants: dict[str, Grant] = field(default_factory=dict)
+
+    def grant(self, kind: str) -> Grant:
+        """What the caller may touch of ``kind``; the operation declared a requirement on it."""
+        return self.grants[kind]
+
+    async def change_security(self, change: Callable[[WriteTransaction], object]) -> None:
+        """One transaction on the security store, off the event loop. Runs on the master only."""
+
+        def write() -> None:
+            with self.node.security.write() as transaction:
+                change(transaction)
+
+        await asyncio.to_thread(write)
+
+    async def lagging(self) -> list[str]:
+        """Wait until every connected node runs the change just made; a note that names those that lag."""
+        acknowledgements = self.node.services.acknowledgements
+        if acknowledgements is None:
+            return []
+        names = await acknowledgements.confirmed(self.node.security.revision())
+        if not names:
+            return []
+        log.warning("request %s: security state not yet confirmed by %s", self.call.request_id, ", ".join(names))
+        return [f"Not yet confirmed by: {', '.join(names)}"]
+
+
+class Inventory:
+    """Resources that this node knows, for the evaluation of permissions."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def expand(self, kind: str, value: str) -> Set[str]:
+        if kind == "node:id":
+            roster = self._node.services.roster
+            names = {member.name for member in roster.members()} | set(roster.absent()) if roster else set()
+            return names | {self._node.name}
+        view = self._node.security.view()
+        held = {"role:id": view.roles, "policy:id": view.policies, "rule:id": view.rules}.get(kind, {})
+        return {str(one) for one in held}
+
+
+class Executor:
+    """Runs calls on this node."""
+
+    def __init__(self, node: Node, catalogue: Catalogue) -> None:
+        self.node = node
+        self._catalogue = catalogue
+
+    def operation(self, call: Call) -> Operation:
+        """The operation that ``call`` names. Raises 3009 for a name this version does not know."""
+        found = self._catalogue.get(call.operation)
+        if found is None:
+            raise SecmonError(3009, f"operation {call.operation!r} is not known on node {self.node.name}")
+        return found
+
+    async def run(self, call: Call) -> Result:
+        """The whole answer of this node: authorized, run, filtered, paged."""
+        result = await self._bounded(call, self._authorized(call))
+        operation = self.operation(call)
+        if isinstance(result, Outcome) and operation.fields is not None:
+            page = query.run(result.items, parse_query(operation, call), operation.fields, operation.default_sort)
+            result.items, result.total = list(page.items), page.total
+        return result
+
+    async def run_part(self, call: Call) -> Result:
+        """This node's share of a call that the coordinator has authorized and will page."""
+        result = await self._bounded(call, self._granted(call, {}))
+        operation = self.operation(call)
+        if isinstance(result, Outcome) and operation.fields is not None:
+            share = query.part(result.items, parse_query(operation, call), operation.fields, operation.default_sort)
+            result.items, result.total = list(share.items), share.total
+        return result
+
+    async def authorize(self, call: Call) -> dict[str, Grant]:
+        """Check every requirement of the operation; raises 4000. Waits for the revision the caller was judged at."""
+        await self._reach(call)
+        operation = self.operation(call)
+        gate = Gate(call.identity, self.node.security.view(), Inventory(self.node), node=self.node.name)
+        grants: dict[str, Grant] = {}
+        for require in operation.require:
+            grant = gate.check(require, requested_ids(call, require))
+            grants[require.resource] = _narrower(grants.get(require.resource), grant)
+        return grants
+
+    async def _authorized(self, call: Call) -> Result:
+        return await self._granted(call, await self.authorize(call))
+
+    async def _granted(self, call: Call, grants: dict[str, Grant]) -> Result:
+        operation = self.operation(call)
+        if not operation.exempt:
+            self._ready()
+        try:
+            params = operation.build(call.params)
+        except ParameterError as error:
+            raise SecmonError(1000, f"parameters refused by node {self.node.name}: {error}") from None
+        result = await operation.function(Context(self.node, call, grants), params)
+        if isinstance(result, Outcome):
+            _add_denied(result, grants)
+        return result
+
+    def _ready(self) -> None:
+        down = [
+            f"{name}->{state}"
+            for name, state in self.node.services.control.status().items()
+            if name in BASE_DAEMONS and state in ("failed", "restarting")
+        ]
+        if down:
+            raise SecmonError(1017, f"in node {self.node.name!r} ({', '.join(down)})")
+
+    async def _reach(self, call: Call) -> None:
+        """Wait until this node's security state is at the revision that the identity was judged at."""
+        wanted, store = call.identity.revision, self.node.security
+        while store.view().revision < wanted:
+            if call.deadline is not None and self.node.clock.monotonic() >= call.deadline:
+                behind = f"{self.node.name} is at {store.view().revision}, the request at {wanted}"
+                raise SecmonError(3044, behind, nodes={self.node.name: behind})
+            await asyncio.sleep(REVISION_POLL)
+
+    async def _bounded(self, call: Call, running: Any) -> Result:
+        """Await ``running`` up to the deadline; every error that leaves names this node."""
+        name = self.node.name
+        limit = None if call.deadline is None else max(0.0, call.deadline - self.node.clock.monotonic())
+        try:
+            async with asyncio.timeout(limit):
+                result: Result = await running
+                return result
+        except TimeoutError:
+            raise self._named(SecmonError(3021)) from None
+        except SecmonError as error:
+            raise self._named(error) from None
+        except Exception as error:  # the one place where an unforeseen fault becomes an answer
+            self.node.counters.add("operations.unexpected_errors")
+            log.exception("node %s: request %s: operation %s failed", name, call.request_id, call.operation)
+            raise self._named(SecmonError(1000)) from error
+
+    def _named(self, error: SecmonError) -> SecmonError:
+        if not error.nodes and error.kind is not Kind.TOO_MANY_REQUESTS:
+            error.nodes = {self.node.name: error.message}
+        return error
+
+
+def requested_ids(call: Call, require: Require) -> Sequence[str] | None:
+    """The ids that the request names for ``require``; ``None`` when it names none."""
+    return None if require.param is None else named_ids(call.params.get(require.param))
+
+
+def parse_query(operation: Operation, call: Call) -> query.Query:
+    """The call's q, sort, search, select, distinct, offset and limit. Raises 14xx and 1724."""
+    params = operation.build(call.params)
+    assert operation.fields is not None
+    if not isinstance(params, Listing):
+        return query.Query.parse(
+            fields=operation.fields,
+            q=getattr(params, "q", None),
+            sort=getattr(params, "sort", None),
+            search=getattr(params, "search", None),
+            select=getattr(params, "select", None),
+            distinct=getattr(params, "distinct", False),
+            offset=getattr(params, "offset", 0),
+            limit=getattr(params, "limit", 500),
+        )
+    return query.Query.parse(
+        fields=operation.fields,
+        q=params.q,
+        sort=params.sort,
+        search=params.search,
+        select=params.select,
+        distinct=params.distinct,
+        offset=params.offset,
+        limit=params.limit,
+    )
+
+
+def _narrower(before: Grant | None, grant: Grant) -> Grant:
+    """Two requirements on one kind (read and restart, say) leave what both permit."""
+    if before is None:
+        return grant
+    if grant.explicit and before.explicit:
+        ids = tuple(one for one in grant.ids if one in before.ids)
+        denied = tuple(dict.fromkeys((*before.denied, *grant.denied)))
+        return Grant(kind=grant.kind, explicit=True, ids=ids, denied=denied)
+    if grant.explicit != before.explicit:
+        return grant if grant.explicit else before
+    return Grant(kind=grant.kind, explicit=False, scope=_both(before.scope, grant.scope))
+
+
+def _both(left: Scope, right: Scope) -> Scope:
+    if left.complement and right.complement:
+        return Scope(left.ids | right.ids, complement=True)
+    if left.complement or right.complement:
+        named, excluded = (right, left) if left.complement else (left, right)
+        return Scope(named.ids - excluded.ids)
+    return Scope(left.ids & right.ids)
+
+
+def _add_denied(result: Outcome, grants: dict[str, Grant]) -> None:
+    for grant in grants.values():
+        if grant.error is not None:
+            result.fail(grant.error)

@@ -1,0 +1,47 @@
+"""One call, several nodes, one deadline: whoever does not answer in time costs its own share only."""
+
+import asyncio
+from collections.abc import Mapping
+
+from msgspec import structs
+
+from secmon.common.errors import SecmonError
+from secmon.common.node import Peer
+from secmon.common.operations.call import Call
+from secmon.common.outcome import Result
+
+Answer = Result | SecmonError
+
+MARGIN = 0.05
+"""Share of the remaining time kept for merging and for the way back."""
+MARGIN_SECONDS = (0.02, 0.5)
+"""Bounds of the margin."""
+
+
+async def fan_out(call: Call, peers: Mapping[str, Peer], now: float, *, limit: asyncio.Semaphore) -> dict[str, Answer]:
+    """The answer, or the error, of each of ``peers``, in their order, before ``call.deadline``.
+
+    ``now`` is the monotonic clock's reading. ``limit`` bounds the calls in flight. Cancelling cancels every part.
+    """
+    budget = None if call.deadline is None else _shorten(call.deadline - now)
+    inner = call if budget is None else structs.replace(call, deadline=now + budget)
+    async with asyncio.TaskGroup() as group:
+        tasks = {name: group.create_task(_ask(inner, name, peer, budget, limit)) for name, peer in peers.items()}
+    return {name: task.result() for name, task in tasks.items()}
+
+
+async def _ask(call: Call, name: str, peer: Peer, budget: float | None, limit: asyncio.Semaphore) -> Answer:
+    try:
+        async with asyncio.timeout(budget), limit:
+            return await peer.execute(call, part=True)
+    except SecmonError as error:
+        return error
+    except TimeoutError:
+        late = SecmonError(3021, ids=(name,))
+        late.nodes = {name: late.message}
+        return late
+
+
+def _shorten(remaining: float) -> float:
+    low, high = MARGIN_SECONDS
+    return max(0.0, remaining - min(high, max(low, remaining * MARGIN)))

@@ -1,0 +1,207 @@
+"""``/manager`` and its twin ``/cluster/{node_id}``: one node's configuration, status and control (manager.md)."""
+
+import asyncio
+import ssl
+import time
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from secmon import __version__
+from secmon.common.config import convert
+from secmon.common.config.validate import validate_installation
+from secmon.common.config.xml import parse
+from secmon.common.errors import SecmonError
+from secmon.common.node import Node
+from secmon.common.operations.catalogue import Place, operation
+from secmon.common.operations.executor import Context
+from secmon.common.operations.parameters import Common, Names
+from secmon.common.operations.permissions import OfNode, OfNodes, on_manager, on_node, on_nodes
+from secmon.common.outcome import Messages, Outcome, Raw, Result
+
+
+class ManagerInfo(Struct):
+    """What runs on a node."""
+
+    path: str
+    version: str
+    type: Literal["server"]
+    max_agents: str
+    openssl_support: str
+    tz_offset: str
+    tz_name: str
+
+
+class ApiConfigItem(Struct):
+    """The API configuration of a node, in effect."""
+
+    node_name: str
+    node_api_config: dict[str, Any]
+
+
+class Validation(Struct):
+    """A node whose files are valid."""
+
+    name: str
+    status: Literal["OK"]
+
+
+Section = Literal[
+    "active-response", "agentless", "alerts", "auth", "client", "client_buffer", "cluster", "command",
+    "database_output", "email_alerts", "global", "integration", "labels", "localfile", "logging", "remote", "reports",
+    "rootcheck", "ruleset", "sca", "socket", "syscheck", "syslog_output", "vulnerability-detection", "indexer",
+    "aws-s3", "azure-logs", "cis-cat", "docker-listener", "open-scap", "osquery", "syscollector",
+]  # fmt: skip
+
+
+class _Selection(Struct, frozen=True, kw_only=True):
+    raw: Annotated[bool, Meta(description="Answer with the file itself.")] = False
+    section: Annotated[Section | None, Meta(description="Only this section.")] = None
+    field: Annotated[Names | None, Meta(description="Only this field of the section.")] = None
+
+
+class ConfigurationQuery(_Selection, Common, frozen=True, kw_only=True):
+    """Which part of the main configuration."""
+
+    distinct: bool = False
+
+
+class NodeConfigurationQuery(_Selection, OfNode, frozen=True, kw_only=True):
+    """Which part of the main configuration of which node."""
+
+
+STATUS = Messages(all="The state of the daemons was read", none="No state was read")
+INFO = Messages(all="The node's information was read", none="No information was read")
+API_CONFIG = Messages(
+    all="The API configuration was read",
+    some="The API configuration of some nodes was read",
+    none="No API configuration was read",
+)
+CONFIGURATION = Messages(all="The configuration was read", none="No configuration was read")
+VALIDATION = Messages(
+    all="The configuration is valid",
+    some="The configuration of some nodes is not valid, or could not be checked",
+    none="The configuration is not valid, or could not be checked",
+)
+RESTART = Messages(
+    all="The restart was requested", some="The restart of some nodes was requested", none="No restart was requested"
+)
+
+
+@operation(
+    "GET", "/manager/status", params=Common, require=(on_manager("read"),), messages=STATUS, item=dict[str, str],
+    exempt=True,
+)  # fmt: skip
+@operation(
+    "GET", "/cluster/{node_id}/status", params=OfNode, place=Place.NODE, node_param="node_id",
+    require=(on_node("read"),), messages=STATUS, item=dict[str, str], needs_cluster=True, exempt=True,
+)  # fmt: skip
+async def status(ctx: Context, params: Common) -> Outcome:
+    """State of the daemons."""
+    return Outcome(items=[dict(ctx.node.services.control.status())])
+
+
+@operation(
+    "GET", "/manager/info", params=Common, require=(on_manager("read"),), messages=INFO, item=ManagerInfo, exempt=True
+)
+@operation(
+    "GET", "/cluster/{node_id}/info", params=OfNode, place=Place.NODE, node_param="node_id", require=(on_node("read"),),
+    messages=INFO, item=ManagerInfo, needs_cluster=True, exempt=True,
+)  # fmt: skip
+async def info(ctx: Context, params: Common) -> Outcome:
+    """Version, place and time zone."""
+    item = {
+        "path": str(ctx.node.paths.root),
+        "version": f"v{__version__}",
+        "type": "server",
+        "max_agents": "unlimited",
+        "openssl_support": "yes" if ssl.OPENSSL_VERSION else "no",
+        "tz_offset": time.strftime("%z"),
+        "tz_name": time.strftime("%Z"),
+    }
+    return Outcome(items=[item])
+
+
+@operation(
+    "GET", "/manager/api/config", params=Common, require=(on_manager("read_api_config"),), messages=API_CONFIG,
+    item=ApiConfigItem, exempt=True,
+)  # fmt: skip
+@operation(
+    "GET", "/cluster/api/config", params=OfNodes, place=Place.NODES, node_param="nodes_list",
+    require=(on_nodes("read"), on_nodes("read_api_config")), messages=API_CONFIG, item=ApiConfigItem,
+    needs_cluster=True, exempt=True,
+)  # fmt: skip
+async def api_config(ctx: Context, params: Common) -> Outcome:
+    """The API configuration, in effect."""
+    node = ctx.node
+    return Outcome(items=[{"node_name": node.name, "node_api_config": node.api_config.as_dict(node.paths)}])
+
+
+@operation(
+    "GET", "/manager/configuration", params=ConfigurationQuery, require=(on_manager("read"),), messages=CONFIGURATION,
+    item=dict[str, Any], raw_type="application/xml", exempt=True,
+)  # fmt: skip
+@operation(
+    "GET", "/cluster/{node_id}/configuration", params=NodeConfigurationQuery, place=Place.NODE, node_param="node_id",
+    require=(on_node("read"),), messages=CONFIGURATION, item=dict[str, Any], raw_type="application/xml",
+    needs_cluster=True, exempt=True,
+)  # fmt: skip
+async def configuration(ctx: Context, params: ConfigurationQuery | NodeConfigurationQuery) -> Result:
+    """The main configuration on disk; secrets are masked."""
+    text = await asyncio.to_thread(_read_main, ctx.node)
+    if params.raw:
+        return Raw(body=convert.mask_text(text).encode(), content_type="application/xml; charset=utf-8")
+    outcome = Outcome()
+    try:
+        whole = convert.convert_main(parse(text))
+        picked = convert.mask_secrets(convert.select(whole, params.section, params.field))
+    except SecmonError as error:
+        outcome.fail(error, ctx.node.name)
+        return outcome
+    if getattr(params, "distinct", False):
+        picked = convert.without_repeats(picked)
+    outcome.items.append(picked)
+    return outcome
+
+
+def _read_main(node: Node) -> str:
+    try:
+        return node.paths.main_config.read_text("utf-8", "replace")
+    except OSError as error:
+        raise SecmonError(1006, f"{node.paths.main_config.name}: {error.strerror}") from None
+
+
+@operation(
+    "GET", "/manager/configuration/validation", params=Common, require=(on_manager("read"),), messages=VALIDATION,
+    item=Validation, exempt=True,
+)  # fmt: skip
+@operation(
+    "GET", "/cluster/configuration/validation", params=OfNodes, place=Place.NODES, node_param="nodes_list",
+    require=(on_nodes("read"),), messages=VALIDATION, item=Validation, needs_cluster=True, exempt=True,
+)  # fmt: skip
+async def validation(ctx: Context, params: Common) -> Outcome:
+    """Check the files on disk: main configuration, API configuration, internal options."""
+    outcome = Outcome()
+    problems = await asyncio.to_thread(validate_installation, ctx.node.paths)
+    if problems:
+        outcome.fail(SecmonError(1908, ", ".join(str(problem) for problem in problems)), ctx.node.name)
+    else:
+        outcome.items.append({"name": ctx.node.name, "status": "OK"})
+    return outcome
+
+
+@operation(
+    "PUT", "/manager/restart", params=Common, require=(on_manager("read"), on_manager("restart")), messages=RESTART,
+    item=str, exempt=True,
+)  # fmt: skip
+@operation(
+    "PUT", "/cluster/restart", params=OfNodes, place=Place.NODES, node_param="nodes_list",
+    require=(on_nodes("read"), on_nodes("restart")), messages=RESTART, item=str, needs_cluster=True, exempt=True,
+)  # fmt: skip
+async def restart(ctx: Context, params: Common) -> Outcome:
+    """Restart the daemons, if the files on disk are valid. The answer comes before the restart."""
+    outcome = await validation(ctx, params)
+    if isinstance(outcome, Outcome) and outcome.items:
+        await ctx.node.services.control.restart()
+        outcome.items = [ctx.node.name]
+    return outcome  # type: ignore[return-value]

@@ -1,0 +1,105 @@
+"""Calls and results on the wire. A peer names an operation and sends values; nothing it sends is ever evaluated."""
+
+from collections.abc import AsyncIterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from secmon.common.errors import SecmonError
+from secmon.common.identity import Identity
+from secmon.common.operations.call import Call
+from secmon.common.outcome import Outcome, Result
+from secmon.common.rpc.gen import secmon_pb2 as pb
+
+ITEMS_PER_CHUNK = 500
+"""Items of one message: at a few hundred bytes each, well below the size limit of a message."""
+
+MAX_CHUNK_BYTES = 2 * 1024 * 1024
+
+_encoder = msgspec.msgpack.Encoder()
+_decode_result = msgspec.msgpack.Decoder(Result).decode
+_decode_identity = msgspec.msgpack.Decoder(Identity).decode
+_decode_items = msgspec.msgpack.Decoder(list[Any]).decode
+_decode_params = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decode_ids = msgspec.msgpack.Decoder(tuple[str | int, ...]).decode
+
+
+def pack_call(call: Call, *, part: bool) -> pb.ExecuteRequest:
+    """The request for ``call``; its deadline travels as the RPC's."""
+    return pb.ExecuteRequest(
+        operation=call.operation,
+        params=_encoder.encode(call.params),
+        identity=_encoder.encode(call.identity),
+        request_id=call.request_id,
+        part=part,
+        client=call.client,
+    )
+
+
+def unpack_call(request: pb.ExecuteRequest, deadline: float | None) -> Call:
+    """The call that a peer sent. Raises 3036 when it cannot be decoded."""
+    try:
+        return Call(
+            operation=request.operation,
+            params=_decode_params(request.params),
+            identity=_decode_identity(request.identity),
+            request_id=request.request_id,
+            deadline=deadline,
+            client=request.client,
+        )
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise SecmonError(3036, str(error)) from None
+
+
+def pack_result(result: Result) -> Iterator[pb.ExecuteChunk]:
+    """The head first, then the items in pieces, so that an answer of any size streams."""
+    if not isinstance(result, Outcome):
+        yield pb.ExecuteChunk(head=_encoder.encode(result))
+        return
+    head = msgspec.structs.replace(result, items=[], total=result.count)
+    yield pb.ExecuteChunk(head=_encoder.encode(head))
+    for start in range(0, len(result.items), ITEMS_PER_CHUNK):
+        yield from _pack_items(result.items[start : start + ITEMS_PER_CHUNK])
+
+
+def _pack_items(items: Sequence[Any]) -> Iterator[pb.ExecuteChunk]:
+    packed = _encoder.encode(items)
+    if len(packed) <= MAX_CHUNK_BYTES or len(items) == 1:
+        yield pb.ExecuteChunk(items=packed)
+        return
+    middle = len(items) // 2
+    yield from _pack_items(items[:middle])
+    yield from _pack_items(items[middle:])
+
+
+def pack_failure(error: SecmonError) -> pb.ExecuteChunk:
+    """An error as code, text, ids and nodes."""
+    failure = pb.Failure(code=error.code, extra=error.extra or "", ids=_encoder.encode(error.ids), nodes=error.nodes)
+    return pb.ExecuteChunk(failure=failure)
+
+
+async def unpack_result(chunks: AsyncIterable[pb.ExecuteChunk]) -> Result:
+    """The result that a peer streams. Raises the error it sent, or 3036 when it cannot be decoded."""
+    result: Result | None = None
+    try:
+        async for chunk in chunks:
+            match chunk.WhichOneof("piece"):
+                case "failure":
+                    raise unpack_failure(chunk.failure)
+                case "head":
+                    result = _decode_result(chunk.head)
+                case "items" if isinstance(result, Outcome):
+                    result.items.extend(_decode_items(chunk.items))
+                case piece:
+                    raise SecmonError(3036, f"unexpected piece {piece!r}")
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise SecmonError(3036, str(error)) from None
+    if result is None:
+        raise SecmonError(3036, "empty answer")
+    return result
+
+
+def unpack_failure(failure: pb.Failure) -> SecmonError:
+    """The error that a peer sent, rebuilt from the catalogue."""
+    ids = _decode_ids(failure.ids) if failure.ids else ()
+    return SecmonError(failure.code, failure.extra or None, ids=ids, nodes=dict(failure.nodes))

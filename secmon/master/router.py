@@ -1,0 +1,41 @@
+"""The master brings calls to where they run."""
+
+from secmon.common.errors import SecmonError
+from secmon.common.node import Peer
+from secmon.common.operations.call import Call
+from secmon.common.operations.catalogue import Place
+from secmon.common.operations.coordinator import Coordinator
+from secmon.common.operations.executor import Executor
+from secmon.common.outcome import Result
+
+
+class MasterRouter:
+    """Places on the master; also on a node without a cluster, which is its own master."""
+
+    def __init__(self, executor: Executor, coordinator: Coordinator) -> None:
+        self._executor = executor
+        self._coordinator = coordinator
+
+    async def route(self, call: Call) -> Result:
+        """See ``common.node.Router``."""
+        match self._executor.operation(call).place:
+            case Place.ANY | Place.MASTER:
+                return await self._executor.run(call)
+            case Place.NODE | Place.NODES:
+                return await self._coordinator.run(call)
+
+
+class Unreachable:
+    """The peer of a node whose session ended between being listed and being asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def execute(self, call: Call, *, part: bool) -> Result:
+        """Raises 3022."""
+        raise SecmonError(3022, ids=(self.name,))
+
+
+def no_peer(name: str) -> Peer:
+    """``find_peer`` of a node without a cluster."""
+    return Unreachable(name)

@@ -1,0 +1,66 @@
+"""A worker answers what it can by itself and passes the rest to the master."""
+
+from collections.abc import Awaitable, Callable
+
+from msgspec import structs
+
+from secmon.common.errors import SecmonError
+from secmon.common.identity import Identity
+from secmon.common.node import Peer
+from secmon.common.operations.call import Call
+from secmon.common.operations.catalogue import Place
+from secmon.common.operations.coordinator import Coordinator
+from secmon.common.operations.executor import Executor
+from secmon.common.outcome import Result
+
+FindMaster = Callable[[float], Awaitable[Peer | None]]
+
+ADMINISTRATOR_ROLE = 1
+
+
+class WorkerRouter:
+    """Places on a worker."""
+
+    def __init__(
+        self, executor: Executor, coordinator: Coordinator, find_master: FindMaster, *, hold_seconds: float
+    ) -> None:
+        """``find_master`` waits so many seconds for the master's session; a call waits ``hold_seconds`` at most."""
+        self._executor = executor
+        self._coordinator = coordinator
+        self._find_master = find_master
+        self._hold_seconds = hold_seconds
+
+    async def route(self, call: Call) -> Result:
+        """See ``common.node.Router``. Raises 3023 when the master stays away."""
+        operation = self._executor.operation(call)
+        if operation.place is Place.ANY:
+            return await self._executor.run(call)
+        if operation.place is Place.NODE and call.params.get(operation.node_param or "") == self._executor.node.name:
+            return await self._coordinator.run(call)
+        return await self._forward(call)
+
+    async def _forward(self, call: Call) -> Result:
+        node = self._executor.node
+        hold = self._hold_seconds
+        if call.deadline is not None:
+            hold = max(0.0, min(hold, (call.deadline - node.clock.monotonic()) / 2))
+        master = await self._find_master(hold)
+        if master is None:
+            lost = SecmonError(3023)
+            lost.nodes = {node.name: lost.message}
+            raise lost
+        return await master.execute(structs.replace(call, identity=self._sendable(call.identity)), part=False)
+
+    def _sendable(self, identity: Identity) -> Identity:
+        """A caller on this host itself travels as a holder of the administrator role: ``local`` crosses no network."""
+        if not identity.local:
+            return identity
+        view = self._executor.node.security.view()
+        return Identity(
+            user=identity.user,
+            user_id=identity.user_id,
+            roles=(ADMINISTRATOR_ROLE,),
+            run_as=False,
+            mode=view.settings.rbac_mode,
+            revision=view.revision,
+        )

@@ -1,0 +1,164 @@
+"""Internal options: integers that seldom need a change (manager.md 17).
+
+``etc/internal_options.conf`` is shipped and replaced at upgrades, ``etc/local_internal_options.conf`` is the user's
+and wins. A line is ``section.name=integer``; ``#`` starts a comment.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.paths import Paths
+
+_LINE = re.compile(r"([A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+)\s*=\s*(.*)", re.ASCII)
+_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+
+
+class Option(NamedTuple):
+    """Bounds are inclusive; ``special`` are values outside them that have a meaning of their own."""
+
+    default: int
+    low: int
+    high: int
+    about: str
+    special: tuple[int, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        return ", ".join([*(str(each) for each in self.special), f"{self.low} to {self.high}"])
+
+    def accepts(self, value: int) -> bool:
+        return value in self.special or self.low <= value <= self.high
+
+
+_LISTEN = "0: any free port"
+OPTIONS: Mapping[str, Option] = {
+    "clusterd.heartbeat_ms": Option(1000, 50, 60_000, "Milliseconds between two signs of life of a worker."),
+    "clusterd.heartbeat_misses": Option(3, 1, 100, "Signs of life missed before a node counts as gone."),
+    "clusterd.reconnect_min_ms": Option(200, 10, 60_000, "Milliseconds before the first try to connect again."),
+    "clusterd.reconnect_max_ms": Option(10_000, 10, 600_000, "Milliseconds that the pauses between tries grow to."),
+    "clusterd.security_lease": Option(
+        30, 1, 3600, "Seconds without word from the master after which a worker honours no token."
+    ),
+    "clusterd.ack_timeout_ms": Option(
+        2000, 10, 60_000, "Milliseconds that a security change waits for the nodes to acknowledge it."
+    ),
+    "clusterd.hold_ms": Option(3000, 0, 60_000, "Milliseconds that a call waits for a master that is away."),
+    "clusterd.max_clock_skew": Option(60, 1, 3600, "Seconds that the clocks of two nodes may differ."),
+    "clusterd.peer_port": Option(
+        -1, 1025, 65534, f"Port of this node for its peers. -1: that of the cluster section. {_LISTEN}.", (-1, 0)
+    ),
+    "clusterd.enrol_port": Option(
+        -1, 1025, 65534, f"Port where nodes get their certificates. -1: the peers' port plus one. {_LISTEN}.", (-1, 0)
+    ),
+    "clusterd.certificate_days": Option(90, 1, 3650, "Days that a node's certificate is valid."),
+    "clusterd.anti_entropy": Option(60, 1, 86_400, "Seconds between two comparisons of the whole replicated state."),
+    "clusterd.max_file_size_mb": Option(1024, 1, 65_536, "Megabytes of the largest file that is replicated."),
+    "clusterd.max_files": Option(200_000, 1, 10_000_000, "Files that a replicated set may hold."),
+    "clusterd.forget_after_hours": Option(24, 1, 87_600, "Hours after which a node that left is forgotten."),
+    "clusterd.fanout_limit": Option(64, 1, 4096, "Nodes that are called at the same time."),
+    "clusterd.request_timeout_max": Option(
+        3600, 1, 86_400, "Seconds that a request between nodes may take, wait_for_complete or not."
+    ),
+    "clusterd.debug": Option(0, 0, 2, "Detail of the cluster's log."),
+    "apid.debug": Option(0, 0, 2, "Detail of the API's log."),
+    "daemons.stop_timeout": Option(30, 1, 600, "Seconds that a daemon has to stop before it is killed."),
+    "monitord.day_wait": Option(10, 0, 600, "Seconds after midnight before logs are rotated."),
+    "monitord.keep_log_days": Option(31, 0, 500, "Days that rotated logs are kept; 0: for ever."),
+    "monitord.size_rotate": Option(512, 0, 4096, "Megabytes of a log that start a rotation; 0: by day only."),
+    "monitord.daily_rotations": Option(12, 1, 256, "Rotations by size on one day."),
+    "monitord.compress": Option(1, 0, 1, "Compress rotated logs."),
+}
+
+
+class InternalOptions:
+    """Values of all options. ``warnings`` are for the log at start."""
+
+    def __init__(self, values: Mapping[str, int], warnings: tuple[str, ...] = ()) -> None:
+        self._values = {name: option.default for name, option in OPTIONS.items()} | dict(values)
+        self.warnings = warnings
+
+    @classmethod
+    def defaults(cls) -> "InternalOptions":
+        """Every option at its default."""
+        return cls({})
+
+    def get(self, name: str) -> int:
+        """Value of ``section.name``. Raises SecmonError 1108 when nobody defines it."""
+        try:
+            return self._values[name]
+        except KeyError:
+            raise SecmonError(1108, name) from None
+
+    def with_overrides(self, values: Mapping[str, int]) -> "InternalOptions":
+        """A copy with other values. Raises SecmonError 1108 (unknown name) or ConfigError 1110 (out of range)."""
+        for name, value in values.items():
+            if name not in OPTIONS:
+                raise SecmonError(1108, name)
+            _check_range("overrides", name, value)
+        return InternalOptions(self._values | dict(values), self.warnings)
+
+
+def load_internal_options(paths: Paths) -> InternalOptions:
+    """Read both files. Raises ConfigError 1107 (the shipped file is missing), 1109 (no number), 1110 (out of range).
+
+    Options that this version does not use are kept, so that files of other versions can stay; one warning names them.
+    """
+    values: dict[str, int] = {}
+    warnings: list[str] = []
+    for path in (paths.internal_options, paths.local_internal_options):
+        unused = []
+        for name, value in _read(path, required=path == paths.internal_options):
+            values[name] = value
+            if name not in OPTIONS:
+                unused.append(name)
+        if unused:
+            warnings.append(f"{path}: not used by this version: {', '.join(unused)}")
+    return InternalOptions(values, tuple(warnings))
+
+
+def _read(path: Path, *, required: bool) -> Iterator[tuple[str, int]]:
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except FileNotFoundError:
+        if required:
+            raise ConfigError(str(path), "file", "absent", "the file shipped with the product", code=1107) from None
+        return
+    except OSError as error:
+        raise ConfigError(str(path), "file", error.strerror, "a readable file", code=1107) from error
+    for number, line in enumerate(text.split("\n"), 1):
+        content = line.split("#", 1)[0].strip()
+        if content:
+            yield _option(f"{path}:{number}", content)
+
+
+def _option(place: str, content: str) -> tuple[str, int]:
+    match = _LINE.fullmatch(content)
+    if match is None:
+        raise ConfigError(place, "line", content, "section.name=integer", code=1109)
+    name, text = match[1], match[2]
+    if not _INTEGER.fullmatch(text):
+        raise ConfigError(place, name, text, "a whole number", code=1109)
+    _check_range(place, name, int(text))
+    return name, int(text)
+
+
+def _check_range(place: str, name: str, value: int) -> None:
+    option = OPTIONS.get(name)
+    if option and not option.accepts(value):
+        raise ConfigError(place, name, value, option.allowed, code=1110)
+
+
+def internal_options_template() -> str:
+    """Text of ``internal_options.conf``: every option with its default and explanation."""
+    head = (
+        "# Shipped with the product and replaced at upgrades: write your own values to local_internal_options.conf.\n"
+    )
+    return head + "".join(
+        f"\n# {option.about} Allowed: {option.allowed}.\n{name}={option.default}\n" for name, option in OPTIONS.items()
+    )
+
+
+LOCAL_TEMPLATE = "# Your values win over internal_options.conf and survive upgrades. A line is section.name=integer\n"

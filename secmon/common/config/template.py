@@ -1,0 +1,110 @@
+"""The main configuration file of a new installation."""
+
+from secmon.common.config.cluster import ClusterSection
+
+_TEMPLATE = """\
+<!-- Main configuration of this node. It is read at start: after a change run "secmon config check" and restart.
+     Each node has its own file. -->
+<ossec_config>
+
+  <global>
+    <!-- Alerts as JSON lines and as text. -->
+    <jsonout_output>yes</jsonout_output>
+    <alerts_log>yes</alerts_log>
+    <!-- Every event, whether it raises an alert or not: these files grow quickly. -->
+    <logall>no</logall>
+    <logall_json>no</logall_json>
+    <email_notification>no</email_notification>
+    <!-- An agent that has been silent for this long counts as disconnected. -->
+    <agents_disconnection_time>10m</agents_disconnection_time>
+    <!-- The alert follows this much later. -->
+    <agents_disconnection_alert_time>0</agents_disconnection_alert_time>
+    <!-- Ask for newer versions of this product. -->
+    <update_check>no</update_check>
+  </global>
+
+  <alerts>
+    <!-- Lowest rule level that is written, and that is mailed. -->
+    <log_alert_level>3</log_alert_level>
+    <email_alert_level>12</email_alert_level>
+  </alerts>
+
+  <!-- plain, json or plain,json -->
+  <logging>
+    <log_format>plain</log_format>
+  </logging>
+
+  <!-- Connections of agents. -->
+  <remote>
+    <connection>secure</connection>
+    <port>1514</port>
+    <protocol>tcp</protocol>
+    <queue_size>131072</queue_size>
+  </remote>
+
+  <!-- Enrolment of agents. -->
+  <auth>
+    <disabled>no</disabled>
+    <port>1515</port>
+    <use_source_ip>no</use_source_ip>
+    <purge>yes</purge>
+    <use_password>no</use_password>
+    <force>
+      <enabled>yes</enabled>
+      <key_mismatch>yes</key_mismatch>
+      <disconnected_time enabled="yes">1h</disconnected_time>
+      <after_registration_time>1h</after_registration_time>
+    </force>
+    <ssl_manager_cert>etc/sslmanager.cert</ssl_manager_cert>
+    <ssl_manager_key>etc/sslmanager.key</ssl_manager_key>
+  </auth>
+
+  <ruleset>
+    <decoder_dir>ruleset/decoders</decoder_dir>
+    <rule_dir>ruleset/rules</rule_dir>
+    <!-- Your own. -->
+    <decoder_dir>etc/decoders</decoder_dir>
+    <rule_dir>etc/rules</rule_dir>
+  </ruleset>
+
+  <rule_test>
+    <enabled>yes</enabled>
+    <threads>1</threads>
+    <max_sessions>64</max_sessions>
+    <session_timeout>15m</session_timeout>
+  </rule_test>
+
+  <!-- Cluster. name and key are the same on all nodes, node_name is unique, node_type is master or worker.
+       The key has 32 letters, digits or underscores. node is the address of the master, on the master too. -->
+  <cluster>
+    <name>{name}</name>
+    <node_name>{node_name}</node_name>
+    <node_type>{node_type}</node_type>
+    <key>{key}</key>
+    <port>{port}</port>
+    <bind_addr>{bind_addr}</bind_addr>
+    <nodes>
+{nodes}
+    </nodes>
+    <hidden>{hidden}</hidden>
+    <disabled>{disabled}</disabled>
+  </cluster>
+
+</ossec_config>
+"""
+
+
+def main_config_template(cluster: ClusterSection | None) -> str:
+    """Text of a commented file; without ``cluster`` its section is disabled and waits to be filled in."""
+    section = cluster or ClusterSection(disabled=True)
+    return _TEMPLATE.format(
+        name=f"<![CDATA[{section.name}]]>" if "<" in section.name else section.name,  # escapes are kept literally
+        node_name=section.node_name,
+        node_type=section.node_type,
+        key=section.key,
+        port=section.port,
+        bind_addr=section.bind_addr,
+        nodes="\n".join(f"      <node>{node}</node>" for node in section.nodes),
+        hidden="yes" if section.hidden else "no",
+        disabled="yes" if section.disabled else "no",
+    )

@@ -1,0 +1,199 @@
+"""Checks of the main configuration: section names, options and values (manager.md 4).
+
+Options are checked for the sections in ``OPTIONS``; the other known sections are kept as they are for the agents and
+tools that read them.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from secmon.common.config.convert import MAIN_ROOT, SECTIONS, section_name
+from secmon.common.config.problems import Report
+from secmon.common.config.values import (
+    BOOLEAN,
+    HOST,
+    NETWORK,
+    NOT_EMPTY,
+    PORT,
+    TEXT,
+    Check,
+    choice,
+    duration,
+    integer,
+    or_zero,
+    seconds,
+    size,
+)
+from secmon.common.config.xml import Element
+
+Options: TypeAlias = Mapping[str, "Check | Options"]
+
+OTHER_SECTIONS = frozenset(
+    {"client_buffer", "socket", "rule_test", "logging", "wdb", "task-manager", "agent-upgrade", "gcp-pubsub"}
+    | {"gcp-bucket", "github", "office365", "ms-graph", "fluent-forward", "vulnerability-detector", "key-polling"}
+)
+WODLES = frozenset(
+    {"syscollector", "open-scap", "cis-cat", "osquery", "command", "aws-s3", "azure-logs", "docker-listener"}
+    | {"vulnerability-detector", "agent-upgrade", "key-polling", "task-manager"}
+)
+
+_FORMATS = {"plain", "json"}
+_EMAIL = Check(lambda text: re.fullmatch(r"[^@\s]+@[^@\s]+", text.strip()) is not None, "an address name@domain")
+_ROTATION = Check(lambda text: 600 <= (seconds(text) or 0) <= 86400, "600 seconds to one day, suffix s, m, h or d")
+_SIZE = Check(
+    lambda text: 1_000_000 <= (size(text) or 0) <= 1 << 40, "1000000 bytes to one tebibyte, suffix B, K, M or G"
+)
+_LOG_FORMAT = Check(
+    lambda text: {part.strip() for part in text.split(",")} <= _FORMATS, "plain, json or both with a comma"
+)
+_DEPRECATED = Check(TEXT.test, "deprecated")  # accepted, with a warning
+
+OPTIONS: Mapping[str, Options] = {
+    "global": {
+        **dict.fromkeys(
+            ("email_notification", "logall", "logall_json", "jsonout_output", "alerts_log", "prelude_output"), BOOLEAN
+        ),
+        **dict.fromkeys(("zeromq_output", "update_check"), BOOLEAN),
+        **dict.fromkeys(("email_from", "email_reply_to", "email_idsname", "smtp_server", "helo_server"), TEXT),
+        **dict.fromkeys(("prelude_profile", "zeromq_uri", "zeromq_server_cert", "zeromq_client_cert", "geoipdb"), TEXT),
+        **dict.fromkeys(("integrity_checking", "rootkit_detection", "host_information", "stats"), integer()),
+        "email_to": _EMAIL,
+        "email_maxperhour": integer(1, 1_000_000),
+        "email_log_source": choice("alerts.log", "alerts.json"),
+        "prelude_log_level": integer(),
+        "memory_size": integer(2048),
+        "white_list": NOT_EMPTY,
+        "custom_alert_output": TEXT,
+        "rotate_interval": or_zero(_ROTATION),
+        "max_output_size": or_zero(_SIZE),
+        "queue_size": integer(1),
+        "agents_disconnection_time": duration(1),
+        "agents_disconnection_alert_time": duration(0),
+        "limits": {"eps": {"maximum": integer(0, 100_000), "timeframe": integer(1, 3600)}},
+        "cti-url": NOT_EMPTY,
+        "compress_alerts": _DEPRECATED,
+    },
+    "alerts": {"log_alert_level": integer(), "email_alert_level": integer(), "use_geoip": BOOLEAN},
+    "remote": {
+        "connection": choice("secure", "syslog"),
+        "port": PORT,
+        "protocol": NOT_EMPTY,
+        "ipv6": BOOLEAN,
+        "local_ip": HOST,
+        "allowed-ips": NETWORK,
+        "denied-ips": NETWORK,
+        "queue_size": integer(1),
+        "rids_closing_time": duration(1),
+        "connection_overtake_time": integer(0, 3600),
+        "agents": {"allow_higher_versions": BOOLEAN},
+    },
+    "auth": {
+        **dict.fromkeys(("disabled", "ipv6", "use_source_ip", "purge", "use_password", "ssl_verify_host"), BOOLEAN),
+        **dict.fromkeys(("ssl_auto_negotiate", "remote_enrollment"), BOOLEAN),
+        **dict.fromkeys(("ssl_agent_ca", "ssl_manager_cert", "ssl_manager_key"), TEXT),
+        **dict.fromkeys(("force_insert", "force_time", "limit_maxagents"), _DEPRECATED),
+        "port": PORT,
+        "ciphers": NOT_EMPTY,
+        "force": {
+            "enabled": BOOLEAN,
+            "key_mismatch": BOOLEAN,
+            "disconnected_time": duration(),
+            "after_registration_time": duration(),
+        },
+        "agents": {"allow_higher_versions": BOOLEAN},
+        "key_request": {
+            "enabled": BOOLEAN,
+            "exec_path": TEXT,
+            "socket": TEXT,
+            "timeout": integer(1),
+            "threads": integer(1, 32),
+            "queue_size": integer(1, 220_000),
+        },
+    },
+    "logging": {"log_format": _LOG_FORMAT},
+}
+
+
+def check_sections(document: Element, report: Report) -> dict[str, list[Element]]:
+    """Check every section of every main root; returns the sections by name, in document order."""
+    found: dict[str, list[Element]] = {}
+    for root in document.children:
+        if root.name == MAIN_ROOT:
+            for section in root.children:
+                name = section_name(section)
+                if name is None:
+                    report.error(
+                        "wodle", "", None, f"the attribute name with one of {', '.join(sorted(WODLES))}", section
+                    )
+                else:
+                    found.setdefault(name, []).append(section)
+                    _check_name(name, section, report)
+    for name, sections in found.items():
+        for section in sections:
+            if name in OPTIONS and section.name == name:
+                _check_options(name, "", section, OPTIONS[name], report)
+    for name, extra in _EXTRAS.items():
+        extra(found.get(name, []), report)
+    if not any(root.name == MAIN_ROOT for root in document.children):
+        report.error("", "", None, f"at least one element <{MAIN_ROOT}>")
+    return found
+
+
+def _check_name(name: str, section: Element, report: Report) -> None:
+    if section.name == "wodle":
+        if name not in WODLES:
+            report.error("wodle", "name", name, ", ".join(sorted(WODLES)), section)
+    elif name not in SECTIONS and name not in OTHER_SECTIONS:
+        report.error(name, "", None, "a documented section name", section)
+
+
+def _check_options(section: str, prefix: str, element: Element, known: Options, report: Report) -> None:
+    for option in element.children:
+        name, value = prefix + option.name, option.text or ""
+        check = known.get(option.name)
+        if check is None:
+            report.error(section, name, value.strip(), f"the options {', '.join(known)}", option)
+        elif not isinstance(check, Check):
+            _check_options(section, f"{name}.", option, check, report)
+        elif check is _DEPRECATED:
+            report.warn(section, f"{name} is deprecated and ignored", option)
+        elif option.has_children:
+            report.error(section, name, f"<{next(option.children).tag}>", check.allowed, option)
+        elif not check.test(value.strip()):
+            report.error(section, name, value, check.allowed, option)
+
+
+def _texts(section: Element, name: str) -> list[str]:
+    return [(option.text or "").strip() for option in section.children if option.name == name]
+
+
+def _check_global(sections: list[Element], report: Report) -> None:
+    for section in sections:
+        for limits in section.children:
+            for eps in limits.children if limits.name == "limits" else ():
+                if eps.name == "eps" and not _texts(eps, "maximum"):
+                    report.error("global", "limits.eps", None, "an eps block with the option maximum", eps)
+
+
+def _check_remote(sections: list[Element], report: Report) -> None:
+    secure = 0
+    for section in sections:
+        connections = _texts(section, "connection")
+        if not connections:
+            report.error("remote", "connection", None, "secure, syslog (the option is required)", section)
+            continue
+        secure += connections[-1] == "secure"
+        if connections[-1] == "secure" and secure > 1:
+            report.error("remote", "connection", "secure", "one section with a secure connection", section)
+        words = {word.strip().lower() for value in _texts(section, "protocol") for word in value.split(",")}
+        for word in sorted(words - {"tcp", "udp"}):
+            report.warn("remote", f"the protocol {word!r} is not known and ignored", section)
+        if connections[-1] == "syslog":
+            if words >= {"tcp", "udp"}:
+                report.error("remote", "protocol", "tcp, udp", "tcp or udp for a syslog connection", section)
+            if not _texts(section, "allowed-ips"):
+                report.error("remote", "allowed-ips", None, "at least one address for a syslog connection", section)
+
+
+_EXTRAS: Mapping[str, Callable[[list[Element], Report], None]] = {"global": _check_global, "remote": _check_remote}

@@ -66,13 +66,19 @@ class Tokens:
         self._lock = threading.Lock()
 
     def issue(
-        self, view: SecurityView, user: User, roles: tuple[int, ...] | None = None, *, context_hash: str | None = None
+        self,
+        view: SecurityView,
+        user: User,
+        roles: tuple[int, ...] | None = None,
+        *,
+        context_hash: str | None = None,
+        revision: int | None = None,
     ) -> str:
         """A token for ``user``, valid from now for the configured lifetime.
 
-        ``view`` must be the one that the credentials were checked in: then a change of the password meanwhile revokes
-        this token too. A run_as login gives its granted ``roles`` and the ``context_hash``; otherwise the token carries
-        the user's own roles. Raises 6003 without a usable signing key.
+        ``revision`` is the one that the credentials were checked at (default: the view's): a change of the password
+        meanwhile then revokes this token too. A run_as login gives its granted ``roles`` and the ``context_hash``;
+        otherwise the token carries the user's own roles. Raises 6003 without a usable signing key.
         """
         key = _current_key(view)
         now = int(self._clock.now().timestamp())
@@ -86,7 +92,7 @@ class Tokens:
             "run_as": context_hash is not None,
             "rbac_roles": list(user.roles if roles is None else roles),
             "rbac_mode": view.settings.rbac_mode,
-            "srev": view.revision,
+            "srev": view.revision if revision is None else revision,
         }
         if context_hash is not None:
             claims["hash_auth_context"] = context_hash

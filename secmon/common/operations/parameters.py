@@ -233,7 +233,7 @@ def read_body(raw: bytes, kind: type[T]) -> T:
         if unknown := _UNKNOWN_FIELD.match(str(error)):
             raise ParameterError(f"Invalid field found {{{unknown[1]!r}}}") from None
         raise ParameterError(str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         shown = raw[:200].decode("utf-8", "replace")
         raise ParameterError(f"{shown!r} is not of type 'object'") from None
 

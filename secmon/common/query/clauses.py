@@ -36,21 +36,16 @@ def condition(clause: Clause, column: Column, now: datetime) -> _Condition | Non
     """
     if clause.value == "all" and column.all_keyword:
         return None
-    found = _null(clause.op, column) if clause.value == "null" else _KINDS[column.kind](clause, column, now)
+    found = _date(clause, column, now) if _is_date(clause, column) else _plain(clause, column)
     return found if column.guard is None else and_(column.guard, found)
 
 
 def equals(column: Column, values: Iterable[str]) -> _Condition:
     """A filter parameter: any of ``values`` by the rules of ``=``; ``null`` is the empty column (conventions.md 5.8).
 
-    ``all`` is an ordinary value here: what it disables is each operation's own matter.
+    ``all`` is an ordinary value here: what it disables is each operation's own matter. Not for columns of dates.
     """
-    moot = datetime(1970, 1, 1, tzinfo=UTC)  # filters on dates are not equality filters
-    chosen = [
-        _null(Op.EQ, column) if value == "null" else _KINDS[column.kind](Clause("filter", Op.EQ, value), column, moot)
-        for value in values
-    ]
-    return or_(false(), *chosen)
+    return or_(false(), *(_plain(Clause("filter", Op.EQ, value), column) for value in values))
 
 
 def found_in(search: Search, columns: Iterable[Column]) -> _Condition:
@@ -61,6 +56,15 @@ def found_in(search: Search, columns: Iterable[Column]) -> _Condition:
     if search.negate:
         return and_(true(), *(or_(one.expression.is_(None), ~test) for one, test in tests))
     return or_(false(), *(test for _, test in tests))
+
+
+def _is_date(clause: Clause, column: Column) -> bool:
+    return column.kind is Kind.DATE and clause.value != "null"
+
+
+def _plain(clause: Clause, column: Column) -> _Condition:
+    """A clause whose meaning does not depend on the time of day."""
+    return _null(clause.op, column) if clause.value == "null" else _KINDS[column.kind](clause, column)
 
 
 def _holds(column: Column, text: str) -> _Condition:
@@ -98,7 +102,7 @@ def _like(clause: Clause, column: Column) -> _Condition:
     return _text_of(column).ilike(_wildcards(value), escape=_ESCAPE)
 
 
-def _text(clause: Clause, column: Column, now: datetime) -> _Condition:
+def _text(clause: Clause, column: Column) -> _Condition:
     if clause.op is Op.LIKE:
         return _like(clause, column)
     value = _compact(clause.value)
@@ -110,7 +114,7 @@ def _text(clause: Clause, column: Column, now: datetime) -> _Condition:
     return _compare(clause.op, func.lower(column.expression), func.lower(value))
 
 
-def _number(clause: Clause, column: Column, now: datetime) -> _Condition:
+def _number(clause: Clause, column: Column) -> _Condition:
     if clause.op is Op.LIKE:
         return _like(clause, column)
     if _NUMBER.fullmatch(clause.value):
@@ -150,14 +154,14 @@ def _date(clause: Clause, column: Column, now: datetime) -> _Condition:
             raise SecmonError(1409, f"{str(clause)[:EXCERPT]!r}: a date takes = != < >")
 
 
-def _next_second(moment_: datetime) -> datetime:
+def _next_second(second: datetime) -> datetime:
     try:
-        return moment_ + timedelta(seconds=1)
+        return second + timedelta(seconds=1)
     except OverflowError:  # the last second of the year 9999
         return datetime.max.replace(tzinfo=UTC)
 
 
-def _members(clause: Clause, column: Column, now: datetime) -> _Condition:
+def _members(clause: Clause, column: Column) -> _Condition:
     if clause.op is Op.LIKE:
         return _like(clause, column)
     if clause.op in (Op.LT, Op.GT):
@@ -188,11 +192,10 @@ def _compact(value: str) -> str:
     return _JSON_BLANKS.sub(lambda found: found[1] or "", value)
 
 
-_KINDS: dict[Kind, Callable[[Clause, Column, datetime], _Condition]] = {
+_KINDS: dict[Kind, Callable[[Clause, Column], _Condition]] = {
     Kind.TEXT: _text,
     Kind.VERSION: _text,
     Kind.NUMBER: _number,
     Kind.ID: _number,
-    Kind.DATE: _date,
     Kind.MEMBERS: _members,
 }

@@ -11,6 +11,8 @@ from secmon.common.query.matching import json_text
 from secmon.common.query.sort import Sort
 
 Item = dict[str, object]
+"""One element of a collection: JSON values only, so that it can be compared, searched and sent as it is."""
+
 Key = tuple[tuple[int, float | str], ...]
 _Tree = dict[str, "_Tree | None"]
 
@@ -20,7 +22,8 @@ _MISSING, _NUMBER, _TEXT, _OTHER = range(4)
 def sort_key(sort: Sort, fields: Fields) -> Callable[[Item], Key]:
     """A total order over any values: missing and null, then numbers, then texts, then everything else as JSON.
 
-    The list engine compares texts in lower case, the SQL engine as they are.
+    Lists count as texts: their elements joined by commas, as the database holds the groups of an agent. The list
+    engine compares texts in lower case, the SQL engine as they are.
     """
     paths = [(tuple(name.split(".")), name in fields.numeric) for name in sort.fields]
     fold = fields.engine == "list"
@@ -69,6 +72,8 @@ def _rank(value: object, fold: bool, numeric: bool) -> tuple[int, float | str]:
         return _MISSING, 0
     if isinstance(value, int | float):
         return _NUMBER, value
+    if isinstance(value, list | tuple):
+        value = ",".join(map(json_text, value))
     if isinstance(value, str):
         if numeric and value.isdecimal():
             return _NUMBER, int(value)

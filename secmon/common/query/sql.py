@@ -53,7 +53,8 @@ def apply(
 ) -> Statements:
     """The two statements that answer ``query``.
 
-    statement: any select over the tables of ``columns``, with its own joins and filters; its columns are replaced.
+    statement: any select over the tables of ``columns``, with its own joins and filters; its columns and order are
+    replaced, and it must not group or cut.
     columns: every field of ``fields``; fields beyond those are searched but never returned or compared.
     now: the clock's reading, which relative dates count from.
     restrict: what the caller may see.
@@ -76,11 +77,7 @@ def apply(
     if part:
         shown += _merge_keys(query, sort, columns, names)
     page = base.with_only_columns(*shown, maintain_column_froms=True).order_by(*_ordering(query, sort, columns, tie))
-    if not part:
-        page = page.offset(query.offset).limit(query.limit)
-    elif not query.distinct:
-        page = page.limit(query.offset + query.limit)
-    return Statements(select(func.count()).select_from(count), page)
+    return Statements(select(func.count()).select_from(count), _cut(page, query, part))
 
 
 def fetch(connection: Connection, statements: Statements, columns: Mapping[str, Column]) -> Page:
@@ -123,6 +120,12 @@ def _merge_keys(
     if any(columns[name].sort for name in sort.fields):
         raise ValueError("parts sorted by an expression cannot be merged by the values of their items")
     return [_order(columns[name].expression, sort, query).label(name) for name in sort.fields if name not in names]
+
+
+def _cut(page: Select[Any], query: Query, part: bool) -> Select[Any]:
+    if not part:
+        return page.offset(query.offset).limit(query.limit)
+    return page if query.distinct else page.limit(query.offset + query.limit)
 
 
 def _filled(column: Column) -> ColumnElement[bool]:

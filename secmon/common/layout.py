@@ -1,0 +1,119 @@
+"""Creates the installation folder: folders, modes, owners and first files (manager.md 15, conventions.md 11.1)."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from secmon.common.atomic import write_file
+from secmon.common.config.api import api_template
+from secmon.common.config.cluster import ClusterSection
+from secmon.common.config.main import main_config_template, validate_main_config
+from secmon.common.config.options import LOCAL_TEMPLATE, internal_options_template
+from secmon.common.errors import ConfigError
+from secmon.common.paths import Paths
+
+# (mode, owned by the product user instead of root, folders below the root; parents come first)
+_FOLDERS: tuple[tuple[int, bool, str], ...] = (
+    (0o750, False, "."),
+    (0o750, False, "bin ruleset ruleset/sca ruleset/decoders ruleset/rules ruleset/lists"),
+    (0o750, False, "active-response active-response/bin integrations"),
+    (0o750, False, "api api/scripts"),
+    (0o770, False, "api/configuration api/configuration/ssl api/configuration/security"),
+    (0o770, True, "etc"),
+    (0o770, False, "etc/shared etc/decoders etc/rules etc/lists etc/rootcheck"),
+    (0o770, True, "etc/shared/default"),
+    (0o700, True, "etc/cluster"),  # ours: private keys of the cluster
+    (0o770, True, "logs"),
+    (0o750, True, "logs/archives logs/alerts logs/firewall logs/api logs/cluster logs/secmon"),
+    (0o750, False, "queue"),
+    (0o770, True, "queue/alerts queue/sockets queue/tasks queue/cluster queue/rids queue/router"),
+    (0o750, True, "queue/diff queue/fim queue/fim/db queue/syscollector queue/logcollector queue/fts queue/db"),
+    (0o750, False, "var"),
+    (0o770, False, "var/run var/upgrade var/db var/download"),
+    (0o770, True, "var/multigroups"),
+    (0o750, False, "backup backup/agents backup/db backup/shared"),
+    (0o750, True, "stats stats/totals stats/hourly-average stats/weekly-average"),
+    (0o1770, False, "tmp"),
+)
+
+_AGENT_CONF = """\
+<agent_config>
+
+  <!-- Configuration that all agents of this group share. -->
+
+</agent_config>
+"""
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """User and group of the product; None leaves everything to the user of the process."""
+
+    ids: tuple[int, int] | None
+
+    def of(self, by_user: bool) -> tuple[int | None, int | None]:
+        """Ids for ``chown``: the product user or root, always with the product's group."""
+        if self.ids is None:
+            return None, None
+        return (self.ids[0] if by_user else 0), self.ids[1]
+
+
+def create_layout(
+    paths: Paths,
+    *,
+    cluster: ClusterSection | None = None,
+    owner: tuple[int, int] | None = None,
+    api_overrides: Mapping[str, object] | None = None,
+) -> list[str]:
+    """Create what is missing and return it, relative to the root; what exists is left as it is.
+
+    ``owner`` is the uid and gid of the product; without it, or when the process is not root, ownership is not touched.
+    ``cluster`` None makes a stand-alone node. ``api_overrides`` (dotted keys) stand uncommented in api.yaml. Modes do
+    not depend on the umask. Raises ConfigError 2000 or 3004 for values that are not allowed, before anything is
+    made, and OSError.
+    """
+    who = _Owner(owner if os.geteuid() == 0 else None)
+    files = _files(paths, cluster, api_overrides or {})
+    made = [
+        name
+        for mode, by_user, names in _FOLDERS
+        for name in names.split()
+        if _make_folder(paths.root / name, mode, who.of(by_user))
+    ]
+    for path, mode, by_user, text in files:
+        if not os.path.lexists(path):
+            uid, gid = who.of(by_user)
+            write_file(path, text.encode(), mode, uid, gid)
+            made.append(str(path.relative_to(paths.root)))
+    return made
+
+
+def _make_folder(folder: Path, mode: int, owner: tuple[int | None, int | None]) -> bool:
+    if folder.is_dir():
+        return False
+    # Closed until owner and mode are right; the root's own parents are ordinary folders.
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700)
+    uid, gid = owner
+    if uid is not None and gid is not None:
+        os.chown(folder, uid, gid)
+    folder.chmod(mode)  # after the owner: a change of owner clears special bits
+    return True
+
+
+def _files(
+    paths: Paths, cluster: ClusterSection | None, api_overrides: Mapping[str, object]
+) -> list[tuple[Path, int, bool, str]]:
+    """Path, mode, whether the product user owns it, and content of each first file."""
+    main = main_config_template(cluster)
+    for problem in validate_main_config(main, file=str(paths.main_config)):
+        key = f"{problem.section}.{problem.key}"
+        raise ConfigError(problem.file, key, problem.value, problem.allowed, code=3004)
+    return [
+        (paths.api_config, 0o660, False, api_template(api_overrides)),
+        (paths.main_config, 0o660, False, main),
+        (paths.internal_options, 0o640, False, internal_options_template()),
+        (paths.local_internal_options, 0o640, False, LOCAL_TEMPLATE),
+        (paths.shared / "default/agent.conf", 0o660, True, _AGENT_CONF),
+    ]

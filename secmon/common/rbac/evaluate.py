@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from secmon.common.identity import Mode
-from secmon.common.rbac.inventory import ResourceInventory
+from secmon.common.rbac.inventory import NOTHING, ResourceInventory
 from secmon.common.rbac.model import Policy
 
 RESOURCELESS = "*:*"
@@ -156,7 +156,8 @@ def scope(permissions: PermissionMap, mode: Mode, required: Requirement, invento
             if value == "*" and kind == required.kind:
                 complement, ids = allow, set()
             elif allow is complement:
-                ids -= _members(kind, value, inventory)
+                # Nothing to take back, nothing to expand: the usual case of "all agents, all groups".
+                ids -= _members(kind, value, inventory) if ids else NOTHING
             else:
                 ids |= _members(kind, value, inventory)
     return Scope(frozenset(ids), complement)

@@ -28,7 +28,7 @@ def create_position(connection: Connection, store_id: str) -> None:
 
 
 def read_position(connection: Connection) -> Position:
-    values = dict(connection.execute(select(meta.c.name, meta.c.value)).tuples().all())
+    values = dict(connection.execute(select(meta.c.name, meta.c.value)).all())
     values.pop("schema_version", None)
     return msgspec.convert(values, Position, strict=False)
 

@@ -8,7 +8,7 @@ from sqlalchemy import Table
 from secmon.common.errors import SecmonError
 from secmon.common.store.schema import REPLICATED
 
-Scalar = int | str | None
+Scalar = bool | int | str | None
 Key = tuple[int | str, ...]
 Row = dict[str, Any]
 
@@ -55,7 +55,7 @@ def decode_change(change: Change) -> tuple[Table, Key, Row | None]:
     if change.row is None:
         return table, change.key, None
     try:
-        row = msgspec.msgpack.decode(change.row, type=dict[str, Scalar | bool])
+        row = msgspec.msgpack.decode(change.row, type=dict[str, Scalar])
     except msgspec.DecodeError as error:
         raise SecmonError(3045, f"bad row for table {table.name}") from error
     if set(row) != set(table.c.keys()) or row_key(table, row) != change.key:

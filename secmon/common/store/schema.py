@@ -138,3 +138,8 @@ _PER_USER = frozenset({"users", "user_roles", "sequences"})
 def is_shared(table: str, key: tuple[object, ...]) -> bool:
     """Whether a row belongs to the part that views keep whole in memory, unlike rows that exist per user."""
     return table not in _PER_USER and (table, *key[:1]) != ("revocations", "user")
+
+
+def column_names(table: Table) -> tuple[str, ...]:
+    """Plain strings, unlike the quoting ones that SQLAlchemy hands out and that no encoder takes."""
+    return tuple(str(column.name) for column in table.c)

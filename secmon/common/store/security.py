@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Engine, delete, exc, insert, select
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.store.engine import BUSY_TIMEOUT_SECONDS, open_engine, read_transaction, write_transaction
 from secmon.common.store.position import Position, create_position, read_position, write_position
-from secmon.common.store.replication import Change, Key, Snapshot, decode_change, replicated_table
-from secmon.common.store.schema import REPLICATED, SCHEMA_VERSION, changes, is_shared, meta, metadata
+from secmon.common.store.replication import Change, Key, Scalar, Snapshot, decode_change, replicated_table
+from secmon.common.store.schema import REPLICATED, SCHEMA_VERSION, changes, column_names, is_shared, meta, metadata
 from secmon.common.store.transaction import WriteTransaction, matches, upsert
 from secmon.common.store.view import SecurityView, Shared, load_shared
 
@@ -66,6 +66,10 @@ class SecurityStore:
                 create_position(connection, str(uuid.uuid4()) if self.writable else "")
             elif int(found) > SCHEMA_VERSION:
                 raise ConfigError(str(self.path), "schema_version", found, f"at most {SCHEMA_VERSION}")
+            position = read_position(connection)
+            if self.writable and not position.store_id:
+                # A replica that never received anything has become the master's store.
+                write_position(connection, msgspec.structs.replace(position, store_id=str(uuid.uuid4())))
 
     # Where the store stands
 
@@ -169,7 +173,7 @@ class SecurityStore:
                 store_id=position.store_id,
                 revision=position.revision,
                 schema_version=SCHEMA_VERSION,
-                columns={name: tuple(table.c.keys()) for name, table in REPLICATED.items()},
+                columns={name: column_names(table) for name, table in REPLICATED.items()},
                 tables={name: list(_rows(connection, name)) for name in REPLICATED},
             )
 
@@ -179,6 +183,8 @@ class SecurityStore:
         Raises 3045, and changes nothing, when this store is not at that base or the changes do not fit.
         """
         decoded = [decode_change(change) for change in changes]
+        if not all(base_revision < change.revision <= new_revision for change in changes):
+            raise SecmonError(3045, "changes outside the revisions they should lead through")
         with self._applying() as connection:
             before = read_position(connection)
             if (before.store_id, before.revision) != (store_id, base_revision) or new_revision < base_revision:
@@ -251,17 +257,15 @@ class SecurityStore:
         return digest
 
 
-def _rows(connection: Connection, name: str) -> Iterator[tuple[int | str | None, ...]]:
+def _rows(connection: Connection, name: str) -> Iterator[tuple[Scalar, ...]]:
     table = REPLICATED[name]
     for row in connection.execute(select(table).order_by(*table.primary_key.columns)):
         yield tuple(row)
 
 
-def _insert_rows(
-    connection: Connection, name: str, columns: Sequence[str], rows: Iterable[Sequence[int | str | None]]
-) -> None:
+def _insert_rows(connection: Connection, name: str, columns: Sequence[str], rows: Iterable[Sequence[Scalar]]) -> None:
     table = replicated_table(name)
-    if tuple(columns) != tuple(table.c.keys()):
+    if tuple(columns) != column_names(table):
         raise SecmonError(3045, f"columns of table {name} differ")
     try:
         values = [dict(zip(columns, row, strict=True)) for row in rows]

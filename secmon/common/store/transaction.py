@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, s
 
 from secmon.common.rbac.model import Settings
 from secmon.common.store.replication import Key, Row, encode_row, row_key
-from secmon.common.store.schema import FIRST_CUSTOM_ID, LINKS, changes, is_shared, sequences
+from secmon.common.store.schema import FIRST_CUSTOM_ID, LINKS, changes, column_names, is_shared, sequences
 from secmon.common.store.view import load_settings
 
 
@@ -34,7 +34,8 @@ class WriteTransaction:
         """Rows that meet all conditions and whose columns equal the given values, in primary key order."""
         wanted = [*conditions, *(table.c[name] == value for name, value in equals.items())]
         found = self._connection.execute(select(table).where(*wanted).order_by(*table.primary_key.columns))
-        return [dict(row) for row in found.mappings()]
+        names = column_names(table)
+        return [dict(zip(names, row, strict=True)) for row in found]
 
     def settings(self) -> Settings:
         """The security configuration."""

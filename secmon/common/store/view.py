@@ -126,7 +126,7 @@ class SecurityView:
 
 def load_settings(connection: Connection) -> Settings:
     """The stored security configuration; defaults for what is missing."""
-    rows = connection.execute(select(schema.settings.c.name, schema.settings.c.value)).tuples()
+    rows = connection.execute(select(schema.settings.c.name, schema.settings.c.value))
     return msgspec.convert({name: msgspec.json.decode(value) for name, value in rows}, Settings)
 
 

@@ -1,0 +1,126 @@
+"""Writing, the change log, positions."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import exc
+
+from secmon.common.errors import ConfigError
+from secmon.common.store import schema
+from secmon.common.store.security import SecurityStore
+from tests.common.store.conftest import OpenStore
+from tests.common.store.rows import link_policy, link_role, put_policy, put_role, put_user
+
+
+def test_one_revision_per_write(open_store: OpenStore) -> None:
+    store = open_store()
+    assert (store.revision(), store.is_empty()) == (0, True)
+    with store.write() as tx:
+        put_user(tx, 100)
+        put_user(tx, 101)
+        assert tx.revision == 1
+    assert store.revision() == 1
+    with store.write() as tx:
+        assert tx.get(schema.users, 101) is not None
+    assert store.revision() == 1  # nothing written
+
+
+def test_failed_write_leaves_no_trace(open_store: OpenStore) -> None:
+    store = open_store()
+
+    def write_both() -> None:
+        with store.write() as tx:
+            put_user(tx, 100, "same")
+            put_user(tx, 101, "same")
+
+    with pytest.raises(exc.IntegrityError):
+        write_both()
+    assert store.revision() == 0
+    assert store.changes_since(0) == []
+    assert store.view().user("same") is None
+
+
+def test_ids_are_never_reused(open_store: OpenStore) -> None:
+    store = open_store()
+    with store.write() as tx:
+        first = tx.next_id(schema.users)
+        put_user(tx, first)
+    with store.write() as tx:
+        assert tx.delete(schema.users, first)
+    with store.write() as tx:
+        assert (first, tx.next_id(schema.users), tx.next_id(schema.roles)) == (100, 101, 100)
+
+
+def test_delete_takes_links_along_and_records_them(open_store: OpenStore) -> None:
+    store = open_store()
+    with store.write() as tx:
+        put_user(tx, 100)
+        put_role(tx, 100)
+        put_policy(tx, 100)
+        link_role(tx, 100, 100)
+        link_policy(tx, 100, 100)
+    with store.write() as tx:
+        assert tx.delete(schema.roles, 100)
+        assert not tx.delete(schema.roles, 100)
+    changes = store.changes_since(1) or []
+    assert [(change.table, change.key, change.row) for change in changes] == [
+        ("user_roles", (100, 100), None),
+        ("role_policies", (100, 100), None),
+        ("roles", (100,), None),
+    ]
+
+
+def test_put_needs_the_whole_row(open_store: OpenStore) -> None:
+    with pytest.raises(ValueError, match="exactly"), open_store().write() as tx:
+        tx.put(schema.roles, {"id": 100, "name": "half"})
+
+
+def test_log_is_trimmed(open_store: OpenStore) -> None:
+    store = open_store(kept_revisions=3)
+    for number in range(100, 110):
+        with store.write() as tx:
+            put_role(tx, number)
+    assert store.changes_since(6) is None
+    assert [change.key for change in store.changes_since(7) or []] == [(107,), (108,), (109,)]
+    assert store.changes_since(10) == []
+    assert store.changes_since(11) is None
+
+
+def test_log_and_identity_survive_a_reopening(open_store: OpenStore) -> None:
+    first = open_store()
+    with first.write() as tx:
+        put_role(tx, 100)
+    identity = first.store_id()
+    first.close()
+    second = open_store()
+    assert second.store_id() == identity != ""
+    assert len(second.changes_since(0) or []) == 1
+
+
+def test_replica_refuses_writes(open_store: OpenStore) -> None:
+    replica = open_store(writable=False)
+    assert replica.store_id() == ""
+    with pytest.raises(PermissionError), replica.write():
+        pass
+
+
+def test_master_refuses_to_be_overwritten(open_store: OpenStore) -> None:
+    store = open_store()
+    with pytest.raises(PermissionError):
+        store.apply_snapshot(store.snapshot())
+
+
+def test_untouched_replica_can_become_the_master(open_store: OpenStore) -> None:
+    open_store(writable=False).close()
+    assert open_store().store_id() != ""
+
+
+def test_newer_schema_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "security.db"
+    SecurityStore(path).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE meta SET value = '2' WHERE name = 'schema_version'")
+    raw.close()
+    with pytest.raises(ConfigError, match="schema_version"):
+        SecurityStore(path)

@@ -55,6 +55,9 @@ SECTIONS: Mapping[str, SectionRule] = {
     "vulnerability-detection": _rule("last"),
     "indexer": _rule("last", "hosts"),
 }
+SECTION_NAMES = frozenset(  # what the API's parameter "section" may be (manager.md 3)
+    SECTIONS.keys() | {"client_buffer", "logging", "socket", "aws-s3", "azure-logs", "docker-listener"}
+)
 _UNKNOWN = SectionRule("duplicate", known=False)
 
 _LISTS_OF_TEXTS = {("cluster", "nodes"), ("sca", "policies"), ("indexer", "hosts")}
@@ -109,12 +112,15 @@ def _convert(sections: Iterable[Element], *, complete: bool, code: int, file: st
 def _merge(result: JsonObject, key: str, rule: SectionRule, value: JsonObject) -> None:
     earlier = result.get(key)
     if rule.repeats == "duplicate":
-        result[key] = [*earlier, value] if isinstance(earlier, list) else [value]
+        if isinstance(earlier, list):
+            earlier.append(value)
+        else:
+            result[key] = [value]
     elif rule.repeats == "merge" and isinstance(earlier, dict):
         for option, new in value.items():
             old = earlier.get(option)
             if option in rule.lists and isinstance(old, list) and isinstance(new, list):
-                earlier[option] = [*old, *new]
+                old.extend(new)
             else:
                 earlier[option] = new
     else:
@@ -131,9 +137,14 @@ def _options(key: str, section: Element, rule: SectionRule) -> JsonObject:
         old = result.get(name)
         if name in rule.lists:
             values: list[Json] = value if isinstance(value, list) else [value]
-            result[name] = [*old, *values] if isinstance(old, list) else values
+            if isinstance(old, list):
+                old.extend(values)
+            else:
+                result[name] = values
+        elif not rule.known and name in repeated and isinstance(old, list):
+            old.append(value)
         elif not rule.known and name in result:
-            result[name] = [*old, value] if name in repeated and isinstance(old, list) else [old, value]
+            result[name] = [old, value]
             repeated.add(name)
         else:
             result[name] = value
@@ -158,7 +169,10 @@ def _generic(option: Element) -> Json:
         result: dict[str, Json] = {**option.attributes}
         for child in option.children:
             values = result.get(child.name)
-            result[child.name] = [*values, _generic(child)] if isinstance(values, list) else [_generic(child)]
+            if isinstance(values, list):
+                values.append(_generic(child))
+            else:
+                result[child.name] = [_generic(child)]
         return result
     return {**option.attributes, "item": option.text} if option.attributes else option.text
 

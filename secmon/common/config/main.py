@@ -20,6 +20,8 @@ __all__ = [
     "ClusterSection",
     "MainConfig",
     "Problem",
+    "Report",
+    "check_main_config",
     "load_main_config",
     "main_config_template",
     "parse_main_config",
@@ -88,18 +90,24 @@ def _typed(document: Element, file: str) -> MainConfig:
     return MainConfig(cluster=cluster, sections=sections, warnings=tuple(report.warnings))
 
 
-def validate_main_config(source: Paths | bytes | str, *, file: str = "ossec.conf") -> list[Problem]:
-    """Everything that is wrong with a main configuration: the node's own, or a text that ``file`` names.
+def check_main_config(source: Paths | bytes | str, *, file: str = "ossec.conf") -> Report:
+    """Errors and warnings of a main configuration: the node's own, or a text that ``file`` names.
 
-    An empty list means valid. A text that is not well formed yields one problem, as nothing after it can be read.
+    A text that is not well formed yields one error, as nothing after it can be read.
     """
     report = Report(str(source.main_config) if isinstance(source, Paths) else file)
     try:
         document = read_xml(source.main_config) if isinstance(source, Paths) else parse_xml(source, file)
-    except XmlError as error:
-        return [Problem(report.file, error.line, "", "", str(error.value), error.allowed)]
     except ConfigError as error:
-        return [Problem(report.file, None, "", error.key, str(error.value), error.allowed)]
+        line = error.line if isinstance(error, XmlError) else None
+        report.problems.append(Problem(report.file, line, "", error.key, str(error.value), error.allowed))
+        return report
     sections = check_sections(document, report)
     read_cluster(sections.get("cluster", []), report)
-    return sorted(report.problems, key=lambda problem: problem.line or 0)
+    report.problems.sort(key=lambda problem: problem.line or 0)
+    return report
+
+
+def validate_main_config(source: Paths | bytes | str, *, file: str = "ossec.conf") -> list[Problem]:
+    """Everything that is wrong with a main configuration; an empty list means valid. See ``check_main_config``."""
+    return check_main_config(source, file=file).problems

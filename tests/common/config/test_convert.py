@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.common.config.convert import JsonObject, convert_agent, convert_main, mask_secrets, select
+from secmon.common.config.convert import SECTION_NAMES, JsonObject, convert_agent, convert_main, mask_secrets, select
 from secmon.common.config.xml import parse_xml
 from secmon.common.errors import SecmonError
 from tests.common.config import example
@@ -115,6 +115,12 @@ def test_select_a_section() -> None:
     assert select(EXAMPLE, "remote", "connection") == {"remote": [{"connection": "secure"}, {"connection": "syslog"}]}
 
 
+def test_names_that_a_client_may_ask_for() -> None:
+    assert len(SECTION_NAMES) == 32
+    assert "bogus" not in SECTION_NAMES
+    assert "wdb" not in SECTION_NAMES
+
+
 @pytest.mark.parametrize(
     ("section", "field", "code"),
     [
@@ -149,6 +155,21 @@ def test_secrets_are_masked_and_the_rest_stands() -> None:
         "aws-s3": [{"bucket": {"type": "x", "secret_key": "*****"}}],
     }
     assert json.dumps(config) == before
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "<remote/>" * 100_000,
+        "<socket/>" * 100_000,
+        f"<x>{'<a>b</a>' * 100_000}</x>",
+        f"<syscheck>{'<ignore>b</ignore>' * 100_000}</syscheck>",
+        f"<global><limits>{'<a>b</a>' * 100_000}</limits></global>",
+        "<rootcheck><system_audit>x</system_audit></rootcheck>" * 50_000,
+    ],
+)
+def test_repetition_does_not_take_quadratic_time(xml: str) -> None:
+    assert len(converted(xml, complete=True)) == 1
 
 
 NAMES = st.from_regex(r"[a-z][a-z_-]{0,8}", fullmatch=True)

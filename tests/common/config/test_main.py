@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from secmon.common.config.main import (
     ClusterSection,
     Problem,
+    check_main_config,
     load_main_config,
     main_config_template,
     parse_main_config,
@@ -215,6 +216,15 @@ def test_all_problems_are_collected_in_the_order_of_the_file() -> None:
     found = [(problem.section, problem.key) for problem in validate_main_config(text)]
     assert sorted(found[:2]) == [("cluster", "key"), ("cluster", "port")]
     assert found[2:] == [("global", "logall"), ("bogus", ""), ("alerts", "use_geoip")]
+
+
+def test_warnings_do_not_make_a_configuration_invalid() -> None:
+    report = check_main_config(
+        "<ossec_config><global><compress_alerts>yes</compress_alerts></global>"
+        "<remote><connection>secure</connection><protocol>tcp,sctp</protocol></remote></ossec_config>"
+    )
+    assert report.problems == []
+    assert ["compress_alerts" in report.warnings[0], "sctp" in report.warnings[1]] == [True, True]
 
 
 def test_broken_xml_is_one_problem_with_its_line() -> None:

@@ -1,0 +1,30 @@
+"""How long to wait before a daemon that has ended is started again."""
+
+
+class Backoff:
+    """At once first, then 0.5, 1, 2, ... up to 30 s; forgotten after a minute of health.
+
+    Times are monotonic seconds.
+    """
+
+    FIRST = 0.5
+    LONGEST = 30.0
+    HEALTHY = 60.0
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._started: float | None = None
+
+    def started(self, now: float) -> None:
+        """The daemon has become ready."""
+        self._started = now
+
+    def ended(self, now: float) -> float:
+        """The daemon has ended or could not start; seconds to wait before the next attempt."""
+        if self._started is not None and now - self._started >= self.HEALTHY:
+            self._failures = 0
+        self._started = None
+        self._failures += 1
+        if self._failures == 1:
+            return 0.0
+        return float(min(self.LONGEST, self.FIRST * 2 ** min(self._failures - 2, 10)))

@@ -1,0 +1,44 @@
+"""The command line: ``secmon``."""
+
+import click
+
+from secmon import __version__
+from secmon.daemons.cli.group import LazyGroup
+
+_HERE = "secmon.daemons.cli"
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "init": f"{_HERE}.init:init",
+        "start": f"{_HERE}.service:start",
+        "stop": f"{_HERE}.service:stop",
+        "restart": f"{_HERE}.service:restart",
+        "reload": f"{_HERE}.service:reload",
+        "status": f"{_HERE}.service:status",
+        "demo": f"{_HERE}.demo:demo",
+        "config": f"{_HERE}.config:config",
+        "user": f"{_HERE}.user:user",
+        "cluster": f"{_HERE}.cluster:cluster",
+        "openapi": f"{_HERE}.openapi:openapi",
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(__version__, "-V", "--version", prog_name="secmon")
+def main() -> None:
+    """Security-monitoring server: a cluster that answers as one.
+
+    Try it:  secmon demo
+
+    \b
+    A node of your own:
+      secmon init /opt/secmon
+      secmon start --root /opt/secmon
+
+    Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage.
+    """
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""``secmon config``: the configuration files."""
+
+import sys
+
+import click
+
+from secmon.common.paths import Paths
+from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
+from secmon.daemons.plan import check_node
+
+
+@click.group(cls=LazyGroup)
+def config() -> None:
+    """Work with the configuration files of a node.
+
+    Example:  secmon config check --root /opt/secmon
+    """
+
+
+@config.command()
+@root_option
+@json_option
+def check(paths: Paths, as_json: bool) -> None:
+    """Check api.yaml, the main configuration and the internal options; name everything that is wrong.
+
+    Example:  secmon config check --root /opt/secmon
+
+    Exit status: 0 valid, 1 not valid, 2 wrong usage.
+    """
+    require_installation(paths)
+    problems = check_node(paths)
+    if as_json:
+        echo_json({"valid": not problems, "problems": problems})
+    elif problems:
+        for problem in problems:
+            click.echo(problem)
+    else:
+        click.echo(f"The configuration of {paths.root} is valid.")
+    sys.exit(1 if problems else 0)

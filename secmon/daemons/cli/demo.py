@@ -1,0 +1,35 @@
+"""``secmon demo``: a cluster of three nodes on this host."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from secmon.daemons.cli.group import installation_paths
+from secmon.daemons.demo import Demo
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("demo"),
+    show_default=True,
+    help="Folder of the nodes; made when it does not exist, kept for the next time.",
+)
+@click.option("--workers", type=click.IntRange(0, 16), default=2, show_default=True, help="Workers beside the master.")
+@click.option("--fresh", is_flag=True, help="Remove an earlier demo in the folder first.")
+def demo(folder: Path, workers: int, fresh: bool) -> None:
+    """Run a master and two workers on this host, to try the product in a minute.
+
+    Prints the addresses, the administrator's password and requests to paste. Ctrl-C stops all nodes; the next run
+    goes on with the same data.
+
+    Example:  secmon demo --dir ./demo --workers 2
+
+    Exit status: 0 stopped cleanly, 1 could not start, 2 wrong usage.
+    """
+    root = installation_paths(folder / "worker99").root.parent  # the longest name a node gets
+    sys.exit(asyncio.run(Demo(root, workers=workers).run(fresh=fresh)))

@@ -1,0 +1,107 @@
+"""``secmon init``: a new installation folder."""
+
+import secrets
+import string
+from pathlib import Path
+
+import click
+
+from secmon.common.config.main import ClusterSection
+from secmon.common.paths import Paths
+from secmon.daemons.cli.group import installation_paths
+from secmon.daemons.install import Credentials, install
+
+_KEY_ALPHABET = string.ascii_letters + string.digits
+_KEY_LENGTH = 32
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--type", "node_type", type=click.Choice(["master", "worker"]), help="Role in a cluster.")
+@click.option("--node-name", help="Name of this node in the cluster; letters, digits, '_' and '-'.")
+@click.option("--cluster-name", default="secmon", show_default=True, help="The same on all nodes.")
+@click.option("--master", help="Address of the master as this node reaches it; on the master its own address.")
+@click.option("--port", type=click.IntRange(1025, 65534), default=1516, show_default=True, help="Port of the cluster.")
+@click.option("--bind", default="0.0.0.0", show_default=True, help="Address the cluster port listens on.")
+@click.option(
+    "--key-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="File with the cluster key."
+)
+@click.option("--api-port", type=click.IntRange(1, 65535), default=55000, show_default=True, help="Port of the API.")
+@click.option("--api-host", default="0.0.0.0", show_default=True, help="Address the API listens on.")
+def init(
+    folder: Path,
+    node_type: str | None,
+    node_name: str | None,
+    cluster_name: str,
+    master: str | None,
+    port: int,
+    bind: str,
+    key_file: Path | None,
+    api_port: int,
+    api_host: str,
+) -> None:
+    """Create an installation in FOLDER: configuration files, and on a master the users with generated passwords.
+
+    Without --type the node stands alone. A master generates the cluster key unless --key-file gives one; a worker
+    needs the master's: from --key-file, or typed at the prompt. Nothing that exists is overwritten.
+
+    \b
+    Examples:
+      secmon init /opt/secmon
+      secmon init /opt/secmon --type master --node-name m1 --master 10.0.0.1
+      secmon init /opt/secmon --type worker --node-name w1 --master 10.0.0.1 --key-file key.txt
+
+    Exit status: 0 created, 1 failed, 2 wrong usage.
+    """
+    paths = installation_paths(folder)
+    if paths.main_config.exists():
+        raise click.ClickException(
+            f"{paths.root} holds an installation already; remove it first or choose another folder"
+        )
+    cluster = None
+    if node_type is not None:
+        if master is None:
+            raise click.UsageError("--type needs --master ADDRESS, the address at which the workers reach the master")
+        cluster = ClusterSection(
+            name=cluster_name,
+            node_name=node_name or ("master" if node_type == "master" else _required_name()),
+            node_type="master" if node_type == "master" else "worker",
+            key=_cluster_key(node_type, key_file),
+            port=port,
+            bind_addr=bind,
+            nodes=[master],
+        )
+    elif key_file or node_name or master:
+        raise click.UsageError("--node-name, --master and --key-file need --type master or --type worker")
+    credentials = install(paths, cluster=cluster, api={"port": api_port, "host": api_host})
+    _report(paths, cluster, credentials)
+
+
+def _required_name() -> str:
+    raise click.UsageError("a worker needs --node-name: each node of a cluster has a name of its own")
+
+
+def _cluster_key(node_type: str, key_file: Path | None) -> str:
+    """The shared key: from a file or the prompt, never from an argument, which other users of the host could see."""
+    if key_file is not None:
+        return key_file.read_text("utf-8", errors="replace").strip()
+    if node_type == "master":
+        return generate_cluster_key()
+    key: str = click.prompt("Cluster key (on the master: <key> in etc/ossec.conf)", hide_input=True, err=True)
+    return key.strip()
+
+
+def generate_cluster_key() -> str:
+    """32 random letters and digits (cluster.md 2.2)."""
+    return "".join(secrets.choice(_KEY_ALPHABET) for _ in range(_KEY_LENGTH))
+
+
+def _report(paths: Paths, cluster: ClusterSection | None, credentials: Credentials | None) -> None:
+    click.echo(f"Created {paths.root}")
+    if cluster is not None and cluster.node_type == "master":
+        click.echo(f"The cluster key stands in {paths.main_config}; workers need it.")
+    if credentials is not None:
+        click.echo("Passwords, shown only now:")
+        for user, password in credentials.passwords.items():
+            click.echo(f"  {user:12}{password}")
+    click.echo(f"Start it: secmon start --root {paths.root}")

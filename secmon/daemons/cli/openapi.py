@@ -1,0 +1,16 @@
+"""``secmon openapi``: the description of the API for tools."""
+
+import json
+
+import click
+
+
+@click.command()
+def openapi() -> None:
+    """Print the OpenAPI document of the API (JSON), read off the catalogue of operations.
+
+    Example:  secmon openapi > secmon.json
+    """
+    from secmon.api.openapi import document  # builds the catalogue, which only this command needs
+
+    click.echo(json.dumps(document(), indent=2, ensure_ascii=False))

@@ -1,0 +1,40 @@
+"""``python -m secmon.daemons.entry NAME --root DIR --factory MODULE:FUNCTION``: one daemon process.
+
+Started by the supervisor; operators use ``secmon start``. Nothing secret is taken from the arguments.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from secmon.daemons.daemon import find_factory
+from secmon.daemons.frame import run_daemon
+from secmon.daemons.link import ChildLink
+from secmon.daemons.logs import log_daemon
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the arguments and run; returns the process status."""
+    parser = argparse.ArgumentParser(prog="secmon-daemon", description=__doc__)
+    parser.add_argument("name", help="full name of the daemon, such as secmon-apid")
+    parser.add_argument("--root", type=Path, required=True, help="installation folder")
+    parser.add_argument("--factory", required=True, help="module:function that builds the daemon")
+    parser.add_argument("--user", help="service user to become before serving")
+    parser.add_argument("--link-fd", type=int, help="inherited socket to the supervisor")
+    parser.add_argument("--stop-seconds", type=float, default=30.0, help="bound of a clean stop")
+    options = parser.parse_args(arguments)
+    link = ChildLink(options.link_fd) if options.link_fd is not None else None
+    log_daemon(options.root, options.name)
+    return run_daemon(
+        options.name,
+        options.root,
+        lambda context: find_factory(options.factory)(context),
+        user=options.user,
+        link=link,
+        stop_seconds=options.stop_seconds,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""Making an installation: the folder, and on a master the security store with its first users."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from secmon.common.clock import SystemClock
+from secmon.common.config.main import ClusterSection
+from secmon.common.layout import create_layout
+from secmon.common.paths import Paths
+from secmon.common.rbac.defaults import load_defaults
+from secmon.common.security.admin import initialise
+from secmon.common.security.passwords import generate_password
+from secmon.common.store.security import SecurityStore
+from secmon.daemons.privileges import find_account, is_root
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Generated passwords by user name, to be shown once."""
+
+    passwords: Mapping[str, str] = field(repr=False)
+
+
+def install(
+    paths: Paths, *, cluster: ClusterSection | None, api: Mapping[str, object] | None = None
+) -> Credentials | None:
+    """Create the installation; a worker has no users of its own, so there are no credentials for it.
+
+    As root everything is given to the service user where it exists. Raises ConfigError for values that are not
+    allowed, before anything is made.
+    """
+    account = find_account() if is_root() else None
+    owner = (account.uid, account.gid) if account else None
+    create_layout(paths, cluster=cluster, owner=owner, api_overrides=api)
+    if cluster is not None and cluster.node_type == "worker":
+        return None
+    credentials = _first_users(paths)
+    if owner:
+        for file in paths.security.glob("security.db*"):
+            os.chown(file, *owner)
+    return credentials
+
+
+def _first_users(paths: Paths) -> Credentials:
+    names = [user.username for user in sorted(load_defaults().users, key=lambda user: user.id)]
+    passwords = {name: generate_password() for name in names}
+    admin, dashboard = passwords.values()
+    store = SecurityStore(paths.security_db)
+    try:
+        initialise(store, admin_password=admin, dashboard_password=dashboard, clock=SystemClock())
+    finally:
+        store.close()
+    return Credentials(passwords)

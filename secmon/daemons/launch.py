@@ -1,0 +1,54 @@
+"""Starting a supervisor in a process of its own: ``secmon start --daemonize`` and the demo."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from secmon.common.paths import Paths
+from secmon.daemons.daemon import StartError
+from secmon.daemons.link import ParentLink
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A supervisor that was started; ``output`` is where it and its daemons print."""
+
+    process: subprocess.Popen[bytes]
+    link: ParentLink
+    output: Path
+
+    async def ready(self, seconds: float) -> None:
+        """Wait until the node runs. Raises StartError with what stopped it."""
+        try:
+            async with asyncio.timeout(seconds):
+                reason = await self.link.outcome()
+        except TimeoutError:
+            reason = f"the node was not ready within {seconds:g} s"
+        if reason is not None:
+            raise StartError(1000, f"{reason} (details: {self.output})")
+
+
+def launch(paths: Paths, *, secrets: Mapping[str, str] | None = None, bound: bool) -> Launched:
+    """Start the supervisor of ``paths`` in a session of its own; ``bound``: it stops when this process ends."""
+    link = ParentLink()
+    output = paths.logs / "start.log"
+    command = [sys.executable, "-P", "-m", "secmon.daemons.cli", "start", "--root", str(paths.root)]
+    command += ["--link-fd", str(link.child)] + ([] if bound else ["--unbound"])
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            pass_fds=(link.child,),
+            start_new_session=True,
+        )
+    finally:
+        os.close(descriptor)
+    link.opened(secrets or {})
+    return Launched(process, link, output)

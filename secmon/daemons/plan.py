@@ -1,0 +1,94 @@
+"""What a supervisor runs: read off the node's configuration, which is validated on the way."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from secmon.common.config.api import ApiConfig, load_api_config
+from secmon.common.config.main import load_main_config, validate_main_config
+from secmon.common.config.options import load_internal_options
+from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.paths import Paths
+from secmon.daemons.privileges import SERVICE_USER, find_account, is_root
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonSpec:
+    """One process: its name and the ``module:function`` that builds its daemon."""
+
+    name: str
+    factory: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The daemons in the order they start, and how."""
+
+    daemons: tuple[DaemonSpec, ...]
+    user: str | None = None
+    """Service user that the daemons become; ``None``: they stay who they are."""
+    start_seconds: float = 60.0
+    stop_seconds: float = 60.0
+    """Bound of a clean stop of one daemon; what still runs is killed (manager.md 16)."""
+    encrypted_key: Path | None = None
+    """TLS key whose pass phrase must be asked for."""
+    notes: tuple[str, ...] = ()
+    """What the operator should know, one sentence each."""
+
+
+STANDARD = {
+    "secmon-apid": "secmon.daemons.apid:build",
+    "secmon-clusterd": "secmon.daemons.clusterd:build",
+}
+"""Factories of the daemons, in the order of start (manager.md 16)."""
+
+
+def check_node(paths: Paths) -> list[str]:
+    """Everything that is wrong with the configuration files of the node, one sentence each."""
+    problems = [str(problem) for problem in validate_main_config(paths)]
+    for load in (load_api_config, load_internal_options):
+        try:
+            load(paths)
+        except ConfigError as error:
+            problems.append(error.extra or error.message)
+    return problems
+
+
+def plan_node(paths: Paths) -> Plan:
+    """What to run for the configuration as it stands.
+
+    Raises ConfigError for a file that cannot be used, SecmonError 1908 naming everything wrong in the main one.
+    """
+    if not paths.main_config.exists():
+        raise SecmonError(1908, f"{paths.root} holds no installation; make one: secmon init {paths.root}")
+    api = load_api_config(paths)
+    options = load_internal_options(paths)
+    problems = validate_main_config(paths)
+    if problems:
+        raise SecmonError(1908, "; ".join(str(problem) for problem in problems))
+    main = load_main_config(paths)
+    names = [name for name in STANDARD if name != "secmon-clusterd" or not main.cluster.disabled]
+    user, notes = _service_user(api)
+    return Plan(
+        daemons=tuple(DaemonSpec(name=name, factory=STANDARD[name]) for name in names),
+        user=user,
+        stop_seconds=options.get("daemons.stop_timeout"),
+        encrypted_key=_encrypted_key(paths, api),
+        notes=(*api.warnings, *main.warnings, *options.warnings, *notes),
+    )
+
+
+def _service_user(api: ApiConfig) -> tuple[str | None, tuple[str, ...]]:
+    if not is_root():
+        return None, ()
+    if not api.drop_privileges:
+        return None, ("The daemons run as root: drop_privileges is no in api.yaml.",)
+    if find_account() is None:
+        return None, (f"The daemons run as root: this host has no user {SERVICE_USER}.",)
+    return SERVICE_USER, ()
+
+
+def _encrypted_key(paths: Paths, api: ApiConfig) -> Path | None:
+    key = paths.ssl / api.https.key
+    if not api.https.enabled or not key.exists():
+        return None
+    return key if b"ENCRYPTED" in key.read_bytes() else None

@@ -1,0 +1,132 @@
+"""What the processes of a node leave in ``var/run``: pid files, markers, the supervisor's lock (manager.md 8.1, 16)."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from secmon.common.atomic import write_file
+from secmon.daemons.privileges import Account, is_root
+from secmon.daemons.states import RESTARTING, lives, pid_files, process_start
+
+
+class RunFiles:
+    """The run folder of one node. ``account`` is the service account that shares the files, if there is one."""
+
+    def __init__(self, folder: Path, account: Account | None = None) -> None:
+        self.folder = folder
+        self._account = account
+
+    def starting(self, daemon: str) -> None:
+        """Say that ``daemon`` starts: earlier failures and pid files of dead processes are forgotten."""
+        self._remove(f"{daemon}.failed")
+        self.clear_stale(daemon)
+        self._write(f"{daemon}.start", "")
+
+    def running(self, daemon: str) -> None:
+        self._remove(f"{daemon}.start")
+
+    def failed(self, daemon: str) -> None:
+        self._write(f"{daemon}.failed", "")
+        self._remove(f"{daemon}.start")
+
+    def stopped(self, daemon: str) -> None:
+        """Say that ``daemon`` was stopped on purpose."""
+        self._remove(f"{daemon}.start")
+        self._remove(f"{daemon}.failed")
+        self.clear_stale(daemon)
+
+    def restarting(self, yes: bool) -> None:
+        """Set or remove the marker that makes every daemon read as restarting."""
+        if yes:
+            self._write(RESTARTING, "")
+        else:
+            self._remove(RESTARTING)
+
+    def write_pid(self, daemon: str, pid: int | None = None) -> Path:
+        """Record ``pid`` (default: this process) with its start, so that a reused pid is not taken for the daemon."""
+        pid = pid or os.getpid()
+        return self._write(f"{daemon}-{pid}.pid", f"{pid}\n{process_start(pid)}\n")
+
+    def remove_pid(self, daemon: str, pid: int | None = None) -> None:
+        self._remove(f"{daemon}-{pid or os.getpid()}.pid")
+
+    def clear_stale(self, daemon: str | None = None) -> None:
+        """Remove pid files of processes that are gone: of one daemon or of all."""
+        for name, files in pid_files(self.folder).items():
+            for file in files:
+                if daemon in {None, name} and not lives(file):
+                    file.unlink(missing_ok=True)
+
+    def clear_all(self) -> None:
+        """Remove the markers and stale pid files that an earlier supervisor left; for the holder of the lock."""
+        for pattern in ("secmon-*.start", "secmon-*.failed", RESTARTING):
+            for file in self.folder.glob(pattern):
+                file.unlink(missing_ok=True)
+        self.clear_stale()
+
+    def _write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        group = self._account.gid if self._account is not None and is_root() else None
+        write_file(path, text.encode(), 0o640, gid=group)
+        return path
+
+    def _remove(self, name: str) -> None:
+        (self.folder / name).unlink(missing_ok=True)
+
+
+class AlreadyRunning(Exception):
+    """Another supervisor holds the folder; ``pid`` is its process, 0 when unknown."""
+
+    def __init__(self, folder: Path, pid: int) -> None:
+        self.pid = pid
+        process = f" (process {pid})" if pid else ""
+        super().__init__(f"secmon is already running in {folder}{process}; stop it first: secmon stop --root {folder}")
+
+
+class SupervisorLock:
+    """One supervisor per installation: an flock that the kernel releases when its holder dies, however it dies."""
+
+    def __init__(self, root: Path, run: Path) -> None:
+        self._root = root
+        self._path = run / "supervisor.lock"
+        self._descriptor = -1
+
+    def acquire(self) -> None:
+        """Take the lock or raise :class:`AlreadyRunning`."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise AlreadyRunning(self._root, self.holder()) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def held(self) -> bool:
+        """Whether any process holds the lock now."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def holder(self) -> int:
+        """Process id that the holder wrote; 0 when there is none."""
+        try:
+            text = self._path.read_text().strip()
+        except FileNotFoundError:
+            return 0
+        return int(text) if text.isdigit() else 0

@@ -1,0 +1,129 @@
+"""Control sockets: one JSON object a line over a unix stream, answered in order.
+
+Request ``{"command": "status", ...}``; answer ``{"error": 0, "data": ...}`` or ``{"error": code, "message": text}``.
+A client that sends garbage, too long a line or nothing at all costs at most its own connection.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from secmon.common.errors import SecmonError
+from secmon.daemons.privileges import Account, share
+
+Handler = Callable[[str, Mapping[str, Any]], Awaitable[object]]
+"""Gets the command and the whole request; returns what stands under ``data``; raises :class:`SecmonError`."""
+
+MAX_LINE = 64 * 1024
+"""Bytes of one request."""
+MAX_CLIENTS = 64
+MAX_PATH = 107
+"""Bytes of a unix socket's path, set by the kernel."""
+
+log = logging.getLogger("secmon.control")
+
+
+class BadRequest(Exception):
+    """A request that is no command."""
+
+
+class ControlServer:
+    """Answers commands at ``path`` while open. ``idle_seconds`` bounds each wait for a client, both ways."""
+
+    def __init__(
+        self, path: Path, handler: Handler, *, account: Account | None = None, idle_seconds: float = 10.0
+    ) -> None:
+        self._path = path
+        self._handler = handler
+        self._account = account
+        self._idle = idle_seconds
+        self._server: asyncio.Server | None = None
+        self._clients: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listen. The socket appears under its name with mode 0660 at once; a stale one is replaced."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        aside = self._path.with_name(f"{self._path.name}~")
+        aside.unlink(missing_ok=True)
+        try:
+            listener.bind(str(aside))
+            share(aside, 0o660, self._account)
+            self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE)
+            os.replace(aside, self._path)
+        except BaseException:
+            listener.close()
+            raise
+
+    async def close(self) -> None:
+        """Remove the socket and end the connections; answers under way are cut off."""
+        if self._server is None:
+            return
+        self._path.unlink(missing_ok=True)
+        self._server.close()
+        tasks = [task for task in self._clients if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._clients.add(task)
+        try:
+            if len(self._clients) > MAX_CLIENTS:
+                await self._send(writer, {"error": 1014, "message": "Too many connections to this control socket"})
+            else:
+                await self._converse(reader, writer)
+        except (TimeoutError, ConnectionError):
+            pass  # a client that is slow or gone: only its connection ends
+        except asyncio.CancelledError:
+            pass  # the server closes; nobody awaits this task's end for its result
+        finally:
+            self._clients.discard(task)
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._idle):
+                    line = await reader.readline()
+            except ValueError:
+                # What follows a line that is too long cannot be told from its rest.
+                await self._send(writer, {"error": 1014, "message": f"A request is longer than {MAX_LINE} bytes"})
+                return
+            if not line.endswith(b"\n"):
+                return
+            await self._send(writer, await self._answer(line))
+
+    async def _answer(self, line: bytes) -> Mapping[str, Any]:
+        try:
+            request = _parse(line)
+            return {"error": 0, "data": await self._handler(request["command"], request)}
+        except BadRequest as error:
+            return {"error": 1014, "message": str(error)}
+        except SecmonError as error:
+            return {"error": error.code, "message": error.message}
+        except Exception:  # a fault in one command must not take the socket away; logged with its trace
+            log.exception("A control command failed: %s", line[:200].decode("utf-8", "backslashreplace").strip())
+            return {"error": 1000, "message": "Unexpected internal error; see the log"}
+
+    async def _send(self, writer: asyncio.StreamWriter, reply: Mapping[str, Any]) -> None:
+        writer.write(msgspec.json.encode(reply) + b"\n")
+        async with asyncio.timeout(self._idle):
+            await writer.drain()
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        request = msgspec.json.decode(line)
+        if isinstance(request, dict) and isinstance(request.get("command"), str):
+            return request
+    raise BadRequest('Send one JSON object a line, such as {"command": "status"}')

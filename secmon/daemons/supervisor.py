@@ -1,0 +1,246 @@
+"""The supervisor: keeps the daemons of one node running, and stops, reloads and restarts them when asked."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from secmon.common.clock import Clock, SystemClock
+from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.paths import Paths
+from secmon.daemons.backoff import Backoff
+from secmon.daemons.daemon import start_error
+from secmon.daemons.link import ChildLink
+from secmon.daemons.notify import notify
+from secmon.daemons.plan import Plan
+from secmon.daemons.privileges import SERVICE_USER, find_account
+from secmon.daemons.runfiles import RunFiles, SupervisorLock
+from secmon.daemons.sockets import ControlServer
+from secmon.daemons.states import daemon_states
+from secmon.daemons.units import StartFailed, Unit, make_units
+
+log = logging.getLogger("secmon.supervisor")
+
+Planner = Callable[[], Plan]
+"""Reads and validates the configuration. Raises SecmonError when it is not valid."""
+
+
+class Supervisor:
+    """One per installation. :meth:`run` returns when the node has stopped."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        planner: Planner,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        single_process: bool = False,
+        link: ChildLink | None = None,
+        bound: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
+        self._paths = paths
+        self._planner = planner
+        self._secrets = dict(secrets or {})
+        self._single_process = single_process
+        self._link = link
+        self._bound = bound
+        self._clock = clock or SystemClock()
+        self._run = RunFiles(paths.run)
+        self._units: list[Unit] = []
+        self._keepers: list[asyncio.Task[None]] = []
+        self._restarts: dict[str, int] = {}
+        self._phase = "starting"
+        self._work: asyncio.Queue[str] = asyncio.Queue()
+        self._restart_accepted = False
+        self._ending = asyncio.Event()
+
+    async def run(self) -> int:
+        """Start the node and supervise it until it is told to stop; returns the process status.
+
+        With a ``link`` the starter learns how the start went; ``bound``: the node stops when the starter is gone.
+
+        Raises AlreadyRunning, and SecmonError when the configuration is not valid; then nothing was started.
+        """
+        lock = SupervisorLock(self._paths.root, self._paths.run)
+        lock.acquire()
+        try:
+            plan = self._planner()
+            account = find_account(plan.user or SERVICE_USER)
+            self._run = RunFiles(self._paths.run, account)
+            self._run.clear_all()
+            control = ControlServer(self._paths.control_socket, self._answer, account=account)
+            await control.open()
+            try:
+                return await self._supervise(plan)
+            finally:
+                await control.close()
+        finally:
+            lock.release()
+
+    async def _supervise(self, plan: Plan) -> int:
+        self._watch_signals()
+        for note in plan.notes:
+            log.info("%s", note)
+        ending = asyncio.create_task(self._ending.wait())
+        working = asyncio.create_task(self._start_and_work(plan))
+        gone = asyncio.create_task(self._link.supervisor_gone()) if self._link and self._bound else None
+        waits = {ending, working} | ({gone} if gone else set())
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in waits:
+            task.cancel()
+        failed = working.done() and not working.cancelled()
+        await asyncio.gather(*waits, return_exceptions=True)
+        self._phase = "stopping"
+        notify("STOPPING=1")
+        await self._stop_all()
+        self._run.restarting(False)
+        self._run.clear_stale()
+        if failed:
+            working.result()
+            return 1
+        log.info("secmon has stopped")
+        return 0
+
+    async def _start_and_work(self, plan: Plan) -> None:
+        """Start everything, then carry out what is asked for; returns only when the first start has failed."""
+        try:
+            await self._start_all(plan, first=True)
+        except StartFailed as error:
+            log.critical("secmon could not be started: %s", error)
+            if self._link:
+                self._link.failed(str(error))
+            return
+        self._phase = "running"
+        notify("READY=1")
+        if self._link:
+            self._link.ready()
+        log.info("secmon is running")
+        while True:
+            match await self._work.get():
+                case "restart":
+                    await self._restart()
+                    self._restart_accepted = False
+                case "reload":
+                    await self._reload()
+
+    async def _restart(self) -> None:
+        try:
+            plan = self._checked_plan()
+        except SecmonError as error:
+            # It was valid when the restart was accepted; whoever changed it since is told by the log.
+            log.error("The restart is refused: %s", error.message)
+            return
+        log.info("secmon restarts")
+        self._phase = "restarting"
+        notify("RELOADING=1")
+        self._run.restarting(True)
+        try:
+            await self._stop_all()
+            await self._start_all(plan, first=False)
+        finally:
+            self._run.restarting(False)
+            self._phase = "running"
+        notify("READY=1")
+        log.info("secmon has restarted")
+
+    async def _reload(self) -> None:
+        for unit in self._units:
+            await unit.reload()
+        log.info("The daemons were told to reload their configuration")
+
+    async def _start_all(self, plan: Plan, *, first: bool) -> None:
+        """Start in order. At the ``first`` start a failure is the caller's; later the daemon is tried again instead."""
+        try:
+            self._units = make_units(plan, self._paths, self._secrets, single_process=self._single_process)
+        except Exception as error:  # building failed in this process: one line; unknown ones are logged
+            raise StartFailed(str(start_error(error))) from error
+        for unit in self._units:
+            backoff = Backoff()
+            try:
+                await unit.start()
+                backoff.started(self._clock.monotonic())
+            except StartFailed as error:
+                if first:
+                    raise StartFailed(f"{unit.name}: {error}") from error
+                log.error("%s did not start: %s", unit.name, error)
+            self._keepers.append(asyncio.create_task(self._keep(unit, backoff)))
+
+    async def _keep(self, unit: Unit, backoff: Backoff) -> None:
+        """Start ``unit`` again each time it ends."""
+        while True:
+            reason = await unit.ended()
+            delay = backoff.ended(self._clock.monotonic())
+            log.error("%s: %s; next start %s", unit.name, reason, f"in {delay:g} s" if delay else "at once")
+            self._restarts[unit.name] = self._restarts.get(unit.name, 0) + 1
+            if delay:
+                self._run.failed(unit.name)
+                await asyncio.sleep(delay)
+            try:
+                await unit.start()
+            except StartFailed as error:
+                log.error("%s did not start: %s", unit.name, error)
+                continue
+            backoff.started(self._clock.monotonic())
+
+    async def _stop_all(self) -> None:
+        """End the daemons, the last started first."""
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        self._keepers.clear()
+        for unit in reversed(self._units):
+            await unit.stop()
+        self._units = []
+
+    def _watch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._ending.set)
+        loop.add_signal_handler(signal.SIGHUP, self._work.put_nowait, "reload")
+
+    def _checked_plan(self) -> Plan:
+        """The plan of the configuration as it is now. Raises 1908, which names what is wrong."""
+        try:
+            plan = self._planner()
+        except ConfigError as error:
+            raise SecmonError(1908, error.extra) from error
+        if plan.encrypted_key is not None and not self._secrets:
+            raise SecmonError(1908, f"{plan.encrypted_key} has a pass phrase: stop secmon and start it on a terminal")
+        return plan
+
+    async def _answer(self, command: str, request: Mapping[str, Any]) -> object:
+        match command:
+            case "status":
+                return self._status()
+            case "restart":
+                self._accept_restart()
+            case "reload":
+                self._work.put_nowait("reload")
+            case "stop":
+                self._ending.set()
+            case _:
+                raise SecmonError(1014, f"unknown command {command!r}; commands: status, restart, reload, stop")
+        return {"accepted": command}
+
+    def _accept_restart(self) -> None:
+        """Queue a restart unless one is under way; nothing is touched when the configuration is not valid (1908)."""
+        if not self._restart_accepted:
+            self._checked_plan()
+            self._restart_accepted = True
+            self._work.put_nowait("restart")
+
+    def _status(self) -> Mapping[str, Any]:
+        processes = [
+            {"daemon": unit.name, "pid": unit.pid, "restarts": self._restarts.get(unit.name, 0)} for unit in self._units
+        ]
+        states = daemon_states(self._paths)
+        return {
+            "pid": os.getpid(),
+            "phase": self._phase,
+            "restart_pending": self._restart_accepted,
+            "processes": processes,
+            "daemons": states,
+        }

@@ -1,0 +1,206 @@
+"""A daemon as its supervisor holds it: in a process of its own, or on the supervisor's event loop."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Protocol
+
+from secmon.common.errors import SecmonError
+from secmon.common.paths import Paths
+from secmon.daemons.daemon import Context, StartError, find_factory, start_error
+from secmon.daemons.frame import Frame
+from secmon.daemons.link import ParentLink
+from secmon.daemons.plan import DaemonSpec, Plan
+from secmon.daemons.privileges import SERVICE_USER, drop_to, find_account, is_root
+from secmon.daemons.runfiles import RunFiles
+
+_KILL_MARGIN = 2.0
+"""Seconds between the end of a daemon's own bound and its being killed."""
+
+
+class StartFailed(Exception):
+    """A daemon did not become ready; the text says why."""
+
+
+class Unit(Protocol):
+    """One daemon under supervision. Its run files tell the truth after each method has returned."""
+
+    name: str
+
+    def prepare(self) -> None:
+        """Do what needs root in this very process. Raises what stops the start."""
+
+    async def start(self) -> None:
+        """Start it and wait until it serves; raises :class:`StartFailed`, then nothing of it runs."""
+
+    async def ended(self) -> str:
+        """Wait until it ends by itself; how, in words."""
+
+    async def stop(self) -> None:
+        """End it within the plan's bound; returns when nothing of it runs. Harmless when nothing does."""
+
+    async def reload(self) -> None:
+        """Tell it to read its configuration again."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, while it runs."""
+
+
+class ProcessUnit:
+    """A daemon in a process of its own. It ends by itself when the supervisor goes, however that happens."""
+
+    def __init__(self, spec: DaemonSpec, plan: Plan, paths: Paths, secrets: Mapping[str, str]) -> None:
+        self.name = spec.name
+        self._spec, self._plan, self._paths, self._secrets = spec, plan, paths, secrets
+        self._run = RunFiles(paths.run, find_account(plan.user or SERVICE_USER))
+        self._process: asyncio.subprocess.Process | None = None
+        self._link: ParentLink | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    def prepare(self) -> None:
+        """Nothing: the process prepares itself before it drops its privileges."""
+
+    async def start(self) -> None:
+        self._run.starting(self.name)
+        try:
+            async with asyncio.timeout(self._plan.start_seconds):
+                await self._launch()
+        except TimeoutError:
+            await self.stop()
+            self._run.failed(self.name)
+            raise StartFailed(f"it was not ready within {self._plan.start_seconds:g} s") from None
+        except StartFailed:
+            await self.stop()
+            self._run.failed(self.name)
+            raise
+
+    async def _launch(self) -> None:
+        self._link = link = ParentLink()
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command(link.child), pass_fds=(link.child,), stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+        )
+        link.opened(self._secrets)
+        reason = await link.outcome()
+        if reason is not None:
+            raise StartFailed(reason)
+
+    def _command(self, descriptor: int) -> list[str]:
+        # -P: the folder that the operator happens to stand in is not searched for modules.
+        command = [sys.executable, "-P", "-m", "secmon.daemons.entry", self.name]
+        command += ["--root", str(self._paths.root), "--factory", self._spec.factory]
+        command += ["--link-fd", str(descriptor), "--stop-seconds", f"{self._plan.stop_seconds:g}"]
+        return [*command, "--user", self._plan.user] if self._plan.user else command
+
+    async def ended(self) -> str:
+        if self._process is None:
+            return "it does not run"
+        status = await self._process.wait()
+        self._close_link()
+        if status < 0:
+            return f"killed by {signal.Signals(-status).name}"
+        return f"ended with status {status}"
+
+    async def stop(self) -> None:
+        process = self._process
+        if process is not None and process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.terminate()
+            try:
+                async with asyncio.timeout(self._plan.stop_seconds + _KILL_MARGIN):
+                    await process.wait()
+            except TimeoutError:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        self._process = None
+        self._close_link()
+        self._run.stopped(self.name)
+
+    async def reload(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signal.SIGHUP)
+
+    def _close_link(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+
+class LocalUnit:
+    """A daemon on the supervisor's own event loop (``--single-process``)."""
+
+    def __init__(self, spec: DaemonSpec, plan: Plan, paths: Paths, secrets: Mapping[str, str]) -> None:
+        self.name = spec.name
+        self._plan, self._paths = plan, paths
+        self._factory = find_factory(spec.factory)
+        self._context = Context(name=spec.name, paths=paths, secrets=secrets, single_process=True)
+        self._account = find_account(plan.user or SERVICE_USER)
+        self._run = RunFiles(paths.run, self._account)
+        self._frame: Frame | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return os.getpid() if self._frame is not None and self._frame.running else None
+
+    def prepare(self) -> None:
+        daemon = self._factory(self._context)
+        self._frame = Frame(daemon, self._paths, self._account, self._plan.stop_seconds)
+
+    async def start(self) -> None:
+        try:
+            if self._frame is None:
+                self.prepare()
+            assert self._frame is not None
+            async with asyncio.timeout(self._plan.start_seconds):
+                await self._frame.start()
+        except Exception as error:  # any failure of a daemon is its own; told and, when unknown, logged
+            self._frame = None
+            self._run.failed(self.name)
+            raise StartFailed(str(start_error(error))) from error
+
+    async def ended(self) -> str:
+        if self._frame is None:
+            return "it does not run"
+        try:
+            await self._frame.daemon.finished()
+            reason = "it has finished"
+        except Exception as error:  # noqa: BLE001 - as above: the reason is handed to the supervisor, which logs it
+            reason = f"it failed: {type(error).__name__}: {error}"
+        await self._frame.stop(failed=True)
+        self._frame = None
+        return reason
+
+    async def stop(self) -> None:
+        frame, self._frame = self._frame, None
+        if frame is not None and frame.running:
+            await frame.stop()
+        self._run.stopped(self.name)
+
+    async def reload(self) -> None:
+        if self._frame is not None and self._frame.running:
+            with suppress(SecmonError):  # logged by the frame; the daemon goes on with what it had
+                await self._frame.reload()
+
+
+def make_units(plan: Plan, paths: Paths, secrets: Mapping[str, str], *, single_process: bool) -> list[Unit]:
+    """The units of ``plan``, in its order, none started.
+
+    In one process this is also where privileges are dropped, when all daemons have been built. Raises StartError.
+    """
+    kind = LocalUnit if single_process else ProcessUnit
+    units: list[Unit] = [kind(spec, plan, paths, secrets) for spec in plan.daemons]
+    for unit in units:
+        unit.prepare()
+    if single_process and plan.user and is_root():
+        account = find_account(plan.user)
+        if account is None:
+            raise StartError(2000, f"user {plan.user} does not exist")
+        drop_to(account)
+    return units

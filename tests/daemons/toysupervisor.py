@@ -1,0 +1,36 @@
+"""``python -m tests.daemons.toysupervisor ROOT [--single]``: a supervisor of two toys."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from secmon.common.errors import ConfigError
+from secmon.common.paths import Paths
+from secmon.daemons.logs import log_supervisor
+from secmon.daemons.plan import DaemonSpec, Plan
+from secmon.daemons.supervisor import Supervisor
+
+NAMES = ("secmon-apid", "secmon-clusterd")
+
+
+def plan(root: Path) -> Plan:
+    """The two toys; ``plan.json`` changes fields, ``invalid`` makes the configuration invalid."""
+    if (root / "invalid").exists():
+        raise ConfigError("ossec.conf", "cluster.key", "", "32 letters")
+    changes = json.loads((root / "plan.json").read_text()) if (root / "plan.json").exists() else {}
+    daemons = tuple(DaemonSpec(name=name, factory="tests.daemons.toys:build") for name in NAMES)
+    return Plan(daemons=daemons, **{"start_seconds": 20.0, "stop_seconds": 5.0, **changes})
+
+
+def main() -> int:
+    root = Path(sys.argv[1])
+    log_supervisor(root, terminal=True)
+    supervisor = Supervisor(
+        Paths(root), lambda: plan(root), secrets={"https.key": "x"}, single_process="--single" in sys.argv
+    )
+    return asyncio.run(supervisor.run())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -34,8 +34,8 @@ class Require(msgspec.Struct, frozen=True):
     - ``restrict``: only permitted resources are seen, never an error
     - ``item``: denied ids become failed items, never a 403; the operation asks for the check itself
 
-    ``also`` are alternatives: in white mode one granted requirement is enough, in black mode a denial of any of them
-    denies.
+    ``also`` are alternatives to a static requirement, static themselves: in white mode one granted requirement is
+    enough, in black mode a denial of any of them denies.
     """
 
     action: str

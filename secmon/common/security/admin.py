@@ -36,8 +36,10 @@ def set_security_config(
 ) -> Settings:
     """Merge the members given into the current configuration and kill every token, changed or not (rbac.md 14).
 
-    Raises 4021 when no member is given.
+    Raises 4021 when no member is given, ``ValueError`` for a timeout below one second.
     """
+    if auth_token_exp_timeout is not None and auth_token_exp_timeout < 1:
+        raise ValueError("auth_token_exp_timeout must be at least 1")
     if auth_token_exp_timeout is None and rbac_mode is None:
         raise SecmonError(4021)
     current = tx.settings()

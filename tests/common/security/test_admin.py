@@ -102,6 +102,8 @@ def test_security_configuration_merges(store: SecurityStore) -> None:
     assert store.view().settings == Settings()
     with pytest.raises(SecmonError, match="4021"), store.write() as tx:
         set_security_config(tx)
+    with pytest.raises(ValueError, match="at least 1"), store.write() as tx:
+        set_security_config(tx, auth_token_exp_timeout=0)
 
 
 def test_revoking_everyone_replaces_other_rows(store: SecurityStore, clock: ManualClock) -> None:

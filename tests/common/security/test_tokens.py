@@ -113,6 +113,15 @@ def test_unrelated_changes_spare_the_token(change: Change, store: SecurityStore,
     assert not refused(Tokens(CLOCK), store, token)
 
 
+def test_a_login_overtaken_by_a_password_change_yields_a_dead_token(store: SecurityStore, tokens: Tokens) -> None:
+    checked = store.revision()
+    with store.write() as tx:
+        set_password(tx, 100, PASSWORD, CLOCK)
+    view = store.view()
+    assert refused(tokens, store, tokens.issue(view, find(view, "mira"), revision=checked))
+    assert not refused(tokens, store, tokens.issue(view, find(view, "mira")))
+
+
 def test_user_without_roles_can_be_logged_out(store: SecurityStore, tokens: Tokens) -> None:
     with store.write() as tx:
         put_user(tx, 200, "bare")

@@ -23,6 +23,7 @@ _OFF = 100
 MAX_LOGGED = 16_384
 """Characters of the JSON text of parameters or of a body; more is logged as ``{"truncated": <the first of them>}``."""
 
+_WAIT_SECONDS = 0.02  # for another process that rotates at this moment; else the next entry tries again
 _MAX_FIELD = 1024  # characters of user, address, method and path each
 _RUN_AS_LOGIN = "/security/user/authenticate/run_as"
 
@@ -165,11 +166,11 @@ class RequestLog:
             room = self._size_limit - addition
             if output.file.size() <= room:
                 return
-            closed = rotate_size(output.series, self._today(), room + 1, wait_seconds=0)
+            closed = rotate_size(output.series, self._today(), room + 1, wait_seconds=_WAIT_SECONDS)
         else:
             if output.day == self._stamp[:10]:
                 return
-            closed = rotate_day(output.series, self._today(), wait_seconds=0)
+            closed = rotate_day(output.series, self._today(), wait_seconds=_WAIT_SECONDS)
             output.day = _period(output.series)
         if closed:
             self._compress(output.series)

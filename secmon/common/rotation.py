@@ -1,8 +1,11 @@
 """Rotation of log files: close, name, compress, delete (manager.md 12.4, conventions.md 12.2, cluster.md 7.3).
 
 A file is closed in two steps, so that an interruption at any point loses nothing: it is renamed to its final name
-without ``.gz`` while no writer holds it, then compressed aside and removed. What an interruption leaves is an
-uncompressed file with a final name; :func:`finish` of the next run completes it. No final name is ever used twice.
+without ``.gz``, then, when the last writer has let go of it, compressed aside and removed. What an interruption leaves
+is an uncompressed file with a final name; :func:`finish` of the next run completes it. No final name is used twice.
+
+Locks: who renames holds the folder of the current file, who compresses the archive folder, so that two processes never
+do the same. Neither waits for the other, and writers (``common.log.appendfile``) wait for neither.
 """
 
 import calendar
@@ -11,13 +14,13 @@ import gzip
 import os
 import re
 import shutil
-import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
 from secmon.common.atomic import sync_folder
 from secmon.common.paths import Paths
@@ -26,7 +29,8 @@ FILE_MODE, FOLDER_MODE = 0o640, 0o750
 _MONTHS = tuple(calendar.month_abbr)  # fixed at import, before anything can set a locale: Jan..Dec
 _FIRST_DAY = re.compile(rb'^(?:\{"timestamp": ?")?(\d{4})/(\d\d)/(\d\d) ', re.M)
 _HEAD_BYTES = 8192
-_LOCK_PAUSE = 0.005  # seconds between attempts; writers hold the lock for microseconds
+_LOCK_PAUSE = 0.005  # seconds between attempts
+_WRITERS_SECONDS = 1.0  # how long to wait for records on their way; they take microseconds
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ def rotate_day(series: LogSeries, today: date, *, wait_seconds: float = 1.0) -> 
     """Close the current file when its first entry is of another day; the part carries that day.
 
     After several silent days that is the day of the first entries. Returns the part, still to be compressed; None when
-    nothing is due or writers keep the file busy for ``wait_seconds``. Raises OSError.
+    nothing is due or another process is at it for ``wait_seconds``. Raises OSError; then the file stays.
     """
 
     def target(descriptor: int) -> Path | None:
@@ -139,27 +143,17 @@ def rotate_size(
     return _close(series.current, target, wait_seconds)
 
 
-def compress(part: Path) -> Path | None:
-    """Turn ``part`` into ``part.gz``; None when another process is at it or has done it. Raises OSError; part stays."""
-    with _locked(part, 0) as descriptor:
-        if descriptor is None:
-            return None
-        target = part.with_name(part.name + ".gz")
-        if not target.exists():  # else: interrupted between the last two steps
-            _write_gzip(descriptor, target)
-        part.unlink()
-        sync_folder(part.parent)
-        return target
-
-
 def finish(series: LogSeries) -> list[Path]:
-    """Compress every closed part that is not: what :func:`rotate_day` just closed or an interruption left."""
-    done = []
-    for _, _, part in series.parts():
-        plain = part.with_suffix("") if part.suffix == ".gz" else part
-        if plain.exists() and (compressed := compress(plain)):
-            done.append(compressed)
-    return done
+    """Compress every closed part that is not: what :func:`rotate_day` just closed or an interruption left.
+
+    Returns the compressed files; a part that a writer still holds, or all when another process is at it, are left for
+    the next run. Raises OSError; then the part stays as it was.
+    """
+    with _folder_lock(series.archive, wait_seconds=0) as locked:
+        if not locked:
+            return []
+        plain = [part.with_suffix("") if part.suffix == ".gz" else part for _, _, part in series.parts()]
+        return [compressed for part in plain if part.exists() and (compressed := _compress(part))]
 
 
 def purge(series: LogSeries, today: date, keep_days: int) -> list[Path]:
@@ -195,35 +189,51 @@ def _free(series: LogSeries, day: date, number: int) -> int:
 
 
 def _close(current: Path, target: Callable[[int], Path | None], wait_seconds: float) -> Path | None:
-    """Rename ``current`` to what ``target`` says of its descriptor, while no writer holds it."""
-    with _locked(current, wait_seconds) as descriptor:
-        part = target(descriptor) if descriptor is not None else None
+    """Rename ``current`` to what ``target`` says of its descriptor."""
+    if not current.is_file():
+        return None
+    with _folder_lock(current.parent, wait_seconds) as locked, open(current, "rb") as file:
+        part = target(file.fileno()) if locked else None
         if part is None:
             return None
         _make_folders(part.parent)
         os.rename(current, part)
         with suppress(PermissionError):  # somebody else's file: closed all the same
-            os.chmod(part, FILE_MODE)
+            os.fchmod(file.fileno(), FILE_MODE)
         sync_folder(part.parent)
         return part
 
 
+def _compress(part: Path) -> Path | None:
+    target = part.with_name(part.name + ".gz")
+    with open(part, "rb") as file:
+        # A record may still be on its way. Once nobody holds the file, nobody will: its name is not the current one.
+        if not _lock(file.fileno(), _WRITERS_SECONDS):
+            return None
+        fcntl.flock(file, fcntl.LOCK_UN)
+        if not target.exists():  # else: interrupted between the last two steps
+            _write_gzip(file, target)
+    part.unlink()
+    sync_folder(part.parent)
+    return target
+
+
 @contextmanager
-def _locked(path: Path, wait_seconds: float) -> Iterator[int | None]:
-    """Descriptor of the regular file ``path``, held exclusively; None when it is absent, replaced or stays busy."""
+def _folder_lock(folder: Path, wait_seconds: float) -> Iterator[bool]:
+    """Hold ``folder`` against other processes and threads; False when it is absent or stays held."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
-        yield None
+        yield False
         return
     try:
-        yield descriptor if _lock(descriptor, wait_seconds) and _names(path, descriptor) else None
+        yield _lock(descriptor, wait_seconds)
     finally:
         os.close(descriptor)
 
 
 def _lock(descriptor: int, wait_seconds: float) -> bool:
-    """Take the exclusive lock. Not by waiting in the kernel: a stopped writer would stop us too."""
+    """Take the exclusive lock. Not by waiting in the kernel: a stopped holder would stop us too."""
     give_up = time.monotonic() + wait_seconds
     while True:
         try:
@@ -236,22 +246,11 @@ def _lock(descriptor: int, wait_seconds: float) -> bool:
             return True
 
 
-def _names(path: Path, descriptor: int) -> bool:
+def _write_gzip(plain: BinaryIO, target: Path) -> None:
+    temporary = target.with_name(f".{target.name}.tmp")  # the lock on the archive makes us its only writer
+    status = os.fstat(plain.fileno())
     try:
-        there, here = os.stat(path), os.fstat(descriptor)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(there, here) and stat.S_ISREG(here.st_mode)
-
-
-def _write_gzip(source: int, target: Path) -> None:
-    temporary = target.with_name(f".{target.name}.tmp")  # the lock on the source makes us its only writer
-    status = os.fstat(source)
-    try:
-        with (
-            open(source, "rb", closefd=False) as plain,
-            open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, FILE_MODE)) as file,
-        ):
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, FILE_MODE)) as file:
             os.fchmod(file.fileno(), FILE_MODE)
             with gzip.GzipFile("", "wb", 6, file, mtime=status.st_mtime) as packed:
                 shutil.copyfileobj(plain, packed, 1 << 20)

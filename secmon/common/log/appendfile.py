@@ -14,8 +14,8 @@ _COMPLAINT_INTERVAL = 60.0  # seconds between two reports of the same trouble on
 class AppendFile:
     """Appends whole records; no record is lost or torn when the file is renamed away.
 
-    Writers hold a shared lock on the file while they check that the path still names it and write. Who rotates takes
-    the exclusive lock, renames, releases: nobody can be writing then, and everybody reopens at the next record.
+    Writers hold a shared lock on the file while they check that the path still names it and write. Who rotates renames
+    the file, then takes the exclusive lock for a moment: from then on nobody writes to it, everybody has reopened.
     """
 
     def __init__(self, path: Path, mode: int = 0o660) -> None:

@@ -32,11 +32,11 @@ class DaemonLog:
     """The handlers of one process; :meth:`close` takes them away again."""
 
     def __init__(self, handlers: Collection[logging.Handler], level: str) -> None:
-        self._handlers = tuple(handlers)
+        self.handlers = tuple(handlers)
         self._root = logging.getLogger()
         self._own = logging.getLogger("secmon")
         self._before = self._root.level, self._own.level
-        for handler in self._handlers:
+        for handler in self.handlers:
             self._root.addHandler(handler)
         self.set_level(level)
 
@@ -47,7 +47,7 @@ class DaemonLog:
 
     def close(self) -> None:
         """Remove and close the handlers and restore the levels."""
-        for handler in self._handlers:
+        for handler in self.handlers:
             self._root.removeHandler(handler)
             handler.close()
         self._root.setLevel(self._before[0])

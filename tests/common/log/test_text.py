@@ -1,0 +1,44 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secmon.common.log.text import INDENT, MAX_MESSAGE, escape, message_text, one_line, redact
+
+
+def test_control_characters_are_shown_not_written() -> None:
+    assert escape("a\rb\x1b[31mc\x00\u2028\u202e\ud800d\te\nf") == (r"a\rb\x1b[31mc\x00\u2028\u202e\ud800d" + "\te\nf")
+    assert one_line("a\nb") == r"a\nb"
+
+
+def test_continuation_lines_are_indented() -> None:
+    assert message_text("first\n2026/01/01 00:00:00 secmon: ERROR: forged\n\n") == (
+        f"first\n{INDENT}2026/01/01 00:00:00 secmon: ERROR: forged"
+    )
+
+
+def test_long_messages_are_cut_and_say_so() -> None:
+    text = message_text("x" * (MAX_MESSAGE + 7))
+    assert text == "x" * MAX_MESSAGE + "... (7 more characters)"
+
+
+@given(st.text())
+def test_only_the_first_line_starts_at_the_margin(text: str) -> None:
+    shown = message_text(text)
+    assert all(line.startswith(INDENT) for line in shown.split("\n")[1:])
+    assert all(character.isprintable() or character in "\n\t" or ord(character) > 0x9F for character in shown)
+    shown.encode()  # always has a UTF-8 form
+
+
+def test_redact_masks_at_any_depth_and_copies() -> None:
+    given_ = {
+        "user": "ana",
+        "Authorization": "Bearer x",
+        "auth": {"key": "k", "list": [{"api_key": "z", "n": 1}], "keys_count": 3},
+        "auth_token_exp_timeout": 900,
+    }
+    assert redact(given_) == {
+        "user": "ana",
+        "Authorization": "****",
+        "auth": {"key": "****", "list": [{"api_key": "****", "n": 1}], "keys_count": 3},
+        "auth_token_exp_timeout": "****",
+    }
+    assert given_["Authorization"] == "Bearer x"

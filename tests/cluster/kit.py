@@ -1,0 +1,267 @@
+"""Real clusters: installations in temporary folders, each with its supervisor and daemons as processes."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from secmon.common.config.main import ClusterSection
+from secmon.common.paths import Paths
+from secmon.daemons.install import install
+from tests.waiting import wait_until
+
+KEY = "0123456789abcdefghijklmnopqrstuv"
+QUICK = {
+    "clusterd.heartbeat_ms": 200,
+    "clusterd.heartbeat_misses": 5,
+    "clusterd.reconnect_min_ms": 50,
+    "clusterd.reconnect_max_ms": 400,
+    "clusterd.hold_ms": 500,
+    "clusterd.anti_entropy": 3,
+    "clusterd.security_lease": 5,
+    "daemons.stop_timeout": 10,
+}
+"""Internal options of the nodes under test: the same machinery, faster."""
+
+
+def free_port() -> int:
+    """A port nobody listens on, below the kernel's ephemeral range, so that no outgoing connection takes it."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in _given:
+            _given.add(port)
+            return port
+    raise AssertionError("no free port")
+
+
+_given: set[int] = set()
+
+
+@dataclass
+class RealNode:
+    """One installation and its processes. ``prefix`` runs them elsewhere, such as in a network namespace."""
+
+    paths: Paths
+    name: str
+    address: str
+    api_port: int
+    prefix: Sequence[str] = ()
+    password: str | None = None
+    process: "subprocess.Popen[bytes] | None" = None
+    _tokens: dict[str, str] = field(default_factory=dict)
+
+    def start(self, *, wait: bool = True) -> "RealNode":
+        """Start the supervisor; with ``wait`` until the API answers."""
+        command = [*self.prefix, sys.executable, "-m", "secmon.daemons.cli", "start", "--root", str(self.paths.root)]
+        log = (self.paths.logs / "test-output.log").open("ab")
+        with log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        if wait:
+            wait_until(self.answers, seconds=30, what=f"API of {self.name}")
+        return self
+
+    def stop(self, *, seconds: float = 30) -> None:
+        """Stop cleanly and wait for the end."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            self.process.wait(seconds)
+        self.process = None
+
+    def kill(self) -> None:
+        """SIGKILL the supervisor; its daemons die with it."""
+        pids = [self.pid(name) for name in ("secmon-apid", "secmon-clusterd")]
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+        self.process = None
+        wait_until(lambda: not any(pid and Path(f"/proc/{pid}").exists() for pid in pids), what="daemons dead")
+
+    def pid(self, daemon: str) -> int | None:
+        """The living process of ``daemon``."""
+        for file in self.paths.run.glob(f"{daemon}-*.pid"):
+            pid = int(file.stem.rsplit("-", 1)[1])
+            if Path(f"/proc/{pid}").exists():
+                return pid
+        return None
+
+    def signal(self, daemon: str, number: int) -> None:
+        """Send a signal to ``daemon``."""
+        pid = self.pid(daemon)
+        assert pid is not None
+        os.kill(pid, number)
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.address}:{self.api_port}"
+
+    def answers(self) -> bool:
+        """Whether the API answers at all."""
+        if self.process is not None and self.process.poll() is not None:
+            raise AssertionError(f"{self.name} ended: {self.output()}")
+        try:
+            return httpx.get(self.url, verify=False, timeout=2).status_code in (401, 503)
+        except httpx.HTTPError:
+            return False
+
+    def output(self) -> str:
+        """What the processes printed."""
+        return (self.paths.logs / "test-output.log").read_text(errors="replace")[-3000:]
+
+    def request(
+        self, method: str, path: str, *, token: str | None = None, timeout: float = 20, **options: Any
+    ) -> httpx.Response:
+        """One request on a connection of its own."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        with httpx.Client(verify=False, timeout=timeout) as client:
+            return client.request(method, self.url + path, headers=headers, **options)
+
+    def files(self, folder: str = "etc") -> dict[str, str]:
+        """Content hashes of the replicated files under ``folder``."""
+        found = {}
+        for sub in ("shared", "rules", "decoders", "lists"):
+            base = self.paths.root / folder / sub
+            for file in sorted(base.rglob("*")):
+                if file.is_file() and not file.name.endswith((".tmp", "~", ".lock", ".swp")):
+                    found[str(file.relative_to(self.paths.root))] = blake2b(file.read_bytes()).hexdigest()
+        return found
+
+
+@dataclass
+class RealCluster:
+    """A master and its workers."""
+
+    master: RealNode
+    workers: list[RealNode]
+    password: str
+    folder: Path
+
+    @property
+    def nodes(self) -> list[RealNode]:
+        return [self.master, *self.workers]
+
+    def login(self, node: RealNode | None = None) -> str:
+        """A fresh token of the administrator."""
+        answer = (node or self.master).request(
+            "POST", "/security/user/authenticate?raw=true", auth=("admin", self.password)
+        )
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    def call(self, node: RealNode, path: str, *, method: str = "GET", **options: Any) -> dict[str, Any]:
+        """The JSON of an answer with status 200."""
+        answer = node.request(method, path, token=self.login(node), **options)
+        assert answer.status_code == 200, answer.text
+        body: dict[str, Any] = answer.json()
+        return body
+
+    def members(self, node: RealNode | None = None) -> set[str]:
+        """Names of the connected nodes, as ``node`` sees them."""
+        body = self.call(node or self.master, "/cluster/nodes")
+        return {item["name"] for item in body["data"]["affected_items"]}
+
+    def whole(self) -> bool:
+        """Whether every node answers and the master sees all."""
+        try:
+            return all(self.members(node) == {one.name for one in self.nodes} for node in self.nodes)
+        except (httpx.HTTPError, AssertionError):
+            return False
+
+    def converged(self) -> bool:
+        """Whether every worker holds exactly the master's files."""
+        reference = self.master.files()
+        return all(worker.files() == reference for worker in self.workers)
+
+    def wait_whole(self, seconds: float = 40) -> None:
+        wait_until(self.whole, seconds=seconds, what="all nodes joined and answering")
+
+    def wait_converged(self, seconds: float = 40) -> None:
+        wait_until(self.converged, seconds=seconds, what="equal files on all nodes")
+
+
+def make_node(
+    folder: Path,
+    name: str,
+    *,
+    master: str,
+    cluster_port: int,
+    api_port: int,
+    role: str = "worker",
+    address: str = "127.0.0.1",
+    prefix: Sequence[str] = (),
+    options: Mapping[str, int] | None = None,
+    api: Mapping[str, object] | None = None,
+    key: str = KEY,
+    cluster_name: str = "test",
+) -> RealNode:
+    """Install a node below ``folder``."""
+    paths = Paths(folder / name)
+    section = ClusterSection(
+        name=cluster_name,
+        node_name=name,
+        node_type="master" if role == "master" else "worker",
+        key=key,
+        port=cluster_port,
+        bind_addr=address,
+        nodes=[master],
+    )
+    settings: dict[str, object] = {
+        "host": address,
+        "port": api_port,
+        "drop_privileges": False,
+        "access.max_request_per_minute": 1_000_000,
+        **(api or {}),
+    }
+    credentials = install(paths, cluster=section, api=settings)
+    chosen = {**QUICK, **({"clusterd.peer_port": 0} if role == "worker" and address == "127.0.0.1" else {})}
+    lines = [f"{option}={value}" for option, value in {**chosen, **(options or {})}.items()]
+    paths.local_internal_options.write_text("\n".join(lines) + "\n")
+    password = credentials.passwords["admin"] if credentials else None
+    return RealNode(paths, name, address, api_port, prefix, password)
+
+
+@contextmanager
+def cluster(
+    workers: int = 2, *, options: Mapping[str, int] | None = None, api: Mapping[str, object] | None = None
+) -> Iterator[RealCluster]:
+    """A running cluster on this machine; everything is stopped and removed at the end."""
+    # A short folder of its own: unix sockets below it must fit into 107 bytes.
+    folder = Path(tempfile.mkdtemp(prefix="sm-", dir="/tmp"))
+    port = free_port()
+    free_port()  # the enrolment port next to it
+    common: dict[str, Any] = {"master": "127.0.0.1", "cluster_port": port, "options": options, "api": api}
+    enrol = {"clusterd.enrol_port": free_port()}
+    common["options"] = {**enrol, **(options or {})}
+    master = make_node(folder, "master-node", role="master", api_port=free_port(), **common)
+    assert master.password is not None
+    nodes = [make_node(folder, f"worker{n}", api_port=free_port(), **common) for n in range(1, workers + 1)]
+    made = RealCluster(master, nodes, master.password, folder)
+    try:
+        master.start()
+        for node in nodes:
+            node.start(wait=False)
+        made.wait_whole()
+        yield made
+    finally:
+        for node in made.nodes:
+            if node.process is not None:
+                node.process.terminate()
+        for node in made.nodes:
+            node.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -104,5 +104,6 @@ def _lines(blocks: Iterable[tuple[bytes, bool]], budget: Budget) -> Iterator[byt
                 return
             budget.lines -= 1
             yield pieces[index][:MAX_LINE]
-    if carry and complete:  # else the beginning of this line has not been read
+    if carry and complete and budget.lines > 0:  # else the beginning of this line has not been read
+        budget.lines -= 1
         yield carry

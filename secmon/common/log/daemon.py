@@ -171,7 +171,8 @@ class _JsonHandler(_PlainHandler):
         if self._detailed:
             entry |= {"pid": os.getpid(), "file": record.filename, "line": record.lineno}
             entry["routine"] = record.funcName or ""
-        entry |= {"level": level_word(record.levelno).lower(), "description": bounded(_full_text(record))}
+        text = bounded(_full_text(record)).encode("utf-8", "backslashreplace").decode()  # lone surrogates are no JSON
+        entry |= {"level": level_word(record.levelno).lower(), "description": text}
         return json.dumps(entry)
 
 

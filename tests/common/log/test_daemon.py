@@ -51,6 +51,12 @@ def test_plain_and_json_lines_in_local_time(paths: Paths, daemon_log: DaemonLog)
     }
 
 
+def test_text_without_utf8_form(paths: Paths, daemon_log: DaemonLog) -> None:
+    logging.getLogger("secmon.apid").info("name \udcff")
+    assert read(paths).endswith(r"INFO: name \udcff" + "\n")
+    assert json.loads(read(paths, "ossec.json"))["description"] == r"name \udcff"
+
+
 def test_mode_is_independent_of_the_umask(paths: Paths, daemon_log: DaemonLog) -> None:
     before = os.umask(0o077)
     try:

@@ -207,7 +207,7 @@ def test_a_daemon_killed_is_back_within_two_seconds(three: RealCluster) -> None:
         before = node.pid(daemon)
         node.signal(daemon, signal.SIGKILL)
         killed = time.monotonic()
-        wait_until(lambda d=daemon, old=before: node.pid(d) not in (None, old), what="back")  # type: ignore[misc]
+        wait_until(lambda d=daemon, old=before, on=node: on.pid(d) not in (None, old), what="back")  # type: ignore[misc]
         assert time.monotonic() - killed < 2.0  # the promise itself, not a measurement of this machine
         three.wait_whole()
 

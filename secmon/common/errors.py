@@ -108,7 +108,11 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1912: ErrorSpec(_U, "The upload has no body", "Send a body"),
     1913: ErrorSpec(_I, "The process table cannot be read", "Mount /proc and grant access"),
     2000: ErrorSpec(_I, "The API configuration is not valid", "Correct api.yaml and restart"),
+    2003: ErrorSpec(_I, "HTTPS cannot be set up", "Correct the https section of api.yaml, or the files it names"),
     2004: ErrorSpec(_I, "The API configuration cannot be read", "Check the permissions of api.yaml"),
+    2010: ErrorSpec(
+        _I, "The address of the API cannot be used", "Choose another host or port in api.yaml, or free the port"
+    ),
     3004: ErrorSpec(_U, "The cluster section of the configuration is not valid", "Correct the cluster section"),
     3006: ErrorSpec(_U, "The cluster section cannot be read", "Correct the configuration"),
     3009: ErrorSpec(_I, "The distributed request failed", "Read the cluster log of the node named in dapi_errors"),

@@ -1,0 +1,103 @@
+"""Who is asking: a token, or name and password on the login operations (conventions.md 7)."""
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from secmon.api.limits import FailedLogins
+from secmon.api.request import Request
+from secmon.common.errors import SecmonError
+from secmon.common.identity import Identity
+from secmon.common.node import Node
+from secmon.common.security.errors import NO_TOKEN, AuthenticationError
+from secmon.common.security.login import authenticate, decode_basic
+
+REVISION_POLL = 0.005
+"""Seconds between two looks at a replica that has not yet reached the revision of a token."""
+
+
+class Authenticator:
+    """Turns an Authorization header into an identity, from this node's own state."""
+
+    def __init__(self, node: Node, logins: FailedLogins) -> None:
+        self._node = node
+        self._logins = logins
+        # One password hash per core at once: they are CPU and memory. Those who wait are bounded by the connections.
+        self._workers = os.cpu_count() or 1
+        self._threads = ThreadPoolExecutor(self._workers, "api-login")
+        self._slots = asyncio.Semaphore(self._workers)
+
+    def close(self) -> None:
+        """Let the threads go; a password check that runs is finished by its thread."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def bearer(self, request: Request) -> Identity:
+        """The holder of the request's token.
+
+        Raises :class:`AuthenticationError`; 3043 when the security lease of this node has run out; 3044 when the token
+        is newer than this node's state and stays so for the time limit of a request.
+        """
+        self._check_lease()
+        token = bearer_token(request.header(b"authorization"))
+        try:
+            return self._node.tokens.verify(self._node.security.view(), token)
+        except SecmonError as error:
+            if error.code != 3044:
+                raise
+            return await self._when_reached(token)
+
+    async def _when_reached(self, token: str) -> Identity:
+        clock = self._node.clock
+        deadline = clock.monotonic() + self._node.api_config.intervals.request_timeout
+        while True:
+            await asyncio.sleep(REVISION_POLL)
+            try:
+                return self._node.tokens.verify(self._node.security.view(), token)
+            except SecmonError as error:
+                if error.code != 3044 or clock.monotonic() >= deadline:
+                    raise
+
+    async def basic(self, request: Request) -> Identity:
+        """The user whose name and password the request gives; the identity carries the revision they were checked at.
+
+        Raises :class:`AuthenticationError`; 3021 when the turn does not come within the time limit of a request; 6000
+        when the address was blocked meanwhile, so that a burst of attempts gains nothing; 3043 as :meth:`bearer`.
+        """
+        self._check_lease()
+        name, password = decode_basic(request.header(b"authorization"))
+        try:
+            async with asyncio.timeout(self._node.api_config.intervals.request_timeout), self._slots:
+                self._logins.check(request.client)
+                view = self._node.security.view()
+                loop = asyncio.get_running_loop()
+                user = await loop.run_in_executor(self._threads, authenticate, view, name, password)
+        except TimeoutError:
+            raise SecmonError(3021) from None
+        return Identity(
+            user=user.username,
+            user_id=user.id,
+            roles=user.roles,
+            run_as=False,
+            mode=view.settings.rbac_mode,
+            revision=view.revision,
+        )
+
+    def _check_lease(self) -> None:
+        if self._node.services.lease.remaining() <= 0:
+            raise SecmonError(3043)
+
+
+def bearer_token(header: str | None) -> str:
+    """The token of a Bearer header. Raises ``No authorization token provided`` for anything else."""
+    parts = (header or "").split()
+    if len(parts) != 2 or parts[0].lower() != "bearer":
+        raise AuthenticationError(NO_TOKEN)
+    return parts[1]
+
+
+def claimed_user(header: str | None) -> str | None:
+    """The name in a Basic header, for the log; None without one."""
+    try:
+        return decode_basic(header)[0]
+    except AuthenticationError:
+        return None

@@ -1,0 +1,56 @@
+"""From a request to the values of an operation's parameters (conventions.md 0, steps 7 to 11)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from secmon.api.problems import Refused
+from secmon.api.request import Request, parse_query
+from secmon.common.errors import SecmonError
+from secmon.common.operations.catalogue import Operation
+from secmon.common.operations.parameters import ParameterError, read_body, read_text
+
+JSON = "application/json"
+
+
+def bind(operation: Operation, request: Request, path_values: Mapping[str, str]) -> dict[str, Any]:
+    """Values by field name, as plain builtins, checked against the operation's struct.
+
+    Raises ``ParameterError`` (400) for the first fault, 6002 (406) for a wrong Content-Type of a good body.
+    """
+    try:
+        query = parse_query(request.query)
+    except UnicodeDecodeError:
+        raise ParameterError("The query string is not UTF-8") from None
+    values = read_text(operation.parameters, query, path_values)
+    if operation.body is not None:
+        values["body"] = _body(operation, request)
+    operation.build(values)
+    return values
+
+
+def _body(operation: Operation, request: Request) -> Any:
+    assert operation.body is not None
+    if operation.body_type != JSON:
+        _check_type(operation, request)
+        return request.body
+    if request.media_type != JSON and request.body.strip() == b"null" and operation.auth != "basic":
+        raise Refused(415, f"Invalid Content-type ({request.media_type}), expected JSON data")
+    try:
+        body = read_body(request.body, operation.body.schema)
+    except RecursionError:
+        raise ParameterError("The body is nested too deeply") from None
+    except ParameterError as error:
+        # Unknown members are looked for after the type of the body.
+        if str(error).startswith("Invalid field found"):
+            _check_type(operation, request)
+        raise
+    _check_type(operation, request)
+    return msgspec.to_builtins(body)
+
+
+def _check_type(operation: Operation, request: Request) -> None:
+    """Raises 6002; logins take their context under any type (conventions.md 2.2)."""
+    if operation.auth != "basic" and request.media_type != operation.body_type:
+        raise SecmonError(6002, f"expected {operation.body_type}, got {request.media_type}")

@@ -1,0 +1,234 @@
+"""The way of a request through the adapter. The order of its steps stands in ``Dispatcher._answer``, and only there."""
+
+import asyncio
+import logging
+import traceback
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from secmon.api.authentication import Authenticator, claimed_user
+from secmon.api.binding import bind
+from secmon.api.cors import Cors
+from secmon.api.limits import FailedLogins, RequestRate
+from secmon.api.openapi import describe_itself
+from secmon.api.problems import Refused, error_problem, flat, problem
+from secmon.api.rendering import render, render_error
+from secmon.api.request import Request, logged_body, logged_query, read_body
+from secmon.api.request_log import RequestLog
+from secmon.api.responses import CLOSE, TEXT_TYPE, Answer
+from secmon.api.routes import Found, Routes
+from secmon.common.errors import SecmonError
+from secmon.common.identity import Identity
+from secmon.common.node import Node, Router
+from secmon.common.operations.call import Call
+from secmon.common.operations.catalogue import Catalogue, Operation
+from secmon.common.operations.parameters import ParameterError
+from secmon.common.outcome import Result
+from secmon.common.security.errors import AuthenticationError
+
+log = logging.getLogger("secmon.api")
+
+BODY_SECONDS = 20.0
+"""Time for the body of a request, before its rate counts (see ``request.read_body``)."""
+
+CLIENT_GONE = 499
+"""Status in the log of a request whose client left before its answer."""
+
+
+class Dispatcher:
+    """An ASGI application: the adapter between HTTP and the catalogue."""
+
+    def __init__(
+        self,
+        node: Node,
+        router: Router,
+        catalogue: Catalogue,
+        request_log: RequestLog,
+        *,
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
+        config = node.api_config
+        self._node = node
+        self._router = router
+        self._description = describe_itself(catalogue)
+        self._routes = Routes([*catalogue, self._description])
+        self._log = request_log
+        self._body_seconds = body_seconds
+        self._rate = RequestRate(config.access.max_request_per_minute, node.clock)
+        self._logins = FailedLogins(config.access.max_login_attempts, config.access.block_time, node.clock)
+        self._authenticator = Authenticator(node, self._logins)
+        self._cors = Cors(config.cors) if config.cors.enabled else None
+        self._in_flight = 0
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._authenticator.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, and log it whatever happens."""
+        clock, counters = self._node.clock, self._node.counters
+        started = clock.monotonic()
+        request = Request(scope)
+        self._in_flight += 1
+        counters.add("api.requests")
+        counters.set("api.requests.in_flight", self._in_flight)
+        status = CLIENT_GONE
+        try:
+            answer = await self._settle(request, receive)
+            await answer(scope, receive, send)
+            status = answer.status_code
+        except (ClientDisconnect, asyncio.CancelledError):
+            # The connection is gone, or the server stops and its grace is over: nobody is left to answer, and above
+            # this there is only the server. The cancellation has reached whatever the request was waiting for.
+            counters.add("api.requests.abandoned")
+        finally:
+            self._in_flight -= 1
+            counters.set("api.requests.in_flight", self._in_flight)
+            self._log_request(request, clock.monotonic() - started, status)
+
+    async def _settle(self, request: Request, receive: Receive) -> Answer:
+        """The answer, whatever becomes of the request; CORS headers on existing paths."""
+        found: Found | None = None
+        try:
+            found = self._routes.find(request.path, request.method)
+        except ValueError:
+            pass  # not UTF-8: told to the client where an unknown path would be
+        try:
+            answer = await self._answer(request, found, receive)
+        except (SecmonError, AuthenticationError, ParameterError, Refused) as error:
+            answer = self._refusal(request, found, error)
+        except Exception as error:
+            log.exception("request %s %s failed", request.method, request.shown_path)
+            trace = "".join(traceback.format_exception(error))
+            self._log.message("error", f"{request.method} {request.shown_path} failed", traceback=trace)
+            answer = render_error(self._node, SecmonError(1000), request.identity or _nobody())
+        if self._cors is not None and found is not None and found.methods and request.method != "OPTIONS":
+            self._cors.decorate(request, answer)
+        if answer.status_code >= 400:
+            self._node.counters.add("api.responses.5xx" if answer.status_code >= 500 else "api.responses.4xx")
+        return answer
+
+    async def _answer(self, request: Request, found: Found | None, receive: Receive) -> Answer:
+        """The one order of steps (conventions.md 0); each may raise, and then the next ones do not happen."""
+        operation = found.operation if found else None
+        is_login = operation is not None and operation.auth == "basic"
+        if not is_login:
+            self._rate.count()
+        self._logins.check(request.client)
+        limit = self._node.api_config.max_upload_size
+        request.body = await read_body(request, receive, limit=limit, seconds=self._body_seconds)
+        if found is None or operation is None:
+            return self._no_operation(request, found)
+        identify = self._authenticator.basic if is_login else self._authenticator.bearer
+        identity = request.identity = await identify(request)
+        values = bind(operation, request, found.values)
+        self._check_settings(operation)
+        result = await self._run(operation, self._call(operation, values, identity, request))
+        return render(self._node, operation, result, identity, pretty=values.get("pretty", False))
+
+    def _no_operation(self, request: Request, found: Found | None) -> Answer:
+        """308, preflight, 404 or 405."""
+        if found is None:
+            raise ParameterError("The path is not UTF-8")
+        if found.methods:
+            if request.method == "OPTIONS" and self._cors is not None:
+                return self._cors.preflight(request, found.methods)
+            raise Refused(405, "405: Method Not Allowed")
+        if "//" in request.path:
+            return _merged(request)
+        raise Refused(404, "404: Not Found")
+
+    def _check_settings(self, operation: Operation) -> None:
+        """Raises 1122 for experimental operations while these are off, 3013 for the cluster's without a cluster."""
+        if operation.path.startswith("/experimental/") and not self._node.api_config.experimental_features:
+            raise SecmonError(1122)
+        if operation.needs_cluster and not self._node.clustered:
+            raise SecmonError(3013)
+
+    def _call(self, operation: Operation, values: Mapping[str, Any], identity: Identity, request: Request) -> Call:
+        timeout = self._node.api_config.intervals.request_timeout
+        return Call(
+            operation=operation.name,
+            params=dict(values),
+            identity=identity,
+            request_id=uuid.uuid4().hex,
+            deadline=None if values.get("wait_for_complete") else self._node.clock.monotonic() + timeout,
+            client=request.client,
+        )
+
+    async def _run(self, operation: Operation, call: Call) -> Result:
+        """The result; raises :class:`_Failed` so that errors from here on name their nodes."""
+        if operation is self._description:  # the adapter's own; the cluster does not know it
+            own: Result = await operation.function(None, None)
+            return own
+        try:
+            return await self._router.route(call)
+        except SecmonError as error:
+            raise _Failed(error) from error
+
+    def _refusal(self, request: Request, found: Found | None, error: Exception) -> Answer:
+        """The problem document for an expected error, and what it means for limits, counters and log."""
+        match error:
+            case _Failed():
+                assert request.identity is not None
+                return render_error(self._node, error.error, request.identity)
+            case SecmonError():
+                self._note_limit(request, error)
+                return error_problem(error)
+            case AuthenticationError():
+                if found and found.operation and found.operation.auth == "basic":
+                    self._logins.failed(request.client)
+                    self._node.counters.add("api.logins.failed")
+                return problem(error.status, error.title, error.detail)
+            case Refused():
+                return problem(error.status, error.title, error.detail, headers=(CLOSE,) if error.close else ())
+        return problem(400, "Bad Request", flat(str(error)))
+
+    def _note_limit(self, request: Request, error: SecmonError) -> None:
+        if error.code == 6000:
+            self._node.counters.add("api.refused.blocked_address")
+            self._log.message("warning", f"Request refused: too many failed logins from {request.client}")
+        elif error.code == 6001:
+            self._node.counters.add("api.refused.rate")
+            self._log.message("debug", f"Request of {request.client} refused: limit of requests per minute reached")
+
+    def _log_request(self, request: Request, seconds: float, status: int) -> None:
+        identity = request.identity
+        user = identity.user if identity else claimed_user(request.header(b"authorization")) or "unknown_user"
+        self._log.request(
+            user,
+            identity.context_hash if identity else None,
+            request.client,
+            request.method,
+            request.shown_path,
+            logged_query(request.query),
+            logged_body(request.body),
+            seconds,
+            status,
+        )
+
+
+class _Failed(SecmonError):
+    """An error from the distribution layer, told apart from the adapter's own (conventions.md 1.7)."""
+
+    def __init__(self, error: SecmonError) -> None:
+        super().__init__(error.code, error.extra, ids=error.ids, nodes=error.nodes)
+        self.error = error
+
+
+def _merged(request: Request) -> Answer:
+    """A path with doubled slashes leads to the merged one."""
+    path = request.path
+    while "//" in path:
+        path = path.replace("//", "/")
+    target = path.encode("ascii") + (b"?" + request.query if request.query else b"")
+    return Answer(308, b"", TEXT_TYPE, [(b"location", target)])
+
+
+def _nobody() -> Identity:
+    """Who sees nothing: node names stay hidden in answers to unknown callers."""
+    return Identity(user="", user_id=0, roles=(), run_as=False, mode="white")

@@ -1,0 +1,224 @@
+"""The HTTP framing: uvicorn's httptools protocol with bounds on everything a client can make grow or last.
+
+A request line or header of more than 8190 bytes, too many headers, or what is no HTTP: 400 as text, and the connection
+is closed (conventions.md 0, step 1). Times are kept as one number per connection, ``expires``, and looked at by the
+server's sweep: a connection costs no timer.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from secmon.common.counters import Counters
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionLimits:
+    """Bounds of a node's HTTP connections: sizes in bytes, times in seconds.
+
+    ``head``: until the headers of a request are complete. ``idle``: between two requests, and for a client that takes
+    nothing of its answer. ``linger``: for the rest of a body whose request was already answered. ``handshake``: TLS.
+    """
+
+    line_bytes: int = 8190
+    head_bytes: int = 65_536
+    headers: int = 100
+    pipelined: int = 16
+    connections: int = 2000
+    head_seconds: float = 10.0
+    idle_seconds: float = 15.0
+    linger_seconds: float = 5.0
+    handshake_seconds: float = 10.0
+
+
+class FramingError(Exception):
+    """The client does not speak HTTP as it should; ``status`` and text go back to it."""
+
+    def __init__(self, text: str, status: int = 400) -> None:
+        self.status = status
+        super().__init__(text)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. When it is lost, the request that runs on it is cancelled."""
+
+    def __init__(
+        self,
+        config: Config,
+        state: ServerState,
+        app_state: dict[str, Any],
+        *,
+        limits: ConnectionLimits,
+        counters: Counters,
+        on_framing_error: Callable[[str, int], None],
+    ) -> None:
+        """``on_framing_error`` is told the client's address and the status it got."""
+        super().__init__(config, state, app_state, asyncio.get_running_loop())
+        self._limits = limits
+        self._counters = counters
+        self._on_framing_error = on_framing_error
+        self._task: asyncio.Task[None] | None = None
+        self._receiving = False
+        self._in_head = False
+        self._head_size = 0
+        self._unframed = 0
+        self._unsent = 0
+        self._taken_until = math.inf
+        self.expires = self.loop.time() + limits.head_seconds
+
+    # Connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited longest for its client, else this one."""
+        waiting = [
+            one for one in self.connections if one is not self and isinstance(one, BoundedProtocol) and one.waiting
+        ]
+        if waiting:
+            self._counters.add("api.connections.evicted")
+            min(waiting, key=lambda one: one.expires).transport.abort()
+        else:
+            self._counters.add("api.connections.refused")
+            self._say(503, "Too many connections.")
+
+    @property
+    def waiting(self) -> bool:
+        """Whether no request is being answered here."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        unanswered = self.cycle is not None and not self.cycle.response_complete
+        super().connection_lost(exc)
+        self.pipeline.clear()
+        if unanswered and self._task is not None:
+            self._task.cancel()
+
+    def sweep(self, now: float) -> None:
+        """Close the connection when its client has let the time pass."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent and (not self._unsent or unsent < self._unsent):
+            self._taken_until = now + self._limits.idle_seconds
+        self._unsent = unsent
+        if now < (self._taken_until if unsent else self.expires):
+            return
+        self._counters.add("api.connections.timed_out")
+        if unsent or self.transport.is_closing():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    # Bytes in
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._unframed += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Answered as what it is in HTTP/1.1; what follows in the other protocol is not for us.
+            self.cycle.keep_alive = False
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            self._refuse(cause if isinstance(cause, FramingError) else FramingError("Invalid HTTP request received."))
+        else:
+            if self._unframed > self._limits.head_bytes:
+                self._refuse(FramingError("Request header fields too large."))
+
+    def _refuse(self, error: FramingError) -> None:
+        self._counters.add("api.refused.framing")
+        self._on_framing_error(self.client[0] if self.client else "", error.status)
+        if self.waiting:
+            self._say(error.status, str(error))
+        else:  # an answer is on its way, another one would be taken for it
+            self.transport.abort()
+
+    def _say(self, status: int, text: str) -> None:
+        phrase = {400: "Bad Request", 417: "Expectation Failed", 503: "Service Unavailable"}[status]
+        head = (
+            f"HTTP/1.1 {status} {phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write((head + text).encode("ascii"))
+        self.transport.close()
+
+    # Parser callbacks
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._receiving = self._in_head = True
+        self._head_size = 0
+        if self.waiting:
+            self.expires = self.loop.time() + self._limits.head_seconds
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
+        if len(self.url) > self._limits.line_bytes:
+            raise FramingError("Request line too long.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # trailers: nobody asked for them, and they must not pass for headers
+        size = len(name) + len(value)
+        self._head_size += size
+        if size > self._limits.line_bytes or self._head_size > self._limits.head_bytes:
+            raise FramingError("Request header fields too large.")
+        if len(self.headers) >= self._limits.headers:
+            raise FramingError("Too many request header fields.")
+        name = name.lower()
+        if name == b"expect":
+            if value.lower() != b"100-continue":
+                raise FramingError("Unknown expectation.", 417)
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._unframed = 0
+        if len(self.pipeline) >= self._limits.pipelined:
+            raise FramingError("Too many requests at once.")
+        super().on_headers_complete()
+        self.expires = math.inf
+
+    def on_body(self, body: bytes) -> None:
+        self._unframed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._receiving = False
+        self._unframed = 0
+        super().on_message_complete()
+        if self.waiting:
+            self.expires = self.loop.time() + self._limits.idle_seconds
+
+    # Responses out
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._task = task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        limits = self._limits
+        self.expires = self.loop.time() + (limits.linger_seconds if self._receiving else limits.idle_seconds)
+
+    def _should_upgrade_to_ws(self) -> bool:
+        return False

@@ -1,0 +1,126 @@
+"""One request as the adapter sees it: read off the ASGI scope once, its body with a bound in size and time."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope
+
+from secmon.api.problems import Refused
+from secmon.common.identity import Identity
+
+MIN_BODY_RATE = 500
+"""Bytes per second that a body must arrive with, on the average after the first ``seconds`` (see read_body)."""
+
+
+class Request:
+    """Method, path, query, headers, peer; later also body and identity, for the answer and the log.
+
+    ``path`` is percent-encoded. ``client`` is the address of the TCP peer: forwarding headers are never believed.
+    """
+
+    __slots__ = ("body", "client", "headers", "identity", "method", "path", "query", "scope", "user")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self.path: str = scope["raw_path"].decode("ascii")
+        self.query: bytes = scope["query_string"]
+        self.headers: Mapping[bytes, bytes] = dict(scope["headers"])
+        self.client = _address(scope["client"][0] if scope["client"] else "")
+        self.body = b""
+        self.identity: Identity | None = None
+        self.user: str | None = None
+
+    @property
+    def shown_path(self) -> str:
+        """The decoded path, for the log."""
+        path: str = self.scope["path"]
+        return path
+
+    def header(self, name: bytes) -> str | None:
+        """A header's value; the last one of a repeated header."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1").strip()
+
+    @property
+    def media_type(self) -> str:
+        """Content-Type without its parameters; no header counts as octets (conventions.md 2.2)."""
+        return (self.header(b"content-type") or "application/octet-stream").partition(";")[0].strip().lower()
+
+
+def _address(host: str) -> str:
+    """An IPv4 client of a dual-stack socket keeps its IPv4 name."""
+    return host.removeprefix("::ffff:") if host.startswith("::ffff:") and "." in host else host
+
+
+async def read_body(request: Request, receive: Receive, *, limit: int, seconds: float) -> bytes:
+    """The whole body. ``limit`` in bytes, 0 means none; ``seconds`` is its time plus what MIN_BODY_RATE allows.
+
+    Raises :class:`Refused` 413 as soon as ``limit`` bytes have arrived or are announced (conventions.md 9.3), 408 when
+    it comes too slowly, ``ClientDisconnect`` when the client goes away.
+    """
+    announced = request.headers.get(b"content-length")
+    if announced is None and b"transfer-encoding" not in request.headers:
+        return b""
+    if limit and announced is not None and int(announced) >= limit:
+        raise _too_large(limit, int(announced))
+    try:
+        return await _receive_body(receive, limit, seconds)
+    except TimeoutError:
+        raise Refused(408, "The body of the request did not arrive in time", close=True) from None
+
+
+async def _receive_body(receive: Receive, limit: int, seconds: float) -> bytes:
+    parts = bytearray()
+    started = asyncio.get_running_loop().time()
+    async with asyncio.timeout_at(started + seconds) as patience:
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            parts += message.get("body", b"")
+            if limit and len(parts) >= limit:
+                raise _too_large(limit, len(parts))
+            if not message.get("more_body"):
+                return bytes(parts)
+            patience.reschedule(started + seconds + len(parts) / MIN_BODY_RATE)
+
+
+def _too_large(limit: int, size: int) -> Refused:
+    return Refused(413, f"Maximum request body size {limit} exceeded, actual body size {size}")
+
+
+def parse_query(raw: bytes, errors: str = "strict") -> list[tuple[str, str]]:
+    """Pairs of names and values: only ``&`` separates, ``+`` is a space, decoded once (conventions.md 4.1).
+
+    Raises ValueError when they are not UTF-8, unless ``errors`` says ``replace``.
+    """
+    if not raw:
+        return []
+    pairs = []
+    for pair in raw.replace(b"+", b" ").split(b"&"):
+        name, _, value = pair.partition(b"=")
+        if name:
+            pairs.append(
+                (unquote_to_bytes(name).decode("utf-8", errors), unquote_to_bytes(value).decode("utf-8", errors))
+            )
+    return pairs
+
+
+def logged_query(raw: bytes) -> dict[str, str]:
+    """The query for the request log: the first value of each name (conventions.md 12)."""
+    return dict(reversed(parse_query(raw, "replace")))
+
+
+def logged_body(raw: bytes) -> Any:
+    """The body for the request log: parsed when it is JSON, ``{}`` otherwise."""
+    if not raw:
+        return {}
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}

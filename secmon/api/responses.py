@@ -1,0 +1,49 @@
+"""What goes back to a client: JSON text (conventions.md 13.2) and the headers of every response (10.1)."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+Header = tuple[bytes, bytes]
+
+SECURITY_HEADERS: tuple[Header, ...] = (
+    (b"strict-transport-security", b"max-age=63072000; includeSubdomains"),
+    (b"x-frame-options", b"DENY"),
+    (b"x-xss-protection", b"1; mode=block"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"none"),
+    (b"referrer-policy", b"no-referrer, strict-origin-when-cross-origin"),
+    (b"pragma", b"no-cache"),
+    (b"expires", b"0"),
+    (b"cache-control", b"no-cache, no-store, must-revalidate, max-age=0"),
+)
+
+JSON_TYPE = b"application/json; charset=utf-8"
+TEXT_TYPE = b"text/plain; charset=utf-8"
+CLOSE: Header = (b"connection", b"close")
+
+_COMPACT = json.JSONEncoder(default=msgspec.to_builtins)
+_PRETTY = json.JSONEncoder(default=msgspec.to_builtins, indent=3)
+
+
+class Answer(Response):
+    """A response whose header bytes are ready: nothing is encoded twice on the hot path."""
+
+    def __init__(self, status: int, body: bytes, content_type: bytes, extra: Sequence[Header] = ()) -> None:
+        self.status_code = status
+        self.body = body
+        self.background = None
+        self.raw_headers = [
+            *SECURITY_HEADERS,
+            (b"content-type", content_type),
+            (b"content-length", b"%d" % len(body)),
+            *extra,
+        ]
+
+
+def json_text(value: Any, *, pretty: bool = False) -> bytes:
+    """``value`` as JSON in ASCII; structs become objects. ``", "`` and ``": "`` separate, pretty indents by 3."""
+    return (_PRETTY if pretty else _COMPACT).encode(value).encode("ascii")

@@ -1,0 +1,190 @@
+"""The HTTPS server of a node: uvicorn's protocol on sockets of ours, inside an event loop that somebody else runs."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+from starlette.routing import Router as Application
+from starlette.types import ASGIApp
+from uvicorn.config import Config
+from uvicorn.lifespan.on import LifespanOn
+from uvicorn.server import ServerState
+
+from secmon.api.dispatch import BODY_SECONDS, Dispatcher
+from secmon.api.protocol import BoundedProtocol, ConnectionLimits
+from secmon.api.request_log import RequestLog
+from secmon.api.tls import ensure_certificate, server_context
+from secmon.common.errors import SecmonError
+from secmon.common.node import Node, Router
+from secmon.common.operations.catalogue import CATALOGUE, Catalogue
+
+BACKLOG = 2048
+_DEFAULT_LIMITS = ConnectionLimits()
+
+
+class ApiServer:
+    """Serves the catalogue over HTTPS. ``bind`` as root if need be, then ``start`` in the loop, then ``stop``."""
+
+    def __init__(
+        self,
+        node: Node,
+        router: Router,
+        catalogue: Catalogue = CATALOGUE,
+        *,
+        key_password: str | None = None,
+        sockets: Sequence[socket.socket] | None = None,
+        limits: ConnectionLimits = _DEFAULT_LIMITS,
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
+        """``sockets`` are bound already; without them :meth:`bind` makes them. ``key_password`` opens the TLS key."""
+        self._node = node
+        self._router = router
+        self._catalogue = catalogue
+        self._key_password = key_password
+        self._sockets = list(sockets or ())
+        self._limits = limits
+        self._body_seconds = body_seconds
+        self._context: ssl.SSLContext | None = None
+        self._state = ServerState()
+        self._servers: list[asyncio.Server] = []
+        self._sweeper: asyncio.Task[None] | None = None
+        self._log: RequestLog | None = None
+        self._lifespan: LifespanOn | None = None
+
+    @property
+    def port(self) -> int:
+        """The TCP port listened on, once bound."""
+        return int(self._sockets[0].getsockname()[1])
+
+    def bind(self) -> None:
+        """Read or generate the certificate, take the port. Call it before privileges are dropped.
+
+        Raises 2003 (TLS), 2010 (address and port, and why they cannot be had).
+        """
+        https = self._node.api_config.https
+        if https.enabled:
+            ensure_certificate(self._node.paths, https, self._node.clock)
+            self._context = server_context(self._node.paths, https, self._key_password)
+        if not self._sockets:
+            self._sockets = bind_sockets(self._node.api_config.host, self._node.api_config.port)
+
+    async def start(self) -> None:
+        """Begin to accept connections. Binds first, if that was not done."""
+        if not self._sockets or (self._node.api_config.https.enabled and self._context is None):
+            self.bind()
+        node = self._node
+        self._log = RequestLog(node.paths, node.api_config.logs, node.clock, node.counters)
+        for warning in node.api_config.warnings:
+            self._log.message("warning", warning)
+        config = Config(
+            self._application(self._log), loop="none", http=BoundedProtocol, ws="none", lifespan="on", log_config=None,
+            access_log=False, proxy_headers=False, server_header=False, date_header=False,
+        )  # fmt: skip
+        config.load()
+        self._lifespan = LifespanOn(config)
+        await self._lifespan.startup()
+        for each in self._sockets:
+            self._servers.append(await self._listen(each, config, self._log))
+        self._sweeper = asyncio.create_task(self._sweep())
+
+    def _application(self, log: RequestLog) -> ASGIApp:
+        """Starlette's router carries the lifespan. It has no routes: what a path is, is told only after the limits."""
+        dispatcher = Dispatcher(self._node, self._router, self._catalogue, log, body_seconds=self._body_seconds)
+
+        @asynccontextmanager
+        async def lifespan(_: object) -> AsyncIterator[None]:
+            try:
+                yield
+            finally:
+                dispatcher.close()
+                await asyncio.to_thread(log.close)
+
+        return Application(default=dispatcher, redirect_slashes=False, lifespan=lifespan)
+
+    async def _listen(self, listener: socket.socket, config: Config, log: RequestLog) -> asyncio.Server:
+        def framing_error(address: str, status: int) -> None:
+            log.request("unknown_user", None, address, "UNKNOWN", "/", {}, {}, 0.0, status)
+
+        def protocol() -> BoundedProtocol:
+            return BoundedProtocol(
+                config, self._state, {}, limits=self._limits, counters=self._node.counters,
+                on_framing_error=framing_error,
+            )  # fmt: skip
+
+        if self._context is None:
+            return await asyncio.get_running_loop().create_server(protocol, sock=listener, backlog=BACKLOG)
+        return await asyncio.get_running_loop().create_server(
+            protocol,
+            sock=listener,
+            backlog=BACKLOG,
+            ssl=self._context,
+            ssl_handshake_timeout=self._limits.handshake_seconds,
+            ssl_shutdown_timeout=self._limits.linger_seconds,
+        )
+
+    async def _sweep(self) -> None:
+        """Look at the times of all connections, a few times within the shortest."""
+        limits = self._limits
+        pause = min(1.0, min(limits.head_seconds, limits.idle_seconds, limits.linger_seconds) / 4)
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(pause)
+            for connection in self._connections():
+                connection.sweep(loop.time())
+            self._node.counters.set("api.connections", len(self._state.connections))
+
+    def _connections(self) -> list[BoundedProtocol]:
+        return [one for one in self._state.connections if isinstance(one, BoundedProtocol)]
+
+    async def stop(self, grace: float = 5.0) -> None:
+        """Accept nothing new, finish what is in flight for at most ``grace`` seconds, then cut it."""
+        for server in self._servers:
+            server.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in self._connections():
+            connection.shutdown()
+        await _wait(self._state.tasks, grace)
+        for task in list(self._state.tasks):
+            task.cancel()
+        await _wait(self._state.tasks, 1.0)
+        for connection in self._connections():
+            connection.transport.abort()
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
+        if self._lifespan is not None:
+            await self._lifespan.shutdown()
+            self._lifespan = None
+
+
+async def _wait(tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
+    if pending := list(tasks):
+        await asyncio.wait(pending, timeout=seconds)
+
+
+def bind_sockets(host: str, port: int) -> list[socket.socket]:
+    """Sockets bound to every address of ``host``; ``::`` takes IPv4 too. Port 0 takes a free one, the same for all.
+
+    Raises 2010.
+    """
+    sockets: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            taken = sockets[0].getsockname()[1] if sockets else port
+            one = socket.socket(family, kind, protocol)
+            sockets.append(one)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
+            one.bind((address[0], taken, *address[2:]))
+            one.listen(BACKLOG)  # now, not at the start: only this shows that the port is really free
+            one.setblocking(False)
+    except OSError as error:
+        for one in sockets:
+            one.close()
+        raise SecmonError(2010, f"{host}, port {port}: {error.strerror or error}") from error
+    return sockets

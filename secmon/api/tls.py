@@ -1,0 +1,160 @@
+"""HTTPS: the certificate of a first start, and the context that the settings ask for (conventions.md 10.3)."""
+
+import datetime
+import ipaddress
+import os
+import socket
+import ssl
+import warnings
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from secmon.common.atomic import write_file
+from secmon.common.clock import Clock
+from secmon.common.config.api import Https
+from secmon.common.errors import SecmonError
+from secmon.common.paths import Paths
+
+VALID_DAYS = 365
+_EXACT = {"TLSv1": ssl.TLSVersion.TLSv1, "TLSv1.1": ssl.TLSVersion.TLSv1_1, "TLSv1.2": ssl.TLSVersion.TLSv1_2}
+
+
+def ensure_certificate(paths: Paths, settings: Https, clock: Clock) -> bool:
+    """Generate key and certificate when either file is missing; whether that was done.
+
+    Raises 2003 when the files cannot be written.
+    """
+    key, cert = paths.ssl / settings.key, paths.ssl / settings.cert
+    if key.exists() and cert.exists():
+        return False
+    key_pem, cert_pem = self_signed(socket.gethostname(), clock)
+    try:
+        paths.ssl.mkdir(mode=0o770, parents=True, exist_ok=True)
+        write_file(key, key_pem, mode=0o400)
+        write_file(cert, cert_pem, mode=0o400)
+    except OSError as error:
+        raise _failure(Path(error.filename or key), error.strerror or str(error)) from error
+    return True
+
+
+def self_signed(host_name: str, clock: Clock) -> tuple[bytes, bytes]:
+    """A new RSA 2048 key and its certificate, both PEM: valid for 365 days, for localhost and ``host_name``."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.COUNTRY_NAME, "US"),
+            x509.NameAttribute(NameOID.STATE_OR_PROVINCE_NAME, "California"),
+            x509.NameAttribute(NameOID.LOCALITY_NAME, "San Francisco"),
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "secmon"),
+            x509.NameAttribute(NameOID.COMMON_NAME, "secmon"),
+        ]
+    )
+    names = dict.fromkeys(["localhost", host_name])
+    alternatives = [x509.DNSName(name) for name in names if name.isascii() and name]
+    now = clock.now()
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
+        .add_extension(
+            x509.SubjectAlternativeName([*alternatives, x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
+        )
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        .sign(key, hashes.SHA256())
+    )
+    key_pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return key_pem, certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def server_context(paths: Paths, settings: Https, key_password: str | None = None) -> ssl.SSLContext:
+    """The context of the HTTPS server. ``key_password`` opens a key that has a pass phrase.
+
+    Raises 2003, which names the file and what is wrong, for anything that does not fit.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    _set_version(context, settings.ssl_protocol)
+    if settings.ssl_ciphers:
+        try:
+            context.set_ciphers(settings.ssl_ciphers.upper())
+        except ssl.SSLError as error:
+            raise SecmonError(2003, f"https.ssl_ciphers: {settings.ssl_ciphers!r}: {error.reason or error}") from error
+    _load_key(context, paths.ssl / settings.cert, paths.ssl / settings.key, key_password)
+    if settings.use_ca:
+        _require_clients(context, paths.ssl / settings.ca)
+    return context
+
+
+def _set_version(context: ssl.SSLContext, name: str) -> None:
+    exact = next((version for word, version in _EXACT.items() if word.lower() == name.lower()), None)
+    if exact is None:  # auto, TLS: the best that both sides know, and nothing obsolete
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the configuration has warned in our own words
+        context.minimum_version = context.maximum_version = exact
+    if exact < ssl.TLSVersion.TLSv1_2:
+        # OpenSSL counts the ciphers and signatures of these versions as level 0.
+        context.set_ciphers("DEFAULT:@SECLEVEL=0")
+
+
+def _load_key(context: ssl.SSLContext, cert: Path, key: Path, password: str | None) -> None:
+    for file in (cert, key):
+        if not os.access(file, os.R_OK):
+            raise _failure(file, "permission denied" if file.exists() else "no such file")
+    try:
+        # Without a password OpenSSL would ask on the terminal; an empty one fails instead.
+        context.load_cert_chain(cert, key, password=password or "")
+    except ssl.SSLError as error:
+        raise _failure(key, _reason(error, password)) from error
+    except OSError as error:
+        raise _failure(key, error.strerror or str(error)) from error
+
+
+def _reason(error: ssl.SSLError, password: str | None) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return "the key does not belong to the certificate"
+    if error.reason in ("PEM_LIB", None, "BAD_DECRYPT", "NO_START_LINE"):
+        return "no readable key or certificate" if password is None else "not readable, or the pass phrase is wrong"
+    return error.reason.lower().replace("_", " ")
+
+
+def _require_clients(context: ssl.SSLContext, authority: Path) -> None:
+    try:
+        context.load_verify_locations(cafile=authority)
+    except ssl.SSLError as error:
+        raise _failure(authority, "not a PEM certificate") from error
+    except OSError as error:
+        raise _failure(authority, error.strerror or str(error)) from error
+    context.verify_mode = ssl.CERT_REQUIRED
+
+
+def _failure(file: Path, cause: str) -> SecmonError:
+    return SecmonError(2003, f"{file}: {cause}")
+
+
+def needs_password(paths: Paths, settings: Https) -> bool:
+    """Whether the private key has a pass phrase, which the starting command must then ask for."""
+    try:
+        data = (paths.ssl / settings.key).read_bytes()
+    except OSError:
+        return False
+    try:
+        serialization.load_pem_private_key(data, password=None)
+    except TypeError:
+        return True
+    except ValueError:
+        return False
+    return False

@@ -1,0 +1,85 @@
+"""Servers of the toy catalogue, on real sockets."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from secmon.api.protocol import ConnectionLimits
+from secmon.api.server import ApiServer
+from secmon.common.clock import Clock, ManualClock
+from secmon.common.config.api import ApiConfig
+from secmon.common.node import Node
+from tests.api.toys import PASSWORD, USER, Latch, LocalRouter, api_config, toy_catalogue, toy_node
+
+LOGIN = "/security/user/authenticate"
+
+
+@dataclass
+class Toy:
+    """A running server and a client for it."""
+
+    server: ApiServer
+    node: Node
+    client: httpx.AsyncClient
+    latch: Latch
+    router: LocalRouter
+
+    async def token(self) -> str:
+        answer = await self.client.post(LOGIN, params={"raw": "true"}, auth=(USER, PASSWORD))
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    async def log_in(self) -> None:
+        """All further requests of the client carry a token."""
+        self.client.headers["Authorization"] = f"Bearer {await self.token()}"
+
+    def log(self, name: str = "api.log") -> str:
+        return (self.node.paths.logs / name).read_text()
+
+
+Serve = Callable[..., AbstractAsyncContextManager[Toy]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Serve:
+    """``async with serve(config, clock=..., limits=...) as toy``."""
+
+    @asynccontextmanager
+    async def running(
+        config: ApiConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        limits: ConnectionLimits | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Toy]:
+        config = config or api_config()
+        node = toy_node(tmp_path, config, clock or ManualClock())
+        latch = Latch()
+        catalogue = toy_catalogue(latch)
+        router = LocalRouter(node, catalogue)
+        server = ApiServer(node, router, catalogue, limits=limits or ConnectionLimits(), **options)
+        server.bind()
+        await server.start()
+        scheme = "https" if config.https.enabled else "http"
+        base = f"{scheme}://127.0.0.1:{server.port}"
+        try:
+            async with httpx.AsyncClient(base_url=base, verify=False) as client:
+                yield Toy(server, node, client, latch, router)
+        finally:
+            await server.stop(grace=1.0)
+            node.security.close()
+
+    return running
+
+
+@pytest.fixture
+async def toy(serve: Serve) -> AsyncIterator[Toy]:
+    """A server with the default configuration of the tests, and a logged-in client."""
+    async with serve() as running:
+        await running.log_in()
+        yield running

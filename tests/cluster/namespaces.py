@@ -25,7 +25,7 @@ def _ip(*arguments: str) -> None:
 
 
 class Hosts:
-    """``count`` hosts; host ``n`` (from 1) has address ``.n`` in both networks, this process ``.254`` in the clients'."""
+    """``count`` hosts; host ``n`` (from 1) is ``.n`` in both networks, this process is ``.254`` in the clients'."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -1,0 +1,209 @@
+"""Finding the replicated files of a node, hashing only what may have changed."""
+
+import logging
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from secmon.common.clock import Clock
+from secmon.common.files.categories import CATEGORIES, Category, category_of, well_formed
+from secmon.common.files.manifest import Entry, Manifest
+from secmon.common.files.tree import OPEN_FOLDER, hash_file, opened_folder
+
+_log = logging.getLogger(__name__)
+
+RACY_NS = 2_000_000_000
+"""A file changed less than this before it was hashed is hashed again: time stamps may be as coarse as that."""
+
+
+class Stamp(NamedTuple):
+    """What tells a changed file from an unchanged one without reading it."""
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "Stamp":
+        return cls(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+
+class Scanner:
+    """The manifest of a node's own files, brought up to date by :meth:`rescan` and :meth:`rescan_paths`.
+
+    Both block on the disk and belong in a thread; calls must not overlap. Symbolic links, special files and names
+    that are not UTF-8 are passed over, logged once and kept in ``skipped``; a file or folder that cannot be read
+    keeps its last known content, so that a permission problem never looks like a deletion. ``hashed`` counts the
+    files read.
+    """
+
+    def __init__(self, root: Path, *, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._stamps: dict[str, Stamp] = {}
+        self._delta: dict[str, Entry | None] = {}
+        self._seen: set[str] = set()
+        self._kept: set[str] = set()
+        self.manifest = Manifest()
+        self.skipped: set[str] = set()
+        self._warned: set[str] = set()
+        self.unsettled: set[str] = set()
+        """Files that changed while being read: scan them again soon."""
+        self.hashed = 0
+
+    def rescan(self) -> dict[str, Entry | None]:
+        """Scan everything; what changed since the last scan."""
+        self.skipped.clear()
+        return self.rescan_paths(category.folder for category in CATEGORIES)
+
+    def rescan_paths(self, touched: Iterable[str]) -> dict[str, Entry | None]:
+        """Scan these files and folders (and all below); what changed. Paths outside the categories cost nothing."""
+        self._delta, self._seen, self._kept = {}, set(), set()
+        folders: set[str] = set()
+        for path in _outermost(touched):
+            was_file = path in self.manifest
+            self._scan(path)
+            if was_file and path not in self._seen:
+                self._change(path, None)
+            elif not was_file:
+                folders.add(path)  # it may have been one
+        if folders:
+            self._drop_below(folders)
+        return self._delta
+
+    def adopt(self, path: str, entry: Entry | None) -> None:
+        """Take over what the caller itself just wrote (or deleted); the next scan of the path checks it."""
+        self.manifest.put(path, entry)
+        self._stamps.pop(path, None)
+
+    def _scan(self, path: str) -> None:
+        inside = [c for c in CATEGORIES if c.folder == path or c.folder.startswith(f"{path}/")]
+        for category in inside:
+            self._scan_category(category)
+        if inside or not well_formed(path):
+            return
+        parent, _, name = path.rpartition("/")
+        try:
+            with opened_folder(self._root, parent) as folder:
+                self._look(folder, path, name, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self._keep(path, error)
+
+    def _scan_category(self, category: Category) -> None:
+        try:
+            with opened_folder(self._root, category.folder) as folder:
+                if category.recursive:
+                    self._walk(folder, category.folder)
+                elif category.only is not None:
+                    status = os.stat(category.only, dir_fd=folder, follow_symlinks=False)
+                    self._look(folder, f"{category.folder}/{category.only}", category.only, status)
+        except FileNotFoundError:
+            return
+        except NotADirectoryError as error:  # the folder itself is a symbolic link or a file
+            self._skip(category.folder, str(error))
+        except OSError as error:
+            self._keep(category.folder, error)
+
+    def _walk(self, folder: int, prefix: str) -> None:
+        with os.scandir(folder) as listing:
+            found = list(listing)
+        for item in found:
+            path = f"{prefix}/{item.name}"
+            try:
+                self._look(folder, path, item.name, item.stat(follow_symlinks=False))
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # it vanished meanwhile
+            except OSError as error:
+                self._keep(path, error)
+
+    def _look(self, folder: int, path: str, name: str, status: os.stat_result) -> None:
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if not (_in_recursive(path) if is_folder else category_of(path)):
+            return
+        if not well_formed(path):
+            self._skip(path, "the name is not portable, or too deep or long")
+        elif is_folder:
+            self._enter(folder, path, name)
+        elif stat.S_ISREG(status.st_mode):
+            self._take(folder, path, name, status)
+        else:
+            self._skip(path, "neither a regular file nor a folder")
+
+    def _enter(self, folder: int, path: str, name: str) -> None:
+        descriptor = os.open(name, OPEN_FOLDER, dir_fd=folder)
+        try:
+            self._walk(descriptor, path)
+        finally:
+            os.close(descriptor)
+
+    def _take(self, folder: int, path: str, name: str, status: os.stat_result) -> None:
+        if self._stamps.get(path) == Stamp.of(status):
+            self._seen.add(path)
+            return
+        # Setting the modification time is anybody's right and every write moves the change time, so the latter
+        # alone decides whether a later write could carry the same stamp.
+        now_ns = int(self._clock.now().timestamp() * 1e9)
+        digest, before, after = hash_file(folder, name)
+        self.hashed += 1
+        self._seen.add(path)
+        self.unsettled.discard(path)
+        if Stamp.of(before) != Stamp.of(after):
+            self.unsettled.add(path)  # half of one content and half of another: no state to publish
+            self._stamps.pop(path, None)
+            return
+        if now_ns - after.st_ctime_ns > RACY_NS:
+            self._stamps[path] = Stamp.of(after)
+        else:
+            self._stamps.pop(path, None)
+        self._change(path, Entry(digest, after.st_size))
+
+    def _change(self, path: str, entry: Entry | None) -> None:
+        if entry is None:
+            self._stamps.pop(path, None)
+            self.unsettled.discard(path)
+        if self.manifest.put(path, entry):
+            self._delta[path] = entry
+
+    def _drop_below(self, folders: set[str]) -> None:
+        """Forget the files below ``folders`` that the scan has not met."""
+        gone = [
+            path
+            for path in self.manifest
+            if path not in self._seen and any(up in folders for up in _parents(path))
+            if not any(up in self._kept for up in (path, *_parents(path)))
+        ]
+        for path in gone:
+            self._change(path, None)
+
+    def _keep(self, path: str, error: OSError) -> None:
+        self._kept.add(path)
+        if path in self.manifest:
+            self._seen.add(path)
+        self._skip(path, str(error))
+
+    def _skip(self, path: str, reason: str) -> None:
+        self.skipped.add(path)
+        if path not in self._warned:
+            self._warned.add(path)
+            _log.warning("Not replicated: %r: %s", path, reason)
+
+
+def _in_recursive(path: str) -> bool:
+    return any(category.recursive and path.startswith(f"{category.folder}/") for category in CATEGORIES)
+
+
+def _parents(path: str) -> Iterator[str]:
+    """``a/b/c`` -> ``a/b``, ``a``."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """The paths without those that lie below another of them."""
+    given = set(paths)
+    return sorted(path for path in given if not any(up in given for up in _parents(path)))

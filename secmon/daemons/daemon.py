@@ -51,6 +51,10 @@ class StartError(Exception):
         return f"Error when trying to start {what}. {self}".rstrip(".") + "."
 
 
+class StartFailed(Exception):
+    """A process that was started did not become ready; the text says why."""
+
+
 def start_error(error: BaseException) -> StartError:
     """What ``error`` means for a start; unknown ones become 1000 and are logged with their trace."""
     match error:

@@ -21,6 +21,9 @@ from secmon.daemons.sockets import ControlServer
 
 log = logging.getLogger("secmon.daemon")
 
+_GRACE_SECONDS = 1.0
+"""What a daemon may take beyond the bound that it keeps itself."""
+
 
 class Frame:
     """One daemon with its run files and its control socket; the same in a process of its own and in a shared one."""
@@ -73,7 +76,7 @@ class Frame:
     async def _end(self) -> None:
         name = self.daemon.name
         try:
-            async with asyncio.timeout(self._stop_seconds):
+            async with asyncio.timeout(self._stop_seconds + _GRACE_SECONDS):
                 await self.daemon.stop()
         except TimeoutError:
             log.warning("%s did not finish its work within %g s and is cut off", name, self._stop_seconds)

@@ -23,19 +23,31 @@ class Credentials:
 
 
 def install(
-    paths: Paths, *, cluster: ClusterSection | None, api: Mapping[str, object] | None = None
+    paths: Paths,
+    *,
+    cluster: ClusterSection | None,
+    api: Mapping[str, object] | None = None,
+    options: Mapping[str, int] | None = None,
 ) -> Credentials | None:
     """Create the installation; a worker has no users of its own, so there are no credentials for it.
 
-    As root everything is given to the service user where it exists. Raises ConfigError for values that are not
-    allowed, before anything is made.
+    ``api`` and ``options`` are settings of api.yaml and internal options that differ from the defaults. As root
+    everything is given to the service user where it exists. Raises ConfigError for values that are not allowed,
+    before anything is made.
     """
     account = find_account() if is_root() else None
     owner = (account.uid, account.gid) if account else None
     create_layout(paths, cluster=cluster, owner=owner, api_overrides=api)
+    if options:
+        with paths.local_internal_options.open("a") as lines:
+            lines.writelines(f"{name}={value}\n" for name, value in options.items())
     if cluster is not None and cluster.node_type == "worker":
-        return None
-    credentials = _first_users(paths)
+        SecurityStore(
+            paths.security_db, writable=False
+        ).close()  # the empty replica, made here for the sake of its owner
+        credentials = None
+    else:
+        credentials = _first_users(paths)
     if owner:
         for file in paths.security.glob("security.db*"):
             os.chown(file, *owner)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secmon.common.paths import Paths
-from secmon.daemons.daemon import StartError
+from secmon.daemons.daemon import StartFailed
 from secmon.daemons.link import ParentLink
 
 
@@ -22,14 +22,14 @@ class Launched:
     output: Path
 
     async def ready(self, seconds: float) -> None:
-        """Wait until the node runs. Raises StartError with what stopped it."""
+        """Wait until the node runs. Raises StartFailed with what stopped it."""
         try:
             async with asyncio.timeout(seconds):
                 reason = await self.link.outcome()
         except TimeoutError:
             reason = f"the node was not ready within {seconds:g} s"
         if reason is not None:
-            raise StartError(1000, f"{reason} (details: {self.output})")
+            raise StartFailed(f"{reason} (details: {self.output})")
 
 
 def launch(paths: Paths, *, secrets: Mapping[str, str] | None = None, bound: bool) -> Launched:

@@ -11,7 +11,7 @@ from secmon.common.clock import Clock, SystemClock
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.backoff import Backoff
-from secmon.daemons.daemon import start_error
+from secmon.daemons.daemon import StartFailed, start_error
 from secmon.daemons.link import ChildLink
 from secmon.daemons.notify import notify
 from secmon.daemons.plan import Plan
@@ -19,7 +19,7 @@ from secmon.daemons.privileges import SERVICE_USER, find_account
 from secmon.daemons.runfiles import RunFiles, SupervisorLock
 from secmon.daemons.sockets import ControlServer
 from secmon.daemons.states import daemon_states
-from secmon.daemons.units import StartFailed, Unit, make_units
+from secmon.daemons.units import Unit, make_units
 
 log = logging.getLogger("secmon.supervisor")
 

@@ -10,19 +10,15 @@ from typing import Protocol
 
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.daemon import Context, StartError, find_factory, start_error
+from secmon.daemons.daemon import Context, StartError, StartFailed, find_factory, start_error
 from secmon.daemons.frame import Frame
 from secmon.daemons.link import ParentLink
 from secmon.daemons.plan import DaemonSpec, Plan
 from secmon.daemons.privileges import SERVICE_USER, drop_to, find_account, is_root
 from secmon.daemons.runfiles import RunFiles
 
-_KILL_MARGIN = 2.0
+_KILL_MARGIN = 4.0
 """Seconds between the end of a daemon's own bound and its being killed."""
-
-
-class StartFailed(Exception):
-    """A daemon did not become ready; the text says why."""
 
 
 class Unit(Protocol):

@@ -11,7 +11,7 @@ import click
 
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.daemon import StartError
+from secmon.daemons.daemon import StartError, StartFailed
 from secmon.daemons.runfiles import AlreadyRunning
 
 DEFAULT_ROOT = Path("/opt/secmon")
@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
         except SecmonError as error:
             text = error.message + (f". {error.remediation}." if error.remediation else "")
             raise click.ClickException(text) from error
-        except (AlreadyRunning, StartError) as error:
+        except (AlreadyRunning, StartError, StartFailed) as error:
             raise click.ClickException(str(error)) from error
         except PermissionError as error:
             hint = "" if os.geteuid() == 0 else "; run this as root or as the service user"

@@ -5,14 +5,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from grpc import aio
-
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import local_identity
 from secmon.common.operations.call import Call
 from secmon.common.outcome import Result
 from secmon.common.paths import Paths
+from secmon.common.rpc.channels import local_channel
 from secmon.common.rpc.peer import RemotePeer
 
 _SECONDS = 30.0
@@ -38,5 +37,5 @@ async def _execute(paths: Paths, operation: str, params: dict[str, Any]) -> Resu
         request_id=uuid.uuid4().hex,
         deadline=clock.monotonic() + _SECONDS,
     )
-    async with aio.insecure_channel(f"unix:{paths.cluster_socket}") as channel:
+    async with local_channel(paths.cluster_socket) as channel:
         return await RemotePeer("local", channel, clock, unreachable=3012).execute(call, part=False)

@@ -1,0 +1,277 @@
+"""The demo: a master and workers on this host, each an installation of its own, supervised like any node."""
+
+import asyncio
+import os
+import secrets
+import shutil
+import signal
+import string
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from secmon.common.atomic import write_file
+from secmon.common.config.api import load_api_config
+from secmon.common.config.main import ClusterSection, load_main_config
+from secmon.common.errors import SecmonError
+from secmon.common.paths import Paths
+from secmon.daemons.control import SupervisorControl
+from secmon.daemons.daemon import StartFailed
+from secmon.daemons.install import install
+from secmon.daemons.launch import Launched, launch
+from secmon.daemons.ports import free_port, is_free
+from secmon.daemons.privileges import SERVICE_USER, find_account, is_root
+from secmon.daemons.probe import Probe
+from secmon.daemons.runfiles import SupervisorLock
+
+ADDRESS = "127.0.0.1"
+FIRST_API_PORT = 55000
+FIRST_CLUSTER_PORT = 1516
+ADMINISTRATOR = "admin"
+MASTER = "master-node"
+
+_START_SECONDS = 120.0
+_JOIN_SECONDS = 60.0
+_STOP_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class DemoNode:
+    """One node of the demo."""
+
+    name: str
+    paths: Paths
+
+    @property
+    def port(self) -> int:
+        return load_api_config(self.paths).port
+
+    @property
+    def lock(self) -> SupervisorLock:
+        return SupervisorLock(self.paths.root, self.paths.run)
+
+
+class Demo:
+    """The nodes below ``folder``; made by the first run, used again by later ones."""
+
+    def __init__(self, folder: Path, *, workers: int) -> None:
+        names = [MASTER, *(f"worker{number}" for number in range(1, workers + 1))]
+        self._folder = folder
+        self._nodes = [DemoNode(name, Paths(folder / name)) for name in names]
+        self._password_file = folder / "admin-password"
+        self._key_file = folder / "cluster-key"
+
+    async def run(self, *, fresh: bool) -> int:
+        """Make what is missing, start the nodes, tell how to use them, stop them at Ctrl-C; the process status.
+
+        Raises StartFailed for a demo that runs already and for a node that does not start.
+        """
+        self._refuse_second()
+        if fresh:
+            self._remove()
+        self._make()
+        if is_root() and find_account() is None:
+            click.echo(f"This host has no user {SERVICE_USER}: the daemons of the demo run as root.")
+        async with self._running() as ending:
+            if await self._joined(ending):
+                click.echo(self._instructions())
+            await ending.wait()
+            click.echo("\nStopping ...")
+        click.echo(f"The demo has stopped; its data stays in {self._folder}")
+        return 0
+
+    def _refuse_second(self) -> None:
+        for node in self._existing():
+            if node.lock.held():
+                raise StartFailed(
+                    f"the demo in {self._folder} runs already ({node.name} is process {node.lock.holder()}); "
+                    f"end it with Ctrl-C in its terminal, or stop the node: secmon stop --root {node.paths.root}"
+                )
+
+    def _existing(self) -> Iterator[DemoNode]:
+        """Every installation in the folder, those of an earlier run with more workers too."""
+        for config in sorted(self._folder.glob("*/etc/ossec.conf")):
+            root = config.parent.parent
+            yield DemoNode(root.name, Paths(root))
+
+    def _remove(self) -> None:
+        """Remove what a demo makes, and nothing else that may lie in the folder."""
+        for node in list(self._existing()):
+            if node.name == MASTER or node.name.removeprefix("worker").isdecimal():
+                shutil.rmtree(node.paths.root)
+        self._password_file.unlink(missing_ok=True)
+        self._key_file.unlink(missing_ok=True)
+
+    # Making the installations
+
+    def _make(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for node in self._existing():
+            if not is_free(ADDRESS, node.port):
+                raise StartFailed(
+                    f"port {node.port} of {node.name} is in use by another program; end that program, "
+                    "or let the demo choose other ports: secmon demo --fresh"
+                )
+        missing = [node for node in self._nodes if not node.paths.main_config.exists()]
+        if not missing:
+            return
+        with click.progressbar(missing, label="Making the nodes", item_show_func=_name) as nodes:
+            taken = {node.port for node in self._existing()}
+            for node in nodes:
+                self._install(node, taken)
+        moved = [node for number, node in enumerate(self._nodes) if node.port != FIRST_API_PORT + number]
+        for node in moved:
+            click.echo(f"Ports in use were passed over: {node.name} is on port {node.port}.")
+
+    def _install(self, node: DemoNode, taken: set[int]) -> None:
+        port = free_port(ADDRESS, FIRST_API_PORT, taken)
+        taken.add(port)
+        options = {} if node.name == MASTER else {"clusterd.peer_port": 0}
+        credentials = install(
+            node.paths, cluster=self._cluster(node.name), api={"host": ADDRESS, "port": port}, options=options
+        )
+        if credentials is not None:
+            write_file(self._password_file, f"{credentials.passwords[ADMINISTRATOR]}\n".encode(), 0o600)
+
+    def _cluster(self, name: str) -> ClusterSection:
+        master = self._nodes[0].paths
+        if name == MASTER:
+            port = free_port(ADDRESS, FIRST_CLUSTER_PORT, set(), count=2)  # the peers' port and the enrolment port
+        else:
+            port = load_main_config(master).cluster.port
+        return ClusterSection(
+            name="demo",
+            node_name=name,
+            node_type="master" if name == MASTER else "worker",
+            key=self._key(),
+            port=port,
+            bind_addr=ADDRESS,
+            nodes=[ADDRESS],
+        )
+
+    def _key(self) -> str:
+        if not self._key_file.exists():
+            alphabet = string.ascii_letters + string.digits
+            write_file(self._key_file, "".join(secrets.choice(alphabet) for _ in range(32)).encode(), 0o640)
+        return self._key_file.read_text().strip()
+
+    # Running them
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[asyncio.Event]:
+        """Start all nodes; yields the event that Ctrl-C sets; stops them in the end, whatever happens."""
+        ending = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, ending.set)
+        launched = [launch(node.paths, bound=True) for node in self._nodes]
+        try:
+            await self._started(launched, ending)
+            yield ending
+        finally:
+            await asyncio.gather(*(self._stop(node) for node in self._nodes))
+            for each in launched:
+                each.link.close()  # ends a supervisor that could not be asked
+            for each in launched:
+                await asyncio.to_thread(_reap, each)
+
+    async def _started(self, launched: list[Launched], ending: asyncio.Event) -> None:
+        async def ready(node: DemoNode, each: Launched) -> None:
+            try:
+                await each.ready(_START_SECONDS)
+            except StartFailed as error:
+                raise StartFailed(f"{node.name}: {error}") from error
+
+        tasks = [asyncio.create_task(ready(*pair)) for pair in zip(self._nodes, launched, strict=True)]
+        stopped = asyncio.create_task(ending.wait())
+        pending: set[asyncio.Task[None]] = set(tasks)
+        try:
+            with click.progressbar(length=len(tasks), label="Starting the nodes") as bar:
+                while pending and not ending.is_set():
+                    done, _ = await asyncio.wait([*pending, stopped], return_when=asyncio.FIRST_COMPLETED)
+                    finished = pending & done
+                    pending -= finished
+                    bar.update(len(finished))
+                    for task in finished:
+                        await task
+        finally:
+            for leftover in (*tasks, stopped):
+                leftover.cancel()
+            await asyncio.gather(*tasks, stopped, return_exceptions=True)
+
+    async def _joined(self, ending: asyncio.Event) -> bool:
+        """Wait until every API answers and the master sees all nodes; ``False`` when told to end before."""
+        probe = Probe(f"https://{ADDRESS}:{self._nodes[0].port}", ADMINISTRATOR, self._password())
+        seen = 0
+        with click.progressbar(length=len(self._nodes), label="Joining the cluster") as bar:
+            try:
+                async with asyncio.timeout(_JOIN_SECONDS):
+                    while seen < len(self._nodes):
+                        now = await asyncio.to_thread(probe.members)
+                        bar.update(now - seen)
+                        seen = now
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(ending.wait(), 0.25)
+                            return False
+            except TimeoutError:
+                raise StartFailed(
+                    f"the cluster has {seen} of {len(self._nodes)} nodes after {_JOIN_SECONDS:g} s; "
+                    f"see {self._nodes[0].paths.logs}/cluster.log ({probe.trouble or 'no other error'})"
+                ) from None
+        return True
+
+    async def _stop(self, node: DemoNode) -> None:
+        """Stop the node through its own supervisor, also one that was stopped and started by hand meanwhile."""
+        with suppress(SecmonError):
+            await SupervisorControl(node.paths).ask("stop")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                while node.lock.held():  # noqa: ASYNC110 - another process's lock cannot set an event
+                    await asyncio.sleep(0.05)
+
+    # Telling how to use them
+
+    def _password(self) -> str:
+        return self._password_file.read_text().strip()
+
+    def _instructions(self) -> str:
+        urls = [f"https://{ADDRESS}:{node.port}" for node in self._nodes]
+        first, second, third = urls[0], urls[min(1, len(urls) - 1)], urls[min(2, len(urls) - 1)]
+        last = self._nodes[-1].paths.root
+        shown = Path(os.path.relpath(last))
+        login = f"{first}/security/user/authenticate?raw=true"
+        lines = [
+            "",
+            "The cluster runs. Any node gives the same answer:",
+            *(f"  {node.name:12} {url}" for node, url in zip(self._nodes, urls, strict=True)),
+            f"User {ADMINISTRATOR}, password {self._password()}",
+            "",
+            "Paste these into another terminal: log in, list the nodes, ask all of them at once.",
+            f'  TOKEN=$(curl -k -s -u {ADMINISTRATOR}:{self._password()} -X POST "{login}")',
+            f'  curl -k -s -H "Authorization: Bearer $TOKEN" "{second}/cluster/nodes?pretty=true"',
+            f'  curl -k -s -H "Authorization: Bearer $TOKEN" "{third}/cluster/configuration/validation?pretty=true"',
+            "",
+            "Take a node away and bring it back:",
+            f"  secmon stop --root {shown}",
+            f"  secmon start --root {shown} --daemonize",
+            "",
+            "Ctrl-C stops all nodes.",
+        ]
+        return "\n".join(lines)
+
+
+def _reap(launched: Launched) -> None:
+    """Wait for the end of a supervisor that was told to stop; kill it when it does not come."""
+    try:
+        launched.process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        launched.process.kill()
+        launched.process.wait()
+
+
+def _name(node: DemoNode | None) -> str:
+    return node.name if node else ""

@@ -36,7 +36,7 @@ class EnrolRequest(_message.Message):
     nonce: _builtins.bytes
     """32 random bytes"""
     proof: _builtins.bytes
-    """HMAC-SHA256(cluster key, "worker" | fingerprint of the server certificate seen | SHA-256(csr) | nonce | node name | clock)"""
+    """of the cluster key, bound to the server certificate seen: proof.enrolment"""
     reason: _builtins.str
     """why the node enrols now: "no certificate", "certificate expired on ...", "session refused: ..." """
     @_builtins.property
@@ -96,7 +96,7 @@ class Enrolled(_message.Message):
     authority: _builtins.bytes
     """PEM of the cluster CA"""
     proof: _builtins.bytes
-    """HMAC-SHA256(cluster key, "master" | SHA-256(certificate) | SHA-256(authority) | nonce)"""
+    """of the cluster key by the master: proof.reply"""
     def __init__(
         self,
         *,
@@ -167,6 +167,7 @@ class NodeHello(_message.Message):
     INSTALLATION_ID_FIELD_NUMBER: _builtins.int
     PEER_PORT_FIELD_NUMBER: _builtins.int
     CLOCK_FIELD_NUMBER: _builtins.int
+    PROOF_FIELD_NUMBER: _builtins.int
     node_name: _builtins.str
     cluster_name: _builtins.str
     version: _builtins.str
@@ -180,6 +181,8 @@ class NodeHello(_message.Message):
     """where the node's Peer service listens"""
     clock: _builtins.float
     """seconds since the epoch, UTC"""
+    proof: _builtins.bytes
+    """Join only: of the cluster key, bound to the node's own certificate: proof.join"""
     def __init__(
         self,
         *,
@@ -191,10 +194,11 @@ class NodeHello(_message.Message):
         installation_id: _builtins.str = ...,
         peer_port: _builtins.int = ...,
         clock: _builtins.float = ...,
+        proof: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "cluster_name", b"cluster_name", "installation_id", b"installation_id", "min_protocol", b"min_protocol", "node_name", b"node_name", "peer_port", b"peer_port", "protocol", b"protocol", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "cluster_name", b"cluster_name", "installation_id", b"installation_id", "min_protocol", b"min_protocol", "node_name", b"node_name", "peer_port", b"peer_port", "proof", b"proof", "protocol", b"protocol", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -390,6 +394,7 @@ class MasterMessage(_message.Message):
     MEMBERS_FIELD_NUMBER: _builtins.int
     SECURITY_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
+    LEAVE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def welcome(self) -> Global___Welcome: ...
     @_builtins.property
@@ -402,6 +407,10 @@ class MasterMessage(_message.Message):
     def security(self) -> Global___SecurityPush: ...
     @_builtins.property
     def files(self) -> Global___FilesPush: ...
+    @_builtins.property
+    def leave(self) -> Global___Leave:
+        """the master closes this session"""
+
     def __init__(
         self,
         *,
@@ -411,12 +420,13 @@ class MasterMessage(_message.Message):
         members: Global___Members | None = ...,
         security: Global___SecurityPush | None = ...,
         files: Global___FilesPush | None = ...,
+        leave: Global___Leave | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "members", b"members", "message", b"message", "refusal", b"refusal", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "members", b"members", "message", b"message", "refusal", b"refusal", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["welcome", "refusal", "beat", "members", "security", "files"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["welcome", "refusal", "beat", "members", "security", "files", "leave"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 

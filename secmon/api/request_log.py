@@ -53,6 +53,7 @@ class RequestLog:
         self._trouble = WriteTrouble("api.log.write_errors", clock, counters)
         self._rotation_trouble = WriteTrouble("api.log.rotation_errors", clock, counters)
         self._compressor = ThreadPoolExecutor(1, "api-log")
+        self._closed = False
         plain, as_json = api_series(paths)
         self._plain = _Output(plain) if "plain" in settings.formats else None
         self._json = _Output(as_json) if "json" in settings.formats else None
@@ -123,7 +124,11 @@ class RequestLog:
             self.message("debug2", f"Received headers {_dump(redact(headers))}")
 
     def close(self) -> None:
-        """Finish compressions and close the files. Blocks while a file is compressed: call it in a thread."""
+        """Finish compressions and close the files. Blocks while a file is compressed: call it in a thread.
+
+        A straggler's entry is still written; what it closes is compressed at the next start.
+        """
+        self._closed = True
         self._compressor.shutdown()
         for output in filter(None, (self._plain, self._json)):
             output.file.close()
@@ -176,6 +181,8 @@ class RequestLog:
             self._compress(output.series)
 
     def _compress(self, series: LogSeries) -> None:
+        if self._closed:
+            return
         self._compressor.submit(finish, series).add_done_callback(partial(self._compressed, series))
 
     def _compressed(self, series: LogSeries, future: Future[Any]) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
-from typing import ParamSpec, Protocol
+from typing import ParamSpec
 
 from secmon.common.clock import Clock
+from secmon.common.config.options import InternalOptions
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.common.rotation import cluster_series, daemon_series, finish, purge, rotate_day, rotate_size
@@ -21,18 +22,10 @@ _PAUSE_SECONDS = 60.0  # after a failure: it would be logged into the very file 
 _MEGABYTE = 1 << 20
 
 
-class IntegerOptions(Protocol):
-    """The internal options, by name."""
-
-    def get(self, name: str) -> int:
-        """Value of e.g. ``monitord.day_wait``."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class KeeperSettings:
     """The internal options ``monitord.*`` (manager.md 17)."""
 
-    rotate: bool = True
     compress: bool = True
     day_wait_seconds: int = 10
     keep_days: int = 31
@@ -40,10 +33,9 @@ class KeeperSettings:
     daily_rotations: int = 12
 
     @classmethod
-    def of(cls, options: IntegerOptions) -> "KeeperSettings":
+    def of(cls, options: InternalOptions) -> "KeeperSettings":
         """The settings that ``options`` hold."""
         return cls(
-            rotate=bool(options.get("monitord.rotate_log")),
             compress=bool(options.get("monitord.compress")),
             day_wait_seconds=options.get("monitord.day_wait"),
             keep_days=options.get("monitord.keep_log_days"),
@@ -79,8 +71,6 @@ class LogKeeper:
 
     def step_now(self) -> None:
         """Do what is due now; a failure is logged and counted, and tried again later."""
-        if not self._settings.rotate:
-            return
         if self._clock.monotonic() < self._pause_until:
             return
         now = self._clock.now().astimezone()

@@ -246,6 +246,16 @@ def test_day_change_while_stopped(paths: Paths) -> None:
     assert "api/2026/Feb/api.log-03.gz" in second.archived()
 
 
+def test_stragglers_are_logged_after_close(paths: Paths) -> None:
+    harness = Harness(paths)
+    harness.request()
+    harness.log.close()
+    harness.clock.advance(86400)
+    harness.request()
+    assert len(harness.plain()) == 1
+    assert (paths.logs / "api/2026/Feb/api.log-03").is_file()
+
+
 def test_size(paths: Paths) -> None:
     limit = 1 << 20
     harness = Harness(paths, max_size=MaxSize(enabled=True, size="1M"))

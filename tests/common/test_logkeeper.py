@@ -1,3 +1,4 @@
+import asyncio
 import gzip
 import logging
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from secmon.common.clock import ManualClock
+from secmon.common.config.options import InternalOptions
 from secmon.common.counters import Counters
 from secmon.common.log import setup_daemon_log
 from secmon.common.logkeeper import KeeperSettings, LogKeeper
@@ -59,13 +61,25 @@ async def test_day_change(paths: Paths, clock: ManualClock) -> None:
         "secmon/2026/Mar/ossec-05.log.gz",
     ]
     assert parts["secmon/2026/Mar/ossec-05.log.gz"] == [
-        "2026/03/05 23:45:00 secmon-apid:worker: INFO: before",
-        "2026/03/06 00:00:09 secmon-apid:worker: INFO: late",
+        "2026/03/05 23:45:00 secmon-clusterd: INFO: before",
+        "2026/03/06 00:00:09 secmon-clusterd: INFO: late",
     ]
     assert (paths.logs / "ossec.log").read_text().count("\n") == 1
     clock.advance(86400)
     await keeper.step()
     assert "secmon/2026/Mar/ossec-06.log.gz" in archived(paths)
+
+
+@pytest.mark.anyio
+async def test_run_works_until_cancelled(paths: Paths, clock: ManualClock) -> None:
+    logging.getLogger("secmon.apid").info("x")
+    clock.advance(3600)
+    task = asyncio.create_task(LogKeeper(paths, KeeperSettings(), clock, Counters()).run())
+    while "secmon/2026/Mar/ossec-05.log.gz" not in archived(paths):  # noqa: ASYNC110 - files have no event
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def test_size_stops_at_the_daily_maximum(paths: Paths, clock: ManualClock) -> None:
@@ -97,13 +111,6 @@ def test_without_compression_parts_stay_plain(paths: Paths, clock: ManualClock) 
     assert (paths.logs / "secmon/2026/Mar/ossec-05.log").is_file()
 
 
-def test_off(paths: Paths, clock: ManualClock) -> None:
-    logging.getLogger("secmon.apid").info("x")
-    clock.advance(86400)
-    LogKeeper(paths, KeeperSettings(rotate=False), clock, Counters()).step_now()
-    assert not (paths.logs / "secmon").exists()
-
-
 def test_a_failure_is_counted_and_tried_again_a_minute_later(paths: Paths, clock: ManualClock) -> None:
     logging.getLogger("secmon.apid").info("x")
     (paths.logs / "secmon").write_text("a file where the folder should be")
@@ -122,17 +129,13 @@ def test_a_failure_is_counted_and_tried_again_a_minute_later(paths: Paths, clock
 
 
 def test_settings_from_internal_options() -> None:
-    class Options:
-        def get(self, name: str) -> int:
-            return {
-                "monitord.rotate_log": 1,
-                "monitord.compress": 0,
-                "monitord.day_wait": 20,
-                "monitord.keep_log_days": 7,
-                "monitord.size_rotate": 2,
-                "monitord.daily_rotations": 3,
-            }[name]
-
-    assert KeeperSettings.of(Options()) == KeeperSettings(
+    values = {
+        "monitord.compress": 0,
+        "monitord.day_wait": 20,
+        "monitord.keep_log_days": 7,
+        "monitord.size_rotate": 2,
+        "monitord.daily_rotations": 3,
+    }
+    assert KeeperSettings.of(InternalOptions(values)) == KeeperSettings(
         compress=False, day_wait_seconds=20, keep_days=7, size_bytes=2 << 20, daily_rotations=3
     )

@@ -83,6 +83,14 @@ def test_multi_line_entries(paths: Paths) -> None:
     assert descriptions(read_logs(paths)) == [" d", " a\nb\n  c\nforeign\n"]
 
 
+def test_a_record_that_is_being_written_is_not_shown(paths: Paths) -> None:
+    for unfinished in ("2026/02/03 09:15:02 ", line(2, "half a te")):
+        (paths.logs / "ossec.log").write_text(f"{line(1, 'a')}\n{unfinished}")
+        assert descriptions(read_logs(paths)) == [" a"]
+    (paths.logs / "ossec.log").write_text(line(1, "a"))
+    assert read_logs(paths) == []
+
+
 def test_filters(paths: Paths) -> None:
     write(paths, line(1, "a", "ERROR"), line(2, "b"), line(3, "c", "ERROR", "secmon-remoted"))
     assert descriptions(read_logs(paths, level="error")) == [" c", " a"]
@@ -166,10 +174,11 @@ def test_hostile_content(paths: Paths) -> None:
 def test_memory_is_bounded(paths: Paths) -> None:
     with open(paths.logs / "ossec.log", "wb") as file:
         file.write(line(1, "first").encode())
-        file.truncate(200 << 20)  # a line of 200 MiB of NULs
+        file.seek(200 << 20)  # a line of 200 MiB of NULs
+        file.write(b"\n")
     tracemalloc.start()
     try:
-        read_logs(paths, limits=Limits(text_bytes=300 << 20))
+        assert len(read_logs(paths, limits=Limits(text_bytes=300 << 20))) == 1
         assert tracemalloc.get_traced_memory()[1] < 8 * MAX_LINE
     finally:
         tracemalloc.stop()
@@ -271,15 +280,15 @@ def test_reading_while_the_log_rotates(paths: Paths) -> None:
     )
     series = daemon_series(paths)[0]
     series.current.touch()
-    writer = subprocess.Popen([sys.executable, "-c", code, str(series.current)])
     rounds = 0
-    while writer.poll() is None or rounds < 3:
-        found = [int(text) for text in descriptions(read_logs(paths))]
-        assert found == list(range(len(found)))
-        rotate_size(series, date(2026, 2, 3) + timedelta(days=rounds), 40_000)
-        if rounds % 3 == 0:
-            finish(series)
-        rounds += 1
+    with subprocess.Popen([sys.executable, "-c", code, str(series.current)]) as writer:
+        while writer.poll() is None or rounds < 3:
+            found = [int(text) for text in descriptions(read_logs(paths))]
+            assert found == list(range(len(found)))
+            rotate_size(series, date(2026, 2, 3) + timedelta(days=rounds), 40_000)
+            if rounds % 3 == 0:
+                finish(series)
+            rounds += 1
     assert writer.returncode == 0
     assert len(read_logs(paths)) == 20000
 

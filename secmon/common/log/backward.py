@@ -29,12 +29,12 @@ class Budget:
 
 
 def plain_lines(descriptor: int, budget: Budget) -> Iterator[bytes]:
-    """Lines of an open file, last first, without their line feeds. Raises OSError."""
+    """Whole lines of an open file, last first, without their line feeds. Raises OSError."""
     yield from _lines(_file_blocks(descriptor, budget), budget)
 
 
 def gzip_lines(file: IO[bytes], budget: Budget) -> Iterator[bytes]:
-    """Lines of the content of a compressed file, last first.
+    """Whole lines of the content of a compressed file, last first.
 
     Compressed data can only be read from its beginning, so the end of the content is held in memory, as far as
     ``budget.text_bytes`` goes. A damaged file yields what stands before the damage; one whose content is larger than
@@ -89,21 +89,20 @@ def _tail(file: IO[bytes], budget: Budget) -> tuple[deque[bytes], bool]:
 
 
 def _lines(blocks: Iterable[tuple[bytes, bool]], budget: Budget) -> Iterator[bytes]:
-    carry, last, complete = b"", True, False
+    carry, ended, complete = b"", False, False
     for block, at_start in blocks:
         complete = at_start
         pieces = block.split(b"\n")
         pieces[-1] = (pieces[-1] + carry)[:MAX_LINE]
         carry = pieces[0][:MAX_LINE]
-        if last and len(pieces) > 1:
-            last = False
-            if not pieces[-1]:  # the file ends with a line feed, as it should
-                pieces.pop()
+        if not ended and len(pieces) > 1:
+            ended = True
+            pieces.pop()  # what follows the last line feed: nothing, or a record that is being written
         for index in range(len(pieces) - 1, 0, -1):
             if budget.lines <= 0:
                 return
             budget.lines -= 1
             yield pieces[index][:MAX_LINE]
-    if carry and complete and budget.lines > 0:  # else the beginning of this line has not been read
+    if ended and complete and budget.lines > 0:  # else the beginning of this line has not been read
         budget.lines -= 1
         yield carry

@@ -23,7 +23,13 @@ LEVELS = {
 }
 """Names of levels; ``debug2`` is ``debug`` with process, file, line and function in each entry."""
 
-_DAEMONS = frozenset({"analysisd", "apid", "authd", "clusterd", "monitord", "remoted"})
+_DAEMONS = {name: f"secmon-{name}" for name in ("analysisd", "apid", "authd", "clusterd", "monitord", "remoted")}
+_DAEMONS |= {
+    "api": "secmon-apid",
+    "master": "secmon-clusterd",
+    "worker": "secmon-clusterd",
+    "engine": "secmon-analysisd",
+}
 _CLUSTER_ROOMS = {"clusterd": "Cluster", "master": "Master", "worker": "Worker"}
 _TRACEBACKS = logging.Formatter()
 
@@ -97,8 +103,8 @@ def tag_of(logger: str, daemon: str) -> str:
     parts = logger.split(".")
     if parts[0] != "secmon":  # a library's
         return daemon if logger == "root" else f"{daemon}:{one_line(parts[0])}"
-    own = len(parts) > 1 and parts[1] in _DAEMONS
-    name = f"secmon-{parts[1]}" if own else daemon
+    own = _DAEMONS.get(parts[1]) if len(parts) > 1 else None
+    name = own or daemon
     return f"{name}:{one_line(parts[-1])}" if len(parts) > (2 if own else 1) else name
 
 

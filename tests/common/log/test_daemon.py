@@ -114,8 +114,9 @@ def test_close_takes_everything_back(paths: Paths, clock: ManualClock) -> None:
     [
         ("secmon.clusterd.link", "secmon-clusterd:link"),
         ("secmon.clusterd", "secmon-clusterd"),
-        ("secmon.master.replication.publisher", "secmon-apid:publisher"),
-        ("secmon.api", "secmon-apid:api"),
+        ("secmon.master.replication.publisher", "secmon-clusterd:publisher"),
+        ("secmon.api", "secmon-apid"),
+        ("secmon.common.store.engine", "secmon-apid:engine"),
         ("secmon", "secmon-apid"),
         ("root", "secmon-apid"),
         ("uvicorn.error", "secmon-apid:uvicorn"),

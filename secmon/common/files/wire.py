@@ -8,6 +8,8 @@ from secmon.common.files.manifest import Delta, Entry, Manifest
 from secmon.common.rpc.gen import secmon_pb2 as pb
 
 HASH_SIZE = 32
+_MESSAGE_ENTRIES = 2000
+_MESSAGE_BYTES = 1 << 20
 
 
 def to_wire(delta: Delta) -> Iterator[pb.FileEntry]:
@@ -16,6 +18,19 @@ def to_wire(delta: Delta) -> Iterator[pb.FileEntry]:
             yield pb.FileEntry(path=path)
         else:
             yield pb.FileEntry(path=path, hash=entry.hash, size=entry.size)
+
+
+def in_messages(entries: Iterable[pb.FileEntry]) -> Iterator[list[pb.FileEntry]]:
+    """Split ``entries`` into lists that fit a message, whatever the length of the paths; at least one list."""
+    batch: list[pb.FileEntry] = []
+    size = 0
+    for entry in entries:
+        if batch and (len(batch) >= _MESSAGE_ENTRIES or size > _MESSAGE_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += entry.ByteSize()
+    yield batch
 
 
 def from_wire(entries: Iterable[pb.FileEntry]) -> dict[str, Entry | None]:

@@ -1,0 +1,170 @@
+"""The master's replicated files: noticing changes, telling the workers (design.md, Cluster)."""
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from secmon.common.clock import Clock
+from secmon.common.counters import Counters
+from secmon.common.files.manifest import Delta, Entry, Manifest
+from secmon.common.files.scan import Scanner
+from secmon.common.files.watch import FolderWatch
+from secmon.common.files.wire import to_wire
+from secmon.common.rpc.gen import secmon_pb2 as pb
+
+_log = logging.getLogger(__name__)
+
+BULK = 5000
+"""Entries above which workers fetch the manifest as a stream instead of getting one large message."""
+BULK_BYTES = 1 << 20
+_UNSETTLED_SECONDS = 0.5
+
+
+class Session(Protocol):
+    """A worker's stream, as far as publishers need it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def send(self, message: pb.MasterMessage) -> None:
+        """Queue ``message``; never blocks. Order is kept."""
+
+
+class FilePublisher:
+    """Keeps the manifest of the master's files current and pushes each change to every session.
+
+    Listens to sessions (``joined``, ``received``, ``left``). A position is (epoch, revision, digest): the epoch names
+    this run of the publisher, the revision grows with each change, so that idle beats cost the same for any number of
+    files. :meth:`run` must run; everything else is called on its event loop.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        clock: Clock,
+        counters: Counters,
+        anti_entropy_seconds: float = 60.0,
+        kept_changes: int = 256,
+    ) -> None:
+        self._counters = counters
+        self._anti_entropy_seconds = anti_entropy_seconds
+        self._scanner = Scanner(root, clock=clock)
+        self._touched = asyncio.Event()
+        self._watch = FolderWatch(root, self._touched.set)
+        self._published = Manifest()
+        self._history: deque[tuple[int, Delta]] = deque(maxlen=kept_changes)
+        self._sessions: list[Session] = []
+        self._ready = asyncio.Event()
+        self.epoch = secrets.token_hex(8)
+        self.revision = 0
+
+    async def run(self) -> None:
+        """Publish until cancelled."""
+        await self._watch.start()
+        try:
+            await self._round(everything=True)
+            self._ready.set()
+            full = asyncio.get_running_loop().time() + self._anti_entropy_seconds
+            while True:
+                await self._await_touch(full)
+                now = asyncio.get_running_loop().time()
+                everything = now >= full
+                full = now + self._anti_entropy_seconds if everything else full
+                try:
+                    await self._round(everything=everything)
+                except OSError:
+                    _log.exception("The replicated files could not be scanned; trying again with the next change")
+        finally:
+            await self._watch.stop()
+
+    async def ready(self) -> None:
+        """Return once the first scan is done; before it there is nothing to compare with."""
+        await self._ready.wait()
+
+    def position(self) -> pb.Position:
+        """Where the files stand; an empty epoch before the first scan."""
+        if not self._ready.is_set():
+            return pb.Position()
+        return pb.Position(epoch=self.epoch, revision=self.revision, digest=self._published.digest)
+
+    def manifest(self) -> Mapping[str, Entry]:
+        """All files; a copy."""
+        return self._published.entries()
+
+    def changes_since(self, epoch: str, revision: int) -> Delta | None:
+        """What changed after ``revision``; None when that is not known any more, or so much that all is better."""
+        if epoch != self.epoch or not 0 < revision <= self.revision:
+            return None
+        if revision == self.revision:
+            return {}
+        if not self._history or self._history[0][0] > revision + 1:
+            return None
+        merged: dict[str, Entry | None] = {}
+        for number, delta in self._history:
+            if number > revision:
+                merged.update(delta)
+        return merged if len(merged) <= BULK else None
+
+    def joined(self, session: Session) -> None:
+        self._sessions.append(session)
+
+    def left(self, session: Session) -> None:
+        if session in self._sessions:
+            self._sessions.remove(session)
+
+    def received(self, session: Session, message: pb.WorkerMessage) -> None:
+        """Failures of a worker show in the master's log and counters."""
+        if message.WhichOneof("message") == "files_ack" and message.files_ack.error:
+            self._counters.add("files.refused")
+            _log.warning("Files not applied by %s: %s", session.name, message.files_ack.error)
+
+    async def _await_touch(self, full: float) -> None:
+        """Wait for changes and the end of their burst, or until the loop's time is ``full``."""
+        loop = asyncio.get_running_loop()
+        end = min(full, loop.time() + _UNSETTLED_SECONDS) if self._scanner.unsettled else full
+        try:
+            async with asyncio.timeout_at(end):
+                await self._touched.wait()
+        except TimeoutError:
+            return
+        self._touched.clear()
+        await self._watch.settled()
+
+    async def _round(self, *, everything: bool) -> None:
+        touched = self._watch.take()
+        if everything or touched is None:
+            delta = await asyncio.to_thread(self._scan, None)
+        else:
+            delta = await asyncio.to_thread(self._scan, touched | self._scanner.unsettled)
+        self._counters.set("files.replicated", len(self._scanner.manifest))
+        self._counters.set("files.skipped", len(self._scanner.skipped))
+        if delta or self.revision == 0:
+            self._publish(delta)
+
+    def _scan(self, touched: set[str] | None) -> Delta:
+        self._watch.renew()
+        return self._scanner.rescan() if touched is None else self._scanner.rescan_paths(touched)
+
+    def _publish(self, delta: Delta) -> None:
+        base = self.revision
+        self._published.apply(delta)
+        self.revision += 1
+        if len(delta) > BULK:
+            self._history.clear()
+        else:
+            self._history.append((self.revision, delta))
+        position = pb.Position(epoch=self.epoch, revision=self.revision, digest=self._published.digest)
+        push = pb.FilesPush(position=position)
+        if base and len(delta) <= BULK:
+            push.base = base
+            push.entries.extend(to_wire(delta))
+            if push.ByteSize() > BULK_BYTES:
+                push = pb.FilesPush(position=position)
+        _log.info("Files at revision %d: %d changed", self.revision, len(delta))
+        for session in self._sessions:
+            session.send(pb.MasterMessage(files=push))

@@ -1,0 +1,209 @@
+"""The master's security state: telling the workers of each change, and knowing who has it (design.md, Cluster)."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.common.counters import Counters
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.store.replication import Change
+
+_log = logging.getLogger(__name__)
+
+BULK_BYTES = 1 << 20
+"""Changes larger than this are not pushed: the worker fetches a snapshot as a stream."""
+
+
+class Session(Protocol):
+    """A worker's stream, as far as this publisher needs it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def send(self, message: pb.MasterMessage) -> None:
+        """Queue ``message``; never blocks. Order is kept."""
+
+
+class Source(Protocol):
+    """The master's security store, as far as this publisher needs it. All methods may block on the disk."""
+
+    def revision(self) -> int: ...
+    def store_id(self) -> str: ...
+    def changes_since(self, revision: int) -> list[Change] | None: ...
+    def digest(self) -> str: ...
+
+
+@dataclass
+class _Worker:
+    """A session: where it says it stands (None: not heard yet), and the revision last pushed to it."""
+
+    session: Session
+    position: pb.Position | None = None
+    sent: int | None = None
+
+    @property
+    def base(self) -> int | None:
+        """The revision to push from."""
+        return self.position.revision if self.sent is None and self.position is not None else self.sent
+
+    def acknowledged(self, epoch: str) -> int:
+        """Revision of the store ``epoch`` that the worker runs; -1: none."""
+        return self.position.revision if self.position is not None and self.position.epoch == epoch != "" else -1
+
+
+@dataclass(frozen=True)
+class _State:
+    """The store at one revision. ``digest`` is empty until there was time to compute it."""
+
+    epoch: str = ""
+    revision: int = 0
+    digest: str = ""
+
+
+class SecurityPublisher:
+    """Pushes committed changes to every session and collects acknowledgements.
+
+    Listens to sessions (``joined``, ``received``, ``left``) and implements
+    :class:`secmon.common.node.Acknowledgements`. :meth:`run` must run; everything is called on its event loop.
+    """
+
+    def __init__(
+        self,
+        store: Source,
+        *,
+        counters: Counters,
+        ack_timeout_seconds: float = 2.0,
+        poll_seconds: float = 0.25,
+    ) -> None:
+        self._store = store
+        self._counters = counters
+        self._ack_timeout_seconds = ack_timeout_seconds
+        self._poll_seconds = poll_seconds
+        self._workers: list[_Worker] = []
+        self._state = _State()
+        self._due = asyncio.Event()
+        self._progress = asyncio.Event()
+
+    def publish(self) -> None:
+        """Say that something was committed; returns at once."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Push until cancelled. Commits of other processes, which cannot call :meth:`publish`, are found by polling."""
+        while True:
+            try:
+                await self._round()
+            except (OSError, sqlite3.Error, SQLAlchemyError) as error:
+                self._counters.add("security.publish_failures")
+                _log.error("The security state could not be published: %s", error)
+            try:
+                async with asyncio.timeout(self._poll_seconds):
+                    await self._due.wait()
+            except TimeoutError:
+                continue
+            finally:
+                self._due.clear()
+
+    def position(self) -> pb.Position:
+        """The state last published; an empty epoch before the first."""
+        return pb.Position(epoch=self._state.epoch, revision=self._state.revision, digest=self._state.digest)
+
+    async def confirmed(self, revision: int) -> Sequence[str]:
+        """See :class:`secmon.common.node.Acknowledgements`: names of the connected workers that lag, sorted.
+
+        A worker that leaves meanwhile is not waited for any longer but named, unless it is back and up to date.
+        """
+        expected = {worker.session.name for worker in self._workers}
+        self.publish()
+
+        try:
+            async with asyncio.timeout(self._ack_timeout_seconds):
+                while self._pending(expected, revision):
+                    await self._progress.wait()
+        except TimeoutError:
+            self._counters.add("security.confirmations_late")
+        return sorted(expected - {worker.session.name for worker in self._workers if self._has(worker, revision)})
+
+    def _pending(self, expected: set[str], revision: int) -> bool:
+        return any(worker.session.name in expected and not self._has(worker, revision) for worker in self._workers)
+
+    def _has(self, worker: _Worker, revision: int) -> bool:
+        return worker.acknowledged(self._state.epoch) >= revision
+
+    # Sessions
+
+    def joined(self, session: Session) -> None:
+        self._workers.append(_Worker(session))
+
+    def left(self, session: Session) -> None:
+        self._workers = [worker for worker in self._workers if worker.session is not session]
+        self._notify()
+
+    def received(self, session: Session, message: pb.WorkerMessage) -> None:
+        """Positions come with acknowledgements and beats; the first one of a session tells where to push from."""
+        match message.WhichOneof("message"):
+            case "security_ack":
+                position = message.security_ack.position
+            case "beat" if message.beat.HasField("security"):
+                position = message.beat.security
+            case _:
+                return
+        worker = next((worker for worker in self._workers if worker.session is session), None)
+        if worker is None:
+            return
+        worker.position = position
+        if worker.sent is None:
+            self.publish()
+        self._notify()
+
+    # Pushing
+
+    async def _round(self) -> None:
+        behind = {worker.base for worker in self._workers if worker.base is not None}
+        state, changes = await asyncio.to_thread(self._read, self._state, behind)
+        self._state = state
+        for worker in self._workers:
+            if worker.base is None or worker.base not in changes:
+                continue  # it came while we read: the next round is due already
+            known = worker.sent is not None or worker.acknowledged(state.epoch) >= 0
+            if worker.base != state.revision or not known:
+                worker.session.send(pb.MasterMessage(security=_push(state, worker.base, changes if known else {})))
+            worker.sent = state.revision
+        self._notify()
+
+    def _read(self, known: _State, behind: set[int]) -> tuple[_State, dict[int, bytes | None]]:
+        """The store now, and what leads there from the revisions in ``behind``; all at one revision."""
+        epoch, revision = self._store.store_id(), self._store.revision()
+        while True:
+            unchanged = (epoch, revision) == (known.epoch, known.revision)
+            # Hashing everything may take a while, and waits until nobody waits for a push.
+            digest = known.digest or self._store.digest() if unchanged else ""
+            changes = {base: None if base == revision else self._changes(base) for base in behind}
+            now = self._store.revision()
+            if now == revision:
+                return _State(epoch, revision, digest), changes
+            revision = now
+
+    def _changes(self, base: int) -> bytes | None:
+        found = self._store.changes_since(base)
+        encoded = msgspec.msgpack.encode(found) if found is not None else None
+        return encoded if encoded is not None and len(encoded) <= BULK_BYTES else None
+
+    def _notify(self) -> None:
+        progress, self._progress = self._progress, asyncio.Event()
+        progress.set()
+
+
+def _push(state: _State, base: int, changes: Mapping[int, bytes | None]) -> pb.SecurityPush:
+    """The changes since ``base``, or an order to fetch a snapshot."""
+    push = pb.SecurityPush(epoch=state.epoch, revision=state.revision, digest=state.digest)
+    leading = changes.get(base)
+    if leading is not None:
+        push.base, push.changes = base, leading
+    return push

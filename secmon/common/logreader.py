@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TypedDict
 
@@ -128,7 +128,7 @@ def _choose(paths: Paths) -> tuple[LogSeries, bool]:
         if series.current.is_file():
             return series, series is as_json
     for series in (plain, as_json):
-        if series.parts():
+        if _parts(series):
             return series, series is as_json
     raise SecmonError(1020)
 
@@ -136,13 +136,21 @@ def _choose(paths: Paths) -> tuple[LogSeries, bool]:
 def _snapshot(series: LogSeries) -> tuple[int | None, list[Path]]:
     """Descriptor of the current file and the closed parts, newest first, as of one moment between rotations."""
     while True:
-        before = series.parts()
+        before = _parts(series)
         descriptor = _open_current(series.current)
-        after = series.parts()
+        after = _parts(series)
         if [part[:2] for part in before] == [part[:2] for part in after]:
             return descriptor, [path for _, _, path in reversed(after)]
         if descriptor is not None:  # a rotation in between: the file may be the current one and a part at once
             os.close(descriptor)
+
+
+def _parts(series: LogSeries) -> list[tuple[date, int, Path]]:
+    """Closed parts; none when their folders may not be read: the current file must not suffer."""
+    try:
+        return series.parts()
+    except OSError:
+        return []
 
 
 def _open_current(path: Path) -> int | None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from secmon.common.atomic import sync_folder
+from secmon.common.log.appendfile import inherit_owner
 from secmon.common.paths import Paths
 
 FILE_MODE, FOLDER_MODE = 0o640, 0o750
@@ -251,6 +252,7 @@ def _write_gzip(plain: BinaryIO, target: Path) -> None:
     status = os.fstat(plain.fileno())
     try:
         with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, FILE_MODE)) as file:
+            inherit_owner(file.fileno(), target.parent)
             os.fchmod(file.fileno(), FILE_MODE)
             with gzip.GzipFile("", "wb", 6, file, mtime=status.st_mtime) as packed:
                 shutil.copyfileobj(plain, packed, 1 << 20)
@@ -265,10 +267,11 @@ def _write_gzip(plain: BinaryIO, target: Path) -> None:
 
 
 def _make_folders(folder: Path) -> None:
-    """``folder`` and the year's above it, with their mode whatever the umask."""
+    """``folder``, the year's and the archive above it, with their mode and owner whatever umask and user."""
     for path in (folder.parent.parent, folder.parent, folder):
         try:
             path.mkdir(FOLDER_MODE)
         except FileExistsError:
             continue
+        inherit_owner(path, path.parent)
         path.chmod(FOLDER_MODE)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secmon.common.log import AppendFile
 from secmon.common.paths import Paths
 from secmon.common.rotation import (
     LogSeries,
@@ -186,6 +187,20 @@ def test_one_process_at_a_time(series: LogSeries) -> None:
     with held(series.archive):
         assert finish(series) == []
     assert len(finish(series)) == 1
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give files away")
+def test_root_leaves_everything_to_the_folder_s_owner(series: LogSeries) -> None:
+    os.chown(series.current.parent, 12345, 12346)
+    file = AppendFile(series.current)
+    file.write(b"2026/03/05 10:00:00 secmon: INFO: x\n")
+    file.close()
+    assert rotate_day(series, TODAY)
+    (packed,) = finish(series)
+    AppendFile(series.current).write(b"x\n")
+    for path in (packed, packed.parent, packed.parent.parent, series.archive, series.current):
+        assert (path.stat().st_uid, path.stat().st_gid) == (12345, 12346)
 
 
 def test_purge(series: LogSeries) -> None:

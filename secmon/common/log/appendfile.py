@@ -3,6 +3,8 @@
 import fcntl
 import os
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 from secmon.common.clock import Clock
@@ -77,15 +79,36 @@ class AppendFile:
             self.close()
 
     def _open(self) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            fd = os.open(self._name, flags | os.O_EXCL, self._mode)
-        except FileExistsError:
-            fd = os.open(self._name, flags, self._mode)
-        else:
-            os.fchmod(fd, self._mode)  # whatever the umask
+            fd = os.open(self._name, os.O_WRONLY | os.O_APPEND)
+        except FileNotFoundError:
+            self._create()
+            fd = os.open(self._name, os.O_WRONLY | os.O_APPEND)
         status = os.fstat(fd)
         self._fd, self._identity, self._torn = fd, (status.st_dev, status.st_ino), False
+
+    def _create(self) -> None:
+        """Make the file, unless another process does; it appears with its mode and owner, whatever umask and user.
+
+        Root's daemons give it to the folder's owner: those that have dropped their privileges write to it too.
+        """
+        temporary = f"{self._name}.{os.getpid()}-{threading.get_ident()}.tmp"
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            inherit_owner(fd, self.path.parent)
+            os.fchmod(fd, self._mode)
+            with suppress(FileExistsError):
+                os.link(temporary, self._name)
+        finally:
+            os.close(fd)
+            os.unlink(temporary)
+
+
+def inherit_owner(target: int | Path, folder: Path) -> None:
+    """For root: give ``target`` the owner and group of ``folder``."""
+    if os.geteuid() == 0:
+        status = os.stat(folder)
+        os.chown(target, status.st_uid, status.st_gid)
 
 
 class WriteTrouble:

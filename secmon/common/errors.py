@@ -59,6 +59,8 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1109: ErrorSpec(_U, "An internal option is not a number", "Correct the value"),
     1110: ErrorSpec(_U, "An internal option is out of range", "Correct the value"),
     1113: ErrorSpec(_U, "The content is not well-formed XML", "Correct the XML"),
+    1116: ErrorSpec(_U, "The component has no such configuration", "Ask for one that the component has"),
+    1121: ErrorSpec(_U, "The daemon does not run on this node", "Start it, or ask a node where it runs"),
     1122: ErrorSpec(_N, "Experimental features are off", "Set experimental_features to true and restart the API"),
     1124: ErrorSpec(
         _U,

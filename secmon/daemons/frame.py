@@ -48,9 +48,7 @@ class Frame:
             await self.daemon.start()
             await self._control.open()
         except BaseException as error:
-            await self._end()
-            if isinstance(error, Exception):
-                self._run.failed(name)
+            await self._end(failed=isinstance(error, Exception))
             raise
         self._run.running(name)
         self._state = "running"
@@ -59,9 +57,7 @@ class Frame:
     async def stop(self, *, failed: bool = False) -> None:
         """Stop within the bound given; ``failed`` leaves the mark of a daemon that did not want to end."""
         self._state = "stopping"
-        await self._end()
-        if failed:
-            self._run.failed(self.daemon.name)
+        await self._end(failed=failed)
         log.info("%s has stopped", self.daemon.name)
 
     async def reload(self) -> None:
@@ -73,7 +69,7 @@ class Frame:
             raise
         log.info("%s has reloaded its configuration", self.daemon.name)
 
-    async def _end(self) -> None:
+    async def _end(self, *, failed: bool) -> None:
         name = self.daemon.name
         try:
             async with asyncio.timeout(self._stop_seconds + _GRACE_SECONDS):
@@ -84,8 +80,8 @@ class Frame:
             log.exception("%s failed while stopping", name)
         finally:
             await self._control.close()
+            (self._run.failed if failed else self._run.stopped)(name)
             self._run.remove_pid(name)
-            self._run.stopped(name)
 
     async def _answer(self, command: str, request: Mapping[str, Any]) -> object:
         match command:

@@ -17,10 +17,13 @@ class RunFiles:
         self._account = account
 
     def starting(self, daemon: str) -> None:
-        """Say that ``daemon`` starts: earlier failures and pid files of dead processes are forgotten."""
+        """Say that ``daemon`` starts: earlier failures and pid files of dead processes are forgotten.
+
+        The order here and below leaves no moment in which the files say that it is stopped.
+        """
+        self._write(f"{daemon}.start", "")
         self._remove(f"{daemon}.failed")
         self.clear_stale(daemon)
-        self._write(f"{daemon}.start", "")
 
     def running(self, daemon: str) -> None:
         self._remove(f"{daemon}.start")

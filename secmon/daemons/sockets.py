@@ -82,13 +82,15 @@ class ControlServer:
                 await self._send(writer, {"error": 1014, "message": "Too many connections to this control socket"})
             else:
                 await self._converse(reader, writer)
-        except (TimeoutError, ConnectionError):
-            pass  # a client that is slow or gone: only its connection ends
-        except asyncio.CancelledError:
-            pass  # the server closes; nobody awaits this task's end for its result
+            writer.close()
+            async with asyncio.timeout(self._idle):
+                await writer.wait_closed()
+        except (TimeoutError, ConnectionError, asyncio.CancelledError):
+            # A client that is slow or gone, or the server closes: only this connection ends. Nobody awaits this task
+            # for its result, and what the client has not taken by now it does not get.
+            writer.transport.abort()
         finally:
             self._clients.discard(task)
-            writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:

@@ -61,7 +61,10 @@ def lives(pid_file: Path) -> bool:
     start = process_start(int(match["pid"]))
     if start is None:
         return False
-    recorded = pid_file.read_text().split() if pid_file.exists() else []
+    try:
+        recorded = pid_file.read_text().split()
+    except FileNotFoundError:
+        return False
     return len(recorded) < 2 or recorded[1] == str(start)
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import Context, StartError, StartFailed, find_factory, start_error
 from secmon.daemons.frame import Frame
 from secmon.daemons.link import ParentLink
@@ -69,12 +70,10 @@ class ProcessUnit:
             async with asyncio.timeout(self._plan.start_seconds):
                 await self._launch()
         except TimeoutError:
-            await self.stop()
-            self._run.failed(self.name)
+            await self._finish(failed=True)
             raise StartFailed(f"it was not ready within {self._plan.start_seconds:g} s") from None
         except StartFailed:
-            await self.stop()
-            self._run.failed(self.name)
+            await self._finish(failed=True)
             raise
 
     async def _launch(self) -> None:
@@ -98,12 +97,15 @@ class ProcessUnit:
         if self._process is None:
             return "it does not run"
         status = await self._process.wait()
-        self._close_link()
+        self._clean_up()
         if status < 0:
             return f"killed by {signal.Signals(-status).name}"
         return f"ended with status {status}"
 
     async def stop(self) -> None:
+        await self._finish(failed=False)
+
+    async def _finish(self, *, failed: bool) -> None:
         process = self._process
         if process is not None and process.returncode is None:
             with suppress(ProcessLookupError):
@@ -116,14 +118,16 @@ class ProcessUnit:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         self._process = None
-        self._close_link()
-        self._run.stopped(self.name)
+        self._clean_up()
+        (self._run.failed if failed else self._run.stopped)(self.name)
 
     async def reload(self) -> None:
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGHUP)
 
-    def _close_link(self) -> None:
+    def _clean_up(self) -> None:
+        """Take away what a process that was killed could not."""
+        daemon_socket(self._paths, self.name).unlink(missing_ok=True)
         if self._link is not None:
             self._link.close()
             self._link = None

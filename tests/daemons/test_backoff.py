@@ -1,0 +1,30 @@
+"""Pauses between the starts of a daemon."""
+
+from secmon.daemons.backoff import Backoff
+
+
+def test_at_once_then_growing_pauses() -> None:
+    backoff = Backoff()
+    assert [backoff.ended(0.0) for _ in range(10)] == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+
+
+def test_health_is_rewarded_after_a_minute_only() -> None:
+    backoff = Backoff()
+    for _ in range(5):
+        backoff.ended(0.0)
+    backoff.started(100.0)
+    assert backoff.ended(159.9) == 8.0
+    backoff.started(200.0)
+    assert backoff.ended(260.0) == 0.0
+
+
+def test_never_starting_is_no_health() -> None:
+    backoff = Backoff()
+    backoff.started(0.0)
+    backoff.ended(1.0)
+    assert backoff.ended(1000.0) == 0.5
+
+
+def test_many_failures_do_not_overflow() -> None:
+    backoff = Backoff()
+    assert max(backoff.ended(0.0) for _ in range(5000)) == Backoff.LONGEST

@@ -1,0 +1,83 @@
+"""Run files and the supervisor's lock."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from secmon.daemons.runfiles import AlreadyRunning, RunFiles, SupervisorLock
+
+APID = "secmon-apid"
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_life_of_a_daemon(tmp_path: Path) -> None:
+    run = RunFiles(tmp_path)
+    run.starting(APID)
+    assert names(tmp_path) == {f"{APID}.start"}
+    file = run.write_pid(APID)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    run.running(APID)
+    assert names(tmp_path) == {f"{APID}-{os.getpid()}.pid"}
+    run.failed(APID)
+    assert names(tmp_path) == {f"{APID}-{os.getpid()}.pid", f"{APID}.failed"}
+    run.remove_pid(APID)
+    run.stopped(APID)
+    assert names(tmp_path) == set()
+
+
+def test_start_forgets_the_failure_and_dead_processes_before_it(tmp_path: Path) -> None:
+    run = RunFiles(tmp_path)
+    run.failed(APID)
+    (tmp_path / f"{APID}-999999999.pid").touch()
+    (tmp_path / "secmon-clusterd-999999999.pid").touch()
+    run.starting(APID)
+    assert names(tmp_path) == {f"{APID}.start", "secmon-clusterd-999999999.pid"}
+
+
+def test_everything_that_an_earlier_supervisor_left_is_cleared(tmp_path: Path) -> None:
+    run = RunFiles(tmp_path)
+    run.failed(APID)
+    run.starting("secmon-clusterd")
+    run.restarting(True)
+    (tmp_path / f"{APID}-999999999.pid").touch()
+    living = run.write_pid(APID)
+    run.clear_all()
+    assert names(tmp_path) == {living.name}
+
+
+def test_lock_is_held_by_one(lock: SupervisorLock, root: Path) -> None:
+    assert not lock.held()
+    lock.acquire()
+    other = SupervisorLock(root, root / "run")
+    assert other.held()
+    assert other.holder() == os.getpid()
+    with pytest.raises(AlreadyRunning, match=rf"already running in {root} \(process {os.getpid()}\)"):
+        other.acquire()
+    lock.release()
+    assert not other.held()
+    other.acquire()
+    other.release()
+    assert other.holder() == 0
+
+
+def test_lock_ends_with_its_holder(lock: SupervisorLock, root: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from secmon.daemons.runfiles import SupervisorLock;"
+        "SupervisorLock(Path(sys.argv[1]), Path(sys.argv[1]) / 'run').acquire(); print('held', flush=True); input()"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", script, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    assert lock.held()
+    holder.kill()
+    holder.communicate()
+    assert not lock.held()
+    lock.acquire()
+    lock.release()

@@ -1,0 +1,211 @@
+"""The supervisor, with real processes."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from secmon.common.errors import SecmonError
+from secmon.daemons.states import process_start
+from tests.daemons.conftest import ToyNode, wait_until
+
+APID, CLUSTERD = "secmon-apid", "secmon-clusterd"
+
+
+def test_start_in_order_and_stop_in_reverse_leaving_nothing(running: ToyNode) -> None:
+    pids = [running.pid(APID), running.pid(CLUSTERD)]
+    assert running.state(APID) == running.state(CLUSTERD) == "running"
+    assert running.end() == 0
+    assert running.journal() == [(APID, "start"), (CLUSTERD, "start"), (CLUSTERD, "stop"), (APID, "stop")]
+    assert running.leftovers() == []
+    assert [process_start(pid) for pid in pids if pid] == [None, None]
+    assert running.state(APID) == "stopped"
+
+
+def test_killed_daemon_is_back_and_the_state_tells_the_truth_meanwhile(running: ToyNode) -> None:
+    first = running.pid(APID)
+    assert first is not None
+    before = time.monotonic()
+    os.kill(first, signal.SIGKILL)
+    seen = set()
+    while running.pid(APID) in {first, None} or running.state(APID) != "running":
+        alive = process_start(first) is not None
+        state = running.state(APID)
+        assert alive or state != "running" or running.pid(APID) not in {first, None}
+        seen.add(state)
+        assert time.monotonic() - before < 30
+    assert seen <= {"failed", "starting", "running"}
+    assert running.ask("status")["processes"][0]["restarts"] == 1
+    assert running.state(CLUSTERD) == "running"
+
+
+def test_state_right_after_a_kill_while_the_supervisor_is_frozen(running: ToyNode) -> None:
+    assert running.process is not None
+    first = running.pid(APID)
+    assert first is not None
+    running.process.send_signal(signal.SIGSTOP)
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: process_start(first) is None, "the process is gone (a zombie, as nobody waits for it)")
+    assert running.state(APID) == "failed"
+    running.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: running.state(APID) == "running", "it is started again")
+
+
+def test_crash_loop_backs_off_and_is_seen_as_failed(running: ToyNode) -> None:
+    (running.root / f"{APID}.fail").touch()
+    first = running.pid(APID)
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: "next start in 1 s" in running.output(), "the pauses grow")
+    assert "next start at once" in running.output()
+    assert "next start in 0.5 s" in running.output()
+    assert "Error when trying to start the secmon API. 2000 - " in running.output()
+    wait_until(lambda: running.state(APID) == "failed", "it is reported as failed")
+    assert running.state(CLUSTERD) == "running"
+    (running.root / f"{APID}.fail").unlink()
+    wait_until(lambda: running.state(APID) == "running", "it recovers by itself")
+
+
+def test_daemon_whose_work_fails_is_started_again(running: ToyNode) -> None:
+    first = running.pid(CLUSTERD)
+    quit_file = running.root / f"{CLUSTERD}.quit"
+    quit_file.touch()
+    wait_until(lambda: f"{CLUSTERD}: ended with status 70" in running.output(), "it ends with its own status")
+    quit_file.unlink()
+    wait_until(lambda: running.state(CLUSTERD) == "running" and running.pid(CLUSTERD) != first, "it is back")
+
+
+def test_first_start_that_fails_stops_everything(node: ToyNode) -> None:
+    (node.root / f"{CLUSTERD}.fail").touch()
+    node.start(wait=False)
+    assert node.process is not None
+    assert node.process.wait(30) == 1
+    assert "secmon could not be started: secmon-clusterd: 2000 - " in node.output()
+    assert node.journal() == [(APID, "start"), (CLUSTERD, "stop"), (APID, "stop")]
+    assert node.leftovers() == []
+
+
+def test_start_that_hangs_is_given_up(node: ToyNode) -> None:
+    (node.root / f"{APID}.hang").touch()
+    (node.root / "plan.json").write_text(json.dumps({"start_seconds": 2}))
+    node.start(wait=False)
+    assert node.process is not None
+    assert node.process.wait(30) == 1
+    assert "it was not ready within 2 s" in node.output()
+
+
+def test_second_supervisor_is_refused(running: ToyNode) -> None:
+    second = ToyNode.__new__(ToyNode)
+    second.root, second.paths = running.root, running.paths
+    second.start(wait=False)
+    assert second.process is not None
+    assert second.process.wait(30) == 1
+    assert running.process is not None
+    assert f"secmon is already running in {running.root} (process {running.process.pid})" in running.output()
+    assert running.phase() == "running"
+
+
+def test_hang_up_reloads_all_daemons(running: ToyNode) -> None:
+    assert running.process is not None
+    running.process.send_signal(signal.SIGHUP)
+    wait_until(
+        lambda: {daemon for daemon, deed in running.journal() if deed == "reload"} == {APID, CLUSTERD}, "both reload"
+    )
+    assert running.ask_daemon(APID, "counters")["reloads"] == 1
+
+
+def test_reload_of_a_bad_configuration_keeps_the_daemon(running: ToyNode) -> None:
+    (running.root / f"{APID}.badconfig").touch()
+    with pytest.raises(SecmonError) as caught:
+        running.ask_daemon(APID, "reload")
+    assert caught.value.code == 1908
+    assert running.ask_daemon(APID, "counters")["reloads"] == 0
+    running.ask("reload")
+    wait_until(lambda: (CLUSTERD, "reload") in running.journal(), "the others reload")
+    assert running.state(APID) == "running"
+
+
+def test_restart_replaces_the_processes(running: ToyNode) -> None:
+    before = running.pid(APID)
+    running.ask("restart")
+    running.ask("restart")  # asked twice, done once
+    wait_until(lambda: not running.ask("status")["restart_pending"], "the restart is done")
+    assert running.phase() == "running"
+    assert running.pid(APID) not in {before, None}
+    assert running.state(APID) == "running"
+    assert running.journal().count((APID, "start")) == 2
+
+
+def test_restart_with_an_invalid_configuration_touches_nothing(running: ToyNode) -> None:
+    before = running.pid(APID)
+    (running.root / "invalid").touch()
+    with pytest.raises(SecmonError) as caught:
+        running.ask("restart")
+    assert caught.value.code == 1908
+    assert "cluster.key" in caught.value.message
+    assert running.pid(APID) == before
+    assert running.state(APID) == "running"
+
+
+def test_daemon_that_does_not_end_is_cut_off(node: ToyNode) -> None:
+    (node.root / f"{APID}.stubborn").touch()
+    (node.root / "plan.json").write_text(json.dumps({"stop_seconds": 0.2}))
+    node.start()
+    assert node.end() == 0
+    assert node.leftovers() == []
+
+
+def test_frozen_daemon_is_killed(node: ToyNode) -> None:
+    (node.root / "plan.json").write_text(json.dumps({"stop_seconds": 0.2}))
+    node.start()
+    frozen = node.pid(APID)
+    assert frozen is not None
+    os.kill(frozen, signal.SIGSTOP)
+    assert node.end() == 0
+    assert process_start(frozen) is None
+    assert node.leftovers() == []
+
+
+def test_daemons_end_with_a_supervisor_that_was_killed(running: ToyNode) -> None:
+    pids = [running.pid(APID), running.pid(CLUSTERD)]
+    assert running.process is not None
+    running.process.kill()
+    running.process.wait()
+    wait_until(lambda: not any(process_start(pid) for pid in pids if pid), "the daemons end")
+    running.start()  # and the lock is free
+    assert running.state(APID) == "running"
+
+
+def test_stop_through_the_control_socket(running: ToyNode) -> None:
+    running.ask("stop")
+    assert running.process is not None
+    assert running.process.wait(30) == 0
+
+
+def test_secrets_reach_the_daemons_outside_arguments_and_environment(running: ToyNode) -> None:
+    assert running.ask_daemon(APID, "config", section="toy") == {"toy": {"secrets": ["https.key"], "single": False}}
+    pid = running.pid(APID)
+    with open(f"/proc/{pid}/cmdline", "rb") as arguments:
+        assert b"https.key" not in arguments.read()
+    with open(f"/proc/{pid}/environ", "rb") as environment:
+        assert b"https.key" not in environment.read()
+
+
+def test_single_process(node: ToyNode) -> None:
+    node.start("--single")
+    assert node.process is not None
+    assert node.pid(APID) == node.pid(CLUSTERD) == node.process.pid
+    assert node.state(APID) == "running"
+    assert node.ask_daemon(CLUSTERD, "config")["toy"]["single"] is True
+    quit_file = node.root / f"{APID}.quit"
+    quit_file.touch()
+    wait_until(lambda: "it failed: RuntimeError" in node.output(), "the failure is seen")
+    quit_file.unlink()
+    wait_until(lambda: node.state(APID) == "running", "it is back")
+    node.ask("restart")
+    wait_until(lambda: not node.ask("status")["restart_pending"], "the restart is done")
+    assert node.state(CLUSTERD) == "running"
+    assert node.end() == 0
+    assert node.leftovers() == []

@@ -1,0 +1,104 @@
+"""The security lease: until when a worker may trust its replica of the security state.
+
+The cluster daemon extends it at each sign of life of the master, the API process reads it at each request. Both map
+the same 16 bytes of ``paths.lease``: the reading of the host's monotonic clock at which the lease ends (double), and
+the same 8 bytes combined with the id of this boot, so that neither a reading torn in the middle nor a file from before
+a reboot is ever trusted. A doubtful file counts as run out.
+"""
+
+import hashlib
+import mmap
+import os
+import struct
+from pathlib import Path
+
+from secmon.common.clock import Clock
+
+_SIZE = 16
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class UnlimitedLease:
+    """The master's, and that of a node without a cluster."""
+
+    def remaining(self) -> float:
+        return float("inf")
+
+
+class LeaseWriter:
+    """The cluster daemon's side. A new writer starts with a lease that has run out."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            os.ftruncate(descriptor, _SIZE)
+            self._map = mmap.mmap(descriptor, _SIZE)
+        finally:
+            os.close(descriptor)
+        self._clock, self._boot = clock, _boot()
+        self._write(0.0)
+
+    def renew(self, seconds: float, *, since: float | None = None) -> None:
+        """The lease ends ``seconds`` after ``since`` (a monotonic reading; default now). It is never shortened."""
+        start = self._clock.monotonic() if since is None else since
+        if start + seconds > self._until:
+            self._write(start + seconds)
+
+    def expire(self) -> None:
+        """End the lease now."""
+        self._write(0.0)
+
+    def close(self) -> None:
+        self._map.close()
+
+    def _write(self, until: float) -> None:
+        self._until = until
+        first = struct.pack("=d", until)
+        self._map[:_SIZE] = first + _mix(first, self._boot)
+
+
+class LeaseReader:
+    """The API process's side; :class:`secmon.common.node.Lease`. Follows a file that is made later, or made again."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock, self._boot = path, clock, _boot()
+        self._map: mmap.mmap | None = None
+        self._file: tuple[int, int] | None = None
+
+    def remaining(self) -> float:
+        """Seconds left; 0 when the lease has run out or cannot be read."""
+        self._follow()
+        if self._map is None:
+            return 0.0
+        data = self._map[:_SIZE]
+        if _mix(data[:8], self._boot) != data[8:]:
+            return 0.0
+        until: float = struct.unpack("=d", data[:8])[0]
+        return max(0.0, until - self._clock.monotonic())
+
+    def close(self) -> None:
+        if self._map is not None:
+            self._map.close()
+        self._map = self._file = None
+
+    def _follow(self) -> None:
+        """Map the file that has the name now."""
+        try:
+            status = os.stat(self._path)
+            if (status.st_dev, status.st_ino) == self._file and self._map is not None:
+                return
+            self.close()
+            with open(self._path, "rb") as file:
+                self._map = mmap.mmap(file.fileno(), _SIZE, prot=mmap.PROT_READ)
+            self._file = status.st_dev, status.st_ino
+        except (OSError, ValueError):  # absent, not readable, or shorter than a lease
+            self.close()
+
+
+def _mix(first: bytes, boot: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(first, boot, strict=True))
+
+
+def _boot() -> bytes:
+    return hashlib.sha256(_BOOT_ID.read_bytes()).digest()[:8]

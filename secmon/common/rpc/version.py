@@ -1,0 +1,16 @@
+"""Which generations of the link understand each other, so that nodes can be upgraded one after the other."""
+
+PROTOCOL = 1
+"""Generation that this version speaks."""
+MIN_PROTOCOL = 1
+"""Oldest generation that this version understands."""
+
+
+def compatible(protocol: int, min_protocol: int) -> bool:
+    """Whether this node understands a peer that speaks ``protocol`` and understands ``min_protocol`` and later."""
+    return protocol >= MIN_PROTOCOL and min_protocol <= PROTOCOL
+
+
+def spoken(protocol: int, min_protocol: int) -> str:
+    """The range in words, for refusals."""
+    return f"generations {min_protocol} to {protocol}"

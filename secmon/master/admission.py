@@ -1,0 +1,49 @@
+"""What a node says of itself when it enrols or joins, checked before it is used."""
+
+import re
+import uuid
+
+from secmon.common.clock import Clock
+from secmon.common.errors import SecmonError
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.master.membership import Candidate, Rules, objection
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # 64: a common name of X.509 holds no more
+_CLUSTER = re.compile(r"[!-~]{1,256}")
+_VERSION = re.compile(r"[0-9A-Za-z.+_-]{1,64}")
+
+
+def candidate_of(hello: pb.NodeHello, *, ip: str, serial: int, clock: Clock) -> Candidate:
+    """The node as membership judges it. Raises SecmonError 3004 naming the field that no configuration can hold."""
+    for field, pattern, value in (
+        ("node_name", _NAME, hello.node_name),
+        ("name", _CLUSTER, hello.cluster_name),
+        ("version", _VERSION, hello.version),
+    ):
+        if not pattern.fullmatch(value):
+            raise SecmonError(3004, f"{field}: {value[:64]!r} is not allowed; allowed: {pattern.pattern}")
+    return Candidate(
+        serial=serial,
+        name=hello.node_name,
+        installation_id=_uuid(hello.installation_id),
+        cluster_name=hello.cluster_name,
+        version=hello.version,
+        protocol=hello.protocol,
+        min_protocol=hello.min_protocol,
+        skew=hello.clock - clock.now().timestamp(),
+        ip=ip,
+    )
+
+
+def demand(candidate: Candidate, rules: Rules) -> None:
+    """Raise SecmonError with the code of what makes ``candidate`` unfit for this cluster."""
+    refusal = objection(candidate, rules)
+    if refusal:
+        raise SecmonError(*refusal)
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise SecmonError(3004, f"installation_id: {text[:64]!r} is not allowed; allowed: a UUID") from None

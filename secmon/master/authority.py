@@ -1,0 +1,58 @@
+"""The cluster's certificate authority, on the master: ``ca.key`` (0600) and ``ca.pem`` in ``etc/cluster/``."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from secmon.common.atomic import write_file
+from secmon.common.clock import Clock
+from secmon.common.errors import SecmonError
+from secmon.common.paths import Paths
+from secmon.common.rpc import certificates
+from secmon.common.rpc.certificates import NodeCredentials, PeerIdentity
+from secmon.common.rpc.keystore import Keystore, open_folder
+
+
+class Authority:
+    """Signs node certificates. Made at the master's first start, valid ten years."""
+
+    def __init__(self, paths: Paths, cluster_name: str, clock: Clock, life: timedelta) -> None:
+        """``life`` of node certificates. Raises SecmonError 3042 when the stored authority cannot be used."""
+        self._clock, self._life = clock, life
+        folder = open_folder(paths)
+        if not (folder / "ca.key").exists():
+            _create(folder, cluster_name, clock)
+        try:
+            key_pem, self.pem = (folder / "ca.key").read_bytes(), (folder / "ca.pem").read_bytes()
+            self._key = certificates.load_key(key_pem)
+            self._certificate = x509.load_pem_x509_certificate(self.pem)
+            reason = certificates.validity_defect(self.pem, clock.now())
+        except (OSError, ValueError) as error:
+            raise SecmonError(3042, f"{folder}: the cluster's authority cannot be read: {error}") from None
+        if self._certificate.public_key() != self._key.public_key():
+            reason = "ca.pem is not the certificate of ca.key"
+        if reason:
+            raise SecmonError(3042, f"{folder}: {reason}; remove ca.key and ca.pem to make a new authority")
+
+    def sign(self, key: ec.EllipticCurvePublicKey, identity: PeerIdentity) -> bytes:
+        """A certificate (PEM) for ``key``; whoever calls has checked that ``identity`` is the asker's."""
+        return certificates.sign_node(self._certificate, self._key, key, identity, self._clock.now(), self._life)
+
+    def equip(self, keystore: Keystore) -> bool:
+        """Give the master's own node a certificate when it needs a new one; whether it did."""
+        usable = keystore.defect() is None and keystore.current is not None and keystore.current.authority == self.pem
+        if usable and not keystore.renewal_due():
+            return False
+        key = certificates.new_key()
+        certificate = self.sign(key.public_key(), keystore.identity)
+        keystore.install(NodeCredentials(certificates.key_pem(key), certificate, self.pem))
+        return True
+
+
+def _create(folder: Path, cluster_name: str, clock: Clock) -> None:
+    """The key is written last: a stop in between leaves no authority rather than half of one."""
+    key, certificate = certificates.new_authority(cluster_name, clock.now())
+    write_file(folder / "ca.pem", certificate)
+    write_file(folder / "ca.key", key, 0o600)

@@ -1,0 +1,166 @@
+"""The master's end of the cluster link: both ports, the sessions, and what is to be done at every heartbeat."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from grpc import aio
+
+from secmon import __version__
+from secmon.common.clock import Clock
+from secmon.common.counters import Counters
+from secmon.common.node import Member
+from secmon.common.paths import Paths
+from secmon.common.rpc.credentials import listen, new_server, server_credentials
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.rpc.keystore import Keystore
+from secmon.common.rpc.settings import LinkSettings
+from secmon.master import enrolment
+from secmon.master.authority import Authority
+from secmon.master.channels import PeerChannels
+from secmon.master.enrolment import EnrolmentService
+from secmon.master.health import HealthBook
+from secmon.master.join import MembershipService
+from secmon.master.known import KnownNodes
+from secmon.master.membership import Rules
+from secmon.master.refusals import Refusals
+from secmon.master.sessions import Positions, Sessions
+
+log = logging.getLogger("secmon.clusterd.master")
+
+AddService = Callable[[aio.Server], None]
+"""Adds a servicer to the cluster port's server."""
+
+
+def no_positions() -> tuple[pb.Position, pb.Position]:
+    """Of a node that replicates nothing."""
+    return pb.Position(), pb.Position()
+
+
+class MasterCluster:
+    """Everything of the link on a master.
+
+    Add listeners to ``sessions.listeners`` and give ``services`` before :meth:`start`. ``port`` and ``enrol_port`` are
+    the ports taken.
+    """
+
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        settings: LinkSettings,
+        clock: Clock,
+        positions: Positions = no_positions,
+        active_agents: Callable[[], int] = lambda: 0,
+        counters: Counters | None = None,
+        node_version: str = __version__,
+    ) -> None:
+        """Raises SecmonError 3042 when the cluster's authority cannot be used."""
+        self.settings, self._clock = settings, clock
+        self.keystore = Keystore(paths, settings.node_name, clock, is_master=True)
+        self.authority = Authority(paths, settings.cluster_name, clock, settings.certificate_life)
+        self.authority.equip(self.keystore)
+        self._known = KnownNodes(paths)
+        self.refusals = Refusals(clock)
+        master = Member(name=settings.node_name, type="master", version=node_version, ip=settings.master)
+        self.sessions = Sessions(
+            rules=_rules(settings), clock=clock, master=master, known=self._known, positions=positions
+        )
+        self.channels = PeerChannels(self.keystore)
+        self.health = HealthBook(
+            sessions=self.sessions,
+            refusals=self.refusals,
+            clock=clock,
+            positions=positions,
+            active_agents=active_agents,
+        )
+        self.sessions.listeners += [self.channels, self.health]
+        self._membership = MembershipService(
+            settings=settings,
+            clock=clock,
+            node_version=node_version,
+            authority=self.authority,
+            sessions=self.sessions,
+            refusals=self.refusals,
+        )
+        self._enrolment = EnrolmentService(
+            settings=settings,
+            clock=clock,
+            keystore=self.keystore,
+            authority=self.authority,
+            sessions=self.sessions,
+            refusals=self.refusals,
+            counters=counters or Counters(),
+        )
+        self.port = self.enrol_port = 0
+        self._servers: list[aio.Server] = []
+        self._beating: asyncio.Task[None] | None = None
+
+    async def start(self, services: Sequence[AddService] = ()) -> None:
+        """Serve both ports. Raises ConfigError 3004 for a port that cannot be taken; nothing is left open then."""
+        cluster = new_server()
+        pb_grpc.add_MembershipServicer_to_server(self._membership, cluster)
+        for add in services:
+            add(cluster)
+        strangers = new_server(
+            max_message_bytes=enrolment.MAX_MESSAGE_BYTES,
+            max_calls=enrolment.MAX_CALLS,
+            max_connection_ms=enrolment.MAX_CONNECTION_MS,
+        )
+        pb_grpc.add_EnrolmentServicer_to_server(self._enrolment, strangers)
+        self._servers = [cluster, strangers]
+        host, settings = self.settings.bind_addr, self.settings
+        try:
+            mutual = server_credentials(self.keystore, self._clock, clients=True)
+            self.port = listen(cluster, host, settings.listen_port, mutual, setting="port")
+            server_only = server_credentials(self.keystore, self._clock, clients=False)
+            self.enrol_port = listen(strangers, host, settings.enrol_port, server_only, setting="clusterd.enrol_port")
+            await cluster.start()
+            await strangers.start()
+        except BaseException:
+            await self.stop()
+            raise
+        self._beating = asyncio.create_task(self._beat(), name="membership")
+        log.info("master %s of cluster %s listens on %s:%s", settings.node_name, settings.cluster_name, host, self.port)
+
+    async def stop(self, reason: str = "the master stops", grace: float = 2.0) -> None:
+        """Tell the workers, give running calls ``grace`` seconds, close the ports."""
+        if self._beating:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+            self._beating = None
+        self.sessions.close_all(reason)
+        await asyncio.gather(*(server.stop(grace) for server in self._servers))
+        self._servers = []
+        await self.channels.close()
+        await asyncio.to_thread(self._known.save)
+
+    async def _beat(self) -> None:
+        """Membership and renewal at each heartbeat.
+
+        When this process itself was held up, the workers' messages wait unread: they get another turn before they
+        count as silent.
+        """
+        interval = self.settings.heartbeat_seconds
+        while True:
+            slept_from = self._clock.monotonic()
+            await asyncio.sleep(interval)
+            if self._clock.monotonic() - slept_from > self.settings.silence_seconds + interval:
+                log.warning("this process was held up for %.1f s", self._clock.monotonic() - slept_from)
+                continue
+            self.sessions.tick()
+            if self.keystore.renewal_due() and self.authority.equip(self.keystore):
+                self.channels.refresh()
+                log.info("the master's certificate is renewed")
+            await asyncio.to_thread(self._known.save)
+
+
+def _rules(settings: LinkSettings) -> Rules:
+    return Rules(
+        master_name=settings.node_name,
+        cluster_name=settings.cluster_name,
+        max_skew=settings.max_clock_skew_seconds,
+        silence=settings.silence_seconds,
+        forget_after=settings.forget_after,
+    )

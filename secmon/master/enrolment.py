@@ -1,0 +1,102 @@
+"""The Enrolment service: a node that proves the cluster key gets its certificate.
+
+Anybody can reach it, so each request is checked in the order of what costs least, nothing is kept of those that prove
+nothing but the latest refusal of each address, and a right proof is always heard, whoever else shares its address.
+"""
+
+import logging
+
+import grpc
+from grpc import aio
+
+from secmon.common.clock import Clock
+from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError
+from secmon.common.rpc import proof, version
+from secmon.common.rpc.certificates import PeerIdentity, fingerprint, request_key
+from secmon.common.rpc.credentials import peer_address
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.rpc.keystore import Keystore
+from secmon.common.rpc.settings import LinkSettings
+from secmon.master.admission import candidate_of, demand
+from secmon.master.authority import Authority
+from secmon.master.refusals import Refusals
+from secmon.master.sessions import Sessions
+from secmon.master.throttle import Throttle
+
+log = logging.getLogger("secmon.clusterd.enrolment")
+
+MAX_MESSAGE_BYTES = 64 * 1024
+MAX_CALLS = 32
+MAX_CONNECTION_MS = 30_000
+NONCE_BYTES = 32
+
+
+class EnrolmentService(pb_grpc.EnrolmentServicer):
+    """Signs certificates for workers that know the key."""
+
+    def __init__(
+        self,
+        *,
+        settings: LinkSettings,
+        clock: Clock,
+        keystore: Keystore,
+        authority: Authority,
+        sessions: Sessions,
+        refusals: Refusals,
+        counters: Counters,
+    ) -> None:
+        self._settings, self._clock, self._keystore = settings, clock, keystore
+        self._authority, self._sessions, self._refusals = authority, sessions, refusals
+        self._counters, self._throttle = counters, Throttle(clock)
+
+    async def Enrol(
+        self, request: pb.EnrolRequest, context: aio.ServicerContext[pb.EnrolRequest, pb.EnrolReply]
+    ) -> pb.EnrolReply:
+        """Answer with a certificate, or with code and reason of the refusal."""
+        ip, name = peer_address(context), request.hello.node_name
+        proved = self._proved(request)
+        if not proved:
+            self._counters.add("cluster.enrolment.unproved")
+            pause = self._throttle.paused(ip)
+            self._throttle.failed(ip)
+            if pause:
+                await context.abort(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED, f"too many failed attempts, try again in {pause:.0f} s"
+                )
+        try:
+            enrolled = self._enrol(request, ip, proved=proved)
+        except SecmonError as error:
+            self._refusals.record(error, name=name, ip=ip, proved=proved)
+            return pb.EnrolReply(refusal=pb.Refusal(code=error.code, reason=error.extra or ""))
+        self._throttle.succeeded(ip)
+        log.info("node %s (%s) from %s got a certificate: %r", name, request.hello.version, ip, request.reason[:200])
+        return pb.EnrolReply(enrolled=enrolled)
+
+    def _proved(self, request: pb.EnrolRequest) -> bool:
+        """Whether the node knows the key and saw this server's own certificate."""
+        current = self._keystore.current
+        if current is None or len(request.nonce) != NONCE_BYTES:
+            return False
+        expected = proof.enrolment(self._settings.key, request, fingerprint(current.certificate))
+        return proof.verify(expected, request.proof)
+
+    def _enrol(self, request: pb.EnrolRequest, ip: str, *, proved: bool) -> pb.Enrolled:
+        hello = request.hello
+        if not version.compatible(hello.protocol, hello.min_protocol):  # another generation may prove differently
+            theirs = version.spoken(hello.protocol, hello.min_protocol)
+            ours = version.spoken(version.PROTOCOL, version.MIN_PROTOCOL)
+            raise SecmonError(3031, f"the node speaks {theirs} of the link, the master {ours}")
+        if not proved:
+            raise SecmonError(3025, "the keys differ, or somebody between the nodes changes the connection")
+        candidate = candidate_of(hello, ip=ip, serial=0, clock=self._clock)
+        demand(candidate, self._sessions.rules)
+        clash = self._sessions.clash(candidate)
+        if clash:
+            raise SecmonError(*clash)
+        identity = PeerIdentity(candidate.name, candidate.installation_id, is_master=False)
+        certificate = self._authority.sign(request_key(request.csr), identity)
+        enrolled = pb.Enrolled(certificate=certificate, authority=self._authority.pem)
+        enrolled.proof = proof.reply(self._settings.key, enrolled, request.nonce)
+        return enrolled

@@ -1,0 +1,125 @@
+"""The master's view of its workers: the items of ``/cluster/healthcheck`` (cluster.md 6.3)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from secmon.common.clock import Clock, iso_micro
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.master.refusals import Refusals
+from secmon.master.session import WorkerSession
+from secmon.master.sessions import Positions, Sessions
+
+NEVER = "n/a"
+
+
+@dataclass
+class _Record:
+    """What a worker has told during its session."""
+
+    active_agents: int = 0
+    last_keep_alive: str = NEVER
+    files: pb.Position = field(default_factory=pb.Position)
+    checked: tuple[str, str] = (NEVER, NEVER)
+    synced: tuple[str, str] = (NEVER, NEVER)
+    total_files: Mapping[str, int] = field(
+        default_factory=lambda: {"missing": 0, "shared": 0, "extra": 0, "extra_valid": 0}
+    )
+
+
+class HealthBook:
+    """Follows the sessions and draws the items; :class:`secmon.common.node.HealthSource`."""
+
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        refusals: Refusals,
+        clock: Clock,
+        positions: Positions,
+        active_agents: Callable[[], int],
+    ) -> None:
+        self._sessions, self._refusals, self._clock = sessions, refusals, clock
+        self._positions, self._active_agents = positions, active_agents
+        self._records: dict[int, _Record] = {}
+
+    # -- SessionListener
+
+    def joined(self, session: WorkerSession) -> None:
+        self._records[session.candidate.serial] = _Record()
+
+    def left(self, session: WorkerSession) -> None:
+        self._records.pop(session.candidate.serial, None)
+
+    def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
+        record = self._records[session.candidate.serial]
+        if message.HasField("beat"):
+            record.last_keep_alive = iso_micro(self._clock.now())
+            record.active_agents = message.beat.active_agents
+            record.files = message.beat.files
+        elif message.HasField("files_ack"):
+            _note(record, message.files_ack)
+
+    # -- HealthSource
+
+    def health(self) -> Sequence[Mapping[str, Any]]:
+        """See ``common.node.HealthSource``; ``lost`` and ``refused`` stand in the master's item when there are any."""
+        master = self._sessions.members()[0]
+        item: dict[str, Any] = {"info": _info(master.name, master.type, master.version, master.ip)}
+        item["info"]["n_active_agents"] = self._active_agents()
+        lost = [
+            {"name": node.name, "version": node.version, "ip": node.ip, "last_seen": iso_micro(node.last_seen)}
+            for node in self._sessions.lost()
+        ]
+        item |= {"lost": lost} if lost else {}
+        refused = self._refusals.items()
+        item |= {"refused": refused} if refused else {}
+        return [item, *(self._worker(session) for session in self._sessions.all())]
+
+    def _worker(self, session: WorkerSession) -> dict[str, Any]:
+        record = self._records[session.candidate.serial]
+        info = _info(session.name, "worker", session.version, session.ip)
+        info["n_active_agents"] = record.active_agents
+        _, files = self._positions()
+        return {
+            "info": info,
+            "status": {
+                "sync_integrity_free": record.files == files,
+                "last_check_integrity": _dates(record.checked, "_master"),
+                "last_sync_integrity": _dates(record.synced, "_master")
+                | {"total_files": dict(record.total_files), "total_extra_valid": 0},
+                "sync_agent_info_free": True,
+                "last_sync_agentinfo": _dates((NEVER, NEVER), "_master") | {"n_synced_chunks": 0},
+                "last_sync_agentgroup": _dates((NEVER, NEVER)) | {"n_synced_chunks": 0},
+                "last_sync_full_agentgroup": _dates((NEVER, NEVER)) | {"n_synced_chunks": 0},
+                "last_keep_alive": record.last_keep_alive,
+            },
+        }
+
+
+def _note(record: _Record, ack: pb.FilesAck) -> None:
+    dates = (_date(ack.started), _date(ack.ended))
+    record.checked = dates
+    if ack.error:
+        return
+    record.files = ack.position
+    counts = {"missing": ack.missing, "shared": ack.shared, "extra": ack.extra}
+    if any(counts.values()):
+        record.synced, record.total_files = dates, counts
+
+
+def _info(name: str, kind: str, version: str, ip: str) -> dict[str, Any]:
+    return {"name": name, "type": kind, "version": version, "ip": ip}
+
+
+def _dates(pair: tuple[str, str], suffix: str = "") -> dict[str, Any]:
+    return {f"date_start{suffix}": pair[0], f"date_end{suffix}": pair[1]}
+
+
+def _date(seconds: float) -> str:
+    """A worker's date; one that no calendar holds reads as never."""
+    try:
+        return iso_micro(datetime.fromtimestamp(seconds, UTC))
+    except (ValueError, OverflowError, OSError):
+        return NEVER

@@ -1,0 +1,57 @@
+"""The workers that are expected, kept over restarts of the master in ``queue/cluster/known_nodes.json``."""
+
+import logging
+from collections.abc import Iterable
+
+import msgspec
+
+from secmon.common.atomic import write_file
+from secmon.common.paths import Paths
+from secmon.master.membership import Known
+
+log = logging.getLogger("secmon.clusterd.membership")
+
+
+class KnownNodes:
+    """Names to what is known; :meth:`save` is called off the event loop."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._path = paths.cluster / "known_nodes.json"
+        self._nodes = {node.name: node for node in self._load()}
+        self._saved = self._encoded()
+
+    def all(self) -> tuple[Known, ...]:
+        return tuple(self._nodes.values())
+
+    def put(self, node: Known) -> None:
+        self._nodes[node.name] = node
+
+    def forget(self, name: str) -> None:
+        self._nodes.pop(name, None)
+
+    def names(self) -> Iterable[str]:
+        return self._nodes.keys()
+
+    def save(self) -> None:
+        """Write what has changed since the last time; a failure is logged, the next call tries again."""
+        encoded = self._encoded()
+        if encoded == self._saved:
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(self._path, encoded)
+            self._saved = encoded
+        except OSError as error:
+            log.error("%s cannot be written: %s", self._path, error)
+
+    def _encoded(self) -> bytes:
+        return msgspec.json.encode(self.all())
+
+    def _load(self) -> list[Known]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=list[Known])
+        except FileNotFoundError:
+            return []
+        except (OSError, msgspec.DecodeError) as error:  # only a memory aid: workers join again by themselves
+            log.warning("%s cannot be read, expecting no workers until they join: %s", self._path, error)
+            return []

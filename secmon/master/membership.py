@@ -1,0 +1,223 @@
+"""Who is in the cluster: decided here, without acting (design: decisions are pure).
+
+:func:`decide` turns a snapshot into transitions, each with its reason; :func:`apply` is what a transition does to a
+snapshot. A decision that was acted on in part only is simply taken again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from secmon.common.rpc import version
+
+
+@dataclass(frozen=True)
+class Moment:
+    """An instant: wall time for dates, monotonic seconds for durations."""
+
+    wall: datetime
+    monotonic: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A node that has proved its identity and asks to be let in. ``skew``: seconds its clock is ahead of ours."""
+
+    serial: int
+    name: str
+    installation_id: str
+    cluster_name: str
+    version: str
+    protocol: int
+    min_protocol: int
+    skew: float
+    ip: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connected:
+    """A live session. ``last_heard`` is a monotonic reading."""
+
+    serial: int
+    name: str
+    installation_id: str
+    ip: str
+    last_heard: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """A worker that is expected."""
+
+    name: str
+    version: str
+    ip: str
+    last_seen: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What the master demands."""
+
+    master_name: str
+    cluster_name: str
+    max_skew: float
+    silence: float
+    forget_after: timedelta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Sessions in the order they joined, candidates in the order they came."""
+
+    rules: Rules
+    sessions: tuple[Connected, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    known: tuple[Known, ...] = ()
+
+
+@dataclass(frozen=True)
+class Admit:
+    """Open a session for the candidate."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Turn the candidate away with an error code."""
+
+    candidate: Candidate
+    code: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Close:
+    """End a session; its node stays expected."""
+
+    session: Connected
+    reason: str
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Expect the node no longer."""
+
+    name: str
+    reason: str
+
+
+Transition = Admit | Refuse | Close | Forget
+
+
+def decide(snapshot: Snapshot, now: Moment) -> list[Transition]:
+    """What is to be done at ``now``, in order: close the silent, judge the candidates, forget the long absent."""
+    transitions: list[Transition] = []
+    for step in (_silent, _judge, _outdated):
+        for transition in step(snapshot, now):
+            transitions.append(transition)
+            snapshot = apply(snapshot, transition, now)
+    return transitions
+
+
+def apply(snapshot: Snapshot, transition: Transition, now: Moment) -> Snapshot:
+    """The snapshot after ``transition`` was acted on."""
+    match transition:
+        case Admit(candidate):
+            joined = Connected(
+                serial=candidate.serial,
+                name=candidate.name,
+                installation_id=candidate.installation_id,
+                ip=candidate.ip,
+                last_heard=now.monotonic,
+            )
+            expected = Known(name=candidate.name, version=candidate.version, ip=candidate.ip, last_seen=now.wall)
+            return replace(
+                _without(snapshot, candidate),
+                sessions=(*snapshot.sessions, joined),
+                known=(*(node for node in snapshot.known if node.name != candidate.name), expected),
+            )
+        case Refuse(candidate):
+            return _without(snapshot, candidate)
+        case Close(session):
+            return replace(
+                snapshot,
+                sessions=tuple(each for each in snapshot.sessions if each.serial != session.serial),
+                known=tuple(
+                    replace(node, last_seen=now.wall) if node.name == session.name else node for node in snapshot.known
+                ),
+            )
+        case Forget(name):
+            return replace(snapshot, known=tuple(node for node in snapshot.known if node.name != name))
+
+
+def objection(candidate: Candidate, rules: Rules) -> tuple[int, str] | None:
+    """Why a candidate cannot be in this cluster whoever else is (cluster.md 3.2); code and reason."""
+    if not version.compatible(candidate.protocol, candidate.min_protocol):
+        theirs = version.spoken(candidate.protocol, candidate.min_protocol)
+        ours = version.spoken(version.PROTOCOL, version.MIN_PROTOCOL)
+        return 3031, f"{candidate.version} speaks {theirs} of the link, the master {ours}"
+    if candidate.cluster_name != rules.cluster_name:
+        return 3030, f"the node is of cluster {candidate.cluster_name}, the master of {rules.cluster_name}"
+    if abs(candidate.skew) > rules.max_skew:
+        side = "ahead of" if candidate.skew > 0 else "behind"
+        return 3041, f"the node is {abs(candidate.skew):.1f} s {side} the master, allowed are {rules.max_skew:g} s"
+    if candidate.name.casefold() == rules.master_name.casefold():
+        return 3029, f"{candidate.name} is the master's name"
+    return None
+
+
+def clash(candidate: Candidate, sessions: tuple[Connected, ...]) -> tuple[int, str] | None:
+    """The live session of another installation that has the candidate's name; names differ by more than case."""
+    for session in sessions:
+        if session.name.casefold() == candidate.name.casefold() and not _same(session, candidate):
+            return 3028, f"{session.name} is connected from {session.ip}"
+    return None
+
+
+def _silent(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
+    for session in snapshot.sessions:
+        silence = now.monotonic - session.last_heard
+        if silence > snapshot.rules.silence:
+            yield Close(session, f"{session.name} has been silent for {silence:.1f} s")
+
+
+def _judge(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
+    for candidate in snapshot.candidates:
+        refusal = objection(candidate, snapshot.rules) or clash(candidate, snapshot.sessions)
+        if refusal:
+            code, reason = refusal
+            yield Refuse(candidate, code, reason)
+            continue
+        for session in snapshot.sessions:
+            if _same(session, candidate):
+                yield (replaced := Close(session, _replaced(session, candidate)))
+                snapshot = apply(snapshot, replaced, now)
+        admitted = Admit(candidate, f"{candidate.name} ({candidate.version}) joined from {candidate.ip}")
+        yield admitted
+        snapshot = apply(snapshot, admitted, now)
+
+
+def _outdated(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
+    connected = {session.name for session in snapshot.sessions}
+    for node in snapshot.known:
+        away = now.wall - node.last_seen
+        if node.name not in connected and away > snapshot.rules.forget_after:
+            yield Forget(node.name, f"{node.name} has been away for {away.total_seconds() / 3600:.0f} h")
+
+
+def _same(session: Connected, candidate: Candidate) -> bool:
+    return session.name == candidate.name and session.installation_id == candidate.installation_id
+
+
+def _replaced(session: Connected, candidate: Candidate) -> str:
+    reason = f"{session.name} joins again"
+    if session.ip != candidate.ip:
+        reason += f", now from {candidate.ip} instead of {session.ip}; is one installation a copy of the other?"
+    return reason
+
+
+def _without(snapshot: Snapshot, candidate: Candidate) -> Snapshot:
+    return replace(snapshot, candidates=tuple(each for each in snapshot.candidates if each.serial != candidate.serial))

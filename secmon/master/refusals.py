@@ -1,0 +1,57 @@
+"""Nodes that were turned away, shown in ``/cluster/healthcheck`` (cluster.md 10.1 #24)."""
+
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from secmon.common.clock import Clock, iso_micro
+from secmon.common.errors import SecmonError
+
+log = logging.getLogger("secmon.clusterd.membership")
+
+LIMIT = 64
+"""Refusals kept; the oldest goes first."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """One node's latest refusal."""
+
+    name: str
+    ip: str
+    code: int
+    reason: str
+    time: datetime
+
+
+class Refusals:
+    """The latest refusal of each node; of each address, for those that proved nothing, so that nobody floods it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._latest: OrderedDict[tuple[str, str], Refused] = OrderedDict()
+
+    def record(self, error: SecmonError, *, name: str, ip: str, proved: bool) -> None:
+        """Keep and log that ``error`` was the answer to the node that calls itself ``name``."""
+        key = ("name", name) if proved else ("ip", ip)
+        self._latest.pop(key, None)
+        self._latest[key] = Refused(name[:64], ip, error.code, error.message, self._clock.now())
+        while len(self._latest) > LIMIT:
+            self._latest.popitem(last=False)
+        log.warning("refused node %r from %s: %s", name[:64], ip, error)
+
+    def accepted(self, *, name: str, ip: str) -> None:
+        """The node is in order now."""
+        self._latest.pop(("name", name), None)
+        stranger = self._latest.get(("ip", ip))
+        if stranger and stranger.name == name:
+            del self._latest[("ip", ip)]
+
+    def items(self) -> list[dict[str, Any]]:
+        """Shape ``{name, ip, code, reason, time}``, the latest last."""
+        return [
+            {"name": each.name, "ip": each.ip, "code": each.code, "reason": each.reason, "time": iso_micro(each.time)}
+            for each in self._latest.values()
+        ]

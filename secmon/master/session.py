@@ -1,0 +1,129 @@
+"""One worker's Join stream, as the master sees it."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import Protocol
+
+from grpc import aio
+
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.master.membership import Candidate, Connected
+
+log = logging.getLogger("secmon.clusterd.session")
+
+QUEUE_LIMIT = 1024
+"""Messages that wait for a worker. One that is further behind is disconnected, and resynchronises when it is back."""
+FAREWELL_SECONDS = 1.0
+"""Time for the reason of a closed session to reach the worker."""
+
+JoinContext = aio.ServicerContext[pb.WorkerMessage, pb.MasterMessage]
+
+
+class WorkerSession:
+    """A connected worker. Use it on the event loop only."""
+
+    def __init__(self, candidate: Candidate, *, peer_port: int, now: datetime, monotonic: float) -> None:
+        self.candidate = candidate
+        self.name = candidate.name
+        self.installation_id = candidate.installation_id
+        self.ip = candidate.ip
+        self.version = candidate.version
+        self.peer_port = peer_port
+        self.joined_at = now
+        self.last_heard = monotonic
+        self.reason: str | None = None
+        """Why the session was closed; None while it is open."""
+        self.closed = asyncio.Event()
+        self._queue: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
+
+    def send(self, message: pb.MasterMessage) -> None:
+        """Queue ``message`` in order; nothing happens once the session is closed. An overflow closes it."""
+        if self.reason is not None:
+            return
+        try:
+            self._queue.put_nowait(message)
+        except asyncio.QueueFull:
+            self.close(f"{QUEUE_LIMIT} messages wait for {self.name}: it does not take them")
+
+    def close(self, reason: str) -> None:
+        """End the session and tell the worker why; the first reason stands."""
+        if self.reason is not None:
+            return
+        self.reason = reason
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        self._queue.put_nowait(pb.MasterMessage(leave=pb.Leave(reason=reason)))
+        self.closed.set()
+
+    def connected(self) -> Connected:
+        """This session in a snapshot."""
+        return Connected(
+            serial=self.candidate.serial,
+            name=self.name,
+            installation_id=self.installation_id,
+            ip=self.ip,
+            last_heard=self.last_heard,
+        )
+
+    async def serve(
+        self,
+        incoming: AsyncIterator[pb.WorkerMessage],
+        context: JoinContext,
+        received: Callable[["WorkerSession", pb.WorkerMessage], None],
+    ) -> None:
+        """Move messages both ways until the session is closed from either side; ``reason`` says why then."""
+        writer = asyncio.create_task(self._write(context), name=f"write to {self.name}")
+        reader = asyncio.create_task(self._read(incoming, received), name=f"read from {self.name}")
+        closing = asyncio.create_task(self.closed.wait())
+        tasks = {writer, reader, closing}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            self.close(self._ending(reader, writer))
+            await asyncio.wait({writer}, timeout=FAREWELL_SECONDS)
+        finally:
+            self.close("the connection was lost")
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _write(self, context: JoinContext) -> None:
+        while True:
+            message = await self._queue.get()
+            await context.write(message)
+            if message.HasField("leave"):
+                return
+
+    async def _read(
+        self,
+        incoming: AsyncIterator[pb.WorkerMessage],
+        received: Callable[["WorkerSession", pb.WorkerMessage], None],
+    ) -> str:
+        async for message in incoming:
+            if message.HasField("leave"):
+                return f"it left: {message.leave.reason[:200]!r}"
+            received(self, message)
+        return "it closed the connection"
+
+    def _ending(self, reader: asyncio.Task[str], writer: asyncio.Task[None]) -> str:
+        for task in (reader, writer):
+            if task.done() and not task.cancelled() and (error := task.exception()):
+                if isinstance(error, aio.AioRpcError | aio.BaseError):
+                    return "the connection was lost"
+                log.error("the session of %s failed", self.name, exc_info=error)
+                return "internal error, see the master's log"
+        return reader.result() if reader.done() and not reader.cancelled() else "the connection was lost"
+
+
+class SessionListener(Protocol):
+    """Follows the sessions, on the event loop, without blocking it; the calls come in order."""
+
+    def joined(self, session: WorkerSession) -> None:
+        """The welcome is on its way; what is sent now follows it."""
+
+    def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
+        """The worker sent ``message``. Raising ends the session."""
+
+    def left(self, session: WorkerSession) -> None:
+        """The session is over; ``session.reason`` says why."""

@@ -1,0 +1,179 @@
+"""The connected workers: acts on what :mod:`secmon.master.membership` decides."""
+
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from grpc import aio
+
+from secmon.common.clock import Clock
+from secmon.common.errors import SecmonError
+from secmon.common.node import Member
+from secmon.common.rpc.credentials import peer_identity
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.master import membership
+from secmon.master.known import KnownNodes
+from secmon.master.membership import Admit, Close, Forget, Known, Moment, Refuse, Rules, Snapshot, Transition
+from secmon.master.session import SessionListener, WorkerSession
+
+log = logging.getLogger("secmon.clusterd.membership")
+
+Positions = Callable[[], tuple[pb.Position, pb.Position]]
+"""Where the security state and the files of this node stand."""
+
+_SEEN_EVERY = 3600.0  # seconds between two notes of when connected workers were last seen
+
+
+class Sessions:
+    """All live sessions, in the order they joined; :class:`secmon.common.node.Roster` of the master."""
+
+    def __init__(self, *, rules: Rules, clock: Clock, master: Member, known: KnownNodes, positions: Positions) -> None:
+        self.rules = rules
+        self.listeners: list[SessionListener] = []
+        self._clock, self._master, self._known, self._positions = clock, master, known, positions
+        self._serials = itertools.count(1)
+        self._sessions: dict[int, WorkerSession] = {}
+        self._noted = clock.monotonic()
+
+    # -- who is there
+
+    def members(self) -> Sequence[Member]:
+        """See ``common.node.Roster``."""
+        workers = [Member(name=s.name, type="worker", version=s.version, ip=s.ip) for s in self._sessions.values()]
+        return [self._master, *workers]
+
+    def absent(self) -> Sequence[str]:
+        """Expected workers that are not connected."""
+        return [node.name for node in self.lost()]
+
+    def lost(self) -> Sequence[Known]:
+        """What is known of the absent workers, by name."""
+        connected = {session.name for session in self._sessions.values()}
+        return sorted((node for node in self._known.all() if node.name not in connected), key=lambda node: node.name)
+
+    def all(self) -> Sequence[WorkerSession]:
+        """Live sessions in the order they joined."""
+        return list(self._sessions.values())
+
+    def get(self, name: str) -> WorkerSession | None:
+        return next((session for session in self._sessions.values() if session.name == name), None)
+
+    def caller(self, context: aio.ServicerContext[Any, Any]) -> WorkerSession:
+        """The live session of the node that calls. Raises SecmonError 3042 (no valid certificate) or 3022 (no session).
+
+        Services for workers ask this first: a certificate alone opens nothing, a refused node gets nothing.
+        """
+        identity = peer_identity(context)
+        session = self.get(identity.name)
+        if session is None or session.installation_id != identity.installation_id:
+            raise SecmonError(3022, f"{identity.name} has no session", ids=(identity.name,))
+        return session
+
+    def clash(self, candidate: membership.Candidate) -> tuple[int, str] | None:
+        """The refusal of a candidate whose name is taken by a live session of another installation."""
+        return membership.clash(candidate, self._snapshot().sessions)
+
+    # -- acting
+
+    def serial(self) -> int:
+        """The number of the next candidate."""
+        return next(self._serials)
+
+    def admit(
+        self, candidate: membership.Candidate, peer_port: int, welcome: Callable[[], pb.Welcome]
+    ) -> WorkerSession:
+        """Open a session, closing the one it replaces. Raises SecmonError with the code of the refusal."""
+        admitted: WorkerSession | None = None
+        for transition in self._decide(candidate):
+            match transition:
+                case Refuse(_, code, reason):
+                    raise SecmonError(code, reason)
+                case Admit():
+                    admitted = self._open(candidate, peer_port, transition.reason)
+                case _:
+                    self._act(transition)
+        assert admitted is not None, "a candidate is admitted or refused"
+        admitted.send(pb.MasterMessage(welcome=welcome()))
+        for listener in self.listeners:
+            listener.joined(admitted)
+        self._announce()
+        return admitted
+
+    def tick(self) -> None:
+        """Close silent sessions and forget nodes that stay away; due at every heartbeat."""
+        for transition in self._decide():
+            self._act(transition)
+        if self._clock.monotonic() - self._noted >= _SEEN_EVERY:
+            self._noted = self._clock.monotonic()
+            for session in self._sessions.values():
+                self._seen(session)
+
+    def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
+        """Any message is a sign of life; beats are answered with the master's positions."""
+        session.last_heard = self._clock.monotonic()
+        if message.HasField("beat"):
+            security, files = self._positions()
+            beat = pb.MasterBeat(
+                clock=self._clock.now().timestamp(), sequence=message.beat.sequence, security=security, files=files
+            )
+            session.send(pb.MasterMessage(beat=beat))
+        for listener in self.listeners:
+            listener.received(session, message)
+
+    def remove(self, session: WorkerSession) -> None:
+        """Forget a session that is closed; does nothing the second time."""
+        if self._sessions.pop(session.candidate.serial, None) is None:
+            return
+        log.info("worker %s left: %s", session.name, session.reason)
+        self._seen(session)
+        for listener in self.listeners:
+            listener.left(session)
+        self._announce()
+
+    def close_all(self, reason: str) -> None:
+        """Say goodbye to every worker."""
+        for session in self.all():
+            session.close(reason)
+
+    def _decide(self, *candidates: membership.Candidate) -> list[Transition]:
+        snapshot = replace(self._snapshot(), candidates=candidates)
+        return membership.decide(snapshot, Moment(self._clock.now(), self._clock.monotonic()))
+
+    def _snapshot(self) -> Snapshot:
+        sessions = tuple(session.connected() for session in self._sessions.values())
+        return Snapshot(rules=self.rules, sessions=sessions, known=self._known.all())
+
+    def _act(self, transition: Transition) -> None:
+        match transition:
+            case Close(connected, reason):
+                session = self._sessions[connected.serial]
+                session.close(reason)
+                self.remove(session)
+            case Forget(name, reason):
+                log.info("no longer expecting worker %s: %s", name, reason)
+                self._known.forget(name)
+
+    def _open(self, candidate: membership.Candidate, peer_port: int, reason: str) -> WorkerSession:
+        session = WorkerSession(
+            candidate, peer_port=peer_port, now=self._clock.now(), monotonic=self._clock.monotonic()
+        )
+        self._sessions[candidate.serial] = session
+        self._seen(session)
+        log.info("worker %s", reason)
+        return session
+
+    def _seen(self, session: WorkerSession) -> None:
+        self._known.put(Known(name=session.name, version=session.version, ip=session.ip, last_seen=self._clock.now()))
+
+    def _announce(self) -> None:
+        members = self.wire_members()
+        for session in self._sessions.values():
+            session.send(pb.MasterMessage(members=members))
+
+    def wire_members(self) -> pb.Members:
+        """The members as workers receive them."""
+        return pb.Members(
+            members=[pb.Member(name=m.name, type=m.type, version=m.version, ip=m.ip) for m in self.members()]
+        )

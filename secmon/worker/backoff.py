@@ -1,0 +1,20 @@
+"""Pauses between tries to reach the master."""
+
+import random
+
+
+class Backoff:
+    """Exponential with full jitter: a random pause from ``low`` to a bound that doubles up to ``high`` seconds."""
+
+    def __init__(self, low: float, high: float, chance: random.Random) -> None:
+        self._low, self._high, self._chance = low, max(low, high), chance
+        self._bound = low
+
+    def next(self) -> float:
+        """Seconds to wait now."""
+        self._bound = min(self._high, self._bound * 2)
+        return self._chance.uniform(self._low, self._bound)
+
+    def reset(self) -> None:
+        """The last try succeeded."""
+        self._bound = self._low

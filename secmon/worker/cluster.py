@@ -1,0 +1,83 @@
+"""The worker's end of the cluster link: its own port for peers, the link to the master, the lease."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from grpc import aio
+
+from secmon import __version__
+from secmon.common.clock import Clock
+from secmon.common.lease import LeaseWriter
+from secmon.common.paths import Paths
+from secmon.common.rpc.credentials import listen, new_server, server_credentials
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.keystore import Keystore
+from secmon.common.rpc.settings import LinkSettings
+from secmon.worker.lease_keeper import LeaseKeeper
+from secmon.worker.link import MasterLink
+from secmon.worker.session import Positions
+
+log = logging.getLogger("secmon.clusterd.worker")
+
+
+def no_positions() -> tuple[pb.Position, pb.Position]:
+    """Of a node that replicates nothing."""
+    return pb.Position(), pb.Position()
+
+
+class WorkerCluster:
+    """Everything of the link on a worker.
+
+    Add listeners to ``link.listeners`` before :meth:`start`; ``port`` is the port taken for peers.
+    """
+
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        settings: LinkSettings,
+        clock: Clock,
+        positions: Positions = no_positions,
+        active_agents: Callable[[], int] = lambda: 0,
+        node_version: str = __version__,
+    ) -> None:
+        self.settings, self._clock = settings, clock
+        self.keystore = Keystore(paths, settings.node_name, clock)
+        self.port = settings.listen_port
+        self._lease = LeaseWriter(paths.lease, clock)
+        self.link = MasterLink(
+            settings=settings,
+            keystore=self.keystore,
+            clock=clock,
+            peer_port=lambda: self.port,
+            positions=positions,
+            lease=LeaseKeeper(self._lease, settings.lease_seconds, lambda: positions()[0]),
+            active_agents=active_agents,
+            node_version=node_version,
+        )
+        self._server: aio.Server | None = None
+        self.running: asyncio.Task[None] | None = None
+        """The link's task; it ends only when it fails."""
+
+    async def start(self, services: Sequence[Callable[[aio.Server], None]] = ()) -> None:
+        """Serve peers and begin to link. Raises ConfigError 3004 for a port that cannot be taken.
+
+        The port opens before the node has a certificate; until then nobody's certificate is accepted.
+        """
+        self._server = new_server()
+        for add in services:
+            add(self._server)
+        credentials = server_credentials(self.keystore, self._clock, clients=True)
+        host = self.settings.bind_addr
+        self.port = listen(self._server, host, self.settings.listen_port, credentials, setting="clusterd.peer_port")
+        await self._server.start()
+        log.info("worker %s listens for its peers on %s:%s", self.settings.node_name, host, self.port)
+        self.running = asyncio.create_task(self.link.run(), name="master link")
+
+    async def stop(self, reason: str = "the node stops", grace: float = 2.0) -> None:
+        """Leave, give running calls ``grace`` seconds, close the port. The lease runs on."""
+        await self.link.stop(reason)
+        if self._server:
+            await self._server.stop(grace)
+        self._lease.close()

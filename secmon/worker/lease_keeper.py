@@ -1,0 +1,25 @@
+"""When the security lease of a worker is extended."""
+
+from collections.abc import Callable
+
+from secmon.common.lease import LeaseWriter
+from secmon.common.rpc.gen import secmon_pb2 as pb
+
+
+class LeaseKeeper:
+    """Extends the lease at a sign of life of the master, when this node has all that the master had then.
+
+    The lease counts from the moment this node asked, not from the answer's arrival: an answer that was long on its way
+    proves nothing about the present.
+    """
+
+    def __init__(self, writer: LeaseWriter, seconds: float, security: Callable[[], pb.Position]) -> None:
+        self._writer, self._seconds, self._security = writer, seconds, security
+
+    def heard(self, beat: pb.MasterBeat, asked: float) -> bool:
+        """``asked``: monotonic reading when the beat answered was made. Whether the lease was extended."""
+        own = self._security()
+        if own.epoch != beat.security.epoch or own.revision < beat.security.revision:
+            return False
+        self._writer.renew(self._seconds, since=asked)
+        return True

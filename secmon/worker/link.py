@@ -1,0 +1,245 @@
+"""A worker's link to the master: enrol when needed, join, stay joined, come back for ever."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import grpc
+from grpc import aio
+
+from secmon import __version__
+from secmon.common.clock import Clock
+from secmon.common.errors import SecmonError
+from secmon.common.node import Member
+from secmon.common.rpc import proof, version
+from secmon.common.rpc.certificates import MASTER_NAME, fingerprint
+from secmon.common.rpc.credentials import channel_credentials, open_channel
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.rpc.keystore import Keystore
+from secmon.common.rpc.settings import LinkSettings
+from secmon.worker.backoff import Backoff
+from secmon.worker.enrolment import enrol
+from secmon.worker.lease_keeper import LeaseKeeper
+from secmon.worker.session import JoinCall, LinkListener, MasterSession, Positions
+
+log = logging.getLogger("secmon.clusterd.link")
+
+HANDSHAKES_BEFORE_ENROLMENT = 3
+"""Refused TLS sessions in a row after which the worker enrols again, so that both sides learn the reason."""
+
+
+class MasterLink:
+    """The link of one worker. :class:`secmon.common.node.Roster` of the worker as well.
+
+    ``listeners`` hear of sessions and messages in order. Use it on the event loop only.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: LinkSettings,
+        keystore: Keystore,
+        clock: Clock,
+        peer_port: Callable[[], int],
+        positions: Positions,
+        lease: LeaseKeeper | None = None,
+        active_agents: Callable[[], int] = lambda: 0,
+        node_version: str = __version__,
+        chance: random.Random | None = None,
+    ) -> None:
+        self.listeners: list[LinkListener] = []
+        self.connected = asyncio.Event()
+        self.reason = "not connected yet"
+        """Why the last session or try ended; with the code when the master refused."""
+        self.refusal: SecmonError | None = None
+        """The master's latest refusal, until a join succeeds."""
+        self._settings, self._keystore, self._clock = settings, keystore, clock
+        self._peer_port, self._positions, self._lease = peer_port, positions, lease
+        self._active_agents, self._version = active_agents, node_version
+        self._backoff = Backoff(
+            settings.reconnect_min_seconds, settings.reconnect_max_seconds, chance or random.SystemRandom()
+        )
+        self._session: MasterSession | None = None
+        self._members: tuple[Member, ...] = ()
+        self._handshakes = 0
+        self._running: asyncio.Task[None] | None = None
+
+    # -- for the rest of the node
+
+    @property
+    def channel(self) -> aio.Channel | None:
+        """The channel to the master while connected: for Replication and Peer."""
+        return self._session.channel if self._session and self.connected.is_set() else None
+
+    async def wait_connected(self, timeout: float) -> bool:
+        """Wait up to ``timeout`` seconds for a session; whether there is one."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.connected.wait(), timeout)
+        return self.connected.is_set()
+
+    def send(self, message: pb.WorkerMessage) -> None:
+        """Queue ``message`` for the master, in order. Raises SecmonError 3023 without a session."""
+        if self._session is None or not self.connected.is_set():
+            raise SecmonError(3023)
+        self._session.send(message)
+
+    def members(self) -> Sequence[Member]:
+        """The connected nodes as the master told last."""
+        return self._members
+
+    def absent(self) -> Sequence[str]:
+        """Only the master knows."""
+        return ()
+
+    # -- life
+
+    async def run(self) -> None:
+        """Keep the link up until :meth:`stop` or cancellation."""
+        self._running = asyncio.current_task()
+        while True:
+            try:
+                await self._attempt()
+            except (SecmonError, OSError) as error:  # OSError: a certificate could not be stored
+                self.reason = str(error)
+                log.warning("no session with the master %s: %s", self._settings.master, error)
+            pause = self._backoff.next()
+            log.debug("trying again in %.2f s", pause)
+            await asyncio.sleep(pause)
+
+    async def stop(self, reason: str = "the node stops") -> None:
+        """Tell the master, then end :meth:`run`."""
+        if self._session:
+            await self._session.leave(reason)
+        if self._running:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _attempt(self) -> None:
+        """One session, from certificate to end. Raises SecmonError when there was none."""
+        defect = self._keystore.defect()
+        if defect is None and self._handshakes >= HANDSHAKES_BEFORE_ENROLMENT:
+            defect = f"session refused: {self.reason}"
+        if defect:
+            self._handshakes = 0
+            await self._enrol(defect)
+        session = await self._join()
+        self.refusal, self._handshakes = None, 0
+        self._backoff.reset()
+        await self._stay(session)
+
+    async def _enrol(self, defect: str) -> None:
+        try:
+            await enrol(self._settings, self._keystore, self._clock, self._hello(), defect)
+        except SecmonError as error:
+            if error.code != 3023:
+                self.refusal = error
+            raise
+
+    async def _join(self) -> MasterSession:
+        credentials = self._keystore.current
+        assert credentials is not None, "enrolled before joining"
+        settings = self._settings
+        channel = open_channel(settings.master, settings.port, channel_credentials(credentials), MASTER_NAME)
+        hello = self._hello()
+        hello.proof = proof.join(settings.key, hello, fingerprint(credentials.certificate))
+        try:
+            call = pb_grpc.MembershipStub(channel).Join(None)
+            answer = await self._greet(call, hello)
+            if answer.HasField("refusal"):
+                self.refusal = SecmonError(answer.refusal.code, answer.refusal.reason)
+                raise self.refusal
+            return self._welcomed(channel, call, answer.welcome)
+        except BaseException:
+            await channel.close(None)
+            raise
+
+    async def _greet(self, call: JoinCall, hello: pb.NodeHello) -> pb.MasterMessage:
+        """The master's answer. Raises SecmonError 3023; counts the TLS sessions that the master refuses."""
+        where = f"{self._settings.master}:{self._settings.port}"
+        try:
+            async with asyncio.timeout(self._settings.join_timeout_seconds):
+                await call.write(pb.WorkerMessage(hello=hello))
+                answer = await call.read()
+        except TimeoutError:
+            raise SecmonError(3023, f"{where}: no answer") from None
+        except (aio.AioRpcError, asyncio.InvalidStateError):  # the second when the call failed before it was written to
+            if await call.code() is grpc.StatusCode.UNAVAILABLE and await self._listening():
+                self._handshakes += 1
+            raise SecmonError(3023, f"{where}: {await call.details()}") from None
+        if not isinstance(answer, pb.MasterMessage):
+            raise SecmonError(3023, f"{where}: closed at once")
+        return answer
+
+    async def _listening(self) -> bool:
+        """Whether the cluster port takes connections."""
+        try:
+            async with asyncio.timeout(self._settings.join_timeout_seconds):
+                _, writer = await asyncio.open_connection(self._settings.master, self._settings.port)
+        except (OSError, TimeoutError):
+            return False
+        writer.transport.abort()
+        return True
+
+    def _welcomed(self, channel: aio.Channel, call: JoinCall, welcome: pb.Welcome) -> MasterSession:
+        master = welcome.master
+        if not version.compatible(master.protocol, master.min_protocol):
+            spoken = version.spoken(master.protocol, master.min_protocol)
+            raise SecmonError(3031, f"the master ({master.version}) speaks {spoken} of the link")
+        return MasterSession(
+            channel=channel,
+            call=call,
+            welcome=welcome,
+            settings=self._settings,
+            keystore=self._keystore,
+            clock=self._clock,
+            positions=self._positions,
+            active_agents=self._active_agents,
+            lease=self._lease,
+        )
+
+    async def _stay(self, session: MasterSession) -> None:
+        self._session = session
+        self._take_members(session.welcome.members)
+        self.connected.set()
+        log.info("joined cluster %s at %s", session.welcome.master.cluster_name, self._settings.master)
+        try:
+            await session.serve(self._opened, self._received)
+        finally:
+            self.connected.clear()
+            self._session = None
+            self.reason = session.reason or "this node stops"
+            log.info("the session with the master ended: %s", self.reason)
+            await session.channel.close(None)
+            for listener in self.listeners:
+                await listener.disconnected(self.reason)
+
+    async def _opened(self, welcome: pb.Welcome) -> None:
+        for listener in self.listeners:
+            await listener.connected(self, welcome)
+
+    async def _received(self, message: pb.MasterMessage) -> None:
+        if message.HasField("members"):
+            self._take_members(message.members)
+        for listener in self.listeners:
+            await listener.received(self, message)
+
+    def _take_members(self, members: pb.Members) -> None:
+        self._members = tuple(
+            Member(name=m.name, type="master" if m.type == "master" else "worker", version=m.version, ip=m.ip)
+            for m in members.members
+        )
+
+    def _hello(self) -> pb.NodeHello:
+        return pb.NodeHello(
+            node_name=self._settings.node_name,
+            cluster_name=self._settings.cluster_name,
+            version=self._version,
+            protocol=version.PROTOCOL,
+            min_protocol=version.MIN_PROTOCOL,
+            installation_id=self._keystore.identity.installation_id,
+            peer_port=self._peer_port(),
+            clock=self._clock.now().timestamp(),
+        )

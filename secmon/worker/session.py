@@ -1,0 +1,225 @@
+"""One session with the master: messages both ways, beats, certificate renewal."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from grpc import aio
+
+from secmon.common.clock import Clock
+from secmon.common.rpc import certificates
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.rpc.keystore import Keystore
+from secmon.common.rpc.settings import LinkSettings
+from secmon.worker.lease_keeper import LeaseKeeper
+
+if TYPE_CHECKING:
+    from secmon.worker.link import MasterLink
+
+log = logging.getLogger("secmon.clusterd.link")
+
+QUEUE_LIMIT = 1024
+"""Messages that wait in either direction; more end the session, and the next one starts with a comparison."""
+FAREWELL_SECONDS = 1.0
+RENEWAL_PAUSE_SECONDS = 60.0
+"""Between a failed renewal and the next try."""
+
+Positions = Callable[[], tuple[pb.Position, pb.Position]]
+"""Where the security state and the files of this node stand."""
+JoinCall = aio.StreamStreamCall[pb.WorkerMessage, pb.MasterMessage]
+Opened = Callable[[pb.Welcome], Awaitable[None]]
+Received = Callable[[pb.MasterMessage], Awaitable[None]]
+
+
+class LinkListener(Protocol):
+    """Follows the link, one call after the other. Beats go on while a call runs, other messages wait.
+
+    ``connected`` and ``received`` may raise: that ends the session, and a new one begins. The session's end cancels
+    them.
+    """
+
+    async def connected(self, link: "MasterLink", welcome: pb.Welcome) -> None:
+        """A session has begun. Called before its first message is received."""
+
+    async def received(self, link: "MasterLink", message: pb.MasterMessage) -> None:
+        """The master sent ``message``."""
+
+    async def disconnected(self, reason: str) -> None:
+        """The session is over."""
+
+
+class MasterSession:
+    """A welcomed session; :meth:`serve` runs it to its end."""
+
+    def __init__(
+        self,
+        *,
+        channel: aio.Channel,
+        call: JoinCall,
+        welcome: pb.Welcome,
+        settings: LinkSettings,
+        keystore: Keystore,
+        clock: Clock,
+        positions: Positions,
+        active_agents: Callable[[], int],
+        lease: LeaseKeeper | None,
+    ) -> None:
+        self.channel, self.welcome = channel, welcome
+        self.reason: str | None = None
+        """Why the session ended; None while it lasts."""
+        self._call, self._settings, self._keystore, self._clock = call, settings, keystore, clock
+        self._positions, self._active_agents, self._lease = positions, active_agents, lease
+        self._interval = max(0.01, welcome.heartbeat_ms / 1000)
+        self._out: asyncio.Queue[pb.WorkerMessage] = asyncio.Queue(QUEUE_LIMIT)
+        self._in: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
+        self._ended, self._left = asyncio.Event(), asyncio.Event()
+        self._asked: dict[int, float] = {}
+        self._last_heard = clock.monotonic()
+        self._renewing: asyncio.Task[None] | None = None
+        self._next_renewal = clock.monotonic()
+
+    def send(self, message: pb.WorkerMessage) -> None:
+        """Queue ``message``; an overflow ends the session."""
+        if self.reason is None:
+            try:
+                self._out.put_nowait(message)
+            except asyncio.QueueFull:
+                self.end(f"{QUEUE_LIMIT} messages wait for the master: it does not take them")
+
+    def end(self, reason: str) -> None:
+        """End the session; the first reason stands."""
+        if self.reason is None:
+            self.reason = reason
+            self._ended.set()
+
+    async def leave(self, reason: str) -> None:
+        """Tell the master why, then end."""
+        self.send(pb.WorkerMessage(leave=pb.Leave(reason=reason)))
+        try:
+            await asyncio.wait_for(self._left.wait(), FAREWELL_SECONDS)
+        except TimeoutError:
+            pass
+        self.end(reason)
+
+    async def serve(self, opened: Opened, received: Received) -> None:
+        """Run until the session ends; ``reason`` says why then."""
+        tasks = {
+            asyncio.create_task(self._read(), name="read from the master"),
+            asyncio.create_task(self._write(), name="write to the master"),
+            asyncio.create_task(self._beat(), name="beat"),
+            asyncio.create_task(self._dispatch(opened, received), name="dispatch"),
+            asyncio.create_task(self._ended.wait(), name="end"),
+        }
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                self.end(_failure(task) or "the master closed the connection")
+        finally:
+            if self._renewing:
+                tasks.add(self._renewing)
+            for task in tasks:
+                task.cancel()
+            self._call.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self) -> None:
+        while isinstance(message := await self._call.read(), pb.MasterMessage):
+            self._last_heard = self._clock.monotonic()
+            if message.HasField("leave"):
+                self.end(f"the master: {message.leave.reason}")
+                return
+            if message.HasField("beat"):
+                self._answered(message.beat)
+            try:
+                self._in.put_nowait(message)
+            except asyncio.QueueFull:
+                self.end(f"{QUEUE_LIMIT} messages of the master wait: this node does not keep up")
+                return
+
+    def _answered(self, beat: pb.MasterBeat) -> None:
+        """Beats answer in order: what was asked before this one is answered, too."""
+        asked = self._asked.pop(beat.sequence, None)
+        for sequence in [each for each in self._asked if each < beat.sequence]:
+            del self._asked[sequence]
+        if asked is not None and self._lease:
+            self._lease.heard(beat, asked)
+
+    async def _write(self) -> None:
+        while True:
+            message = await self._out.get()
+            await self._call.write(message)
+            if message.HasField("leave"):
+                await self._call.done_writing()
+                self._left.set()
+
+    async def _dispatch(self, opened: Opened, received: Received) -> None:
+        """One message after the other, apart from reading: beats must not wait for a large file set."""
+        await opened(self.welcome)
+        while True:
+            await received(await self._in.get())
+
+    async def _beat(self) -> None:
+        """Say that we live, and notice when the master does not.
+
+        When this process itself was held up, the master's messages wait unread: they get another turn.
+        """
+        silence, sequence = self._interval * self._settings.heartbeat_misses, 0
+        while True:
+            sequence += 1
+            self._ask(sequence)
+            self._renew_when_due()
+            slept_from = self._clock.monotonic()
+            await asyncio.sleep(self._interval)
+            now = self._clock.monotonic()
+            if now - slept_from <= silence + self._interval and now - self._last_heard > silence:
+                self.end(f"the master has been silent for {now - self._last_heard:.1f} s")
+
+    def _ask(self, sequence: int) -> None:
+        self._asked[sequence] = self._clock.monotonic()
+        security, files = self._positions()
+        beat = pb.WorkerBeat(
+            clock=self._clock.now().timestamp(),
+            sequence=sequence,
+            security=security,
+            files=files,
+            active_agents=self._active_agents(),
+        )
+        self.send(pb.WorkerMessage(beat=beat))
+
+    def _renew_when_due(self) -> None:
+        now = self._clock.monotonic()
+        if self._keystore.renewal_due() and now >= self._next_renewal:
+            self._next_renewal = now + RENEWAL_PAUSE_SECONDS
+            self._renewing = asyncio.create_task(self._renew(), name="renew certificate")
+
+    async def _renew(self) -> None:
+        """A new certificate for the same key: this session goes on, later ones use it."""
+        current = self._keystore.current
+        assert current is not None, "a joined node has a certificate"
+        csr = certificates.new_request(certificates.load_key(current.key), self._settings.node_name)
+        try:
+            stub = pb_grpc.MembershipStub(self.channel)
+            reply = await stub.Renew(pb.RenewRequest(csr=csr), timeout=self._settings.join_timeout_seconds)
+        except aio.AioRpcError as error:
+            log.warning("the certificate could not be renewed: %s", error.details())
+            return
+        defect = self._keystore.renewed(reply.certificate, reply.authority)
+        if defect:
+            log.error("the renewed certificate is not used: %s", defect)
+        else:
+            log.info("the certificate of this node is renewed")
+
+
+def _failure(task: asyncio.Task[Any]) -> str | None:
+    """Why a task of the session ended early; None when it merely returned."""
+    error = None if task.cancelled() else task.exception()
+    if error is None:
+        return None
+    if isinstance(error, aio.AioRpcError):
+        return f"the connection was lost: {error.details()}"
+    if isinstance(error, asyncio.InvalidStateError):  # written to after the stream ended
+        return "the master closed the connection"
+    log.error("%s failed", task.get_name(), exc_info=error)
+    return "internal error, see this node's log"

@@ -1,0 +1,128 @@
+"""A master and workers in one process: real gRPC and TLS on free ports, temporary folders, quick timings."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from grpc import aio
+
+from secmon.common.clock import Clock, SystemClock
+from secmon.common.paths import Paths
+from secmon.common.rpc.settings import LinkSettings
+from secmon.master.cluster import MasterCluster
+from secmon.worker.cluster import WorkerCluster
+
+KEY = b"k" * 32
+Services = Sequence[Callable[[aio.Server], None]]
+
+
+def settings(name: str, **changes: object) -> LinkSettings:
+    """Link settings with timings of 50 ms; ``changes`` by field name."""
+    quick = LinkSettings(
+        node_name=name,
+        cluster_name="test",
+        key=KEY,
+        master="127.0.0.1",
+        bind_addr="127.0.0.1",
+        port=0,
+        enrol_port=0,
+        listen_port=0,
+        heartbeat_seconds=0.05,
+        heartbeat_misses=40,
+        reconnect_min_seconds=0.01,
+        reconnect_max_seconds=0.05,
+    )
+    return replace(quick, **changes)  # type: ignore[arg-type]  # names are checked by replace itself
+
+
+async def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    """Return once ``condition`` holds; AssertionError when it does not within the bound."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not condition():
+        assert loop.time() < end, "the condition did not come true"
+        await asyncio.sleep(0.005)
+
+
+@dataclass
+class ClusterKit:
+    """Starts nodes below ``root`` and stops them all at the end."""
+
+    root: Path
+    clock: Clock = field(default_factory=SystemClock)
+    masters: list[MasterCluster] = field(default_factory=list)
+    workers: list[WorkerCluster] = field(default_factory=list)
+
+    @property
+    def master(self) -> MasterCluster:
+        return self.masters[-1]
+
+    def paths(self, name: str) -> Paths:
+        return Paths(self.root / name)
+
+    def build_master(self, name: str = "master", *, clock: Clock | None = None, **changes: object) -> MasterCluster:
+        """A master that is not started yet, to add listeners to."""
+        made = MasterCluster(paths=self.paths(name), settings=settings(name, **changes), clock=clock or self.clock)
+        self.masters.append(made)
+        return made
+
+    async def start_master(
+        self, name: str = "master", *, clock: Clock | None = None, services: Services = (), **changes: object
+    ) -> MasterCluster:
+        made = self.build_master(name, clock=clock, **changes)
+        await made.start(services)
+        return made
+
+    def build_worker(
+        self, name: str, *, folder: str | None = None, clock: Clock | None = None, **changes: object
+    ) -> WorkerCluster:
+        """A worker of the latest master, not started yet. ``folder``: another installation with the same name."""
+        ports = {"port": self.master.port, "enrol_port": self.master.enrol_port} if self.masters else {}
+        made = WorkerCluster(
+            paths=self.paths(folder or name), settings=settings(name, **(ports | changes)), clock=clock or self.clock
+        )
+        self.workers.append(made)
+        return made
+
+    async def start_worker(
+        self,
+        name: str,
+        *,
+        folder: str | None = None,
+        clock: Clock | None = None,
+        services: Services = (),
+        **changes: object,
+    ) -> WorkerCluster:
+        """A worker that begins to link; see :meth:`joined`."""
+        made = self.build_worker(name, folder=folder, clock=clock, **changes)
+        await made.start(services)
+        return made
+
+    async def joined(self, *names: str) -> None:
+        """Wait until the master has sessions of ``names``, and these workers know it."""
+        links = [worker.link for worker in self.workers if worker.settings.node_name in names]
+        await wait_until(
+            lambda: all(self.master.sessions.get(name) for name in names) and all(x.connected.is_set() for x in links)
+        )
+
+    async def stop(self) -> None:
+        for worker in self.workers:
+            await worker.stop(grace=0)
+        for master in self.masters:
+            await master.stop(grace=0)
+
+
+@asynccontextmanager
+async def cluster(root: Path, *workers: str, clock: Clock | None = None) -> AsyncIterator[ClusterKit]:
+    """A started master named ``master`` with ``workers`` that have joined."""
+    kit = ClusterKit(root, clock or SystemClock())
+    try:
+        await kit.start_master()
+        for name in workers:
+            await kit.start_worker(name)
+            await kit.joined(name)
+        yield kit
+    finally:
+        await kit.stop()

@@ -56,6 +56,7 @@ class ProcessUnit:
         self._run = RunFiles(paths.run, find_account(plan.user or SERVICE_USER))
         self._process: asyncio.subprocess.Process | None = None
         self._link: ParentLink | None = None
+        self._ready = False
 
     @property
     def pid(self) -> int | None:
@@ -85,6 +86,7 @@ class ProcessUnit:
         reason = await link.outcome()
         if reason is not None:
             raise StartFailed(reason)
+        self._ready = True
 
     def _command(self, descriptor: int) -> list[str]:
         # -P: the folder that the operator happens to stand in is not searched for modules.
@@ -122,11 +124,13 @@ class ProcessUnit:
         (self._run.failed if failed else self._run.stopped)(self.name)
 
     async def reload(self) -> None:
-        if self._process is not None and self._process.returncode is None:
+        # Before it is ready the signal would end it; it reads the configuration in any case.
+        if self._ready and self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGHUP)
 
     def _clean_up(self) -> None:
         """Take away what a process that was killed could not."""
+        self._ready = False
         daemon_socket(self._paths, self.name).unlink(missing_ok=True)
         if self._link is not None:
             self._link.close()

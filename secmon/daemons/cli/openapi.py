@@ -10,6 +10,8 @@ def openapi() -> None:
     """Print the OpenAPI document of the API (JSON), read off the catalogue of operations.
 
     Example:  secmon openapi > secmon.json
+
+    Exit status: 0 printed, 2 wrong usage.
     """
     from secmon.api.openapi import document  # builds the catalogue, which only this command needs
 

@@ -1,0 +1,304 @@
+"""The command line, by click's runner; what needs processes is in test_supervisor and the cluster tests."""
+
+import json
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from secmon.common.config.main import load_main_config
+from secmon.common.paths import Paths
+from secmon.common.security.errors import AuthenticationError
+from secmon.common.security.login import authenticate
+from secmon.common.store.security import SecurityStore
+from secmon.daemons.cli import main
+from secmon.daemons.cli.group import MAX_ROOT
+from secmon.daemons.runfiles import SupervisorLock
+
+KEY = "k" * 32
+
+
+COMMANDS = ("init", "start", "stop", "restart", "reload", "status", "demo", "config", "user", "cluster", "openapi")
+GROUPS = {("config",), ("user",), ("cluster",)}
+WORKER = ("--type", "worker", "--node-name", "w1", "--master", "10.0.0.1")
+
+
+def run(*arguments: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=text)
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+@pytest.fixture
+def master(root: Path) -> Path:
+    """An installation of a master."""
+    done = run("init", str(root / "n"), "--type", "master", "--node-name", "m", "--master", "127.0.0.1")
+    assert done.exit_code == 0, done.output
+    return root / "n"
+
+
+def can_log_in(root: Path, user: str, password: str) -> bool:
+    store = SecurityStore(Paths(root).security_db)
+    try:
+        authenticate(store.view(), user, password)
+    except AuthenticationError:
+        return False
+    finally:
+        store.close()
+    return True
+
+
+# What every command has
+
+
+@pytest.mark.parametrize("path", list(commands(main)), ids=" ".join)
+def test_help_teaches_with_an_example(path: tuple[str, ...]) -> None:
+    done = run(*path, "--help")
+    assert done.exit_code == 0
+    assert re.search(rf"Examples?:\s+secmon {path[0]}", done.output)
+
+
+@pytest.mark.parametrize("path", [path for path in commands(main) if path not in GROUPS], ids=" ".join)
+def test_help_names_the_exit_status(path: tuple[str, ...]) -> None:
+    assert "Exit status: 0" in run(*path, "--help").output
+
+
+def test_main_help_lists_all_commands() -> None:
+    output = run("--help").output
+    for name in (
+        "init",
+        "start",
+        "stop",
+        "restart",
+        "reload",
+        "status",
+        "demo",
+        "config",
+        "user",
+        "cluster",
+        "openapi",
+    ):
+        assert f"\n  {name} " in output
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("start", "--nonsense"), ("init",), ("demo", "--workers", "99")])
+def test_wrong_usage_is_status_2(arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["start", "stop", "restart", "reload", "status", "config check", "cluster nodes"])
+def test_folder_without_an_installation_is_named(root: Path, command: str) -> None:
+    done = run(*command.split(), "--root", str(root))
+    assert done.exit_code == 1
+    assert f"{root} holds no installation; make one: secmon init {root}" in done.output
+
+
+def test_path_too_long_for_sockets_is_refused(root: Path) -> None:
+    done = run("init", str(root / ("x" * MAX_ROOT)))
+    assert done.exit_code == 2
+    assert "must not be longer than" in done.output
+
+
+# init
+
+
+def test_init_makes_a_master(master: Path) -> None:
+    cluster = load_main_config(Paths(master)).cluster
+    assert (cluster.node_type, cluster.node_name, cluster.master) == ("master", "m", "127.0.0.1")
+    assert re.fullmatch("[A-Za-z0-9]{32}", cluster.key)
+
+
+def test_init_prints_passwords_that_work_and_not_the_key(root: Path) -> None:
+    done = run("init", str(root / "n"), "--type", "master", "--master", "127.0.0.1")
+    passwords = dict(re.findall(r"^  (\w+) +(\S+)$", done.output, re.M))
+    assert set(passwords) == {"admin", "dashboard"}
+    assert all(can_log_in(root / "n", user, password) for user, password in passwords.items())
+    assert load_main_config(Paths(root / "n")).cluster.key not in done.output
+
+
+def test_init_alone(root: Path) -> None:
+    assert run("init", str(root / "n")).exit_code == 0
+    assert load_main_config(Paths(root / "n")).cluster.disabled
+
+
+def test_init_worker_with_key_file(root: Path) -> None:
+    (root / "key").write_text(f"{KEY}\n")
+    done = run("init", str(root / "n"), *WORKER, "--key-file", str(root / "key"))
+    assert done.exit_code == 0, done.output
+    assert "assword" not in done.output
+    assert KEY not in done.output
+    assert load_main_config(Paths(root / "n")).cluster.key == KEY
+    assert stat.S_IMODE((root / "n/etc/ossec.conf").stat().st_mode) == 0o660
+
+
+def test_init_worker_asks_for_the_key_without_echo(root: Path) -> None:
+    done = run(
+        "init", str(root / "n"), "--type", "worker", "--node-name", "w1", "--master", "10.0.0.1", text=f"{KEY}\n"
+    )
+    assert done.exit_code == 0, done.output
+    assert KEY not in done.output
+    assert load_main_config(Paths(root / "n")).cluster.key == KEY
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--type", "worker", "--node-name", "w"), "--type needs --master"),
+        (("--type", "worker", "--master", "10.0.0.1"), "a worker needs --node-name"),
+        (("--node-name", "w"), "need --type master"),
+    ],
+)
+def test_init_wrong_usage(root: Path, options: tuple[str, ...], said: str) -> None:
+    done = run("init", str(root / "n"), *options)
+    assert done.exit_code == 2
+    assert said in done.output
+    assert not (root / "n").exists()
+
+
+@pytest.mark.parametrize(("name", "master"), [("a b", "10.0.0.1"), ("w", "localhost")])
+def test_init_refuses_what_no_node_could_start_with(root: Path, name: str, master: str) -> None:
+    done = run("init", str(root / "n"), "--type", "master", "--node-name", name, "--master", master)
+    assert done.exit_code == 1
+    assert "is not allowed; allowed:" in done.output
+    assert not (root / "n").exists()
+
+
+def test_init_twice_changes_nothing(master: Path) -> None:
+    before = (master / "etc/ossec.conf").read_bytes()
+    done = run("init", str(master))
+    assert done.exit_code == 1
+    assert "holds an installation already" in done.output
+    assert (master / "etc/ossec.conf").read_bytes() == before
+
+
+# config
+
+
+def test_config_check_valid(master: Path) -> None:
+    done = run("config", "check", "--root", str(master), "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.output) == {"error": 0, "data": {"valid": True, "problems": []}}
+
+
+def test_config_check_names_everything_wrong(master: Path) -> None:
+    (master / "api/configuration/api.yaml").write_text("port: 99999999\n")
+    (master / "etc/local_internal_options.conf").write_text("daemons.stop_timeout=0\n")
+    main_file = master / "etc/ossec.conf"
+    main_file.write_text(main_file.read_text().replace("<log_alert_level>3<", "<log_alert_level>x<"))
+    done = run("config", "check", "--root", str(master))
+    assert done.exit_code == 1
+    assert len(done.output.splitlines()) == 3
+    for expected in ("api.yaml", "daemons.stop_timeout", "alerts.log_alert_level"):
+        assert expected in done.output
+
+
+# start, stop, status of a node that does not run
+
+
+def test_start_with_an_invalid_configuration_is_one_line(master: Path) -> None:
+    (master / "api/configuration/api.yaml").write_text("port: 99999999\n")
+    done = run("start", "--root", str(master))
+    assert done.exit_code == 1
+    assert re.fullmatch(r"Error when trying to start the secmon API\. 2000 - [^\n]*port[^\n]*\n", done.stdout)
+
+
+def test_start_with_an_invalid_main_configuration(master: Path) -> None:
+    (master / "etc/ossec.conf").write_text("<ossec_config><global>")
+    done = run("start", "--root", str(master))
+    assert done.exit_code == 1
+    assert done.stdout.startswith("Error when trying to start secmon. 2000 - ")
+
+
+def test_start_with_an_encrypted_key_needs_a_terminal(master: Path) -> None:
+    (master / "api/configuration/ssl/server.key").write_text("-----BEGIN ENCRYPTED PRIVATE KEY-----\n")
+    done = run("start", "--root", str(master))
+    assert done.exit_code == 1
+    assert "has a pass phrase: start secmon on a terminal" in done.output
+
+
+def test_start_of_a_running_node_is_refused(master: Path) -> None:
+    lock = SupervisorLock(master, master / "var/run")
+    lock.acquire()
+    try:
+        done = run("start", "--root", str(master))
+    finally:
+        lock.release()
+    assert done.exit_code == 1
+    assert "is already running" in done.output
+
+
+def test_stopped_node(master: Path) -> None:
+    assert run("stop", "--root", str(master)).exit_code == 0
+    for command in ("restart", "reload", "status"):
+        done = run(command, "--root", str(master))
+        assert done.exit_code == 1
+        assert "secmon is not running" in done.output
+
+
+def test_status_as_json(master: Path) -> None:
+    done = run("status", "--root", str(master), "--json")
+    assert done.exit_code == 1
+    states = json.loads(done.output)["data"]
+    assert len(states) == 17
+    assert states[-1] == {"daemon": "secmon-apid", "status": "stopped"}
+
+
+def test_root_from_the_environment(master: Path) -> None:
+    done = CliRunner().invoke(main, ["config", "check"], env={"SECMON_ROOT": str(master)})
+    assert str(master) in done.output
+
+
+# user
+
+
+def test_reset_password_generated(master: Path) -> None:
+    done = run("user", "reset-password", "--generate", "--root", str(master))
+    assert done.exit_code == 0, done.output
+    password = done.output.rsplit(" ", 1)[1].strip()
+    assert can_log_in(master, "admin", password)
+
+
+def test_reset_password_from_standard_input(master: Path) -> None:
+    done = run("user", "reset-password", "dashboard", "--root", str(master), text="Secret-Word-77\n")
+    assert done.exit_code == 0, done.output
+    assert "Secret-Word-77" not in done.output
+    assert can_log_in(master, "dashboard", "Secret-Word-77")
+    assert not can_log_in(master, "admin", "Secret-Word-77")
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "said"), [("admin", "weak", "length"), ("bob", "x", "no user is called bob")]
+)
+def test_reset_password_refused(master: Path, name: str, password: str, said: str) -> None:
+    done = run("user", "reset-password", name, "--root", str(master), text=f"{password}\n")
+    assert done.exit_code == 1
+    assert said in done.output
+
+
+def test_reset_password_belongs_to_the_master(root: Path) -> None:
+    run("init", str(root / "n"), *WORKER, text=f"{KEY}\n")
+    done = run("user", "reset-password", "--generate", "--root", str(root / "n"))
+    assert done.exit_code == 1
+    assert "run the command on the master, 10.0.0.1" in done.output
+
+
+# cluster
+
+
+def test_cluster_commands_need_the_daemon(master: Path) -> None:
+    for command in ("nodes", "health"):
+        done = run("cluster", command, "--root", str(master))
+        assert done.exit_code == 1
+        assert "The cluster daemon of this node is not running" in done.output

@@ -1,0 +1,105 @@
+"""Dropping privileges, in processes that can afford it."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from secmon.daemons.privileges import Account, find_account, share
+from tests.daemons.conftest import ToyNode, wait_until
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change users")
+USER = "nobody"
+
+
+def test_unknown_account() -> None:
+    assert find_account("no-such-user-here") is None
+
+
+def test_account_knows_its_own_group() -> None:
+    account = find_account("root")
+    assert account is not None
+    assert (account.uid, account.gid) == (0, 0)
+    assert 0 in account.groups
+
+
+@pytest.fixture
+def nobody() -> Account:
+    account = find_account(USER)
+    if account is None:
+        pytest.skip(f"this host has no user {USER}")
+    return account
+
+
+@pytest.mark.root
+@needs_root
+def test_no_way_back(nobody: Account) -> None:
+    script = """
+import json, os, sys
+from secmon.daemons.privileges import drop_to, find_account
+drop_to(find_account(sys.argv[1]))
+tries = []
+for attempt in (lambda: os.setuid(0), lambda: os.seteuid(0), lambda: os.setgid(0), lambda: os.setgroups([0]),
+                lambda: os.setresuid(-1, 0, 0), lambda: open("/etc/shadow")):
+    try:
+        attempt()
+        tries.append("worked")
+    except PermissionError:
+        tries.append("refused")
+print(json.dumps([os.getresuid(), os.getresgid(), os.getgroups(), os.environ["USER"], tries]))
+"""
+    done = subprocess.run([sys.executable, "-c", script, USER], capture_output=True, check=True, text=True, cwd="/")
+    uids, gids, groups, user, tries = json.loads(done.stdout)
+    assert uids == [nobody.uid] * 3
+    assert gids == [nobody.gid] * 3
+    assert groups == list(nobody.groups)
+    assert user == USER
+    assert set(tries) == {"refused"}
+
+
+@pytest.mark.root
+@needs_root
+def test_daemons_of_a_node_run_as_the_service_user(node: ToyNode, nobody: Account) -> None:
+    (node.root / "plan.json").write_text(json.dumps({"user": USER}))
+    (node.root / "journal").touch()
+    os.chmod(node.root / "journal", 0o666)
+    os.chmod(node.root, 0o755)
+    for folder in (node.paths.run, node.paths.sockets, node.paths.logs):
+        os.chown(folder, 0, nobody.gid)
+        os.chmod(folder, 0o770)
+    node.start()
+    counters = node.ask_daemon("secmon-apid", "counters")
+    assert counters["uid"] == nobody.uid
+    assert 0 not in counters["groups"]
+    assert node.state("secmon-apid") == "running"
+    control = node.paths.control_socket.stat()
+    assert (stat.S_IMODE(control.st_mode), control.st_gid) == (0o660, nobody.gid)
+    pid = node.pid("secmon-apid")
+    assert pid is not None
+    os.kill(pid, 9)
+    wait_until(lambda: node.pid("secmon-apid") != pid and node.state("secmon-apid") == "running", "it is back")
+    assert node.ask_daemon("secmon-apid", "counters")["uid"] == nobody.uid
+    assert node.end() == 0
+    assert node.leftovers() == []
+
+
+@pytest.mark.root
+@needs_root
+def test_shared_files_get_the_group(tmp_path: Path, nobody: Account) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    share(file, 0o640, nobody)
+    found = file.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (0, nobody.gid, 0o640)
+
+
+def test_without_an_account_only_the_mode_changes(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    before = file.stat()
+    share(file, 0o600, None)
+    assert (file.stat().st_gid, stat.S_IMODE(file.stat().st_mode)) == (before.st_gid, 0o600)

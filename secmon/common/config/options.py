@@ -110,7 +110,8 @@ def load_internal_options(paths: Paths) -> InternalOptions:
     warnings: list[str] = []
     for path in (paths.internal_options, paths.local_internal_options):
         unused = []
-        for name, value in _read(path, required=path == paths.internal_options):
+        for place, content in _lines(path, required=path == paths.internal_options):
+            name, value = _option(place, content)
             values[name] = value
             if name not in OPTIONS:
                 unused.append(name)
@@ -119,7 +120,25 @@ def load_internal_options(paths: Paths) -> InternalOptions:
     return InternalOptions(values, tuple(warnings))
 
 
-def _read(path: Path, *, required: bool) -> Iterator[tuple[str, int]]:
+def check_internal_options(paths: Paths) -> list[ConfigError]:
+    """Everything that is wrong with both files; see ``load_internal_options``, which stops at the first."""
+    found: list[ConfigError] = []
+    for path in (paths.internal_options, paths.local_internal_options):
+        try:
+            lines = list(_lines(path, required=path == paths.internal_options))
+        except ConfigError as error:
+            found.append(error)
+            continue
+        for place, content in lines:
+            try:
+                _option(place, content)
+            except ConfigError as error:
+                found.append(error)
+    return found
+
+
+def _lines(path: Path, *, required: bool) -> Iterator[tuple[str, str]]:
+    """Place (``file:line``) and content of the lines that say something."""
     try:
         text = path.read_text("utf-8", errors="replace")
     except FileNotFoundError:
@@ -131,7 +150,7 @@ def _read(path: Path, *, required: bool) -> Iterator[tuple[str, int]]:
     for number, line in enumerate(text.split("\n"), 1):
         content = line.split("#", 1)[0].strip()
         if content:
-            yield _option(f"{path}:{number}", content)
+            yield f"{path}:{number}", content
 
 
 def _option(place: str, content: str) -> tuple[str, int]:

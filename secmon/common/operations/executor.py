@@ -58,6 +58,21 @@ class Context:
         log.warning("request %s: security state not yet confirmed by %s", self.call.request_id, ", ".join(names))
         return [f"Not yet confirmed by: {', '.join(names)}"]
 
+    async def allows(self, require: Require) -> bool:
+        """Whether the caller meets ``require`` too: for what an answer shows, not for whether there is one.
+
+        Judged on this node, at the revision of the call: a part that another node asked for is not judged elsewhere.
+        Raises 3044 when this node does not reach that revision in time.
+        """
+        await reach(self.node, self.call)
+        try:
+            gate(self.node, self.call).check(require, requested_ids(self.call, require))
+        except SecmonError as error:
+            if error.code != 4000:
+                raise
+            return False
+        return True
+
 
 class Inventory:
     """Resources that this node knows, for the evaluation of permissions."""
@@ -109,12 +124,12 @@ class Executor:
 
     async def authorize(self, call: Call) -> dict[str, Grant]:
         """Check every requirement of the operation; raises 4000. Waits for the revision the caller was judged at."""
-        await self._reach(call)
+        await reach(self.node, call)
         operation = self.operation(call)
-        gate = Gate(call.identity, self.node.security.view(), Inventory(self.node), node=self.node.name)
+        checks = gate(self.node, call)
         grants: dict[str, Grant] = {}
         for require in operation.require:
-            grant = gate.check(require, requested_ids(call, require))
+            grant = checks.check(require, requested_ids(call, require))
             grants[require.resource] = _narrower(grants.get(require.resource), grant)
         return grants
 
@@ -143,15 +158,6 @@ class Executor:
         if down:
             raise SecmonError(1017, f"in node {self.node.name!r} ({', '.join(down)})")
 
-    async def _reach(self, call: Call) -> None:
-        """Wait until this node's security state is at the revision that the identity was judged at."""
-        wanted, store = call.identity.revision, self.node.security
-        while store.view().revision < wanted:
-            if call.deadline is not None and self.node.clock.monotonic() >= call.deadline:
-                behind = f"{self.node.name} is at {store.view().revision}, the request at {wanted}"
-                raise SecmonError(3044, behind, nodes={self.node.name: behind})
-            await asyncio.sleep(REVISION_POLL)
-
     async def _bounded(self, call: Call, running: Any) -> Result:
         """Await ``running`` up to the deadline; every error that leaves names this node."""
         name = self.node.name
@@ -173,6 +179,21 @@ class Executor:
         if not error.nodes and error.kind is not Kind.TOO_MANY_REQUESTS:
             error.nodes = {self.node.name: error.message}
         return error
+
+
+async def reach(node: Node, call: Call) -> None:
+    """Wait until ``node``'s security state is at the revision that the identity was judged at. Raises 3044."""
+    wanted, store = call.identity.revision, node.security
+    while store.view().revision < wanted:
+        if call.deadline is not None and node.clock.monotonic() >= call.deadline:
+            behind = f"{node.name} is at {store.view().revision}, the request at {wanted}"
+            raise SecmonError(3044, behind, nodes={node.name: behind})
+        await asyncio.sleep(REVISION_POLL)
+
+
+def gate(node: Node, call: Call) -> Gate:
+    """The checks of ``call`` against the present security state of ``node``."""
+    return Gate(call.identity, node.security.view(), Inventory(node), node=node.name)
 
 
 def requested_ids(call: Call, require: Require) -> Sequence[str] | None:

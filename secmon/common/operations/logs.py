@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from secmon.common.logs import read_logs, summary
+from secmon.common.logreader import read_logs, summary
 from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.operations.parameters import Alphanumeric, Common, Listing

@@ -2,15 +2,15 @@
 
 import asyncio
 import ssl
-import time
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from secmon import __version__
-from secmon.common.config import convert
-from secmon.common.config.validate import validate_installation
-from secmon.common.config.xml import parse
+from secmon.common.config.checks import invalid, validate_installation
+from secmon.common.config.convert import JsonObject, convert_main, mask_secrets, select
+from secmon.common.config.masking import mask_text
+from secmon.common.config.xml import parse_xml
 from secmon.common.errors import SecmonError
 from secmon.common.node import Node
 from secmon.common.operations.catalogue import Place, operation
@@ -110,14 +110,15 @@ async def status(ctx: Context, params: Common) -> Outcome:
 )  # fmt: skip
 async def info(ctx: Context, params: Common) -> Outcome:
     """Version, place and time zone."""
+    local = ctx.node.clock.now().astimezone()
     item = {
         "path": str(ctx.node.paths.root),
         "version": f"v{__version__}",
         "type": "server",
         "max_agents": "unlimited",
         "openssl_support": "yes" if ssl.OPENSSL_VERSION else "no",
-        "tz_offset": time.strftime("%z"),
-        "tz_name": time.strftime("%Z"),
+        "tz_offset": local.strftime("%z"),
+        "tz_name": local.strftime("%Z"),
     }
     return Outcome(items=[item])
 
@@ -147,28 +148,43 @@ async def api_config(ctx: Context, params: Common) -> Outcome:
     needs_cluster=True, exempt=True,
 )  # fmt: skip
 async def configuration(ctx: Context, params: ConfigurationQuery | NodeConfigurationQuery) -> Result:
-    """The main configuration on disk; secrets are masked."""
-    text = await asyncio.to_thread(_read_main, ctx.node)
-    if params.raw:
-        return Raw(body=convert.mask_text(text).encode(), content_type="application/xml; charset=utf-8")
+    """The main configuration on disk; only callers who may update it see its secrets."""
+    data = await asyncio.to_thread(_read_main, ctx.node)
+    clear = await ctx.allows(on_manager("update_config"))
     outcome = Outcome()
     try:
-        whole = convert.convert_main(parse(text))
-        picked = convert.mask_secrets(convert.select(whole, params.section, params.field))
+        if params.raw:
+            shown = data if clear else await asyncio.to_thread(_mask, data)
+            return Raw(body=shown, content_type="application/xml; charset=utf-8")
+        picked = await asyncio.to_thread(_convert, data, params)
     except SecmonError as error:
         outcome.fail(error, ctx.node.name)
         return outcome
-    if getattr(params, "distinct", False):
-        picked = convert.without_repeats(picked)
-    outcome.items.append(picked)
+    outcome.items.append(picked if clear else mask_secrets(picked))
     return outcome
 
 
-def _read_main(node: Node) -> str:
+def _read_main(node: Node) -> bytes:
     try:
-        return node.paths.main_config.read_text("utf-8", "replace")
+        return node.paths.main_config.read_bytes()
     except OSError as error:
         raise SecmonError(1006, f"{node.paths.main_config.name}: {error.strerror}") from None
+
+
+def _mask(data: bytes) -> bytes:
+    return mask_text(data.decode("utf-8", "replace")).encode()
+
+
+def _convert(data: bytes, params: ConfigurationQuery | NodeConfigurationQuery) -> JsonObject:
+    """The part asked for. Raises 1101, 1102, 1103, 1106."""
+    picked = select(convert_main(parse_xml(data, "ossec.conf", code=1101)), params.section, params.field)
+    ruleset = picked.get("ruleset")
+    if isinstance(params, ConfigurationQuery) and params.distinct and isinstance(ruleset, dict):
+        for name in ("decoder_dir", "rule_dir"):
+            folders = ruleset.get(name)
+            if isinstance(folders, list):
+                ruleset[name] = [each for index, each in enumerate(folders) if each not in folders[:index]]
+    return picked
 
 
 @operation(
@@ -181,12 +197,17 @@ def _read_main(node: Node) -> str:
 )  # fmt: skip
 async def validation(ctx: Context, params: Common) -> Outcome:
     """Check the files on disk: main configuration, API configuration, internal options."""
+    return await _validated(ctx.node, {"name": ctx.node.name, "status": "OK"})
+
+
+async def _validated(node: Node, item: Any) -> Outcome:
+    """``item`` when the files on disk are valid; otherwise the node fails with everything that is wrong."""
     outcome = Outcome()
-    problems = await asyncio.to_thread(validate_installation, ctx.node.paths)
+    problems = await asyncio.to_thread(validate_installation, node.paths)
     if problems:
-        outcome.fail(SecmonError(1908, ", ".join(str(problem) for problem in problems)), ctx.node.name)
+        outcome.fail(invalid(problems), node.name)
     else:
-        outcome.items.append({"name": ctx.node.name, "status": "OK"})
+        outcome.items.append(item)
     return outcome
 
 
@@ -200,8 +221,7 @@ async def validation(ctx: Context, params: Common) -> Outcome:
 )  # fmt: skip
 async def restart(ctx: Context, params: Common) -> Outcome:
     """Restart the daemons, if the files on disk are valid. The answer comes before the restart."""
-    outcome = await validation(ctx, params)
-    if isinstance(outcome, Outcome) and outcome.items:
+    outcome = await _validated(ctx.node, ctx.node.name)
+    if outcome.items:
         await ctx.node.services.control.restart()
-        outcome.items = [ctx.node.name]
-    return outcome  # type: ignore[return-value]
+    return outcome

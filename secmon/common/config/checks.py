@@ -1,0 +1,75 @@
+"""Whether a node's configuration files are valid, all of them at once (manager.md 6 and 19, row 8)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import yaml
+
+from secmon.common.config import settings
+from secmon.common.config.api import ApiConfig, load_api_config
+from secmon.common.config.main import Problem, validate_main_config
+from secmon.common.config.options import check_internal_options
+from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.paths import Paths
+
+MAX_VALUE = 200
+"""Characters of a wrong value that are shown."""
+
+
+def validate_installation(paths: Paths) -> list[Problem]:
+    """Everything that is wrong with main configuration, api.yaml and internal options; an empty list means valid.
+
+    Blocks on the disk. Nothing that a start checks is left out: the readers are the same.
+    """
+    problems = validate_main_config(paths)
+    problems += map(_problem, _check_api_config(paths))
+    problems += map(_problem, check_internal_options(paths))
+    return problems
+
+
+def invalid(problems: Iterable[Problem]) -> SecmonError:
+    """Error 1908 that names all ``problems``."""
+    return SecmonError(1908, ", ".join(dict.fromkeys(map(str, problems))))
+
+
+def _problem(error: ConfigError) -> Problem:
+    value = None if error.value is None else str(error.value)[:MAX_VALUE]
+    return Problem(error.file, None, "", error.key, value, error.allowed)
+
+
+def _check_api_config(paths: Paths) -> Iterator[ConfigError]:
+    try:
+        load_api_config(paths)
+    except ConfigError as first:
+        found = list(_wrong_keys(paths))
+        if first.key not in (error.key for error in found):  # not about a key: syntax, or a key given twice
+            yield first
+        yield from found
+
+
+def _wrong_keys(paths: Paths) -> Iterator[ConfigError]:
+    """The errors of all keys: after each one the file is judged again without the key."""
+    try:
+        raw: Any = yaml.safe_load(paths.api_config.read_bytes())
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        return
+    while isinstance(raw, dict):
+        try:
+            settings.bind(ApiConfig, raw, str(paths.api_config), [])
+        except ConfigError as error:
+            yield error
+            if not _drop(raw, error.key):
+                return
+        else:
+            return
+
+
+def _drop(raw: dict[Any, Any], key: str) -> bool:
+    """Remove the dotted ``key``; whether it was there. Names in the file may hold dots themselves."""
+    for name, value in raw.items():
+        if str(name) == key:
+            del raw[name]
+            return True
+        if isinstance(value, dict) and key.startswith(f"{name}.") and _drop(value, key.removeprefix(f"{name}.")):
+            return True
+    return False

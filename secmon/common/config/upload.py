@@ -1,0 +1,103 @@
+"""What a main configuration that comes through the API may hold (manager.md 5.2; switches of api.yaml).
+
+The checks look at elements, where the public counterpart looks for patterns in the text: what stands in comments or in
+other sections does not count, and white space or attributes hide nothing.
+"""
+
+from collections.abc import Callable, Iterator
+
+from secmon.common.config.api import RemoteCommand, UploadConfiguration
+from secmon.common.config.convert import MAIN_ROOT, Json, JsonObject, convert_main
+from secmon.common.config.quota import hourly_quota
+from secmon.common.config.xml import Element, XmlError
+from secmon.common.errors import SecmonError
+
+Quota = Callable[[str], int]
+"""The hourly quota of an API key; raises 1131."""
+
+
+def check_upload(
+    new: Element, saved: Element | None, switches: UploadConfiguration, *, quota: Quota = hourly_quota
+) -> None:
+    """Check ``new`` against what ``switches`` forbid; ``saved`` is the configuration it replaces, if readable.
+
+    Raises, in this order: 1124 (remote command), 1129 (higher agent versions), 1130 or 1131 (public key), 1127
+    (protected section), 1113 (cannot be converted). Blocks when ``quota`` has to be asked.
+    """
+    commands = switches.remote_commands
+    _check_commands("localfile", _sections(new, "localfile"), commands.localfile)
+    _check_commands("wodle command", _command_wodles(new), commands.wodle_command)
+    if not switches.agents.allow_higher_versions.allow:
+        _check_versions(new)
+    if not switches.integrations.virustotal.public_key.allow:
+        _check_keys(new, switches.integrations.virustotal.public_key.minimum_quota, quota)
+    after, before = convert_main(new, code=1113), _converted(saved)
+    if not switches.indexer.allow and after.get("indexer") != before.get("indexer"):
+        raise SecmonError(1127, "indexer")
+    if not switches.limits.eps.allow and _eps(after) != _eps(before):
+        raise SecmonError(1127, "global.limits.eps")
+
+
+def _sections(document: Element, *names: str) -> Iterator[Element]:
+    for root in document.children:
+        if root.name == MAIN_ROOT:
+            yield from (section for section in root.children if section.name in names)
+
+
+def _command_wodles(document: Element) -> Iterator[Element]:
+    for wodle in _sections(document, "wodle"):
+        if wodle.attributes.get("name", "").strip().lower() == "command":
+            yield wodle
+
+
+def _descendants(element: Element, name: str) -> Iterator[Element]:
+    for child in element.children:
+        if child.name == name:
+            yield child
+        yield from _descendants(child, name)
+
+
+def _check_commands(place: str, sections: Iterator[Element], switch: RemoteCommand) -> None:
+    if switch.allow:
+        return
+    for section in sections:
+        for option in _descendants(section, "command"):
+            command = option.inner_xml if option.has_children else (option.text or "").strip()
+            if command and command not in switch.exceptions:
+                raise SecmonError(1124, f"line {option.line}: {place}: {command[:200]!r}")
+
+
+def _check_versions(document: Element) -> None:
+    for section in _sections(document, "remote", "auth"):
+        for option in _descendants(section, "allow_higher_versions"):
+            if (option.text or "").strip().lower() == "yes":
+                raise SecmonError(1129, f"line {option.line}: {section.name}")
+
+
+def _check_keys(document: Element, public_quota: int, quota: Quota) -> None:
+    for section in _sections(document, "integration"):
+        texts = {name: [(each.text or "").strip() for each in _descendants(section, name)] for name in _ASKED}
+        if any(name.lower() == "virustotal" for name in texts["name"]):
+            for key in filter(None, texts["api_key"]):
+                if quota(key) == public_quota:
+                    raise SecmonError(1130, f"line {section.line}")
+
+
+_ASKED = ("name", "api_key")
+
+
+def _converted(saved: Element | None) -> JsonObject:
+    """Nothing for a file that cannot be read: then every protected section counts as changed."""
+    if saved is None:
+        return {}
+    try:
+        return convert_main(saved)
+    except XmlError:
+        return {}
+
+
+def _eps(config: JsonObject) -> Json:
+    value: Json = config.get("global")
+    for name in ("limits", "eps"):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

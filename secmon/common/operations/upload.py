@@ -1,0 +1,100 @@
+"""``PUT /manager/configuration`` and its twin ``PUT /cluster/{node_id}/configuration`` (manager.md 5)."""
+
+import asyncio
+import logging
+
+from secmon.common.config.checks import invalid
+from secmon.common.config.main import validate_main_config
+from secmon.common.config.masking import restore_text
+from secmon.common.config.replace import replace_main_config
+from secmon.common.config.upload import check_upload
+from secmon.common.config.xml import Element, XmlError, parse_xml
+from secmon.common.errors import SecmonError
+from secmon.common.node import Node
+from secmon.common.operations.catalogue import Place, operation
+from secmon.common.operations.executor import Context
+from secmon.common.operations.parameters import Common
+from secmon.common.operations.permissions import OfNode, on_manager, on_node
+from secmon.common.outcome import Messages, Outcome
+
+log = logging.getLogger("secmon.operations")
+
+OCTETS = "application/octet-stream"
+
+
+class Upload(Common, frozen=True, kw_only=True):
+    """The whole new file."""
+
+    body: bytes
+
+
+class NodeUpload(OfNode, frozen=True, kw_only=True):
+    """The whole new file of which node."""
+
+    body: bytes
+
+
+UPLOAD = Messages(
+    all="The configuration was replaced; it takes effect at the next restart", none="The configuration was not replaced"
+)
+
+
+@operation(
+    "PUT", "/manager/configuration", params=Upload, require=(on_manager("update_config"),), messages=UPLOAD, item=str,
+    body_type=OCTETS, exempt=True,
+)  # fmt: skip
+@operation(
+    "PUT", "/cluster/{node_id}/configuration", params=NodeUpload, place=Place.NODE, node_param="node_id",
+    require=(on_node("read"), on_node("update_config")), messages=UPLOAD, item=str, body_type=OCTETS,
+    needs_cluster=True, exempt=True,
+)  # fmt: skip
+async def upload(ctx: Context, params: Upload | NodeUpload) -> Outcome:
+    """Replace the main configuration of a node, from its next restart on."""
+    text = _text(params.body)
+    node, outcome = ctx.node, Outcome()
+    try:
+        # Two steps: a caller who gives up while a service is asked leaves the file as it was.
+        saved, new = await asyncio.to_thread(_checked, node, text)
+        now = node.clock.now()
+        await asyncio.to_thread(replace_main_config, node.paths, saved=saved, new=new, now=now)
+    except SecmonError as error:
+        outcome.fail(error, node.name)
+        return outcome
+    log.info("request %s: %s replaced the main configuration", ctx.call.request_id, ctx.call.identity.user)
+    outcome.items.append(node.name)
+    return outcome
+
+
+def _text(body: bytes) -> str:
+    """Raises 1912 for no body, 1911 for one that is not UTF-8; the whole request fails with them."""
+    if not body:
+        raise SecmonError(1912)
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise SecmonError(1911, f"byte {error.start}") from None
+
+
+def _checked(node: Node, text: str) -> tuple[bytes, bytes]:
+    """What stands on disk, and what may replace it: the upload with masked secrets restored.
+
+    Raises 1113, 1124 to 1131 (``check_upload``), 1019 when the present file cannot be read, 1908 when the new one is
+    not valid.
+    """
+    file = node.paths.main_config
+    try:
+        saved = file.read_bytes()
+    except OSError as error:
+        raise SecmonError(1019, f"{file.name}: {error.strerror}") from None
+    new = restore_text(text, saved.decode("utf-8", "replace"))
+    check_upload(parse_xml(new, file.name), _parsed(saved), node.api_config.upload_configuration)
+    if problems := validate_main_config(new, file=file.name):
+        raise invalid(problems)
+    return saved, new.encode()
+
+
+def _parsed(saved: bytes) -> Element | None:
+    try:
+        return parse_xml(saved, "saved")
+    except XmlError:
+        return None

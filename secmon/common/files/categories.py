@@ -53,6 +53,11 @@ def category_of(path: str) -> Category | None:
     return None
 
 
+def below_category(path: str) -> bool:
+    """Whether ``path`` lies inside a category folder whose sub-folders are replicated."""
+    return any(category.recursive and path.startswith(f"{category.folder}/") for category in CATEGORIES)
+
+
 def well_formed(path: str) -> bool:
     """Whether ``path`` is relative, plain (no empty, ``.`` or ``..`` part, no NUL), of valid text and bounded."""
     parts = path.split("/")

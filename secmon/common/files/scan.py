@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from secmon.common.clock import Clock
-from secmon.common.files.categories import CATEGORIES, Category, category_of, well_formed
+from secmon.common.files.categories import CATEGORIES, Category, below_category, category_of, well_formed
 from secmon.common.files.manifest import Entry, Manifest
 from secmon.common.files.tree import OPEN_FOLDER, hash_file, opened_folder
 
@@ -123,7 +123,7 @@ class Scanner:
 
     def _look(self, folder: int, path: str, name: str, status: os.stat_result) -> None:
         is_folder = stat.S_ISDIR(status.st_mode)
-        if not (_in_recursive(path) if is_folder else category_of(path)):
+        if not (below_category(path) if is_folder else category_of(path)):
             return
         if not well_formed(path):
             self._skip(path, "the name is not portable, or too deep or long")
@@ -191,10 +191,6 @@ class Scanner:
         if path not in self._warned:
             self._warned.add(path)
             _log.warning("Not replicated: %r: %s", path, reason)
-
-
-def _in_recursive(path: str) -> bool:
-    return any(category.recursive and path.startswith(f"{category.folder}/") for category in CATEGORIES)
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -22,7 +22,7 @@ from watchdog.events import (
 from watchdog.observers.api import ObservedWatch
 from watchdog.observers.inotify import InotifyObserver
 
-from secmon.common.files.categories import CATEGORIES, FOLDER_MODE, category_of
+from secmon.common.files.categories import CATEGORIES, FOLDER_MODE, below_category, category_of
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +74,11 @@ class FolderWatch(FileSystemEventHandler):
         self._watches.clear()
         if observer is not None:
             await asyncio.to_thread(_stop, observer)
+
+    @property
+    def pending(self) -> bool:
+        """Whether something was touched since the last :meth:`take`."""
+        return bool(self._touched)
 
     def take(self) -> set[str] | None:
         """The paths touched since the last call, below the installation folder; None: so many that all may be."""
@@ -136,9 +141,8 @@ class FolderWatch(FileSystemEventHandler):
         if category_of(relative) is not None:
             return relative
         inside = any(f"{c.folder}/".startswith(f"{relative}/") for c in CATEGORIES)
-        below = any(c.recursive and relative.startswith(f"{c.folder}/") for c in CATEGORIES)
         # A file with an excluded name concerns nobody, but a folder may have one, or had one.
-        return relative if inside or (below and not os.path.isfile(path)) else None
+        return relative if inside or (below_category(relative) and not os.path.isfile(path)) else None
 
     def _start(self) -> None:
         for category in CATEGORIES:

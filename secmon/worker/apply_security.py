@@ -1,0 +1,171 @@
+"""The worker's copy of the security state: following the master's changes (design.md, Cluster)."""
+
+import asyncio
+import logging
+import sqlite3
+from collections import deque
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+from grpc import aio
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.common.errors import SecmonError
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.store.replication import Change, Snapshot
+from secmon.common.store.security import SecurityStore
+from secmon.worker.streams import receiving
+
+_log = logging.getLogger(__name__)
+
+SNAPSHOT_LIMIT = 1 << 30
+"""Bytes of a snapshot; more is refused."""
+_FAILURES = (SecmonError, OSError, SQLAlchemyError, sqlite3.Error, msgspec.MsgspecError)
+
+
+class Link(Protocol):
+    """The link to the master, as far as appliers need it."""
+
+    @property
+    def channel(self) -> aio.Channel | None: ...
+
+    def send(self, message: pb.WorkerMessage) -> None:
+        """Queue ``message``. Raises SecmonError 3023 without a session."""
+
+
+class SecurityApplier:
+    """Applies pushes in order, each in one transaction; fetches a snapshot when the copies do not fit together.
+
+    Listens to the link (``connected``, ``received``, ``disconnected``, all returning at once); :meth:`run` does the
+    work. Each applied change is acknowledged with the new position.
+    """
+
+    def __init__(self, store: SecurityStore, *, retry_seconds: float = 1.0, retry_most_seconds: float = 30.0) -> None:
+        self._store = store
+        self._retry_seconds = retry_seconds
+        self._retry_most_seconds = retry_most_seconds
+        self._link: Link | None = None
+        self._queue: deque[pb.SecurityPush | pb.Position] = deque()
+        self._wake = asyncio.Event()
+        self._progress = asyncio.Event()
+        self._stale = False
+        self._suspect: tuple[str, int, str, int] | None = None
+
+    def position(self) -> pb.Position:
+        """Where this node's copy stands; the epoch is empty when it has received nothing. Costs microseconds."""
+        position = self._store.position()
+        return pb.Position(epoch=position.store_id, revision=position.revision)
+
+    async def wait_for(self, revision: int, timeout: float) -> bool:
+        """Wait at most ``timeout`` seconds until this node runs at least ``revision``; whether it does."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self._store.revision() < revision:
+                    await self._progress.wait()
+        return self._store.revision() >= revision
+
+    async def connected(self, link: Link, welcome: pb.Welcome) -> None:
+        """A session began: say where we stand, so that the master knows what to push."""
+        self._link = link
+        self._queue.clear()
+        self._suspect = None
+        self._acknowledge()
+
+    async def received(self, link: Link, message: pb.MasterMessage) -> None:
+        match message.WhichOneof("message"):
+            case "security":
+                self._queue.append(message.security)
+            case "beat" if message.beat.security.epoch:
+                self._queue.append(message.beat.security)
+            case _:
+                return
+        self._wake.set()
+
+    async def disconnected(self, reason: str) -> None:
+        self._link = None
+        self._queue.clear()
+
+    async def run(self) -> None:
+        """Apply until cancelled. A failure is tried again, with growing pauses, as a snapshot."""
+        pause = self._retry_seconds
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._work()
+                pause = self._retry_seconds
+            except _FAILURES as error:
+                self._stale = True
+                _log.warning("The security state could not be brought up to date: %s", error)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, self._retry_most_seconds)
+                self._wake.set()
+
+    async def _work(self) -> None:
+        while self._link is not None and (self._queue or self._stale):
+            if self._stale:
+                await self._fetch_snapshot(self._link)
+                self._stale = False
+            elif isinstance(item := self._queue.popleft(), pb.SecurityPush):
+                await self._take(item)
+            else:
+                await self._compare(item)
+
+    async def _take(self, push: pb.SecurityPush) -> None:
+        own = self._store.position()
+        if (own.store_id, own.revision) == (push.epoch, push.revision):
+            self._acknowledge()
+        elif not push.changes or (own.store_id, own.revision) != (push.epoch, push.base):
+            if own.store_id != push.epoch or own.revision < push.revision or not push.changes:
+                self._stale = True  # else: older than the snapshot that we fetched meanwhile
+        else:
+            changes = msgspec.msgpack.decode(push.changes, type=list[Change])
+            try:
+                await asyncio.to_thread(self._store.apply_changes, push.epoch, push.base, changes, push.revision)
+            except SecmonError as error:
+                _log.warning("The changes to revision %d were refused: %s; fetching all", push.revision, error)
+                self._stale = True
+            else:
+                self._acknowledge()
+
+    async def _compare(self, master: pb.Position) -> None:
+        """Anti-entropy: equal revisions must mean equal content. A beat comes after the pushes it knows of."""
+        own = self._store.position()
+        if (own.store_id, own.revision) != (master.epoch, master.revision):
+            suspect = (own.store_id, own.revision, master.epoch, master.revision)
+            self._stale = suspect == self._suspect  # a second time: no push is on its way
+            self._suspect = suspect
+            return
+        self._suspect = None
+        if not master.digest:
+            return
+        digest = await asyncio.to_thread(self._store.digest)
+        if digest != master.digest and self._store.revision() == own.revision:
+            _log.warning("The security state differs from the master's at revision %d; fetching all", own.revision)
+            self._stale = True
+
+    async def _fetch_snapshot(self, link: Link) -> None:
+        channel = link.channel
+        if channel is None:
+            raise SecmonError(3023)
+        document = bytearray()
+        async with receiving() as stall:
+            async for piece in pb_grpc.ReplicationStub(channel).FetchSecurity(pb.SecurityRequest()):
+                document += piece.data
+                if len(document) > SNAPSHOT_LIMIT:
+                    raise SecmonError(3045, f"snapshot of more than {SNAPSHOT_LIMIT} bytes")
+                stall.progress()
+        snapshot = await asyncio.to_thread(msgspec.msgpack.decode, bytes(document), type=Snapshot)
+        await asyncio.to_thread(self._store.apply_snapshot, snapshot)
+        _log.info("Security state taken over as a whole at revision %d", snapshot.revision)
+        self._suspect = None
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        progress, self._progress = self._progress, asyncio.Event()
+        progress.set()
+        if self._link is not None:
+            with suppress(SecmonError):  # the session just ended; the next one begins with our position
+                self._link.send(pb.WorkerMessage(security_ack=pb.SecurityAck(position=self.position())))

@@ -1,0 +1,120 @@
+"""Fetching manifests and contents from the master."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from functools import partial
+
+from grpc import aio
+
+from secmon.common.errors import SecmonError
+from secmon.common.files.manifest import Entry, Manifest
+from secmon.common.files.wire import from_wire, refuse_conflicts, to_wire
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.worker.staging import Batch
+from secmon.worker.streams import in_thread, receiving
+
+_REQUEST_FILES = 1000
+_BUFFER_BYTES = 1 << 20
+_BUFFER_PIECES = 256
+
+
+class Target:
+    """The file set that the master wants, at a position of its publisher."""
+
+    def __init__(self, epoch: str, revision: int, manifest: Manifest) -> None:
+        self.epoch = epoch
+        self.revision = revision
+        self.manifest = manifest
+
+    def follow(self, push: pb.FilesPush, max_files: int) -> bool:
+        """Apply a pushed change; whether the result is what the master has. If not, the target is void.
+
+        Raises 3045, and changes nothing, when the push holds what may not be replicated.
+        """
+        if push.position.epoch != self.epoch or not 0 < push.base <= self.revision:
+            return False
+        if push.position.revision <= self.revision:
+            return True  # we fetched something newer meanwhile
+        delta = from_wire(push.entries)
+        manifest = self.manifest.copy()
+        manifest.apply(delta)
+        _check(manifest, [path for path, entry in delta.items() if entry is not None], max_files)
+        if manifest.digest != push.position.digest:
+            return False
+        self.manifest, self.revision = manifest, push.position.revision
+        return True
+
+
+async def fetch_target(channel: aio.Channel, target: Target | None, own: Manifest, max_files: int) -> Target:
+    """The master's file set now, moving as little as possible. ``own`` may be equal to it already.
+
+    Raises 3045 when it holds what may not be replicated or more than ``max_files`` files, 3023 and 3020 when the
+    master is gone.
+    """
+    known = target.manifest if target is not None else own
+    request = pb.ManifestRequest(digest=known.digest)
+    if target is not None:
+        request.epoch, request.since = target.epoch, target.revision
+    entries: dict[str, Entry | None] = {}
+    position, base = pb.Position(), 0
+    async with receiving() as stall:
+        async for part in pb_grpc.ReplicationStub(channel).FetchManifest(request):
+            position, base = part.position, part.base
+            entries.update(from_wire(part.entries))
+            if len(entries) > 2 * max_files:  # a delta may hold as many deletions
+                raise SecmonError(3045, f"more than {max_files} files")
+            stall.progress()
+    if position.digest == known.digest:
+        return Target(position.epoch, position.revision, known.copy())
+    manifest = known.copy() if base else Manifest()
+    await asyncio.to_thread(_complete, manifest, entries, max_files)
+    if manifest.digest != position.digest:
+        raise SecmonError(3045, "the manifest does not have the announced digest")
+    return Target(position.epoch, position.revision, manifest)
+
+
+async def fetch_contents(channel: aio.Channel, wanted: Sequence[tuple[str, Entry]], batch: Batch) -> None:
+    """Fill ``batch`` with the contents of ``wanted``. Writes happen in threads, memory stays within megabytes.
+
+    Raises 3045 when the master sends something else, 3023 and 3020 when it is gone, ``OSError`` of our disk.
+    """
+    stub = pb_grpc.ReplicationStub(channel)
+    for offset in range(0, len(wanted), _REQUEST_FILES):
+        entries = to_wire(dict(wanted[offset : offset + _REQUEST_FILES]))
+        buffer: list[pb.FileChunk] = []
+        size = 0
+        async with receiving() as stall:
+            async for chunk in stub.FetchFiles(pb.FilesRequest(entries=entries)):
+                buffer.append(chunk)
+                size += len(chunk.data)
+                if size >= _BUFFER_BYTES or len(buffer) >= _BUFFER_PIECES:
+                    await stall.pause(in_thread(partial(batch.write, buffer, offset)))
+                    buffer, size = [], 0
+                stall.progress()
+        await in_thread(partial(batch.write, buffer, offset))
+
+
+def split(wanted: Sequence[tuple[str, Entry]], *, most_bytes: int, most_files: int) -> list[list[tuple[str, Entry]]]:
+    """Batches in order of size, so that small files never wait for large ones; each is within the bounds or alone."""
+    batches: list[list[tuple[str, Entry]]] = []
+    size = math.inf
+    for path, entry in sorted(wanted, key=lambda item: item[1].size):
+        if size + entry.size > most_bytes or len(batches[-1]) >= most_files:
+            batches.append([])
+            size = 0
+        batches[-1].append((path, entry))
+        size += entry.size
+    return batches
+
+
+def _complete(manifest: Manifest, entries: dict[str, Entry | None], max_files: int) -> None:
+    manifest.apply(entries)
+    _check(manifest, list(manifest), max_files)
+
+
+def _check(manifest: Manifest, paths: Sequence[str], max_files: int) -> None:
+    if len(manifest) > max_files:
+        raise SecmonError(3045, f"{len(manifest)} files, the limit is {max_files}")
+    refuse_conflicts(paths, manifest)

@@ -1,0 +1,147 @@
+"""Files on their way in: written aside and verified, before anything in place is touched."""
+
+import ctypes
+import errno
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from secmon.common.errors import SecmonError
+from secmon.common.files.categories import checked
+from secmon.common.files.manifest import Entry
+from secmon.common.files.tree import content_hash
+from secmon.common.rpc.gen import secmon_pb2 as pb
+
+FSYNC_LIMIT = 64
+"""Up to so many files or folders are flushed one by one; beyond, the whole file system at once is cheaper."""
+RESERVE_BYTES = 16 << 20
+"""Disk space that replication leaves free."""
+
+
+class Owner(NamedTuple):
+    """Who replicated files belong to; -1 leaves the user or group of the process."""
+
+    uid: int = -1
+    gid: int = -1
+
+
+def sync_filesystem(folder: Path) -> None:
+    """Flush the whole file system that holds ``folder``. Raises ``OSError``."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(descriptor)
+
+
+class Staging:
+    """The folder where one batch of files lies until it is complete. All methods block on the disk.
+
+    Its content means nothing to a starting node: :meth:`clear` before use, and after every batch.
+    """
+
+    def __init__(self, folder: Path, owner: Owner) -> None:
+        self.folder = folder
+        self.owner = owner
+
+    def clear(self) -> None:
+        """Remove whatever is left of a batch."""
+        if self.folder.is_symlink() or self.folder.is_file():
+            self.folder.unlink()
+        elif self.folder.exists():
+            shutil.rmtree(self.folder)
+
+    def begin(self, wanted: Sequence[tuple[str, Entry]]) -> "Batch":
+        """Start a batch. Raises ``OSError`` (ENOSPC) when its files would not fit on the disk."""
+        self.clear()
+        self.folder.mkdir(mode=0o700, parents=True)
+        size = sum(entry.size for _, entry in wanted)
+        status = os.statvfs(self.folder)
+        free = status.f_bavail * status.f_frsize
+        if size + RESERVE_BYTES > free:
+            text = f"{size} bytes of replicated files need space, {free} are free ({RESERVE_BYTES} stay reserved)"
+            raise OSError(errno.ENOSPC, text, str(self.folder))
+        return Batch(self.folder, self.owner, wanted)
+
+
+class Batch:
+    """The files of one batch as they come in. ``received`` holds the complete, verified ones: path to staged file."""
+
+    def __init__(self, folder: Path, owner: Owner, wanted: Sequence[tuple[str, Entry]]) -> None:
+        self._folder = folder
+        self._owner = owner
+        self._wanted = wanted
+        self._index = -1
+        self._descriptor = -1
+        self._size = 0
+        self._digest = content_hash()
+        self.received: dict[str, Path] = {}
+        self.gone: list[str] = []
+
+    def write(self, chunks: Iterable[pb.FileChunk], offset: int) -> None:
+        """Take pieces whose ``index`` counts from ``offset`` in the wanted files.
+
+        Raises 3045 when they are not what was asked for, ``OSError`` when the disk refuses them.
+        """
+        for chunk in chunks:
+            index = offset + chunk.index
+            if index != self._index or self._descriptor < 0:
+                self._open(index)
+            path, entry = self._wanted[index]
+            self._size += len(chunk.data)
+            if self._size > entry.size:
+                raise SecmonError(3045, f"{path!r} is longer than announced")
+            if chunk.gone:
+                self._close()
+                self.gone.append(path)
+                continue
+            self._digest.update(chunk.data)
+            _write_all(self._descriptor, chunk.data)
+            if chunk.last:
+                self._complete(path, entry)
+
+    def barrier(self) -> None:
+        """Return once every received file is on the disk."""
+        if len(self._wanted) > FSYNC_LIMIT:
+            sync_filesystem(self._folder)
+
+    def close(self) -> None:
+        """Close the file being written, if any."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+    def _staged(self, index: int) -> Path:
+        return self._folder / str(index)
+
+    def _open(self, index: int) -> None:
+        if self._descriptor >= 0 or not self._index < index < len(self._wanted):
+            raise SecmonError(3045, "the pieces of the files are not in order")
+        self._index, self._size, self._digest = index, 0, content_hash()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._descriptor = os.open(self._staged(index), flags, 0o600)
+
+    def _close(self) -> None:
+        self.close()
+        self._staged(self._index).unlink(missing_ok=True)
+
+    def _complete(self, path: str, entry: Entry) -> None:
+        if self._size != entry.size or self._digest.digest() != entry.hash:
+            raise SecmonError(3045, f"{path!r} does not have the announced content")
+        if self._owner != Owner():
+            os.fchown(self._descriptor, *self._owner)
+        os.fchmod(self._descriptor, checked(path).mode)  # after the owner: a change of owner clears special bits
+        if len(self._wanted) <= FSYNC_LIMIT:
+            os.fsync(self._descriptor)
+        self.close()
+        self.received[path] = self._staged(self._index)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

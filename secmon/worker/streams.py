@@ -1,0 +1,61 @@
+"""Reading the master's streams: stalls, lost sessions, and disk work that must not be cut short."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from grpc import aio
+
+from secmon.common.errors import SecmonError
+
+STALL_SECONDS = 30.0
+"""Without a piece of an expected stream for so long, the master counts as gone."""
+
+
+class Stall:
+    """The time left for the next piece."""
+
+    def __init__(self, limit: asyncio.Timeout) -> None:
+        self._limit = limit
+
+    def progress(self) -> None:
+        """Something came: the time starts anew."""
+        self._limit.reschedule(asyncio.get_running_loop().time() + STALL_SECONDS)
+
+    async def pause(self, work: Awaitable[None]) -> None:
+        """Do ``work`` of our own, which is not the master's fault however long it takes."""
+        self._limit.reschedule(None)
+        await work
+        self.progress()
+
+
+@asynccontextmanager
+async def receiving() -> AsyncIterator[Stall]:
+    """Around the use of a stream. Whatever ends it early becomes SecmonError 3023, or 3020 when it stalled.
+
+    A closed channel cancels its streams, which looks like the cancellation of the task; the latter passes through.
+    """
+    try:
+        async with asyncio.timeout(STALL_SECONDS) as limit:
+            yield Stall(limit)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise SecmonError(3023, "the session ended") from None
+    except (aio.AioRpcError, aio.UsageError) as error:
+        detail = error.details() if isinstance(error, aio.AioRpcError) else str(error)
+        raise SecmonError(3023, detail) from error
+    except TimeoutError:
+        raise SecmonError(3020, f"no data for {STALL_SECONDS:g} s") from None
+
+
+async def in_thread(work: Callable[[], None]) -> None:
+    """Run disk ``work`` in a thread to its end, even when the task is cancelled: a thread cannot be stopped, and
+    nobody may close its files or remove its folders before."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from secmon.common.logreader import read_logs, summary
 from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context
-from secmon.common.operations.parameters import Alphanumeric, Common, Listing
+from secmon.common.operations.parameters import Alphanumeric, Common, Listing, Names
 from secmon.common.operations.permissions import OfNode, on_manager, on_node
 from secmon.common.outcome import Messages, Outcome
 from secmon.common.query import Fields, Sort
@@ -35,8 +35,10 @@ class LogsQuery(_Filter, frozen=True, kw_only=True):
     """Which entries."""
 
 
-class NodeLogsQuery(_Filter, OfNode, frozen=True, kw_only=True):
+class NodeLogsQuery(_Filter, frozen=True, kw_only=True):
     """Which entries of which node."""
+
+    node_id: Names
 
 
 LOG_FIELDS = Fields(

@@ -54,20 +54,22 @@ Section = Literal[
 ]  # fmt: skip
 
 
-class _Selection(Struct, frozen=True, kw_only=True):
+class _Selection(Common, frozen=True, kw_only=True):
     raw: Annotated[bool, Meta(description="Answer with the file itself.")] = False
     section: Annotated[Section | None, Meta(description="Only this section.")] = None
     field: Annotated[Names | None, Meta(description="Only this field of the section.")] = None
 
 
-class ConfigurationQuery(_Selection, Common, frozen=True, kw_only=True):
+class ConfigurationQuery(_Selection, frozen=True, kw_only=True):
     """Which part of the main configuration."""
 
     distinct: bool = False
 
 
-class NodeConfigurationQuery(_Selection, OfNode, frozen=True, kw_only=True):
+class NodeConfigurationQuery(_Selection, frozen=True, kw_only=True):
     """Which part of the main configuration of which node."""
+
+    node_id: Names
 
 
 STATUS = Messages(all="The state of the daemons was read", none="No state was read")

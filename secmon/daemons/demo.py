@@ -2,10 +2,8 @@
 
 import asyncio
 import os
-import secrets
 import shutil
 import signal
-import string
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -21,7 +19,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.control import SupervisorControl
 from secmon.daemons.daemon import StartFailed
-from secmon.daemons.install import install
+from secmon.daemons.install import generate_cluster_key, install
 from secmon.daemons.launch import Launched, launch
 from secmon.daemons.ports import free_port, is_free
 from secmon.daemons.privileges import SERVICE_USER, find_account, is_root
@@ -155,8 +153,7 @@ class Demo:
 
     def _key(self) -> str:
         if not self._key_file.exists():
-            alphabet = string.ascii_letters + string.digits
-            write_file(self._key_file, "".join(secrets.choice(alphabet) for _ in range(32)).encode(), 0o640)
+            write_file(self._key_file, generate_cluster_key().encode(), 0o640)
         return self._key_file.read_text().strip()
 
     # Running them

@@ -11,7 +11,7 @@ from pathlib import Path
 from secmon.daemons.daemon import find_factory
 from secmon.daemons.frame import run_daemon
 from secmon.daemons.link import ChildLink
-from secmon.daemons.logs import log_daemon
+from secmon.daemons.logs import LogSettings, log_process
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,9 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--user", help="service user to become before serving")
     parser.add_argument("--link-fd", type=int, help="inherited socket to the supervisor")
     parser.add_argument("--stop-seconds", type=float, default=30.0, help="bound of a clean stop")
+    parser.add_argument("--log-level", default="info", choices=["info", "debug", "debug2"], help="detail of the log")
+    parser.add_argument("--log-formats", default="plain", help="plain, json or both with a comma")
+    parser.add_argument("--node", default="", help="name of the node in the cluster's log")
     options = parser.parse_args(arguments)
     link = ChildLink(options.link_fd) if options.link_fd is not None else None
-    log_daemon(options.root, options.name)
+    settings = LogSettings(level=options.log_level, formats=tuple(options.log_formats.split(",")), node=options.node)
+    log_process(options.root, options.name, settings)
     return run_daemon(
         options.name,
         options.root,

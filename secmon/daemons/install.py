@@ -1,6 +1,8 @@
 """Making an installation: the folder, and on a master the security store with its first users."""
 
 import os
+import secrets
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +15,9 @@ from secmon.common.security.admin import initialise
 from secmon.common.security.passwords import generate_password
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.privileges import find_account, is_root
+
+
+_KEY_ALPHABET = string.ascii_letters + string.digits
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,11 @@ def install(
         for file in paths.security.glob("security.db*"):
             os.chown(file, *owner)
     return credentials
+
+
+def generate_cluster_key() -> str:
+    """32 random letters and digits (cluster.md 2.2)."""
+    return "".join(secrets.choice(_KEY_ALPHABET) for _ in range(32))
 
 
 def _first_users(paths: Paths) -> Credentials:

@@ -1,13 +1,15 @@
 """What a supervisor runs: read off the node's configuration, which is validated on the way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from secmon.common.config.api import ApiConfig, load_api_config
-from secmon.common.config.main import load_main_config, validate_main_config
-from secmon.common.config.options import load_internal_options
+from secmon.common.config.main import MainConfig, load_main_config, validate_main_config
+from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.logkeeper import KeeperSettings
 from secmon.common.paths import Paths
+from secmon.daemons.logs import LogSettings
 from secmon.daemons.privileges import SERVICE_USER, find_account, is_root
 
 
@@ -17,6 +19,7 @@ class DaemonSpec:
 
     name: str
     factory: str
+    log: LogSettings = field(default_factory=LogSettings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,9 @@ class Plan:
     """TLS key whose pass phrase must be asked for."""
     notes: tuple[str, ...] = ()
     """What the operator should know, one sentence each."""
+    log: LogSettings = field(default_factory=LogSettings)
+    keeper: KeeperSettings | None = None
+    """How the node's logs are rotated; ``None``: not at all."""
 
 
 STANDARD = {
@@ -69,11 +75,27 @@ def plan_node(paths: Paths) -> Plan:
     names = [name for name in STANDARD if name != "secmon-clusterd" or not main.cluster.disabled]
     user, notes = _service_user(api)
     return Plan(
-        daemons=tuple(DaemonSpec(name=name, factory=STANDARD[name]) for name in names),
+        daemons=tuple(DaemonSpec(name=name, factory=STANDARD[name], log=_log(name, main, options)) for name in names),
         user=user,
         stop_seconds=options.get("daemons.stop_timeout"),
         encrypted_key=_encrypted_key(paths, api),
+        log=_log("", main, options),
+        keeper=KeeperSettings.of(options),
         notes=(*api.warnings, *main.warnings, *options.warnings, *notes),
+    )
+
+
+_LEVELS = ("info", "debug", "debug2")
+"""By the value of the internal options ``*.debug``."""
+
+
+def _log(daemon: str, main: MainConfig, options: InternalOptions) -> LogSettings:
+    """The log of ``daemon``; that of the supervisor when it is empty."""
+    formats = main.text("logging", "log_format", default="plain").split(",")
+    return LogSettings(
+        level=_LEVELS[options.get(f"{daemon.removeprefix('secmon-')}.debug")] if daemon else "info",
+        formats=tuple(dict.fromkeys(each.strip() for each in formats)),
+        node=main.cluster.node_name,
     )
 
 

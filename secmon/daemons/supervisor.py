@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from secmon.common.clock import Clock, SystemClock
+from secmon.common.counters import Counters
 from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.logkeeper import LogKeeper
 from secmon.common.paths import Paths
 from secmon.daemons.backoff import Backoff
 from secmon.daemons.daemon import StartFailed, start_error
@@ -86,13 +88,14 @@ class Supervisor:
             log.info("%s", note)
         ending = asyncio.create_task(self._ending.wait())
         working = asyncio.create_task(self._start_and_work(plan))
+        keeping = asyncio.create_task(self._keep_logs(plan))
         gone = asyncio.create_task(self._link.supervisor_gone()) if self._link and self._bound else None
         waits = {ending, working} | ({gone} if gone else set())
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for task in waits:
+        failed = working.done()
+        for task in (*waits, keeping):
             task.cancel()
-        failed = working.done() and not working.cancelled()
-        await asyncio.gather(*waits, return_exceptions=True)
+        await asyncio.gather(*waits, keeping, return_exceptions=True)
         self._phase = "stopping"
         notify("STOPPING=1")
         await self._stop_all()
@@ -125,6 +128,11 @@ class Supervisor:
                     self._restart_accepted = False
                 case "reload":
                     await self._reload()
+
+    async def _keep_logs(self, plan: Plan) -> None:
+        """Rotate the node's logs: one task for all its processes. New settings count from the next start on."""
+        if plan.keeper is not None:
+            await LogKeeper(self._paths, plan.keeper, self._clock, Counters()).run()
 
     async def _restart(self) -> None:
         try:

@@ -93,6 +93,8 @@ class ProcessUnit:
         command = [sys.executable, "-P", "-m", "secmon.daemons.entry", self.name]
         command += ["--root", str(self._paths.root), "--factory", self._spec.factory]
         command += ["--link-fd", str(descriptor), "--stop-seconds", f"{self._plan.stop_seconds:g}"]
+        log = self._spec.log
+        command += ["--log-level", log.level, "--log-formats", ",".join(log.formats), "--node", log.node]
         return [*command, "--user", self._plan.user] if self._plan.user else command
 
     async def ended(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
-from secmon.daemons.logs import log_supervisor
+from secmon.daemons.logs import LogSettings, log_process
 from secmon.daemons.plan import DaemonSpec, Plan
 from secmon.daemons.supervisor import Supervisor
 
@@ -25,7 +25,7 @@ def plan(root: Path) -> Plan:
 
 def main() -> int:
     root = Path(sys.argv[1])
-    log_supervisor(root, terminal=True)
+    log_process(root, "secmon", LogSettings(), terminal=True)
     supervisor = Supervisor(
         Paths(root), lambda: plan(root), secrets={"https.key": "x"}, single_process="--single" in sys.argv
     )

@@ -1,7 +1,5 @@
 """``secmon init``: a new installation folder."""
 
-import secrets
-import string
 from pathlib import Path
 
 import click
@@ -9,10 +7,7 @@ import click
 from secmon.common.config.main import ClusterSection
 from secmon.common.paths import Paths
 from secmon.daemons.cli.group import installation_paths
-from secmon.daemons.install import Credentials, install
-
-_KEY_ALPHABET = string.ascii_letters + string.digits
-_KEY_LENGTH = 32
+from secmon.daemons.install import Credentials, generate_cluster_key, install
 
 
 @click.command()
@@ -89,11 +84,6 @@ def _cluster_key(node_type: str, key_file: Path | None) -> str:
         return generate_cluster_key()
     key: str = click.prompt("Cluster key (on the master: <key> in etc/ossec.conf)", hide_input=True, err=True)
     return key.strip()
-
-
-def generate_cluster_key() -> str:
-    """32 random letters and digits (cluster.md 2.2)."""
-    return "".join(secrets.choice(_KEY_ALPHABET) for _ in range(_KEY_LENGTH))
 
 
 def _report(paths: Paths, cluster: ClusterSection | None, credentials: Credentials | None) -> None:

@@ -19,7 +19,7 @@ from secmon.daemons.control import SupervisorControl
 from secmon.daemons.daemon import KEY_PASSWORD, StartError, start_error
 from secmon.daemons.launch import launch
 from secmon.daemons.link import ChildLink
-from secmon.daemons.logs import log_supervisor
+from secmon.daemons.logs import log_process
 from secmon.daemons.plan import Plan, plan_node
 from secmon.daemons.runfiles import AlreadyRunning, SupervisorLock
 from secmon.daemons.states import daemon_states
@@ -56,7 +56,7 @@ def start(paths: Paths, daemonize: bool, single_process: bool, link_fd: int | No
     if daemonize:
         _start_detached(paths, secrets)
         return
-    log_supervisor(paths.root, terminal=True)
+    log_process(paths.root, "secmon", plan.log, terminal=True)
     supervisor = Supervisor(
         paths,
         lambda: plan_node(paths),

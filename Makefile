@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 READY_DEV := $(VENV)/.installed-dev
+PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
 
 .PHONY: help install run test lint bench proto
@@ -39,12 +40,16 @@ proto: $(READY_DEV) ## Generate the stubs in secmon/common/rpc/gen from proto/
 	sed -i 's/^import secmon_pb2 as/from secmon.common.rpc.gen import secmon_pb2 as/' secmon/common/rpc/gen/secmon_pb2_grpc.py
 
 $(READY): pyproject.toml requirements.lock | $(BIN)/pip
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@echo "Installing the libraries ..."
+	@$(PIP) --require-hashes -r requirements.lock
+	@echo "Installing secmon ..."
+	@$(PIP) --quiet --no-deps -e .
 	@touch $@
+	@echo "Installed: $(BIN)/secmon"
 
 $(READY_DEV): requirements-dev.lock $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@echo "Installing the tools of developers ..."
+	@$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
 
 $(BIN)/pip:

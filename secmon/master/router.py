@@ -1,7 +1,5 @@
 """The master brings calls to where they run."""
 
-from secmon.common.errors import SecmonError
-from secmon.common.node import Peer
 from secmon.common.operations.call import Call
 from secmon.common.operations.catalogue import Place
 from secmon.common.operations.coordinator import Coordinator
@@ -23,19 +21,3 @@ class MasterRouter:
                 return await self._executor.run(call)
             case Place.NODE | Place.NODES:
                 return await self._coordinator.run(call)
-
-
-class Unreachable:
-    """The peer of a node whose session ended between being listed and being asked."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    async def execute(self, call: Call, *, part: bool) -> Result:
-        """Raises 3022."""
-        raise SecmonError(3022, ids=(self.name,))
-
-
-def no_peer(name: str) -> Peer:
-    """``find_peer`` of a node without a cluster."""
-    return Unreachable(name)

@@ -1,0 +1,1 @@
+"""The catalogue and its operations: one module per area of the API."""

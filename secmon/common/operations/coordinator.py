@@ -29,6 +29,22 @@ class LocalPeer:
         return await self._executor.run_part(call)
 
 
+class Unreachable:
+    """The peer of a node whose session ended between being listed and being asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def execute(self, call: Call, *, part: bool) -> Result:
+        """Raises 3022."""
+        raise SecmonError(3022, ids=(self.name,))
+
+
+def no_peer(name: str) -> Peer:
+    """``find_peer`` of a node without a cluster."""
+    return Unreachable(name)
+
+
 class Coordinator:
     """Runs calls of places NODE and NODES."""
 

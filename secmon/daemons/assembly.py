@@ -1,0 +1,49 @@
+"""Putting a node together out of its folder."""
+
+from dataclasses import dataclass
+
+from secmon.common.clock import Clock, SystemClock
+from secmon.common.config.api import ApiConfig, load_api_config
+from secmon.common.config.main import MainConfig, load_main_config
+from secmon.common.config.options import InternalOptions, load_internal_options
+from secmon.common.counters import Counters
+from secmon.common.lease import LeaseReader, UnlimitedLease
+from secmon.common.node import Lease, Node, Services
+from secmon.common.paths import Paths
+from secmon.common.store.security import SecurityStore
+from secmon.daemons.control import SupervisorControl
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The configuration of a node, read and checked."""
+
+    paths: Paths
+    api: ApiConfig
+    main: MainConfig
+    options: InternalOptions
+
+    @property
+    def is_worker(self) -> bool:
+        return not self.main.cluster.disabled and self.main.cluster.node_type == "worker"
+
+
+def read_installation(paths: Paths) -> Installation:
+    """Raises ConfigError naming file, key and value."""
+    return Installation(paths, load_api_config(paths), load_main_config(paths), load_internal_options(paths))
+
+
+def open_node(installation: Installation, *, clock: Clock | None = None) -> Node:
+    """A node without the services of the cluster. Its security store is writable on the master only."""
+    paths, clock = installation.paths, clock or SystemClock()
+    lease: Lease = LeaseReader(paths.lease, clock) if installation.is_worker else UnlimitedLease()
+    return Node(
+        paths=paths,
+        api_config=installation.api,
+        main_config=installation.main,
+        options=installation.options,
+        security=SecurityStore(paths.security_db, writable=not installation.is_worker),
+        services=Services(control=SupervisorControl(paths), lease=lease),
+        clock=clock,
+        counters=Counters(),
+    )

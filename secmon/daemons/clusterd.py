@@ -1,0 +1,108 @@
+"""secmon-clusterd: the cluster link of a node, replication, and every call that concerns other nodes."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from grpc import aio
+
+from secmon.common.errors import SecmonError
+from secmon.common.files.digests import LocalFileDigests
+from secmon.common.lease import UnlimitedLease
+from secmon.common.node import Node, Router
+from secmon.common.operations.all import CATALOGUE
+from secmon.common.operations.call import Call
+from secmon.common.operations.executor import Executor
+from secmon.common.rpc.channels import OPTIONS, local_address
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.rpc.peer import Context as PeerContext
+from secmon.common.rpc.peer import PeerService
+from secmon.daemons.assembly import open_node, read_installation
+from secmon.daemons.daemon import Context
+from secmon.daemons.master_side import MasterSide
+from secmon.daemons.worker_side import WorkerSide
+
+
+class Side(Protocol):
+    """What a cluster daemon does as master, or as worker."""
+
+    @property
+    def router(self) -> Router: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def tasks(self) -> Sequence[asyncio.Task[Any]]:
+        """Work in the background that never ends by itself."""
+
+
+def build(context: Context) -> "ClusterDaemon":
+    """The daemon for the installation in ``context.paths``. Raises ConfigError."""
+    return ClusterDaemon(open_node(read_installation(context.paths)))
+
+
+class ClusterDaemon:
+    """The link of one side, and the socket at which the other daemons of the node hand in their calls."""
+
+    name = "secmon-clusterd"
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        node.services.digests = LocalFileDigests(node.paths.root, clock=node.clock)
+        # The lease guards the API, where tokens come in. Calls that reach this daemon have passed it.
+        node.services.lease = UnlimitedLease()
+        self._executor = Executor(node, CATALOGUE)
+        self.side: Side = (MasterSide if node.role == "master" else WorkerSide)(node, self._executor)
+        self._local: aio.Server | None = None
+
+    async def start(self) -> None:
+        """Open the link's ports and the local socket. Raises what stops the start."""
+        await self.side.start()
+        self._local = await self._open_socket()
+
+    async def _open_socket(self) -> aio.Server:
+        path = self.node.paths.cluster_socket
+        with suppress(FileNotFoundError):
+            path.unlink()
+        server = aio.server(options=OPTIONS)
+        service = PeerService(
+            clock=self.node.clock, admit=_admit_local, whole=self.side.router.route, part=self._executor.run_part
+        )
+        pb_grpc.add_PeerServicer_to_server(service, server)
+        server.add_insecure_port(local_address(path))
+        await server.start()
+        os.chmod(path, 0o660)
+        return server
+
+    async def finished(self) -> None:
+        """Raises what ended a part of the work that should go on for ever."""
+        done, _ = await asyncio.wait(self.side.tasks(), return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+            raise RuntimeError(f"{task.get_name()} has ended")
+
+    async def stop(self) -> None:
+        """Finish the calls in flight, then close the link."""
+        if self._local is not None:
+            await self._local.stop(self.node.options.get("daemons.stop_timeout") / 2)
+        await self.side.stop()
+        self.node.security.close()
+
+    async def reload(self) -> None:
+        """Nothing of the link's configuration can change while it runs."""
+
+    def counters(self) -> Mapping[str, Any]:
+        return self.node.counters.snapshot()
+
+    def active_config(self) -> Mapping[str, Any]:
+        return {"cluster": self.node.main_config.cluster.as_dict()}
+
+
+def _admit_local(context: PeerContext, call: Call) -> Call:
+    """Who may open the socket is trusted: its mode is 0660, and it belongs to the service user."""
+    if not context.peer().startswith("unix:"):
+        raise SecmonError(4000, "the local socket only")
+    return call

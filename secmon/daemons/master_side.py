@@ -1,0 +1,129 @@
+"""The cluster daemon as master: sessions of workers, publishing, routing."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from grpc import aio
+
+from secmon.common.errors import SecmonError
+from secmon.common.node import Node, Peer
+from secmon.common.operations.call import Call
+from secmon.common.operations.coordinator import Coordinator, no_peer
+from secmon.common.operations.executor import Executor
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.rpc.peer import Context as PeerContext
+from secmon.common.rpc.peer import PeerService, RemotePeer
+from secmon.common.rpc.settings import LinkSettings
+from secmon.common.security.admin import rotate_signing_key
+from secmon.master.cluster import MasterCluster
+from secmon.master.publish_files import FilePublisher
+from secmon.master.publish_security import SecurityPublisher
+from secmon.master.replication_service import ReplicationService
+from secmon.master.router import MasterRouter
+
+log = logging.getLogger("secmon.clusterd.master")
+
+KEY_LIFE_SECONDS = 30 * 24 * 3600
+"""Age at which the token signing key is replaced; the old one verifies until its last token has expired."""
+
+KEY_CHECK_SECONDS = 3600
+
+
+class MasterSide:
+    """The master's half of the cluster."""
+
+    def __init__(self, node: Node, executor: Executor) -> None:
+        """Raises SecmonError 3042 when the cluster's certificate authority cannot be used."""
+        self._node = node
+        options = node.options
+        self.security = SecurityPublisher(
+            node.security,
+            counters=node.counters,
+            ack_timeout_seconds=options.get("clusterd.ack_timeout_ms") / 1000,
+        )
+        self.files = FilePublisher(
+            node.paths.root,
+            clock=node.clock,
+            counters=node.counters,
+            anti_entropy_seconds=options.get("clusterd.anti_entropy"),
+        )
+        self.cluster = MasterCluster(
+            paths=node.paths,
+            settings=LinkSettings.of(node.main_config.cluster, options),
+            clock=node.clock,
+            positions=self._positions,
+            counters=node.counters,
+        )
+        self.cluster.sessions.listeners += [self.security, self.files]
+        self._replication = ReplicationService(
+            node.paths.root, files=self.files, security=node.security, admit=self.cluster.sessions.caller
+        )
+        node.services.roster = self.cluster.sessions
+        node.services.health = self.cluster.health
+        node.services.acknowledgements = self.security
+        coordinator = Coordinator(executor, self._find_peer, limit=options.get("clusterd.fanout_limit"))
+        self.router = MasterRouter(executor, coordinator)
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    def _positions(self) -> tuple[pb.Position, pb.Position]:
+        return self.security.position(), self.files.position()
+
+    def _find_peer(self, name: str) -> Peer:
+        channel = self.cluster.channels.channel(name)
+        return no_peer(name) if channel is None else RemotePeer(name, channel, self._node.clock)
+
+    async def start(self) -> None:
+        """Publish, then open the ports. Raises ConfigError for a port that cannot be taken."""
+        create = asyncio.create_task
+        self._tasks = [
+            create(self.security.run(), name="publisher of the security state"),
+            create(self.files.run(), name="publisher of files"),
+            create(self._renew_signing_key(), name="renewal of the signing key"),
+        ]
+        await self.cluster.start([self._serve_replication, self._serve_workers])
+
+    def _serve_replication(self, server: aio.Server) -> None:
+        pb_grpc.add_ReplicationServicer_to_server(self._replication, server)
+
+    def _serve_workers(self, server: aio.Server) -> None:
+        service = PeerService(
+            clock=self._node.clock, admit=self._admit, whole=self.router.route, part=self._refuse_part
+        )
+        pb_grpc.add_PeerServicer_to_server(service, server)
+
+    def _admit(self, context: PeerContext, call: Call) -> Call:
+        """Connected workers only; nobody is ``local`` to another host."""
+        session = self.cluster.sessions.caller(context)
+        if call.identity.local:
+            raise SecmonError(4000, f"{session.name} sent a local identity")
+        return call
+
+    async def _refuse_part(self, call: Call) -> Any:
+        raise SecmonError(3009, "workers do not hand out parts")
+
+    async def _renew_signing_key(self) -> None:
+        while True:
+            await asyncio.to_thread(self._renew_if_old)
+            await asyncio.sleep(KEY_CHECK_SECONDS)
+
+    def _renew_if_old(self) -> None:
+        now = self._node.clock.now().timestamp()
+        current = [key for key in self._node.security.view().keys.values() if key.retired_at is None]
+        if current and now - current[-1].created > KEY_LIFE_SECONDS:
+            with self._node.security.write() as transaction:
+                rotate_signing_key(transaction, self._node.clock)
+            log.info("tokens are signed with a new key from now on")
+
+    async def stop(self) -> None:
+        """Tell the workers, finish, close."""
+        await self.cluster.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._replication.close()
+
+    def tasks(self) -> Sequence[asyncio.Task[Any]]:
+        return self._tasks

@@ -1,0 +1,93 @@
+"""The cluster daemon as worker: the link to the master, applying what it publishes, forwarding."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from grpc import aio
+
+from secmon.common.errors import SecmonError
+from secmon.common.node import Node, Peer
+from secmon.common.operations.call import Call
+from secmon.common.operations.coordinator import Coordinator, no_peer
+from secmon.common.operations.executor import Executor
+from secmon.common.rpc.credentials import peer_identity
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.rpc.peer import Context as PeerContext
+from secmon.common.rpc.peer import PeerService, RemotePeer
+from secmon.common.rpc.settings import LinkSettings
+from secmon.worker.apply_files import FileApplier, FileLimits
+from secmon.worker.apply_security import SecurityApplier
+from secmon.worker.cluster import WorkerCluster
+from secmon.worker.router import WorkerRouter
+
+
+class WorkerSide:
+    """A worker's half of the cluster."""
+
+    def __init__(self, node: Node, executor: Executor) -> None:
+        self._node = node
+        self._executor = executor
+        options = node.options
+        self.security = SecurityApplier(node.security)
+        self.files = FileApplier(
+            node.paths.root, node.paths.cluster / "staging", clock=node.clock, limits=FileLimits.of(options)
+        )
+        self.cluster = WorkerCluster(
+            paths=node.paths,
+            settings=LinkSettings.of(node.main_config.cluster, options),
+            clock=node.clock,
+            positions=self._positions,
+        )
+        self.cluster.link.listeners += [self.security, self.files]
+        node.services.roster = self.cluster.link
+        self.router = WorkerRouter(
+            executor,
+            Coordinator(executor, no_peer, limit=options.get("clusterd.fanout_limit")),
+            self._find_master,
+            hold_seconds=options.get("clusterd.hold_ms") / 1000,
+        )
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    def _positions(self) -> tuple[pb.Position, pb.Position]:
+        return self.security.position(), self.files.position()
+
+    async def _find_master(self, seconds: float) -> Peer | None:
+        link = self.cluster.link
+        if not await link.wait_connected(seconds) or link.channel is None:
+            return None
+        return RemotePeer(self._node.name, link.channel, self._node.clock, unreachable=3023)
+
+    async def start(self) -> None:
+        """Open the port for the master's calls and begin to link. Raises ConfigError for a port that is taken."""
+        await self.cluster.start([self._serve_master])
+        assert self.cluster.running is not None
+        self._tasks = [
+            self.cluster.running,
+            asyncio.create_task(self.security.run(), name="applier of the security state"),
+            asyncio.create_task(self.files.run(), name="applier of files"),
+        ]
+
+    def _serve_master(self, server: aio.Server) -> None:
+        service = PeerService(
+            clock=self._node.clock, admit=self._admit, whole=self._executor.run, part=self._executor.run_part
+        )
+        pb_grpc.add_PeerServicer_to_server(service, server)
+
+    def _admit(self, context: PeerContext, call: Call) -> Call:
+        """The master only; nobody is ``local`` to another host."""
+        caller = peer_identity(context)
+        if not caller.is_master or call.identity.local:
+            raise SecmonError(4000, f"{caller.name} may not have this node work for it")
+        return call
+
+    async def stop(self) -> None:
+        """Leave the cluster and close."""
+        await self.cluster.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def tasks(self) -> Sequence[asyncio.Task[Any]]:
+        return self._tasks

@@ -4,14 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from grpc import aio
 
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.paths import Paths
+from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.common.rpc.settings import LinkSettings
 from secmon.master.cluster import MasterCluster
+from secmon.master.session import WorkerSession
 from secmon.worker.cluster import WorkerCluster
 
 KEY = b"k" * 32
@@ -126,3 +129,79 @@ async def cluster(root: Path, *workers: str, clock: Clock | None = None) -> Asyn
         yield kit
     finally:
         await kit.stop()
+
+
+class ShiftedClock(SystemClock):
+    """The host's clock with a wall time that tests move; durations stay real, as certificates are checked for real."""
+
+    def __init__(self, offset: timedelta = timedelta()) -> None:
+        self.offset = offset
+
+    def now(self) -> datetime:
+        return super().now() + self.offset
+
+
+class Recorder:
+    """A ``SessionListener`` of the master that remembers."""
+
+    def __init__(self) -> None:
+        self.joins: list[str] = []
+        self.leaves: list[tuple[str, str]] = []
+        self.messages: list[pb.WorkerMessage] = []
+
+    def joined(self, session: WorkerSession) -> None:
+        self.joins.append(session.name)
+
+    def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
+        if not message.HasField("beat"):
+            self.messages.append(message)
+
+    def left(self, session: WorkerSession) -> None:
+        self.leaves.append((session.name, session.reason or ""))
+
+
+class Relay:
+    """A TCP relay that can stop passing bytes on, like a network that drops them."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def freeze(self) -> None:
+        self._flowing.clear()
+
+    def thaw(self) -> None:
+        self._flowing.set()
+
+    async def stop(self) -> None:
+        if self._server:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        for source, target in ((reader, there_writer), (there_reader, writer)):
+            task = asyncio.create_task(self._pass_on(source, target))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _pass_on(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65536):
+                await self._flowing.wait()
+                target.write(data)
+                await target.drain()
+        except ConnectionError:
+            pass
+        finally:
+            target.close()

@@ -161,7 +161,7 @@ def objection(candidate: Candidate, rules: Rules) -> tuple[int, str] | None:
         return 3031, f"{candidate.version} speaks {theirs} of the link, the master {ours}"
     if candidate.cluster_name != rules.cluster_name:
         return 3030, f"the node is of cluster {candidate.cluster_name}, the master of {rules.cluster_name}"
-    if abs(candidate.skew) > rules.max_skew:
+    if not abs(candidate.skew) <= rules.max_skew:  # so that no number at all is refused, too
         side = "ahead of" if candidate.skew > 0 else "behind"
         return 3041, f"the node is {abs(candidate.skew):.1f} s {side} the master, allowed are {rules.max_skew:g} s"
     if candidate.name.casefold() == rules.master_name.casefold():

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
+import os
 import traceback
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -155,7 +155,7 @@ class Dispatcher:
             operation=operation.name,
             params=dict(values),
             identity=identity,
-            request_id=uuid.uuid4().hex,
+            request_id=os.urandom(16).hex(),
             deadline=None if values.get("wait_for_complete") else self._node.clock.monotonic() + timeout,
             client=request.client,
         )

@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from secmon.api.cycle import AnswerCycle
 from secmon.common.counters import Counters
 
 
@@ -188,8 +190,40 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unframed = 0
         if len(self.pipeline) >= self._limits.pipelined:
             raise FramingError("Too many requests at once.")
-        super().on_headers_complete()
+        self._fill_scope()
+        before = self.cycle
+        self.cycle = AnswerCycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=self.scope["http_version"] != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
         self.expires = math.inf
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:  # pipelined: one after the other
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def _fill_scope(self) -> None:
+        """Method, version, path and query. Paths that are not ASCII, and forms without a path, are no HTTP."""
+        scope = self.scope
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["http_version"] = self.parser.get_http_version()
+        url = httptools.parse_url(self.url)
+        if not url.path:
+            raise FramingError("Invalid HTTP request received.")
+        scope["raw_path"] = url.path
+        path = url.path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["query_string"] = url.query or b""
 
     def on_body(self, body: bytes) -> None:
         self._unframed = 0

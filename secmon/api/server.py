@@ -5,9 +5,10 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
-from starlette.routing import Router as Application
-from starlette.types import ASGIApp
+from starlette.routing import Router
+from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.lifespan.on import LifespanOn
 from uvicorn.server import ServerState
@@ -17,7 +18,8 @@ from secmon.api.protocol import BoundedProtocol, ConnectionLimits
 from secmon.api.request_log import RequestLog
 from secmon.api.tls import ensure_certificate, server_context
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node, Router
+from secmon.common.node import Node
+from secmon.common.node import Router as CallRouter
 from secmon.common.operations.catalogue import CATALOGUE, Catalogue
 
 BACKLOG = 2048
@@ -30,7 +32,7 @@ class ApiServer:
     def __init__(
         self,
         node: Node,
-        router: Router,
+        router: CallRouter,
         catalogue: Catalogue = CATALOGUE,
         *,
         key_password: str | None = None,
@@ -90,7 +92,7 @@ class ApiServer:
         self._sweeper = asyncio.create_task(self._sweep())
 
     def _application(self, log: RequestLog) -> ASGIApp:
-        """Starlette's router carries the lifespan. It has no routes: what a path is, is told only after the limits."""
+        """Starlette carries the lifespan. It gets no routes: what a path is, is told only after the limits."""
         dispatcher = Dispatcher(self._node, self._router, self._catalogue, log, body_seconds=self._body_seconds)
 
         @asynccontextmanager
@@ -101,7 +103,7 @@ class ApiServer:
                 dispatcher.close()
                 await asyncio.to_thread(log.close)
 
-        return Application(default=dispatcher, redirect_slashes=False, lifespan=lifespan)
+        return _Application(dispatcher, lifespan)
 
     async def _listen(self, listener: socket.socket, config: Config, log: RequestLog) -> asyncio.Server:
         def framing_error(address: str, status: int) -> None:
@@ -158,6 +160,20 @@ class ApiServer:
         if self._lifespan is not None:
             await self._lifespan.shutdown()
             self._lifespan = None
+
+
+class _Application(Router):
+    """Starlette's router, without its search for a route on the way to the dispatcher."""
+
+    def __init__(self, dispatcher: Dispatcher, lifespan: Lifespan[Any]) -> None:
+        super().__init__(default=dispatcher, redirect_slashes=False, lifespan=lifespan)
+        self._dispatcher = dispatcher
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._dispatcher(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 async def _wait(tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:

@@ -1,0 +1,186 @@
+"""What the adapter costs: ``GET /`` with a token, limits and request log, against a bare Starlette application.
+
+Both run on uvicorn with httptools and uvloop, over HTTPS, each in a process of its own; the rounds alternate.
+
+    python bench/bench_api.py [--seconds 1] [--rounds 7] [--connections 16] [--json]
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import ssl
+import statistics
+import tempfile
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import uvicorn
+import uvloop
+from msgspec import structs
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from secmon.api.server import ApiServer, bind_sockets
+from secmon.api.tls import ensure_certificate, server_context
+from secmon.common.clock import SystemClock
+from secmon.common.config.api import Access, ApiConfig
+from secmon.common.config.main import parse_main_config
+from secmon.common.config.options import InternalOptions
+from secmon.common.node import Node, Services
+from secmon.common.operations import root
+from secmon.common.operations.call import Call
+from secmon.common.operations.catalogue import CATALOGUE
+from secmon.common.operations.executor import Executor
+from secmon.common.outcome import Result
+from secmon.common.paths import Paths
+from secmon.common.security.admin import initialise
+from secmon.common.store.security import SecurityStore
+
+BODY = {"data": {"title": root.__name__, "api_version": "4.8.2", "revision": 1}, "error": 0}
+
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Alone:
+    """Supervisor and lease of a node that nothing happens to."""
+
+    async def restart(self) -> None:
+        return
+
+    def status(self) -> Mapping[str, str]:
+        return {}
+
+    def remaining(self) -> float:
+        return float("inf")
+
+
+class Local:
+    """Everything runs here."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def route(self, call: Call) -> Result:
+        return await self._executor.run(call)
+
+
+def _node(folder: Path) -> Node:
+    paths, clock = Paths(folder), SystemClock()
+    for each in (paths.security, paths.ssl, paths.logs):
+        each.mkdir(parents=True, exist_ok=True)
+    store = SecurityStore(paths.security_db)
+    initialise(store, admin_password="Bench-Mark-1", dashboard_password="Bench-Mark-1", clock=clock)
+    config = ApiConfig(host="127.0.0.1", access=Access(max_request_per_minute=10**9))
+    return Node(
+        paths=paths,
+        api_config=structs.replace(config, port=0),
+        main_config=parse_main_config("<ossec_config></ossec_config>"),
+        options=InternalOptions.defaults(),
+        security=store,
+        services=Services(control=Alone(), lease=Alone()),
+    )
+
+
+async def _serve_secmon(folder: Path, ready: Connection) -> None:
+    node = _node(folder)
+    server = ApiServer(node, Local(Executor(node, CATALOGUE)))
+    await server.start()
+    view = node.security.view()
+    user = view.user("admin")
+    assert user is not None
+    ready.send((server.port, node.tokens.issue(view, user)))
+    await asyncio.Event().wait()
+
+
+async def _serve_starlette(folder: Path, ready: Connection) -> None:
+    async def info(request: Request) -> JSONResponse:
+        return JSONResponse(BODY)
+
+    node = _node(folder)
+    ensure_certificate(node.paths, node.api_config.https, node.clock)
+    app = Starlette(routes=[Route("/", info)])
+    config = uvicorn.Config(app, loop="none", http="httptools", access_log=False, log_config=None)
+    config.load()
+    config.ssl = server_context(node.paths, node.api_config.https)
+    sockets = bind_sockets("127.0.0.1", 0)
+    ready.send((sockets[0].getsockname()[1], "none"))
+    await uvicorn.Server(config).serve(sockets)
+
+
+def _child(kind: str, folder: str, ready: Connection) -> None:
+    serve = _serve_secmon if kind == "secmon" else _serve_starlette
+    uvloop.run(serve(Path(folder), ready))
+
+
+async def _client(stream: Stream, request: bytes, until: float) -> int:
+    """Requests answered on one keep-alive connection until the loop's clock reads ``until``."""
+    reader, writer = stream
+    loop, count = asyncio.get_running_loop(), 0
+    while loop.time() < until:
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(head.decode())
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await reader.readexactly(length)
+        count += 1
+    writer.close()
+    return count
+
+
+async def _rate(port: int, token: str, connections: int, seconds: float) -> float:
+    """Requests a second, counted from when all connections stand."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    request = f"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    streams = [await asyncio.open_connection("127.0.0.1", port, ssl=context) for _ in range(connections)]
+    until = asyncio.get_running_loop().time() + seconds
+    counts = await asyncio.gather(*(_client(stream, request, until) for stream in streams))
+    return sum(counts) / seconds
+
+
+def measure(rounds: int, seconds: float, connections: int) -> dict[str, float]:
+    """Median rates of both, in requests a second, and their ratio."""
+    rates: dict[str, list[float]] = {"secmon": [], "starlette": []}
+    spawn = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        servers = {}
+        for kind in rates:
+            ours, theirs = spawn.Pipe()
+            child = spawn.Process(target=_child, args=(kind, f"{folder}/{kind}", theirs), daemon=True)
+            child.start()
+            servers[kind] = (child, *ours.recv())
+        for kind in list(rates) * (rounds + 1):
+            _, port, token = servers[kind]
+            rates[kind].append(uvloop.run(_rate(port, token, connections, seconds)))
+        for child, _, _ in servers.values():
+            child.terminate()
+            child.join()
+    medians = {kind: round(statistics.median(found[1:]), 1) for kind, found in rates.items()}  # the first warms up
+    return medians | {"ratio": round(medians["secmon"] / medians["starlette"], 3)}
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = measure(options.rounds, options.seconds, options.connections)
+    if options.json:
+        print(json.dumps(found))
+    else:
+        print(f"secmon    {found['secmon']:>9.0f} requests/s")
+        print(f"starlette {found['starlette']:>9.0f} requests/s")
+        print(f"ratio     {found['ratio']:>9.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,5 @@
 """The request log of the API: ``logs/api.log`` and/or ``logs/api.json`` (conventions.md 12)."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +14,7 @@ from secmon.common.log import AppendFile, WriteTrouble, redact
 from secmon.common.log.text import MASK, bounded, message_text, one_line, stamp
 from secmon.common.paths import Paths
 from secmon.common.rotation import LogSeries, api_series, finish, first_day, rotate_day, rotate_size
+from secmon.common.security.context_hash import context_hash
 
 LEVELS = {"debug2": 5, "debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 """Importance of entries. The level ``disabled`` writes nothing; an unknown one acts as ``info``."""
@@ -26,15 +26,6 @@ MAX_LOGGED = 16_384
 _WAIT_SECONDS = 0.02  # for another process that rotates at this moment; else the next entry tries again
 _MAX_FIELD = 1024  # characters of user, address, method and path each
 _RUN_AS_LOGIN = "/security/user/authenticate/run_as"
-
-
-def context_hash(body: Any) -> str:
-    """Hash that stands for a run_as body: BLAKE2b of 16 bytes, hex, of its JSON text (conventions.md 12.1).
-
-    ``body`` is the whole body as parsed, or its text, which is parsed first. Raises ValueError when it is not JSON.
-    """
-    value = json.loads(body) if isinstance(body, str | bytes) else body
-    return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).hexdigest()
 
 
 class RequestLog:

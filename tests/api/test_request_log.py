@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.api.request_log import MAX_LOGGED, RequestLog, context_hash
+from secmon.api.request_log import MAX_LOGGED, RequestLog
 from secmon.common.clock import ManualClock
 from secmon.common.config.api import Logs, MaxSize
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
+from secmon.common.security.context_hash import context_hash
 from tests.localtime import zone
 
 

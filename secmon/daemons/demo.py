@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -238,8 +239,7 @@ class Demo:
     def _instructions(self) -> str:
         urls = [f"https://{ADDRESS}:{node.port}" for node in self._nodes]
         first, second, third = urls[0], urls[min(1, len(urls) - 1)], urls[min(2, len(urls) - 1)]
-        last = self._nodes[-1].paths.root
-        shown = Path(os.path.relpath(last))
+        command, last = _short(Path(sys.argv[0])), _short(self._nodes[-1].paths.root)
         login = f"{first}/security/user/authenticate?raw=true"
         lines = [
             "",
@@ -253,12 +253,18 @@ class Demo:
             f'  curl -k -s -H "Authorization: Bearer $TOKEN" "{third}/cluster/configuration/validation?pretty=true"',
             "",
             "Take a node away and bring it back:",
-            f"  secmon stop --root {shown}",
-            f"  secmon start --root {shown} --daemonize",
+            f"  {command} stop --root {last}",
+            f"  {command} start --root {last} --daemonize",
             "",
             "Ctrl-C stops all nodes.",
         ]
         return "\n".join(lines)
+
+
+def _short(path: Path) -> str:
+    """``path`` as somebody types it who stands in the same folder."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
 
 
 def _reap(launched: Launched) -> None:

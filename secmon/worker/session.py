@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from grpc import aio
@@ -74,7 +75,7 @@ class MasterSession:
         self._interval = max(0.01, welcome.heartbeat_ms / 1000)
         self._out: asyncio.Queue[pb.WorkerMessage] = asyncio.Queue(QUEUE_LIMIT)
         self._in: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
-        self._ended, self._left = asyncio.Event(), asyncio.Event()
+        self._ended = asyncio.Event()
         self._asked: dict[int, float] = {}
         self._last_heard = clock.monotonic()
         self._renewing: asyncio.Task[None] | None = None
@@ -92,15 +93,14 @@ class MasterSession:
         """End the session; the first reason stands."""
         if self.reason is None:
             self.reason = reason
-            self._ended.set()
+        self._ended.set()
 
     async def leave(self, reason: str) -> None:
-        """Tell the master why, then end."""
+        """Tell the master why, and end when it has closed the session, or has not in time."""
         self.send(pb.WorkerMessage(leave=pb.Leave(reason=reason)))
-        try:
-            await asyncio.wait_for(self._left.wait(), FAREWELL_SECONDS)
-        except TimeoutError:
-            pass
+        self.reason = self.reason or reason
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), FAREWELL_SECONDS)
         self.end(reason)
 
     async def serve(self, opened: Opened, received: Received) -> None:
@@ -150,9 +150,6 @@ class MasterSession:
         while True:
             message = await self._out.get()
             await self._call.write(message)
-            if message.HasField("leave"):
-                await self._call.done_writing()
-                self._left.set()
 
     async def _dispatch(self, opened: Opened, received: Received) -> None:
         """One message after the other, apart from reading: beats must not wait for a large file set."""

@@ -173,7 +173,7 @@ def defect(credentials: NodeCredentials, identity: PeerIdentity, now: datetime) 
         named = identity_of(credentials.certificate)
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature, SecmonError) as error:
-        return f"certificate not usable: {error or 'it is not of this cluster'}"
+        return f"certificate not usable: {str(error) or 'it is not of this cluster'}"
     if _public(key.public_key()) != _public(certificate.public_key()):
         return "certificate not usable: it is not of this node's key"
     if named != identity:

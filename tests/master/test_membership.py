@@ -1,0 +1,148 @@
+"""Membership decisions, judged by properties."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secmon.master.membership import (
+    Admit,
+    Candidate,
+    Close,
+    Connected,
+    Forget,
+    Known,
+    Moment,
+    Refuse,
+    Rules,
+    Snapshot,
+    apply,
+    decide,
+)
+
+NOW = Moment(datetime(2026, 5, 1, tzinfo=UTC), 1000.0)
+RULES = Rules(master_name="master", cluster_name="c", max_skew=60, silence=3, forget_after=timedelta(hours=24))
+NAMES = st.sampled_from(["alpha", "Alpha", "beta", "master"])
+IDS = st.sampled_from(["one", "two"])
+
+
+def _candidate(serial: int = 100, /, **changes: object) -> Candidate:
+    usual = Candidate(
+        serial=serial,
+        name="alpha",
+        installation_id="one",
+        cluster_name="c",
+        version="4.8.2",
+        protocol=1,
+        min_protocol=1,
+        skew=0.0,
+        ip="10.0.0.1",
+    )
+    return replace(usual, **changes)  # type: ignore[arg-type]
+
+
+def _session(serial: int, name: str = "alpha", installation_id: str = "one", last_heard: float = 999.0) -> Connected:
+    return Connected(serial=serial, name=name, installation_id=installation_id, ip="10.0.0.1", last_heard=last_heard)
+
+
+def _known(name: str, hours: float) -> Known:
+    return Known(name=name, version="4.8.2", ip="10.0.0.1", last_seen=NOW.wall - timedelta(hours=hours))
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    sessions = draw(st.lists(st.builds(_session, st.just(0), NAMES, IDS, st.floats(990, 1000)), max_size=4))
+    candidates = draw(
+        st.lists(
+            st.builds(
+                _candidate,
+                st.just(0),
+                name=NAMES,
+                installation_id=IDS,
+                cluster_name=st.sampled_from(["c", "c", "d"]),
+                protocol=st.sampled_from([1, 1, 0]),
+                skew=st.sampled_from([0.0, 0.0, 61.0, float("nan")]),
+            ),
+            max_size=4,
+        )
+    )
+    known = draw(st.lists(st.builds(_known, NAMES, st.floats(0, 48)), max_size=4, unique_by=lambda node: node.name))
+    return Snapshot(
+        rules=RULES,
+        sessions=tuple(replace(each, serial=number) for number, each in enumerate(sessions)),
+        candidates=tuple(replace(each, serial=100 + number) for number, each in enumerate(candidates)),
+        known=tuple(known),
+    )
+
+
+def _after(snapshot: Snapshot, count: int | None = None) -> Snapshot:
+    for transition in decide(snapshot, NOW)[:count]:
+        snapshot = apply(snapshot, transition, NOW)
+    return snapshot
+
+
+@settings(max_examples=200)
+@given(snapshots(), st.integers(0, 12))
+def test_a_decision_broken_off_is_taken_again_with_the_same_end(snapshot: Snapshot, count: int) -> None:
+    assert repr(_after(_after(snapshot, count))) == repr(_after(snapshot))  # repr: nan is not equal to itself
+
+
+@settings(max_examples=200)
+@given(snapshots())
+def test_the_end_is_in_order(snapshot: Snapshot) -> None:
+    end = _after(snapshot)
+    assert end.candidates == ()
+    assert not decide(end, NOW)
+    joined = {session.name.casefold() for session in end.sessions if session.serial >= 100}
+    names = [session.name.casefold() for session in end.sessions if session.name.casefold() in joined]
+    assert len(names) == len(set(names)), "who was admitted has its name alone"
+    assert all(NOW.monotonic - session.last_heard <= RULES.silence for session in end.sessions)
+
+
+@settings(max_examples=100)
+@given(snapshots())
+def test_every_transition_says_why(snapshot: Snapshot) -> None:
+    assert all(transition.reason for transition in decide(snapshot, NOW))
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ({"protocol": 0}, 3031, "generations 1 to 0"),
+        ({"min_protocol": 2}, 3031, "the master generations 1 to 1"),
+        ({"cluster_name": "d"}, 3030, "of cluster d"),
+        ({"skew": 61.0}, 3041, "61.0 s ahead of"),
+        ({"skew": -61.0}, 3041, "61.0 s behind"),
+        ({"name": "MASTER"}, 3029, "the master's name"),
+    ],
+)
+def test_candidates_that_are_refused(change: dict[str, object], code: int, words: str) -> None:
+    candidate = _candidate(**change)
+    (refused,) = decide(Snapshot(rules=RULES, candidates=(candidate,)), NOW)
+    assert isinstance(refused, Refuse)
+    assert refused.code == code
+    assert words in refused.reason
+
+
+def test_a_name_in_use_is_refused_and_a_silent_holder_makes_room() -> None:
+    newcomer = _candidate(installation_id="two")
+    (refused,) = decide(Snapshot(rules=RULES, sessions=(_session(1),), candidates=(newcomer,)), NOW)
+    assert isinstance(refused, Refuse)
+    assert (refused.code, refused.reason) == (3028, "alpha is connected from 10.0.0.1")
+    silent = _session(1, last_heard=990.0)
+    closed, admitted = decide(Snapshot(rules=RULES, sessions=(silent,), candidates=(newcomer,)), NOW)
+    assert closed == Close(silent, "alpha has been silent for 10.0 s")
+    assert admitted == Admit(newcomer, "alpha (4.8.2) joined from 10.0.0.1")
+
+
+def test_a_copied_installation_is_pointed_out() -> None:
+    closed, _ = decide(Snapshot(rules=RULES, sessions=(_session(1),), candidates=(_candidate(ip="10.0.0.9"),)), NOW)
+    assert "is one installation a copy of the other?" in closed.reason
+
+
+def test_nodes_that_stay_away_are_forgotten_and_connected_ones_are_not() -> None:
+    known = (_known("alpha", 48), _known("beta", 48), _known("gamma", 23))
+    transitions = decide(Snapshot(rules=RULES, sessions=(_session(1),), known=known), NOW)
+    assert transitions == [Forget("beta", "beta has been away for 48 h")]

@@ -113,12 +113,13 @@ def _find(known: dict[_Key, set[str]], keys: tuple[_Key, _Key]) -> str:
 
 
 def _replace(text: str, ranges: list[tuple[int, int]], values: list[str]) -> str:
-    """``text`` with the mask, or the value of the same number, in place of each range."""
+    """``text`` with the mask, or the value of the same number, in place of each range; the outermost counts."""
     pieces: list[str] = []
     end = 0
     for (start, stop), value in sorted(zip(ranges, values or [MASK] * len(ranges), strict=True)):
-        pieces += text[end:start], value
-        end = stop
+        if start >= end:
+            pieces += text[end:start], value
+            end = stop
     return "".join([*pieces, text[end:]])
 
 

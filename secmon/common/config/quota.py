@@ -1,6 +1,7 @@
 """The hourly quota of a key of the threat-intelligence service, as the service tells it."""
 
 import http.client
+import urllib.error
 import urllib.request
 from typing import IO
 from urllib.parse import quote
@@ -51,6 +52,9 @@ def hourly_quota(api_key: str, *, service: str = SERVICE, timeout: float = TIMEO
         request = urllib.request.Request(url, headers={"x-apikey": api_key, "Accept": "application/json"})
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout) as response:
             answer = msgspec.json.decode(response.read(MAX_ANSWER), type=_Answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            raise SecmonError(1131, f"HTTP status {error.code}") from None
     except OSError as error:
         raise SecmonError(1131, type(error).__name__) from None
     except (http.client.HTTPException, ValueError, msgspec.MsgspecError) as error:

@@ -36,6 +36,7 @@ class Sessions:
         self._serials = itertools.count(1)
         self._sessions: dict[int, WorkerSession] = {}
         self._noted = clock.monotonic()
+        self._changed = False
 
     # -- who is there
 
@@ -98,13 +99,16 @@ class Sessions:
         admitted.send(pb.MasterMessage(welcome=welcome()))
         for listener in self.listeners:
             listener.joined(admitted)
-        self._announce()
+        self._changed = True
         return admitted
 
     def tick(self) -> None:
-        """Close silent sessions and forget nodes that stay away; due at every heartbeat."""
+        """Close silent sessions, forget nodes that stay away, announce changes; due at every heartbeat."""
         for transition in self._decide():
             self._act(transition)
+        if self._changed:
+            self._changed = False
+            self._announce()
         if self._clock.monotonic() - self._noted >= _SEEN_EVERY:
             self._noted = self._clock.monotonic()
             for session in self._sessions.values():
@@ -130,7 +134,7 @@ class Sessions:
         self._seen(session)
         for listener in self.listeners:
             listener.left(session)
-        self._announce()
+        self._changed = True
 
     def close_all(self, reason: str) -> None:
         """Say goodbye to every worker."""
@@ -168,6 +172,7 @@ class Sessions:
         self._known.put(Known(name=session.name, version=session.version, ip=session.ip, last_seen=self._clock.now()))
 
     def _announce(self) -> None:
+        """Once a heartbeat at most: when many workers come at once, each learns of all in a few messages."""
         members = self.wire_members()
         for session in self._sessions.values():
             session.send(pb.MasterMessage(members=members))

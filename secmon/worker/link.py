@@ -23,7 +23,8 @@ from secmon.common.rpc.settings import LinkSettings
 from secmon.worker.backoff import Backoff
 from secmon.worker.enrolment import enrol
 from secmon.worker.lease_keeper import LeaseKeeper
-from secmon.worker.session import JoinCall, LinkListener, MasterSession, Positions
+from secmon.worker.listener import LinkListener
+from secmon.worker.session import JoinCall, MasterSession, Positions
 
 log = logging.getLogger("secmon.clusterd.link")
 

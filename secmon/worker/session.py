@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from grpc import aio
 
@@ -15,9 +15,6 @@ from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.rpc.keystore import Keystore
 from secmon.common.rpc.settings import LinkSettings
 from secmon.worker.lease_keeper import LeaseKeeper
-
-if TYPE_CHECKING:
-    from secmon.worker.link import MasterLink
 
 log = logging.getLogger("secmon.clusterd.link")
 
@@ -32,23 +29,6 @@ Positions = Callable[[], tuple[pb.Position, pb.Position]]
 JoinCall = aio.StreamStreamCall[pb.WorkerMessage, pb.MasterMessage]
 Opened = Callable[[pb.Welcome], Awaitable[None]]
 Received = Callable[[pb.MasterMessage], Awaitable[None]]
-
-
-class LinkListener(Protocol):
-    """Follows the link, one call after the other. Beats go on while a call runs, other messages wait.
-
-    ``connected`` and ``received`` may raise: that ends the session, and a new one begins. The session's end cancels
-    them.
-    """
-
-    async def connected(self, link: "MasterLink", welcome: pb.Welcome) -> None:
-        """A session has begun. Called before its first message is received."""
-
-    async def received(self, link: "MasterLink", message: pb.MasterMessage) -> None:
-        """The master sent ``message``."""
-
-    async def disconnected(self, reason: str) -> None:
-        """The session is over."""
 
 
 class MasterSession:

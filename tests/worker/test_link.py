@@ -8,7 +8,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.lease import LeaseReader
 from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.worker.link import MasterLink
+from secmon.worker.listener import Link
 from tests.cluster_kit import ClusterKit, Recorder, cluster, wait_until
 
 pytestmark = pytest.mark.anyio
@@ -22,14 +22,14 @@ class _Listener:
         self.events: list[str] = []
         self.messages: list[pb.MasterMessage] = []
 
-    async def connected(self, link: MasterLink, welcome: pb.Welcome) -> None:
+    async def connected(self, link: Link, welcome: pb.Welcome) -> None:
         assert link.channel is not None
         self.events.append("connected")
         if self.failures:
             self.failures -= 1
             raise SecmonError(3045, "the first comparison failed")
 
-    async def received(self, link: MasterLink, message: pb.MasterMessage) -> None:
+    async def received(self, link: Link, message: pb.MasterMessage) -> None:
         if message.HasField("security"):
             self.messages.append(message)
 

@@ -1,0 +1,35 @@
+"""What follows a worker's link: replication plugs in here."""
+
+from typing import Protocol
+
+from grpc import aio
+
+from secmon.common.rpc.gen import secmon_pb2 as pb
+
+
+class Link(Protocol):
+    """The link, as its listeners see it."""
+
+    @property
+    def channel(self) -> aio.Channel | None:
+        """To the master while connected."""
+
+    def send(self, message: pb.WorkerMessage) -> None:
+        """Queue ``message`` for the master, in order. Raises SecmonError 3023 without a session."""
+
+
+class LinkListener(Protocol):
+    """Follows the link, one call after the other. Beats go on while a call runs, other messages wait.
+
+    ``connected`` and ``received`` may raise: that ends the session, and a new one begins. The session's end cancels
+    them.
+    """
+
+    async def connected(self, link: Link, welcome: pb.Welcome) -> None:
+        """A session has begun. Called before its first message is received."""
+
+    async def received(self, link: Link, message: pb.MasterMessage) -> None:
+        """The master sent ``message``."""
+
+    async def disconnected(self, reason: str) -> None:
+        """The session is over. Must not raise."""

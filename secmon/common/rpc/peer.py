@@ -1,5 +1,6 @@
 """The Peer service: executing calls of other nodes, and having other nodes execute ours."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -66,6 +67,12 @@ class RemotePeer:
             return await unpack_result(stream)
         except aio.AioRpcError as error:
             raise self._translate(error) from None
+        except asyncio.CancelledError:
+            # A channel that is closed under a call (the node's session ended) cancels the call, not its caller.
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise self._named(SecmonError(self._unreachable)) from None
         finally:
             stream.cancel()
 
@@ -78,5 +85,8 @@ class RemotePeer:
             case code:
                 failure = SecmonError(3018, code.name)
                 log.warning("node %s: call failed: %s: %s", self.name, code.name, error.details())
+        return self._named(failure)
+
+    def _named(self, failure: SecmonError) -> SecmonError:
         failure.nodes = {self.name: failure.message}
         return failure

@@ -201,7 +201,7 @@ class FileApplier:
             self._applied = (target.epoch, target.revision)
             return
         too_large = await self._fill(channel, difference, report)
-        if self._pushes:
+        if self._superseded():
             return  # go on with the newest
         if report.complete:
             await self._remove(difference.extra, report)
@@ -244,9 +244,12 @@ class FileApplier:
             if len(placed) < len(batch):
                 # They changed on the master since: its next push says how. Ask, in case it is lost.
                 report.complete, self._stale = False, True
-            if self._pushes:
+            if self._superseded():
                 break
         return too_large
+
+    def _superseded(self) -> bool:
+        return self._target is not None and not all(self._target.covers(push) for push in self._pushes)
 
     async def _apply(self, channel: aio.Channel, wanted: list[tuple[str, Entry]]) -> list[str]:
         """Fetch and place one batch; the paths that are in place."""

@@ -28,15 +28,19 @@ class Target:
         self.revision = revision
         self.manifest = manifest
 
+    def covers(self, push: pb.FilesPush) -> bool:
+        """Whether the target is at the push's position or past it."""
+        return push.position.epoch == self.epoch and push.position.revision <= self.revision
+
     def follow(self, push: pb.FilesPush, max_files: int) -> bool:
         """Apply a pushed change; whether the result is what the master has. If not, the target is void.
 
         Raises 3045, and changes nothing, when the push holds what may not be replicated.
         """
+        if self.covers(push):
+            return True  # we fetched something newer meanwhile
         if push.position.epoch != self.epoch or not 0 < push.base <= self.revision:
             return False
-        if push.position.revision <= self.revision:
-            return True  # we fetched something newer meanwhile
         delta = from_wire(push.entries)
         manifest = self.manifest.copy()
         manifest.apply(delta)
@@ -85,14 +89,18 @@ async def fetch_contents(channel: aio.Channel, wanted: Sequence[tuple[str, Entry
         entries = to_wire(dict(wanted[offset : offset + _REQUEST_FILES]))
         buffer: list[pb.FileChunk] = []
         size = 0
-        async with receiving() as stall:
-            async for chunk in stub.FetchFiles(pb.FilesRequest(entries=entries)):
-                buffer.append(chunk)
-                size += len(chunk.data)
-                if size >= _BUFFER_BYTES or len(buffer) >= _BUFFER_PIECES:
-                    await stall.pause(in_thread(partial(batch.write, buffer, offset)))
-                    buffer, size = [], 0
-                stall.progress()
+        call = stub.FetchFiles(pb.FilesRequest(entries=entries))
+        try:
+            async with receiving() as stall:
+                async for chunk in call:
+                    buffer.append(chunk)
+                    size += len(chunk.data)
+                    if size >= _BUFFER_BYTES or len(buffer) >= _BUFFER_PIECES:
+                        await stall.pause(in_thread(partial(batch.write, buffer, offset)))
+                        buffer, size = [], 0
+                    stall.progress()
+        finally:
+            call.cancel()  # no effect once it is complete
         await in_thread(partial(batch.write, buffer, offset))
 
 

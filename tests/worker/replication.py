@@ -1,0 +1,177 @@
+"""A master and its workers in one process: real folders, real change notification, real gRPC; no Join stream."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from grpc import aio
+
+from secmon.common.clock import SystemClock
+from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.store.replication import Snapshot
+from secmon.master.publish_files import FilePublisher
+from secmon.master.replication_service import ReplicationService
+from secmon.worker.apply_files import FileApplier, FileLimits
+from tests.waiting import until
+
+QUICK = FileLimits(retry_seconds=0.02, retry_most_seconds=0.1)
+
+
+async def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Return as soon as ``condition`` holds; fail when it does not within the bound."""
+    await until(condition, seconds=seconds)
+
+
+class Wire:
+    """Both ends of one session: what the master sends reaches the worker's listener, and the other way round.
+
+    ``hold`` stops the way down until it is released: a slow network.
+    """
+
+    def __init__(self, name: str, channel: aio.Channel, publisher: Any, applier: Any) -> None:
+        self.name = name
+        self.channel: aio.Channel | None = channel
+        self.pushes: list[pb.MasterMessage] = []
+        self.replies: list[pb.WorkerMessage] = []
+        self.open = True
+        self._publisher = publisher
+        self._applier = applier
+        self._down: asyncio.Queue[pb.MasterMessage] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self.flowing = asyncio.Event()
+        self.flowing.set()
+
+    @property
+    def acks(self) -> list[pb.FilesAck]:
+        return [reply.files_ack for reply in self.replies if reply.HasField("files_ack")]
+
+    def send(self, message: Any) -> None:
+        """As the master's session for its messages, as the worker's link for the worker's."""
+        if not self.open:
+            raise SecmonError(3023)
+        if isinstance(message, pb.MasterMessage):
+            self.pushes.append(message)
+            self._down.put_nowait(message)
+        else:
+            self.replies.append(message)
+            self._publisher.received(self, message)
+
+    async def join(self) -> None:
+        self._publisher.joined(self)
+        await self._applier.connected(self, pb.Welcome())
+        self._task = asyncio.create_task(self._run())
+
+    async def beat(self) -> None:
+        """One sign of life of the master, with its position."""
+        position = self._publisher.position()
+        if isinstance(self._publisher, FilePublisher):
+            self.send(pb.MasterMessage(beat=pb.MasterBeat(files=position)))
+        else:
+            self.send(pb.MasterMessage(beat=pb.MasterBeat(security=position)))
+
+    async def leave(self) -> None:
+        self.open = False
+        self._publisher.left(self)
+        await self._applier.disconnected("test")
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            message = await self._down.get()
+            await self.flowing.wait()
+            await self._applier.received(self, message)
+
+
+class NoSnapshots:
+    """A security store is not part of the tests of files."""
+
+    def snapshot(self) -> Snapshot:
+        raise AssertionError("not asked for here")
+
+
+@asynccontextmanager
+async def serving(service: pb_grpc.ReplicationServicer) -> AsyncIterator[aio.Channel]:
+    """The service on a real port, and a channel to it."""
+    server = aio.server()
+    pb_grpc.add_ReplicationServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    channel = aio.insecure_channel(f"127.0.0.1:{port}")
+    try:
+        yield channel
+    finally:
+        await channel.close(None)
+        await server.stop(None)
+
+
+@asynccontextmanager
+async def running(*parts: Any) -> AsyncIterator[None]:
+    """Run the ``run()`` of all parts meanwhile; their failures are ours."""
+    tasks = [asyncio.create_task(part.run()) for part in parts]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+class Master:
+    """The publishing side, running."""
+
+    def __init__(self, root: Path, anti_entropy_seconds: float = 60.0) -> None:
+        self.root = root
+        self.publisher = FilePublisher(
+            root, clock=SystemClock(), counters=Counters(), anti_entropy_seconds=anti_entropy_seconds
+        )
+        self.service = ReplicationService(
+            root, files=self.publisher, security=NoSnapshots(), admit=lambda context: None
+        )
+
+
+class Worker:
+    """The applying side, running."""
+
+    def __init__(self, root: Path, limits: FileLimits = QUICK) -> None:
+        self.root = root
+        self.staging = root / "queue/cluster/files"
+        self.applier = FileApplier(root, self.staging, clock=SystemClock(), limits=limits)
+        self.applied: list[str] = []
+        self.applier.on_applied.append(self.applied.extend)
+
+    def equals(self, master: Master) -> bool:
+        """Whether the worker says that it has what the master has published."""
+        return self.applier.position() == master.publisher.position() != pb.Position()
+
+
+@asynccontextmanager
+async def pair(master: Master, worker: Worker) -> AsyncIterator[Wire]:
+    """Both running and connected."""
+    async with serving(master.service) as channel, running(master.publisher, worker.applier):
+        wire = Wire("beta", channel, master.publisher, worker.applier)
+        await wire.join()
+        try:
+            yield wire
+        finally:
+            await wire.leave()
+    master.service.close()
+    assert not worker.staging.exists(), "staging is left over"
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    """All files below the watched folders, read now."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for top in ("etc", "var")
+        for path in (root / top).rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }

@@ -52,6 +52,11 @@ class Paths:
         return self.root / "logs"
 
     @property
+    def audit_log(self) -> Path:
+        """Every change of the security state, on the master."""
+        return self.logs / "audit/security.log"
+
+    @property
     def run(self) -> Path:
         return self.root / "var/run"
 

@@ -15,12 +15,16 @@ from secmon.common.operations.parameters import Listing, ParameterError
 from secmon.common.outcome import Outcome, Result
 from secmon.common.rbac.evaluate import Scope
 from secmon.common.rbac.gate import Gate, Grant, Require, named_ids
+from secmon.common.security.audit import Author, audited_write
 from secmon.common.store.transaction import WriteTransaction
 
 log = logging.getLogger("secmon.operations")
 
 BASE_DAEMONS = ("secmon-analysisd", "secmon-remoted", "secmon-authd")
 """Daemons whose failure stops ordinary operations (conventions.md 0, step 13)."""
+
+NUMBERED = frozenset({"user:id", "role:id", "policy:id", "rule:id"})
+"""Kinds whose ids are numbers: policies write them without leading zeros."""
 
 REVISION_POLL = 0.005
 """Seconds between two looks at the local security revision while waiting to reach a call's."""
@@ -39,13 +43,20 @@ class Context:
         return self.grants[kind]
 
     async def change_security(self, change: Callable[[WriteTransaction], object]) -> None:
-        """One transaction on the security store, off the event loop. Runs on the master only."""
+        """One transaction on the security store, off the event loop, written to the audit log. On the master only.
 
-        def write() -> None:
-            with self.node.security.write() as transaction:
-                change(transaction)
-
-        await asyncio.to_thread(write)
+        Raises 1005, and changes nothing, when the audit log cannot be written.
+        """
+        identity, node = self.call.identity, self.node
+        author = Author(
+            user=identity.user,
+            user_id=identity.user_id,
+            operation=self.call.operation,
+            client=self.call.client,
+            request=self.call.request_id,
+            context=identity.context_hash,
+        )
+        await asyncio.to_thread(audited_write, node.security, node.paths.audit_log, author, change, node.clock)
 
     async def lagging(self) -> list[str]:
         """Wait until every connected node runs the change just made; a note that names those that lag."""
@@ -197,8 +208,11 @@ def gate(node: Node, call: Call) -> Gate:
 
 
 def requested_ids(call: Call, require: Require) -> Sequence[str] | None:
-    """The ids that the request names for ``require``; ``None`` when it names none."""
-    return None if require.param is None else named_ids(call.params.get(require.param))
+    """The ids that the request names for ``require``; ``None`` when it names none. ``007`` means the number 7."""
+    ids = None if require.param is None else named_ids(call.params.get(require.param))
+    if ids is None or require.resource not in NUMBERED:
+        return ids
+    return [one.lstrip("0") or "0" for one in ids]
 
 
 def parse_query(operation: Operation, call: Call) -> query.Query:

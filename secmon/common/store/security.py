@@ -16,7 +16,7 @@ from secmon.common.store.engine import BUSY_TIMEOUT_SECONDS, open_engine, read_t
 from secmon.common.store.position import Position, create_position, read_position, write_position
 from secmon.common.store.replication import Change, Key, Scalar, Snapshot, decode_change, replicated_table
 from secmon.common.store.schema import REPLICATED, SCHEMA_VERSION, changes, column_names, is_shared, meta, metadata
-from secmon.common.store.transaction import WriteTransaction, matches, upsert
+from secmon.common.store.transaction import ReadTransaction, WriteTransaction, matches, upsert
 from secmon.common.store.view import SecurityView, Shared, load_shared
 
 KEPT_REVISIONS = 1000
@@ -120,6 +120,12 @@ class SecurityStore:
             view = SecurityView(self._engine, position, self._cached_shared, authoritative=self.writable)
             self._cached_view = (token, view)
             return view
+
+    @contextmanager
+    def read(self) -> Iterator[ReadTransaction]:
+        """The rows as of one moment, for what a view does not hold: users, and who is linked to whom."""
+        with read_transaction(self._engine) as connection:
+            yield ReadTransaction(connection)
 
     # Writing
 

@@ -1,7 +1,7 @@
 """A write to the security store: rows change only here, and every change is recorded for replication."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
@@ -12,18 +12,19 @@ from secmon.common.store.schema import FIRST_CUSTOM_ID, LINKS, changes, column_n
 from secmon.common.store.view import load_settings
 
 
-class WriteTransaction:
-    """Handed out by ``SecurityStore.write()``; lives as long as its ``with`` block.
+class RowChange(NamedTuple):
+    """One row written, or deleted (``row`` None)."""
 
-    ``revision`` is the number that the store has once this transaction is committed. A transaction that changes no
-    row leaves the revision alone.
-    """
+    table: str
+    key: Key
+    row: Row | None
 
-    def __init__(self, connection: Connection, revision: int) -> None:
+
+class ReadTransaction:
+    """Rows of the security store at one moment; handed out by ``SecurityStore.read()``."""
+
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.revision = revision
-        self.recorded = 0
-        self.shared = False
 
     def get(self, table: Table, *key: int | str) -> Row | None:
         """The row with this primary key."""
@@ -40,6 +41,34 @@ class WriteTransaction:
     def settings(self) -> Settings:
         """The security configuration."""
         return load_settings(self._connection)
+
+
+class WriteTransaction(ReadTransaction):
+    """Handed out by ``SecurityStore.write()``; lives as long as its ``with`` block.
+
+    ``revision`` is the number that the store has once this transaction is committed. A transaction that changes no
+    row leaves the revision alone.
+    """
+
+    def __init__(self, connection: Connection, revision: int) -> None:
+        super().__init__(connection)
+        self.revision = revision
+        self.recorded = 0
+        self.shared = False
+
+    def changes(self) -> list[RowChange]:
+        """What this transaction has done so far, in order."""
+        found = self._connection.execute(
+            select(changes).where(changes.c.revision == self.revision).order_by(changes.c.ordinal)
+        )
+        return [
+            RowChange(
+                one.table,
+                msgspec.msgpack.decode(one.key, type=Key),
+                None if one.row is None else msgspec.msgpack.decode(one.row),
+            )
+            for one in found
+        ]
 
     def put(self, table: Table, row: Row) -> None:
         """Insert ``row``, or replace the one with its key. All columns must be given."""

@@ -1,5 +1,6 @@
 """``secmon user``: users of the API, for who has the host but not the password."""
 
+import os
 import sys
 
 import click
@@ -8,6 +9,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.config.main import load_main_config
 from secmon.common.paths import Paths
 from secmon.common.security.admin import set_password
+from secmon.common.security.audit import Author, audited_write
 from secmon.common.security.passwords import generate_password
 from secmon.common.store import schema
 from secmon.common.store.security import SecurityStore
@@ -46,8 +48,9 @@ def reset_password(name: str | None, paths: Paths, generate: bool) -> None:
     try:
         identifier, known = _find(store, name)
         password = generate_password() if generate else _typed_password(known)
-        with store.write() as tx:
-            set_password(tx, identifier, password, SystemClock())
+        clock = SystemClock()
+        author = Author(user="local", user_id=0, operation="secmon user reset-password", client=f"uid:{os.getuid()}")
+        audited_write(store, paths.audit_log, author, lambda tx: set_password(tx, identifier, password, clock), clock)
     finally:
         store.close()
     click.echo(f"The password of {known} is changed; the user's tokens are revoked.")
@@ -57,7 +60,7 @@ def reset_password(name: str | None, paths: Paths, generate: bool) -> None:
 
 def _find(store: SecurityStore, name: str | None) -> tuple[int, str]:
     """Id and name of the user called ``name``; the first user is the administrator."""
-    with store.write() as tx:
+    with store.read() as tx:
         users = {str(row["username"]): int(str(row["id"])) for row in tx.select(schema.users)}
     if name is None:
         name = min(users, key=lambda each: users[each])

@@ -1,0 +1,235 @@
+"""The audit log: one line for each change of the security state, on the master.
+
+A line is a JSON object: when, who, from where, by which operation, which rows, and the revision of the store that the
+change leads to. Secrets are left out. ``hash`` is the SHA-256 of the line without it, ``prev`` the hash of the line
+before, so that no line can be altered, removed or inserted unnoticed; revisions without gaps show what was never
+written.
+
+A line is on the disk before its change is committed: what cannot be written down does not happen. All of it is done
+under the write lock of the store, which is one for all processes. A change that was written down and then not
+committed (a crash in between) shows at the next one, which asks for the same revision: a line of kind ``void`` then
+takes it back. Rest of a line that a crash cut off is left where it is; a line of kind ``torn`` says so. ``anchor``
+begins the chain, and begins it anew for another store or for one restored from a copy.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from secmon.common.atomic import sync_folder
+from secmon.common.clock import Clock, iso_micro
+from secmon.common.errors import SecmonError
+from secmon.common.store.security import SecurityStore
+from secmon.common.store.transaction import RowChange, WriteTransaction
+
+NOTHING_BEFORE = "0" * 64
+
+_HASH = b',"hash":"'
+_SUFFIX = len(_HASH) + 64 + len(b'"}')
+_BLOCK = 1 << 16
+_UNSAID = frozenset({"password", "private_pem", "public_pem", "created_at"})
+"""Columns that are secret or say nothing."""
+
+
+class Author(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who changes something: ``client`` is an address, ``context`` the hash of a run_as login's context."""
+
+    user: str
+    user_id: int
+    operation: str
+    client: str = ""
+    request: str = ""
+    context: str | None = None
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line without its hash. ``revision`` is the store's after it; ``time`` UTC with microseconds."""
+
+    seq: int
+    prev: str
+    kind: Literal["anchor", "change", "void", "torn"]
+    time: str
+    store: str
+    revision: int
+    by: Author | None = None
+    changes: list[dict[str, Any]] = []
+
+
+class Ended(NamedTuple):
+    """Where the chain stands: its last whole line, that line's hash, and what a crash left behind it.
+
+    ``rest`` is None when nothing was left; ``open`` when the file does not end with a line feed.
+    """
+
+    line: Line | None
+    hash: str
+    rest: bytes | None
+    open: bool
+
+    @property
+    def seq(self) -> int:
+        return self.line.seq if self.line else 0
+
+
+def audited_write(
+    store: SecurityStore, path: Path, author: Author, change: Callable[[WriteTransaction], object], clock: Clock
+) -> None:
+    """One transaction on the security store, written down in the log at ``path``. Blocks on the disk.
+
+    Raises 1005, and changes nothing, when the log cannot be written. A change that changes no row leaves no line.
+    """
+    with store.write() as transaction:
+        change(transaction)
+        if transaction.recorded:
+            _append(path, store.store_id(), transaction, author, clock)
+
+
+def _append(path: Path, store: str, transaction: WriteTransaction, author: Author, clock: Clock) -> None:
+    """Write down the change of ``transaction``, durably; the caller holds the store's write lock. Raises 1005."""
+    changes = [_shown(one) for one in transaction.changes() if one.table != "sequences"]
+    try:
+        descriptor = _open(path)
+        try:
+            writer = _Writer(_ended(descriptor), store, iso_micro(clock.now()))
+            writer.prepare(transaction.revision)
+            writer.add("change", transaction.revision, author, changes)
+            _write_all(descriptor, bytes(writer.text))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        why = f"{path}: {error.strerror}; nothing was changed, because it could not be written down"
+        raise SecmonError(1005, why) from error
+
+
+class _Writer:
+    """Lines that continue the chain."""
+
+    def __init__(self, ended: Ended, store: str, time: str) -> None:
+        self.text = bytearray()
+        self._ended, self._store, self._time = ended, store, time
+        self._seq, self._prev = ended.seq, ended.hash
+
+    def prepare(self, revision: int) -> None:
+        """What must be said before the change that leads to ``revision``."""
+        ended = self._ended
+        last = ended.line
+        if ended.open:
+            self.text += b"\n"
+        if ended.rest is not None:
+            self._prev = rest_hash(ended.hash, ended.rest)
+            self.add("torn", last.revision if last else revision - 1)
+        if last is None or last.store != self._store or last.revision > revision:
+            self.add("anchor", revision - 1)
+        elif last.revision == revision:
+            self.add("void", revision - 1)
+
+    def add(
+        self,
+        kind: Literal["anchor", "change", "void", "torn"],
+        revision: int,
+        author: Author | None = None,
+        changes: list[dict[str, Any]] | None = None,
+    ) -> None:
+        self._seq += 1
+        line = Line(self._seq, self._prev, kind, self._time, self._store, revision, author, changes or [])
+        body = msgspec.json.encode(line)
+        self._prev = line_hash(body)
+        self.text += body[:-1] + _HASH + self._prev.encode() + b'"}\n'
+
+
+def line_hash(body: bytes) -> str:
+    """Hash of a line without its ``hash`` member."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def rest_hash(before: str, rest: bytes) -> str:
+    """``prev`` of the line that reports the ``rest`` of lines cut off after the line with hash ``before``."""
+    return hashlib.sha256(before.encode() + rest).hexdigest()
+
+
+def read_line(raw: bytes) -> tuple[Line, bytes, str] | None:
+    """A line, the bytes that its hash is of, and the hash it claims; None for anything that is not a whole line."""
+    body, suffix = raw[:-_SUFFIX] + b"}", raw[-_SUFFIX:]
+    if not (suffix.startswith(_HASH) and suffix.endswith(b'"}')):
+        return None
+    try:
+        line = msgspec.json.decode(body, type=Line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return line, body, suffix[len(_HASH) : -2].decode("ascii", "replace")
+
+
+def _shown(change: RowChange) -> dict[str, Any]:
+    shown: dict[str, Any] = {"table": change.table, "key": list(change.key)}
+    if change.row is None:
+        return shown | {"deleted": True}
+    return shown | {"row": {name: value for name, value in change.row.items() if name not in _UNSAID}}
+
+
+def _open(path: Path) -> int:
+    """Open for appending; made with its folder if missing, and owned like the folder above whoever runs this."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        pass
+    folder = path.parent
+    if not folder.is_dir():
+        folder.mkdir(mode=0o750, parents=True)
+        _give_to_owner_of(folder.parent, folder)
+        sync_folder(folder.parent)
+    descriptor = os.open(path, flags | os.O_CREAT, 0o640)
+    _give_to_owner_of(folder, path)
+    sync_folder(folder)
+    return descriptor
+
+
+def _give_to_owner_of(model: Path, path: Path) -> None:
+    """The command line may run as root, the daemon that goes on writing does not."""
+    if os.geteuid() == 0:
+        status = model.stat()
+        os.chown(path, status.st_uid, status.st_gid)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _ended(descriptor: int) -> Ended:
+    """The last whole line, found from the end."""
+    is_open = False
+    rest: list[bytes] = []
+    for number, raw in enumerate(_parts_backward(descriptor)):
+        if number == 0:
+            if not raw:  # the file ends with a line feed
+                continue
+            is_open = True
+        found = read_line(raw)
+        if found is not None:
+            return Ended(found[0], found[2], _joined(rest), is_open)
+        rest.append(raw)
+    return Ended(None, NOTHING_BEFORE, _joined(rest), is_open)
+
+
+def _joined(rest: list[bytes]) -> bytes | None:
+    """Lines given last first, in their order."""
+    return b"\n".join(reversed(rest)) if rest else None
+
+
+def _parts_backward(descriptor: int) -> Iterator[bytes]:
+    """What stands between line feeds, last part first; nothing for an empty file."""
+    position = size = os.fstat(descriptor).st_size
+    held = b""
+    while position:
+        count = min(_BLOCK, position)
+        position -= count
+        held, *whole = (os.pread(descriptor, count, position) + held).split(b"\n")
+        yield from reversed(whole)
+    if size:
+        yield held

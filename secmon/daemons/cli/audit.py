@@ -1,0 +1,75 @@
+"""``secmon audit``: the log of changes of users, roles, policies and rules."""
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from secmon.common.paths import Paths
+from secmon.common.security.audit_check import Report, check_end, verify
+from secmon.common.store.security import SecurityStore
+from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
+
+
+@click.group(cls=LazyGroup)
+def audit() -> None:
+    """Work with the audit log: who changed users, roles, policies and rules, and when.
+
+    Example:  secmon audit verify --root /opt/secmon
+    """
+
+
+@audit.command("verify")
+@click.argument("file", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@root_option
+@json_option
+def verify_log(file: Path | None, paths: Paths, as_json: bool) -> None:
+    """Check that no line of the audit log was altered or removed; name the first that was.
+
+    The log of the installation is also checked against its security store: every change must be there. With FILE a
+    copy of a log is checked by itself.
+
+    \b
+    Examples:
+      secmon audit verify --root /opt/secmon
+      secmon audit verify /backup/security.log
+
+    Exit status: 0 whole, 1 not whole, 2 wrong usage.
+    """
+    if file is None:
+        require_installation(paths)
+    report = verify(file) if file else _verify_installation(paths)
+    where = file or paths.audit_log
+    if as_json:
+        echo_json({"file": str(where), "valid": report.problem is None, **msgspec.to_builtins(report)})
+    else:
+        click.echo(_sentence(where, report))
+    sys.exit(0 if report.problem is None else 1)
+
+
+def _verify_installation(paths: Paths) -> Report:
+    if not paths.security_db.exists():
+        raise click.ClickException(f"{paths.security_db} does not exist; make an installation: secmon init")
+    # The store is looked at first: changes made meanwhile only make the log longer.
+    store = SecurityStore(paths.security_db, writable=False)
+    try:
+        position = store.position()
+    finally:
+        store.close()
+    report = verify(paths.audit_log) if paths.audit_log.exists() else Report()
+    check_end(report, position.store_id, position.revision)
+    return report
+
+
+def _sentence(where: Path, report: Report) -> str:
+    if report.problem is not None:
+        return f"{where}, line {report.problem.line}: {report.problem.text}."
+    notes = [f"{where} is whole: {report.changes} changes, up to revision {report.revision}."]
+    if report.voided:
+        notes.append(f"{report.voided} further ones were written down and then not made.")
+    if report.torn or report.unfinished:
+        notes.append("A crash cut lines off; their changes were not made.")
+    if report.begun > 1:
+        notes.append("The security store was replaced or restored from a copy on the way.")
+    return " ".join(notes)

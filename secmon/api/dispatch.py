@@ -63,6 +63,8 @@ class Dispatcher:
         self._authenticator = Authenticator(node, self._logins)
         self._cors = Cors(config.cors) if config.cors.enabled else None
         self._in_flight = 0
+        self.stopping = False
+        """Set when the grace of a stop is over: requests cancelled from then on still get an answer."""
 
     def close(self) -> None:
         """Let go of the threads."""
@@ -82,9 +84,12 @@ class Dispatcher:
             await answer(scope, receive, send)
             status = answer.status_code
         except (ClientDisconnect, asyncio.CancelledError):
-            # The connection is gone, or the server stops and its grace is over: nobody is left to answer, and above
-            # this there is only the server. The cancellation has reached whatever the request was waiting for.
+            # The cancellation has reached whatever the request was waiting for; above this there is only the server.
             counters.add("api.requests.abandoned")
+            if self.stopping:
+                answer = problem(503, "Service Unavailable", "The server is stopping", headers=(CLOSE,))
+                await answer(scope, receive, send)
+                status = answer.status_code
         finally:
             self._in_flight -= 1
             counters.set("api.requests.in_flight", self._in_flight)

@@ -113,7 +113,10 @@ def parse_query(raw: bytes, errors: str = "strict") -> list[tuple[str, str]]:
 
 def logged_query(raw: bytes) -> dict[str, str]:
     """The query for the request log: the first value of each name (conventions.md 12)."""
-    return dict(reversed(parse_query(raw, "replace")))
+    shown: dict[str, str] = {}
+    for name, value in parse_query(raw, "replace"):
+        shown.setdefault(name, value)
+    return shown
 
 
 def logged_body(raw: bytes) -> Any:

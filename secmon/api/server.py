@@ -54,6 +54,7 @@ class ApiServer:
         self._sweeper: asyncio.Task[None] | None = None
         self._log: RequestLog | None = None
         self._lifespan: LifespanOn | None = None
+        self._dispatcher: Dispatcher | None = None
 
     @property
     def port(self) -> int:
@@ -93,7 +94,9 @@ class ApiServer:
 
     def _application(self, log: RequestLog) -> ASGIApp:
         """Starlette carries the lifespan. It gets no routes: what a path is, is told only after the limits."""
-        dispatcher = Dispatcher(self._node, self._router, self._catalogue, log, body_seconds=self._body_seconds)
+        dispatcher = self._dispatcher = Dispatcher(
+            self._node, self._router, self._catalogue, log, body_seconds=self._body_seconds
+        )
 
         @asynccontextmanager
         async def lifespan(_: object) -> AsyncIterator[None]:
@@ -149,6 +152,8 @@ class ApiServer:
         for connection in self._connections():
             connection.shutdown()
         await _wait(self._state.tasks, grace)
+        if self._dispatcher is not None:
+            self._dispatcher.stopping = True
         for task in list(self._state.tasks):
             task.cancel()
         await _wait(self._state.tasks, 1.0)

@@ -1,5 +1,6 @@
 """Servers of the toy catalogue, on real sockets."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from secmon.api.server import ApiServer
 from secmon.common.clock import Clock, ManualClock
 from secmon.common.config.api import ApiConfig
 from secmon.common.node import Node
-from tests.api.toys import PASSWORD, USER, Latch, LocalRouter, api_config, toy_catalogue, toy_node
+from tests.api.toys import PASSWORD, USER, Latch, LocalRouter, api_config, fill_store, toy_catalogue, toy_node
 
 LOGIN = "/security/user/authenticate"
 
@@ -38,15 +39,33 @@ class Toy:
         """All further requests of the client carry a token."""
         self.client.headers["Authorization"] = f"Bearer {await self.token()}"
 
+    def counter(self, name: str) -> float:
+        return self.node.counters.snapshot().get(name, 0)
+
     def log(self, name: str = "api.log") -> str:
         return (self.node.paths.logs / name).read_text()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for something that has no event of its own: a counter, a line in a log."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 Serve = Callable[..., AbstractAsyncContextManager[Toy]]
 
 
+@pytest.fixture(scope="session")
+def filled_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A security store as a new installation has it; tests get copies, since its passwords take time to hash."""
+    path = tmp_path_factory.mktemp("store") / "security.db"
+    fill_store(path)
+    return path
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Serve:
+def serve(tmp_path: Path, filled_store: Path) -> Serve:
     """``async with serve(config, clock=..., limits=...) as toy``."""
 
     @asynccontextmanager
@@ -58,7 +77,7 @@ def serve(tmp_path: Path) -> Serve:
         **options: Any,
     ) -> AsyncIterator[Toy]:
         config = config or api_config()
-        node = toy_node(tmp_path, config, clock or ManualClock())
+        node = toy_node(tmp_path, config, clock or ManualClock(), filled_store)
         latch = Latch()
         catalogue = toy_catalogue(latch)
         router = LocalRouter(node, catalogue)

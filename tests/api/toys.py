@@ -1,6 +1,7 @@
 """A small catalogue, a router that runs everything here, and a node in a folder: what the adapter needs of the rest."""
 
 import asyncio
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from secmon.common.clock import Clock
+from secmon.common.clock import Clock, ManualClock
 from secmon.common.config.api import ApiConfig, Https
 from secmon.common.config.main import parse_main_config
 from secmon.common.config.options import InternalOptions
@@ -18,7 +19,7 @@ from secmon.common.node import Node, Services
 from secmon.common.operations.call import Call
 from secmon.common.operations.catalogue import Catalogue, operation
 from secmon.common.operations.executor import Context, Executor
-from secmon.common.operations.parameters import Common, Listing, Names, NoParams, Pretty
+from secmon.common.operations.parameters import Common, Listing, Names, NoParams, Pretty, text_format
 from secmon.common.outcome import Messages, Outcome, Plain, Raw, Result
 from secmon.common.paths import Paths
 from secmon.common.query import Fields
@@ -28,6 +29,7 @@ from secmon.common.store.security import SecurityStore
 
 PASSWORD = "Sesame-Open-1"
 USER = "admin"
+Numbers = Annotated[str, text_format("numbers", r"[0-9]+")]
 
 
 @dataclass
@@ -97,7 +99,7 @@ class Item(msgspec.Struct):
 
 
 class Wanted(Listing, frozen=True, kw_only=True):
-    ids: list[Annotated[int, msgspec.Meta(ge=1)]] | None = None
+    ids: list[Numbers] | None = None
     status: Literal["on", "off"] | None = None
     name: Names | None = None
 
@@ -167,9 +169,9 @@ async def logout(ctx: Context, params: NoParams) -> Plain:
 )  # fmt: skip
 async def items(ctx: Context, params: Wanted) -> Outcome:
     """The collection."""
-    found = [dict(one) for one in ITEMS if params.ids is None or one["id"] in params.ids]
+    found = [dict(one) for one in ITEMS if params.ids is None or str(one["id"]) in params.ids]
     outcome = Outcome(items=found)
-    for unknown in set(params.ids or ()) - {1, 2}:
+    for unknown in set(params.ids or ()) - {"1", "2"}:
         outcome.fail(SecmonError(1730), unknown)
     return outcome
 
@@ -252,13 +254,20 @@ def toy_catalogue(latch: Latch) -> Catalogue:
     return catalogue
 
 
-def toy_node(root: Path, config: ApiConfig, clock: Clock, *, password: str = PASSWORD) -> Node:
-    """A node without a cluster, its store filled with the defaults."""
+def fill_store(path: Path) -> None:
+    """A security store with the default contents."""
+    store = SecurityStore(path)
+    initialise(store, admin_password=PASSWORD, dashboard_password=PASSWORD, clock=ManualClock())
+    store.close()
+
+
+def toy_node(root: Path, config: ApiConfig, clock: Clock, filled_store: Path) -> Node:
+    """A node without a cluster, with a copy of a filled store."""
     paths = Paths(root)
     for folder in (paths.security, paths.ssl, paths.logs, paths.run):
         folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(filled_store, paths.security_db)
     store = SecurityStore(paths.security_db)
-    initialise(store, admin_password=password, dashboard_password=password, clock=clock)
     return Node(
         paths=paths,
         api_config=config,

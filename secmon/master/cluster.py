@@ -95,7 +95,8 @@ class MasterCluster:
         )
         self.port = self.enrol_port = 0
         self._servers: list[aio.Server] = []
-        self._beating: asyncio.Task[None] | None = None
+        self.running: asyncio.Task[None] | None = None
+        """What is done at every heartbeat; it ends only when it fails."""
 
     async def start(self, services: Sequence[AddService] = ()) -> None:
         """Serve both ports. Raises ConfigError 3004 for a port that cannot be taken; nothing is left open then."""
@@ -121,15 +122,15 @@ class MasterCluster:
         except BaseException:
             await self.stop()
             raise
-        self._beating = asyncio.create_task(self._beat(), name="membership")
+        self.running = asyncio.create_task(self._beat(), name="membership")
         log.info("master %s of cluster %s listens on %s:%s", settings.node_name, settings.cluster_name, host, self.port)
 
     async def stop(self, reason: str = "the master stops", grace: float = 2.0) -> None:
         """Tell the workers, give running calls ``grace`` seconds, close the ports."""
-        if self._beating:
-            self._beating.cancel()
-            await asyncio.gather(self._beating, return_exceptions=True)
-            self._beating = None
+        if self.running:
+            self.running.cancel()
+            await asyncio.gather(self.running, return_exceptions=True)
+            self.running = None
         self.sessions.close_all(reason)
         await asyncio.gather(*(server.stop(grace) for server in self._servers))
         self._servers = []
@@ -150,10 +151,16 @@ class MasterCluster:
                 log.warning("this process was held up for %.1f s", self._clock.monotonic() - slept_from)
                 continue
             self.sessions.tick()
+            self._renew_when_due()
+            await asyncio.to_thread(self._known.save)
+
+    def _renew_when_due(self) -> None:
+        try:
             if self.keystore.renewal_due() and self.authority.equip(self.keystore):
                 self.channels.refresh()
                 log.info("the master's certificate is renewed")
-            await asyncio.to_thread(self._known.save)
+        except OSError as error:  # a full disk: there is a third of the certificate's life left to try again
+            log.error("the master's certificate could not be renewed: %s", error)
 
 
 def _rules(settings: LinkSettings) -> Rules:

@@ -85,7 +85,7 @@ class HealthBook:
         return {
             "info": info,
             "status": {
-                "sync_integrity_free": record.files == files,
+                "sync_integrity_free": (record.files.epoch, record.files.revision) == (files.epoch, files.revision),
                 "last_check_integrity": _dates(record.checked, "_master"),
                 "last_sync_integrity": _dates(record.synced, "_master")
                 | {"total_files": dict(record.total_files), "total_extra_valid": 0},

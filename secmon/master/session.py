@@ -35,6 +35,7 @@ class WorkerSession:
         self.last_heard = monotonic
         self.reason: str | None = None
         """Why the session was closed; None while it is open."""
+        self.clock_reported = False
         self.closed = asyncio.Event()
         self._queue: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
 

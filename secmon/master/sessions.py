@@ -118,6 +118,7 @@ class Sessions:
         """Any message is a sign of life; beats are answered with the master's positions."""
         session.last_heard = self._clock.monotonic()
         if message.HasField("beat"):
+            self._watch_clock(session, message.beat.clock)
             security, files = self._positions()
             beat = pb.MasterBeat(
                 clock=self._clock.now().timestamp(), sequence=message.beat.sequence, security=security, files=files
@@ -125,6 +126,13 @@ class Sessions:
             session.send(pb.MasterMessage(beat=beat))
         for listener in self.listeners:
             listener.received(session, message)
+
+    def _watch_clock(self, session: WorkerSession, clock: float) -> None:
+        """A clock that goes wrong later is reported once; the node is refused when it joins the next time."""
+        skew = clock - self._clock.now().timestamp()
+        if not abs(skew) <= self.rules.max_skew and not session.clock_reported:
+            session.clock_reported = True
+            log.warning("the clock of worker %s differs by %.1f s: synchronise the clocks (NTP)", session.name, skew)
 
     def remove(self, session: WorkerSession) -> None:
         """Forget a session that is closed; does nothing the second time."""

@@ -182,7 +182,10 @@ class MasterSession:
         except aio.AioRpcError as error:
             log.warning("the certificate could not be renewed: %s", error.details())
             return
-        defect = self._keystore.renewed(reply.certificate, reply.authority)
+        try:
+            defect = self._keystore.renewed(reply.certificate, reply.authority)
+        except OSError as error:
+            defect = str(error)
         if defect:
             log.error("the renewed certificate is not used: %s", defect)
         else:

@@ -290,3 +290,34 @@ async def test_health_follows_the_reports(tmp_path: Path) -> None:
         assert status()["last_check_integrity"]["date_end_master"] != "n/a"
         assert status()["sync_integrity_free"] is True
         assert status()["last_sync_agentgroup"] == {"date_start": "n/a", "date_end": "n/a", "n_synced_chunks": 0}
+
+
+async def test_a_clock_that_goes_wrong_later_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock = ShiftedClock()
+    async with cluster(tmp_path) as kit:
+        worker = await kit.start_worker("alpha", clock=clock)
+        await kit.joined("alpha")
+        clock.offset = timedelta(minutes=5)
+        await wait_until(lambda: "the clock of worker alpha differs" in caplog.text)
+        beats = Recorder()
+        kit.master.sessions.listeners.append(beats)
+        worker.link.send(pb.WorkerMessage(files_ack=pb.FilesAck()))
+        await wait_until(lambda: beats.messages)
+        assert caplog.text.count("the clock of worker alpha differs") == 1
+        assert worker.link.connected.is_set()
+
+
+async def test_many_workers_come_at_once(tmp_path: Path) -> None:
+    names = [f"worker-{number}" for number in range(12)]
+    kit = ClusterKit(tmp_path)
+    try:
+        await kit.start_master()
+        for name in names:
+            await kit.start_worker(name)
+        await kit.joined(*names)
+        await wait_until(lambda: all(len(worker.link.members()) == 13 for worker in kit.workers))
+        items = kit.master.health.health()
+        assert sorted(item["info"]["name"] for item in items[1:]) == sorted(names)
+        assert len({worker.keystore.identity.installation_id for worker in kit.workers}) == 12
+    finally:
+        await kit.stop()

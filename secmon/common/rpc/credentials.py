@@ -133,8 +133,12 @@ def peer_certificate(context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
 
 def peer_address(context: grpc.aio.ServicerContext[Any, Any]) -> str:
     """IP address of the caller."""
-    kind, _, rest = context.peer().partition(":")
+    return address_of(context.peer())
+
+
+def address_of(peer: str) -> str:
+    """The address in gRPC's name of a peer, such as ``ipv6:%5B::1%5D:4711``; other kinds of names stay as they are."""
+    kind, _, rest = peer.partition(":")
     if kind not in ("ipv4", "ipv6"):
-        return context.peer()
-    address = unquote(rest).rpartition(":")[0].strip("[]")
-    return address.removeprefix("::ffff:")
+        return peer
+    return unquote(rest).rpartition(":")[0].strip("[]").removeprefix("::ffff:")

@@ -1,0 +1,33 @@
+"""The link's parts are what ``common.node`` and replication expect: mypy judges this module, and it runs."""
+
+from pathlib import Path
+
+import pytest
+
+from secmon.common.lease import UnlimitedLease
+from secmon.common.node import HealthSource, Lease, Roster
+from tests.cluster_kit import cluster
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_parts_fit_the_seams(tmp_path: Path) -> None:
+    async with cluster(tmp_path, "alpha") as kit:
+        rosters: list[Roster] = [kit.master.sessions, kit.workers[0].link]
+        health: HealthSource = kit.master.health
+        lease: Lease = UnlimitedLease()
+        assert [roster.members()[0].name for roster in rosters] == ["master", "master"]
+        assert [roster.absent() for roster in rosters] == [[], ()]
+        assert [item["info"]["name"] for item in health.health()] == ["master", "alpha"]
+        assert set(health.health()[0]) == {"info"}
+        assert list(health.health()[1]["status"]) == [
+            "sync_integrity_free",
+            "last_check_integrity",
+            "last_sync_integrity",
+            "sync_agent_info_free",
+            "last_sync_agentinfo",
+            "last_sync_agentgroup",
+            "last_sync_full_agentgroup",
+            "last_keep_alive",
+        ]
+        assert lease.remaining() > 0

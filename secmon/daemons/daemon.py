@@ -60,8 +60,10 @@ def start_error(error: BaseException) -> StartError:
     match error:
         case StartError():
             return error
+        case SecmonError() if error.code in START_FAILURES:
+            return StartError(error.code, error.extra or error.message)
         case ConfigError():
-            return StartError(error.code if error.code in START_FAILURES else 2000, error.extra or error.message)
+            return StartError(2000, error.extra or error.message)
         case SecmonError():
             return StartError(2000, error.message)
         case ssl.SSLError():

@@ -57,9 +57,13 @@ class DemoNode:
 class Demo:
     """The nodes below ``folder``; made by the first run, used again by later ones."""
 
-    def __init__(self, folder: Path, *, workers: int) -> None:
+    def __init__(
+        self, folder: Path, *, workers: int, api_port: int = FIRST_API_PORT, cluster_port: int = FIRST_CLUSTER_PORT
+    ) -> None:
+        """The ports are where the search for free ones begins."""
         names = [MASTER, *(f"worker{number}" for number in range(1, workers + 1))]
         self._folder = folder
+        self._api_port, self._cluster_port = api_port, cluster_port
         self._nodes = [DemoNode(name, Paths(folder / name)) for name in names]
         self._password_file = folder / "admin-password"
         self._key_file = folder / "cluster-key"
@@ -122,12 +126,12 @@ class Demo:
             taken = {node.port for node in self._existing()}
             for node in nodes:
                 self._install(node, taken)
-        moved = [node for number, node in enumerate(self._nodes) if node.port != FIRST_API_PORT + number]
+        moved = [node for number, node in enumerate(self._nodes) if node.port != self._api_port + number]
         for node in moved:
             click.echo(f"Ports in use were passed over: {node.name} is on port {node.port}.")
 
     def _install(self, node: DemoNode, taken: set[int]) -> None:
-        port = free_port(ADDRESS, FIRST_API_PORT, taken)
+        port = free_port(ADDRESS, self._api_port, taken)
         taken.add(port)
         options = {} if node.name == MASTER else {"clusterd.peer_port": 0}
         credentials = install(
@@ -139,7 +143,7 @@ class Demo:
     def _cluster(self, name: str) -> ClusterSection:
         master = self._nodes[0].paths
         if name == MASTER:
-            port = free_port(ADDRESS, FIRST_CLUSTER_PORT, set(), count=2)  # the peers' port and the enrolment port
+            port = free_port(ADDRESS, self._cluster_port, set(), count=2)  # the peers' port and the enrolment port
         else:
             port = load_main_config(master).cluster.port
         return ClusterSection(
@@ -202,14 +206,14 @@ class Demo:
             await asyncio.gather(*tasks, stopped, return_exceptions=True)
 
     async def _joined(self, ending: asyncio.Event) -> bool:
-        """Wait until every API answers and the master sees all nodes; ``False`` when told to end before."""
-        probe = Probe(f"https://{ADDRESS}:{self._nodes[0].port}", ADMINISTRATOR, self._password())
+        """Wait until every API lists all nodes; ``False`` when told to end before."""
+        probe = Probe(self._urls(), ADMINISTRATOR, self._password())
         seen = 0
         with click.progressbar(length=len(self._nodes), label="Joining the cluster") as bar:
             try:
                 async with asyncio.timeout(_JOIN_SECONDS):
                     while seen < len(self._nodes):
-                        now = await asyncio.to_thread(probe.members)
+                        now = await asyncio.to_thread(probe.complete)
                         bar.update(now - seen)
                         seen = now
                         with suppress(TimeoutError):
@@ -217,7 +221,7 @@ class Demo:
                             return False
             except TimeoutError:
                 raise StartFailed(
-                    f"the cluster has {seen} of {len(self._nodes)} nodes after {_JOIN_SECONDS:g} s; "
+                    f"{seen} of {len(self._nodes)} nodes are in the cluster after {_JOIN_SECONDS:g} s; "
                     f"see {self._nodes[0].paths.logs}/cluster.log ({probe.trouble or 'no other error'})"
                 ) from None
         return True
@@ -236,8 +240,11 @@ class Demo:
     def _password(self) -> str:
         return self._password_file.read_text().strip()
 
+    def _urls(self) -> list[str]:
+        return [f"https://{ADDRESS}:{node.port}" for node in self._nodes]
+
     def _instructions(self) -> str:
-        urls = [f"https://{ADDRESS}:{node.port}" for node in self._nodes]
+        urls = self._urls()
         first, second, third = urls[0], urls[min(1, len(urls) - 1)], urls[min(2, len(urls) - 1)]
         command, last = _short(Path(sys.argv[0])), _short(self._nodes[-1].paths.root)
         login = f"{first}/security/user/authenticate?raw=true"

@@ -1,6 +1,7 @@
 """The demo's preparations; the running demo is tested with the whole cluster."""
 
 import asyncio
+import os
 import socket
 import stat
 from pathlib import Path
@@ -15,6 +16,12 @@ from secmon.daemons.daemon import StartFailed
 from secmon.daemons.demo import ADDRESS, Demo
 from secmon.daemons.ports import free_port, is_free
 from secmon.daemons.runfiles import SupervisorLock
+
+
+def demo_of(root: Path, *, workers: int) -> Demo:
+    """A demo with ports of its own: a real one may run beside this test, and other tests do."""
+    first = 57000 + os.getpid() % 100 * 10
+    return Demo(root, workers=workers, api_port=first, cluster_port=first + 1000)
 
 
 def test_port_in_use_is_passed_over() -> None:
@@ -34,7 +41,7 @@ def test_ports_promised_to_others_are_passed_over() -> None:
 
 
 def test_three_nodes_that_belong_together(root: Path) -> None:
-    Demo(root, workers=2)._make()
+    demo_of(root, workers=2)._make()
     names = ["master-node", "worker1", "worker2"]
     sections = [load_main_config(Paths(root / name)).cluster for name in names]
     assert [section.node_name for section in sections] == names
@@ -53,14 +60,14 @@ def test_second_run_keeps_what_the_first_made(root: Path) -> None:
     def contents() -> list[bytes]:
         return [path.read_bytes() for path in (*sorted(root.glob("*/etc/ossec.conf")), root / "admin-password")]
 
-    Demo(root, workers=1)._make()
+    demo_of(root, workers=1)._make()
     before = contents()
-    Demo(root, workers=1)._make()
+    demo_of(root, workers=1)._make()
     assert contents() == before
 
 
 def test_fresh_removes_the_demo_and_nothing_else(root: Path) -> None:
-    demo = Demo(root, workers=1)
+    demo = demo_of(root, workers=1)
     demo._make()
     (root / "notes.txt").touch()
     demo._remove()
@@ -68,20 +75,20 @@ def test_fresh_removes_the_demo_and_nothing_else(root: Path) -> None:
 
 
 def test_demo_that_runs_is_refused(root: Path) -> None:
-    Demo(root, workers=1)._make()
+    demo_of(root, workers=1)._make()
     paths = Paths(root / "worker1")
     lock = SupervisorLock(paths.root, paths.run)
     lock.acquire()
     try:
         with pytest.raises(StartFailed, match="runs already"):
-            asyncio.run(Demo(root, workers=1).run(fresh=True))
+            asyncio.run(demo_of(root, workers=1).run(fresh=True))
     finally:
         lock.release()
     assert paths.main_config.exists()
 
 
 def test_port_taken_since_is_named(root: Path) -> None:
-    demo = Demo(root, workers=0)
+    demo = demo_of(root, workers=0)
     demo._make()
     port = load_api_config(Paths(root / "master-node")).port
     with socket.socket() as other:
@@ -92,7 +99,7 @@ def test_port_taken_since_is_named(root: Path) -> None:
 
 
 def test_instructions_can_be_pasted(root: Path) -> None:
-    demo = Demo(root, workers=2)
+    demo = demo_of(root, workers=2)
     demo._make()
     text = demo._instructions()
     password = (root / "admin-password").read_text().strip()
@@ -100,6 +107,7 @@ def test_instructions_can_be_pasted(root: Path) -> None:
         f"-u admin:{password} -X POST",
         "/cluster/nodes",
         "/cluster/configuration/validation",
-        "secmon stop",
+        " stop --root ",
+        " start --root ",
     ):
         assert expected in text

@@ -1,0 +1,137 @@
+"""Real nodes, driven from the command line as an operator does it."""
+
+import json
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from secmon.common.paths import Paths
+from secmon.daemons.ports import free_port
+from secmon.daemons.states import daemon_states, pid_files, process_start
+from tests.daemons.conftest import REPOSITORY, wait_until
+
+LOOPBACK = "127.0.0.1"
+
+
+def secmon(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "secmon.daemons.cli", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=90)
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def answers(port: int) -> bool:
+    """Whether the API on ``port`` asks for credentials, as it should."""
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    try:
+        urllib.request.urlopen(f"https://{LOOPBACK}:{port}/", timeout=5, context=tls)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code == 401
+    except OSError:
+        return False
+    return True
+
+
+def pids(paths: Paths) -> list[int]:
+    return [int(file.stem.rpartition("-")[2]) for files in pid_files(paths.run).values() for file in files]
+
+
+@pytest.fixture
+def alone(root: Path) -> Iterator[tuple[Paths, int]]:
+    """A stand-alone node that runs in the background, and its API port."""
+    port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
+    paths = Paths(root / "n")
+    secmon("init", str(paths.root), "--api-host", LOOPBACK, "--api-port", str(port))
+    secmon("start", "--root", str(paths.root), "--daemonize")
+    yield paths, port
+    secmon("stop", "--root", str(paths.root))
+
+
+def test_node_in_the_background(alone: tuple[Paths, int]) -> None:
+    paths, port = alone
+    root = str(paths.root)
+    assert answers(port)
+    assert secmon("status", "--root", root).stdout.split() == ["secmon-apid", "running"]
+    refused = secmon("start", "--root", root, check=False)
+    assert refused.returncode == 1
+    assert "is already running" in refused.stderr
+    (killed,) = pids(paths)
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: daemon_states(paths)["secmon-apid"] == "running" and pids(paths) != [killed], "it is back")
+    assert answers(port)
+    before = pids(paths)
+    secmon("restart", "--root", root)
+    assert pids(paths) != before
+    assert answers(port)
+
+
+def test_restart_with_an_invalid_configuration_is_refused(alone: tuple[Paths, int]) -> None:
+    paths, port = alone
+    before = pids(paths)
+    paths.api_config.write_text("prot: 55000\n")
+    refused = secmon("restart", "--root", str(paths.root), check=False)
+    assert refused.returncode == 1
+    assert "prot" in refused.stderr
+    assert pids(paths) == before
+    assert answers(port)
+
+
+def test_stopped_node_leaves_nothing(alone: tuple[Paths, int]) -> None:
+    paths, port = alone
+    processes = pids(paths)
+    secmon("stop", "--root", str(paths.root))
+    assert not answers(port)
+    assert [process_start(pid) for pid in processes] == [None]
+    assert [path.name for path in paths.run.iterdir()] == ["supervisor.lock"]
+    assert list(paths.sockets.iterdir()) == []
+
+
+def test_port_in_use_is_one_clear_line(alone: tuple[Paths, int], root: Path) -> None:
+    _, port = alone
+    other = root / "m"
+    secmon("init", str(other), "--api-host", LOOPBACK, "--api-port", str(port))
+    failed = secmon("start", "--root", str(other), check=False)
+    assert failed.returncode == 1
+    assert re.search(r"^Error when trying to start the secmon API\. 2010 - .*\.$", failed.stdout, re.M)
+    assert "Traceback" not in failed.stdout + failed.stderr
+
+
+def test_demo_from_start_to_end(root: Path) -> None:
+    folder = root / "demo"
+    command = [sys.executable, "-m", "secmon.daemons.cli", "demo", "--dir", str(folder)]
+    with (root / "output").open("w") as output:
+        demo = subprocess.Popen(command, stdout=output, stderr=output, cwd=REPOSITORY)
+    try:
+        wait_until(lambda: demo.poll() is not None or "Ctrl-C stops" in (root / "output").read_text(), "it tells how")
+        text = (root / "output").read_text()
+        lines = re.findall(r"^  (TOKEN=.*|curl .*)$", text, re.M)
+        assert len(lines) == 3, text
+        pasted = subprocess.run(
+            ["bash", "-c", "\n".join([*lines[:2], "echo", lines[2]])], capture_output=True, check=True
+        )
+        nodes, validation = (json.loads(part) for part in re.split(rb"(?<=\n\})\n(?=\{)", pasted.stdout.strip()))
+        names = {"master-node", "worker1", "worker2"}
+        assert {item["name"] for item in nodes["data"]["affected_items"]} == names
+        assert {item["name"] for item in validation["data"]["affected_items"]} == names
+        second = secmon("demo", "--dir", str(folder), check=False)
+        assert second.returncode == 1
+        assert "runs already" in second.stderr
+        secmon("stop", "--root", str(folder / "worker2"))
+        secmon("start", "--root", str(folder / "worker2"), "--daemonize")
+    finally:
+        demo.send_signal(signal.SIGINT)
+        status = demo.wait(90)
+    assert status == 0
+    for name in ("master-node", "worker1", "worker2"):
+        assert pids(Paths(folder / name)) == []

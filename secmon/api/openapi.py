@@ -5,7 +5,6 @@
 """
 
 import argparse
-import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +13,8 @@ import msgspec
 
 from secmon import __version__
 from secmon.api.responses import json_text
-from secmon.common.operations.catalogue import CATALOGUE, Catalogue, Operation
+from secmon.common.operations.all import CATALOGUE
+from secmon.common.operations.catalogue import Catalogue, Operation
 from secmon.common.operations.parameters import NoParams, Parameter
 from secmon.common.outcome import Raw
 from secmon.common.rbac.gate import Require
@@ -253,7 +253,6 @@ def _permissions(operation: Operation) -> str:
 
 def main() -> None:
     """See the module's docstring."""
-    importlib.import_module("secmon.common.operations.all")
     parser = argparse.ArgumentParser(prog="python -m secmon.api.openapi")
     parser.add_argument("--table", nargs="?", const="-", metavar="FILE", help="the table, to FILE or standard output")
     target = parser.parse_args().table

@@ -20,7 +20,8 @@ from secmon.api.tls import ensure_certificate, server_context
 from secmon.common.errors import SecmonError
 from secmon.common.node import Node
 from secmon.common.node import Router as CallRouter
-from secmon.common.operations.catalogue import CATALOGUE, Catalogue
+from secmon.common.operations.all import CATALOGUE
+from secmon.common.operations.catalogue import Catalogue
 
 BACKLOG = 2048
 _DEFAULT_LIMITS = ConnectionLimits()

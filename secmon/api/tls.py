@@ -90,7 +90,7 @@ def server_context(paths: Paths, settings: Https, key_password: str | None = Non
         try:
             context.set_ciphers(settings.ssl_ciphers.upper())
         except ssl.SSLError as error:
-            raise SecmonError(2003, f"https.ssl_ciphers: {settings.ssl_ciphers!r}: {error.reason or error}") from error
+            raise SecmonError(2003, f"https.ssl_ciphers: {settings.ssl_ciphers!r}: {error.args[-1]}") from error
     _load_key(context, paths.ssl / settings.cert, paths.ssl / settings.key, key_password)
     if settings.use_ca:
         _require_clients(context, paths.ssl / settings.ca)
@@ -124,11 +124,12 @@ def _load_key(context: ssl.SSLContext, cert: Path, key: Path, password: str | No
 
 
 def _reason(error: ssl.SSLError, password: str | None) -> str:
-    if error.reason == "KEY_VALUES_MISMATCH":
+    reason = getattr(error, "reason", None)  # absent on errors that OpenSSL did not number
+    if reason == "KEY_VALUES_MISMATCH":
         return "the key does not belong to the certificate"
-    if error.reason in ("PEM_LIB", None, "BAD_DECRYPT", "NO_START_LINE"):
+    if reason in ("PEM_LIB", None, "BAD_DECRYPT", "NO_START_LINE"):
         return "no readable key or certificate" if password is None else "not readable, or the pass phrase is wrong"
-    return error.reason.lower().replace("_", " ")
+    return str(reason).lower().replace("_", " ")
 
 
 def _require_clients(context: ssl.SSLContext, authority: Path) -> None:

@@ -1,0 +1,31 @@
+"""Sockets and what stops a start."""
+
+import socket
+
+import pytest
+
+from secmon.api.server import bind_sockets
+from secmon.common.errors import SecmonError
+
+
+def test_port_in_use() -> None:
+    (taken,) = bind_sockets("127.0.0.1", 0)
+    port = taken.getsockname()[1]
+    with pytest.raises(SecmonError, match=rf"2010: .*127\.0\.0\.1, port {port}: Address already in use"):
+        bind_sockets("127.0.0.1", port)
+    taken.close()
+
+
+def test_address_of_another_host() -> None:
+    with pytest.raises(SecmonError, match=r"2010: .*192\.0\.2\.1, port 0: "):
+        bind_sockets("192.0.2.1", 0)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
+def test_all_addresses_of_both_families() -> None:
+    try:
+        (both,) = bind_sockets("::", 0)
+    except SecmonError as error:
+        pytest.skip(f"no IPv6 here: {error}")
+    with socket.create_connection(("127.0.0.1", both.getsockname()[1])):
+        both.close()

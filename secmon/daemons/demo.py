@@ -23,7 +23,7 @@ from secmon.daemons.daemon import StartFailed
 from secmon.daemons.install import generate_cluster_key, install
 from secmon.daemons.launch import Launched, launch
 from secmon.daemons.ports import free_port, is_free
-from secmon.daemons.privileges import SERVICE_USER, find_account, is_root
+from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
 from secmon.daemons.probe import Probe
 from secmon.daemons.runfiles import SupervisorLock
 
@@ -77,8 +77,8 @@ class Demo:
         if fresh:
             self._remove()
         self._make()
-        if is_root() and find_account() is None:
-            click.echo(f"This host has no user {SERVICE_USER}: the daemons of the demo run as root.")
+        if self._stays_root():
+            click.echo(f"The daemons of the demo run as root: {self._stays_root()}.")
         async with self._running() as ending:
             if await self._joined(ending):
                 click.echo(self._instructions())
@@ -86,6 +86,16 @@ class Demo:
             click.echo("\nStopping ...")
         click.echo(f"The demo has stopped; its data stays in {self._folder}")
         return 0
+
+    def _stays_root(self) -> str:
+        """Why root does not become the service user here; empty when it does or when this is not root."""
+        if not is_root():
+            return ""
+        account = find_account()
+        if account is None:
+            return f"this host has no user {SERVICE_USER}"
+        closed = closed_to(account, self._folder)
+        return f"the user {SERVICE_USER} may not read {closed}" if closed else ""
 
     def _refuse_second(self) -> None:
         for node in self._existing():
@@ -134,9 +144,10 @@ class Demo:
         port = free_port(ADDRESS, self._api_port, taken)
         taken.add(port)
         options = {} if node.name == MASTER else {"clusterd.peer_port": 0}
-        credentials = install(
-            node.paths, cluster=self._cluster(node.name), api={"host": ADDRESS, "port": port}, options=options
-        )
+        api: dict[str, object] = {"host": ADDRESS, "port": port}
+        if self._stays_root():
+            api["drop_privileges"] = False
+        credentials = install(node.paths, cluster=self._cluster(node.name), api=api, options=options)
         if credentials is not None:
             write_file(self._password_file, f"{credentials.passwords[ADMINISTRATOR]}\n".encode(), 0o600)
 

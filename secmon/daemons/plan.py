@@ -10,7 +10,7 @@ from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.logkeeper import KeeperSettings
 from secmon.common.paths import Paths
 from secmon.daemons.logs import LogSettings
-from secmon.daemons.privileges import SERVICE_USER, find_account, is_root
+from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ def plan_node(paths: Paths) -> Plan:
         raise SecmonError(1908, "; ".join(str(problem) for problem in problems))
     main = load_main_config(paths)
     names = [name for name in STANDARD if name != "secmon-clusterd" or not main.cluster.disabled]
-    user, notes = _service_user(api)
+    user, notes = _service_user(paths, api)
     return Plan(
         daemons=tuple(DaemonSpec(name=name, factory=STANDARD[name], log=_log(name, main, options)) for name in names),
         user=user,
@@ -99,13 +99,19 @@ def _log(daemon: str, main: MainConfig, options: InternalOptions) -> LogSettings
     )
 
 
-def _service_user(api: ApiConfig) -> tuple[str | None, tuple[str, ...]]:
+def _service_user(paths: Paths, api: ApiConfig) -> tuple[str | None, tuple[str, ...]]:
     if not is_root():
         return None, ()
     if not api.drop_privileges:
         return None, ("The daemons run as root: drop_privileges is no in api.yaml.",)
-    if find_account() is None:
+    account = find_account()
+    if account is None:
         return None, (f"The daemons run as root: this host has no user {SERVICE_USER}.",)
+    closed = closed_to(account, paths.root)
+    if closed is not None:
+        # Found now, and not at the first module that is imported late.
+        allowed = f"no, as long as the user {SERVICE_USER} may not read {closed}"
+        raise ConfigError(str(paths.api_config), "drop_privileges", "yes", allowed, code=2000)
     return SERVICE_USER, ()
 
 

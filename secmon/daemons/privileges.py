@@ -51,6 +51,26 @@ def drop_to(account: Account) -> None:
         raise RuntimeError(f"root privileges could not be given up for {account.name}")
 
 
+def first_closed(account: Account, path: Path) -> Path | None:
+    """The first folder on the way to ``path``, or ``path`` itself, that ``account`` may not enter or read, by its mode.
+
+    ``None`` when all is open. Access lists beyond the mode are not looked at.
+    """
+    for step in [*reversed(path.resolve().parents), path.resolve()]:
+        status = step.stat()
+        shift = 6 if status.st_uid == account.uid else 3 if status.st_gid in account.groups else 0
+        wanted = 0o1 if step.is_dir() else 0o4
+        if not status.st_mode >> shift & wanted:
+            return step
+    return None
+
+
+def closed_to(account: Account, root: Path) -> Path | None:
+    """What keeps ``account`` from running the daemons of the installation ``root``: its own, Python's or our code."""
+    found = (first_closed(account, path) for path in (root, Path(os.__file__), Path(__file__)))
+    return next((path for path in found if path is not None), None)
+
+
 def share(path: Path, mode: int, account: Account | None) -> None:
     """Give ``path`` its ``mode`` and, as root, the group of the service account, which must use it too."""
     os.chmod(path, mode)

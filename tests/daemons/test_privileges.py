@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.daemons.privileges import Account, find_account, share
+from secmon.daemons.privileges import Account, find_account, first_closed, share
 from tests.daemons.conftest import ToyNode, wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change users")
@@ -95,6 +95,25 @@ def test_shared_files_get_the_group(tmp_path: Path, nobody: Account) -> None:
     share(file, 0o640, nobody)
     found = file.stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (0, nobody.gid, 0o640)
+
+
+def test_closed_folders_are_found_by_their_mode(root: Path) -> None:
+    file = root / "a/b/file"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    status = root.stat()
+    owner = Account("owner", status.st_uid, status.st_gid, (status.st_gid,), "/")
+    member = Account("member", 54321, 54321, (54321, status.st_gid), "/")
+    other = Account("other", 54321, 54321, (54321,), "/")
+    root.chmod(0o755)
+    for mode, closed in ((0o755, ()), (0o750, (other,)), (0o700, (other, member))):
+        (root / "a").chmod(mode)
+        for account in (owner, member, other):
+            assert first_closed(account, file) == (root / "a" if account in closed else None)
+    (root / "a").chmod(0o755)
+    file.chmod(0o640)
+    assert first_closed(other, file) == file
+    assert first_closed(member, file) is None
 
 
 def test_without_an_account_only_the_mode_changes(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ _HERE = "secmon.daemons.cli"
         "demo": f"{_HERE}.demo:demo",
         "config": f"{_HERE}.config:config",
         "user": f"{_HERE}.user:user",
+        "import": f"{_HERE}.import_:import_",
         "audit": f"{_HERE}.audit:audit",
         "cluster": f"{_HERE}.cluster:cluster",
         "openapi": f"{_HERE}.openapi:openapi",

@@ -89,6 +89,13 @@ def rotate_signing_key(tx: WriteTransaction, clock: Clock) -> SigningKey:
     return key
 
 
+def replace_signing_key(tx: WriteTransaction, clock: Clock) -> SigningKey:
+    """Sign with a new key and forget all others: after ``revoke_all``, when no token is worth verifying."""
+    for row in tx.select(schema.signing_keys):
+        tx.delete(schema.signing_keys, row["kid"])
+    return rotate_signing_key(tx, clock)
+
+
 def initialise(store: SecurityStore, *, admin_password: str, dashboard_password: str, clock: Clock) -> None:
     """Fill an empty store with the default contents, a signing key and the two default users.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +28,7 @@ _log = logging.getLogger(__name__)
 
 _BATCH_BYTES = 512 << 20
 _BATCH_FILES = 25_000
+_UNSETTLED_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +131,8 @@ class FileApplier:
             while True:
                 if await self._attempt():
                     pause = 0.0
-                    await _wait(self._wake, full_at - loop.time())
+                    unsettled = self._scanner.unsettled
+                    await _wait(self._wake, min(full_at - loop.time(), _UNSETTLED_SECONDS if unsettled else math.inf))
                 else:
                     pause = min(max(2 * pause, self._limits.retry_seconds), self._limits.retry_most_seconds)
                     await _wait(self._news, pause)

@@ -147,9 +147,12 @@ class FolderWatch(FileSystemEventHandler):
     def _start(self) -> None:
         for category in CATEGORIES:
             folder = self._root / category.folder
-            if not folder.exists():
-                folder.mkdir(mode=FOLDER_MODE, parents=True)
-                folder.chmod(FOLDER_MODE)
+            try:
+                if not folder.exists():
+                    folder.mkdir(mode=FOLDER_MODE, parents=True)
+                    folder.chmod(FOLDER_MODE)  # whatever the umask is
+            except OSError as error:
+                _log.warning("%s could not be made: %s", folder, error)
         try:
             self._observer = InotifyObserver()
         except OSError as error:

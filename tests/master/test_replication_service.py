@@ -1,0 +1,162 @@
+"""What the master hands out, and what it does not."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from secmon.common.clock import SystemClock
+from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError
+from secmon.common.files.tree import content_hash
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.master.publish_files import BULK, FilePublisher
+from secmon.master.replication_service import ReplicationService
+from secmon.master.serve_files import PIECE
+from tests.common.files.folders import write
+from tests.worker.replication import NoSnapshots, running, serving, wait_until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
+
+
+def asked(path: str, content: bytes) -> pb.FileEntry:
+    digest = content_hash()
+    digest.update(content)
+    return pb.FileEntry(path=path, hash=digest.digest(), size=len(content))
+
+
+def publisher_of(root: Path) -> FilePublisher:
+    return FilePublisher(root, clock=SystemClock(), counters=Counters())
+
+
+def service_of(root: Path, publisher: FilePublisher, admit: Any = lambda context: None) -> ReplicationService:
+    return ReplicationService(root, files=publisher, security=NoSnapshots(), admit=admit)
+
+
+async def fetch(root: Path, *entries: pb.FileEntry) -> list[pb.FileChunk]:
+    service = service_of(root, publisher_of(root))
+    async with serving(service) as channel:
+        chunks = [
+            chunk async for chunk in pb_grpc.ReplicationStub(channel).FetchFiles(pb.FilesRequest(entries=entries))
+        ]
+    service.close()
+    return chunks
+
+
+async def test_contents_come_in_pieces_back_to_back(tmp_path: Path) -> None:
+    large = os.urandom(2 * PIECE + 5)
+    write(tmp_path, "etc/lists/large", large)
+    write(tmp_path, "etc/lists/exact", large[:PIECE])
+    write(tmp_path, "etc/lists/empty", b"")
+    chunks = await fetch(
+        tmp_path,
+        asked("etc/lists/large", large),
+        asked("etc/lists/empty", b""),
+        asked("etc/lists/exact", large[:PIECE]),
+    )
+    assert [(chunk.index, len(chunk.data), chunk.last) for chunk in chunks] == [
+        (0, PIECE, False),
+        (0, PIECE, False),
+        (0, 5, True),
+        (1, 0, True),
+        (2, PIECE, True),
+    ]
+    assert b"".join(chunk.data for chunk in chunks if chunk.index == 0) == large
+
+
+async def test_what_is_not_as_asked_is_gone(tmp_path: Path) -> None:
+    write(tmp_path, "etc/lists/a", b"now")
+    write(tmp_path, "etc/lists/c", b"fine")
+    wanted = [asked("etc/lists/a", b"old"), asked("etc/lists/b", b"1"), asked("etc/lists/c", b"fine")]
+    chunks = await fetch(tmp_path, *wanted, asked("etc/lists/a", b"longer"))
+    assert [(chunk.index, chunk.gone) for chunk in chunks] == [(0, True), (1, True), (2, False), (3, True)]
+    assert chunks[0].data == b""
+
+
+async def test_nothing_outside_the_categories_is_read(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    secret = b"secret"
+    write(tmp_path, "secret", secret)
+    write(root, "etc/ossec.conf", secret)
+    write(root, "etc/cluster/ca.key", secret)
+    (root / "etc/rules").mkdir()
+    (root / "etc/rules/link").symlink_to(tmp_path / "secret")
+    (root / "etc/lists").symlink_to(tmp_path)
+    paths = ["etc/ossec.conf", "etc/cluster/ca.key", "../secret", "etc/rules/../../../secret", "etc/rules/link"]
+    chunks = await fetch(root, *(asked(path, secret) for path in [*paths, "etc/lists/secret", "/etc/passwd", ""]))
+    assert all(chunk.gone and not chunk.data for chunk in chunks)
+    assert len(chunks) == 8
+
+
+async def test_strangers_get_nothing(tmp_path: Path) -> None:
+    def refuse(context: aio.ServicerContext[Any, Any]) -> None:
+        raise SecmonError(3022, "no session")
+
+    service = service_of(tmp_path, publisher_of(tmp_path), refuse)
+    async with serving(service) as channel:
+        stub = pb_grpc.ReplicationStub(channel)
+        for call in (
+            stub.FetchFiles(pb.FilesRequest()),
+            stub.FetchManifest(pb.ManifestRequest()),
+            stub.FetchSecurity(pb.SecurityRequest()),
+        ):
+            with pytest.raises(aio.AioRpcError) as caught:
+                await call.read()
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    service.close()
+
+
+async def test_the_manifest_says_only_what_the_asker_lacks(tmp_path: Path) -> None:
+    for number in range(4500):
+        write(tmp_path, f"etc/lists/{number}", b"1")
+    publisher = publisher_of(tmp_path)
+    service = service_of(tmp_path, publisher)
+    async with serving(service) as channel, running(publisher):
+        stub = pb_grpc.ReplicationStub(channel)
+        whole = [part async for part in stub.FetchManifest(pb.ManifestRequest(digest="other"))]
+        assert len(whole) == 3
+        assert sum(len(part.entries) for part in whole) == 4500
+        assert {part.base for part in whole} == {0}
+        first = publisher.position()
+        same = [part async for part in stub.FetchManifest(pb.ManifestRequest(digest=first.digest))]
+        assert [len(part.entries) for part in same] == [0]
+
+        (tmp_path / "etc/lists/17").unlink()
+        await wait_until(lambda: publisher.revision == 2)
+        behind = pb.ManifestRequest(digest=first.digest, epoch=first.epoch, since=first.revision)
+        (delta,) = [part async for part in stub.FetchManifest(behind)]
+        assert delta.base == first.revision
+        assert [(entry.path, entry.hash) for entry in delta.entries] == [("etc/lists/17", b"")]
+        behind.epoch = "another run"
+        assert sum([len(part.entries) async for part in stub.FetchManifest(behind)]) == 4499
+    service.close()
+
+
+async def test_a_large_change_is_not_pushed_in_one_message(tmp_path: Path) -> None:
+    class Session:
+        name = "beta"
+
+        def __init__(self) -> None:
+            self.pushed: list[pb.MasterMessage] = []
+
+        def send(self, message: pb.MasterMessage) -> None:
+            self.pushed.append(message)
+
+    (tmp_path / "aside").mkdir()
+    for number in range(BULK + 1):
+        (tmp_path / f"aside/{number}").write_bytes(b"")
+    publisher = publisher_of(tmp_path)
+    async with running(publisher):
+        await publisher.ready()
+        session = Session()
+        publisher.joined(session)
+        (tmp_path / "aside").rename(tmp_path / "etc/shared/g")
+        await wait_until(lambda: publisher.revision > 1 and len(publisher.manifest()) == BULK + 1)
+        assert all(push.files.base == 0 and not push.files.entries for push in session.pushed[:1])
+        assert publisher.changes_since(publisher.epoch, 1) is None
+        publisher.left(session)
+        publisher.left(session)

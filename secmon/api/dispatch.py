@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import traceback
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -130,7 +129,7 @@ class Dispatcher:
             return self._no_operation(request, found)
         identify = self._authenticator.basic if is_login else self._authenticator.bearer
         identity = request.identity = await identify(request)
-        values = bind(operation, request, found.values)
+        values = bind(operation, request, found.values) if request.query or not found.optional else {}
         self._check_settings(operation)
         result = await self._run(operation, self._call(operation, values, identity, request))
         return render(self._node, operation, result, identity, pretty=values.get("pretty", False))
@@ -154,11 +153,11 @@ class Dispatcher:
         if operation.needs_cluster and not self._node.clustered:
             raise SecmonError(3013)
 
-    def _call(self, operation: Operation, values: Mapping[str, Any], identity: Identity, request: Request) -> Call:
+    def _call(self, operation: Operation, values: dict[str, Any], identity: Identity, request: Request) -> Call:
         timeout = self._node.api_config.intervals.request_timeout
         return Call(
             operation=operation.name,
-            params=dict(values),
+            params=values,
             identity=identity,
             request_id=os.urandom(16).hex(),
             deadline=None if values.get("wait_for_complete") else self._node.clock.monotonic() + timeout,

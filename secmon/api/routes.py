@@ -11,11 +11,15 @@ _NO_VALUES: Mapping[str, str] = {}
 
 
 class Found(NamedTuple):
-    """What stands at a path: the operation for the method asked, if any, its path values, and all methods."""
+    """What stands at a path: the operation for the method asked, if any, its path values, and all methods.
+
+    ``optional``: every parameter may be left out, so a request without a query has nothing to bind.
+    """
 
     operation: Operation | None
     values: Mapping[str, str] = _NO_VALUES
     methods: frozenset[str] = frozenset()
+    optional: bool = False
 
 
 NOTHING = Found(None)
@@ -42,7 +46,8 @@ class Routes:
         self._fixed_methods = {path: frozenset(methods) for path, methods in fixed.items()}
         for path, methods in fixed.items():
             for method, operation in methods.items():
-                found = Found(operation, methods=self._fixed_methods[path])
+                optional = not any(one.required or one.location == "body" for one in operation.parameters)
+                found = Found(operation, methods=self._fixed_methods[path], optional=optional)
                 self._fixed[path, method] = self._fixed[f"{path}/", method] = found
         self._shapes: defaultdict[int, list[tuple[_Shape, dict[str, Operation]]]] = defaultdict(list)
         # Fixed segments win over parameters.

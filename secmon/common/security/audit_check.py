@@ -100,10 +100,11 @@ class _Checker:
 
     def _faults(self, line: Line) -> Iterator[str]:
         seq = self._last.seq if self._last else 0
-        if line.seq > seq + 1:
-            yield f"{line.seq - seq - 1} lines are missing before it"
         if self._cut and line.kind != "torn":
             yield _CUT
+        if line.seq > seq + 1:
+            missing = line.seq - seq - 1
+            yield "a line is missing before it" if missing == 1 else f"{missing} lines are missing before it"
         before = rest_hash(self._hash, b"\n".join(self._cut)) if self._cut else self._hash
         if line.prev != before:
             yield _CUT if self._cut else "it does not continue the line before it, one of them was replaced"

@@ -16,6 +16,7 @@ from secmon.common.outcome import Outcome, Result
 from secmon.common.rbac.evaluate import Scope
 from secmon.common.rbac.gate import Gate, Grant, Require, named_ids
 from secmon.common.security.audit import Author, audited_write
+from secmon.common.security.errors import AuthenticationError
 from secmon.common.store.transaction import WriteTransaction
 
 log = logging.getLogger("secmon.operations")
@@ -181,6 +182,8 @@ class Executor:
             raise self._named(SecmonError(3021)) from None
         except SecmonError as error:
             raise self._named(error) from None
+        except AuthenticationError:  # a 401, whatever the node: the caller has ceased to exist meanwhile
+            raise
         except Exception as error:  # the one place where an unforeseen fault becomes an answer
             self.node.counters.add("operations.unexpected_errors")
             log.exception("node %s: request %s: operation %s failed", name, call.request_id, call.operation)

@@ -1,10 +1,12 @@
 """What a daemon is to the process that runs it: its contract, its factory, and how its start may fail.
 
-The order of a start, which decides what may need root:
+The order of a start decides what may need root. A daemon that needs it (``DaemonSpec.needs_root``):
 
-1. the factory builds the daemon: reads configuration and keys, binds ports; opens nothing that it will write to later;
-2. privileges are dropped for good (when the supervisor names a service user);
+1. the factory builds the daemon as root: reads keys, binds ports; it creates no file that the daemon writes to later;
+2. privileges are dropped for good (when the node's plan names a service user);
 3. ``start()`` runs as the service user; when it returns the daemon serves and is reported as running.
+
+Any other is built as the service user: 2, 1, 3.
 """
 
 import errno

@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, required=True, help="installation folder")
     parser.add_argument("--factory", required=True, help="module:function that builds the daemon")
     parser.add_argument("--user", help="service user to become before serving")
+    parser.add_argument("--needs-root", action="store_true", help="build the daemon before becoming the user")
     parser.add_argument("--link-fd", type=int, help="inherited socket to the supervisor")
     parser.add_argument("--stop-seconds", type=float, default=30.0, help="bound of a clean stop")
     parser.add_argument("--log-level", default="info", choices=["info", "debug", "debug2"], help="detail of the log")
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.root,
         lambda context: find_factory(options.factory)(context),
         user=options.user,
+        needs_root=options.needs_root,
         link=link,
         stop_seconds=options.stop_seconds,
     )

@@ -160,22 +160,25 @@ def run_daemon(
     factory: Factory,
     *,
     user: str | None = None,
+    needs_root: bool = False,
     link: ChildLink | None = None,
     stop_seconds: float = 30.0,
 ) -> int:
     """Be the daemon ``name`` of the installation until it ends; returns the process status.
 
-    ``user``: the service user to become between building and starting; the caller has checked that it exists.
+    ``user``: the service user to become for good; ``needs_root``: after the factory's work instead of before it.
     A start that fails prints one line, marks the daemon failed and returns :data:`EXIT_START`.
     """
     paths = Paths(install_dir)
     account = find_account(user or SERVICE_USER)
+    context = Context(name=name, paths=paths, secrets=link.secrets if link else {})
     try:
-        daemon = factory(Context(name=name, paths=paths, secrets=link.secrets if link else {}))
+        daemon = factory(context) if needs_root else None
         if user is not None and is_root():
             if account is None:
                 raise StartError(2000, f"user {user} does not exist")
             drop_to(account)
+        daemon = daemon or factory(context)
         return uvloop.run(serve(Frame(daemon, paths, account, stop_seconds), link))
     except Exception as error:  # noqa: BLE001 - the outermost frame: every failure becomes one line; unknown ones are logged
         failure = start_error(error)

@@ -1,6 +1,6 @@
 """What a supervisor runs: read off the node's configuration, which is validated on the way."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from secmon.common.config.api import ApiConfig, load_api_config
@@ -19,6 +19,8 @@ class DaemonSpec:
 
     name: str
     factory: str
+    needs_root: bool = False
+    """Built before privileges are dropped, to bind a port below 1024 or to read a key that only root may read."""
     log: LogSettings = field(default_factory=LogSettings)
 
 
@@ -41,11 +43,11 @@ class Plan:
     """How the node's logs are rotated; ``None``: not at all."""
 
 
-STANDARD = {
-    "secmon-apid": "secmon.daemons.apid:build",
-    "secmon-clusterd": "secmon.daemons.clusterd:build",
-}
-"""Factories of the daemons, in the order of start (manager.md 16)."""
+STANDARD = (
+    DaemonSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
+    DaemonSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
+)
+"""The daemons in the order of start (manager.md 16)."""
 
 
 def check_node(paths: Paths) -> list[str]:
@@ -72,10 +74,10 @@ def plan_node(paths: Paths) -> Plan:
     if problems:
         raise SecmonError(1908, "; ".join(str(problem) for problem in problems))
     main = load_main_config(paths)
-    names = [name for name in STANDARD if name != "secmon-clusterd" or not main.cluster.disabled]
+    wanted = [spec for spec in STANDARD if spec.name != "secmon-clusterd" or not main.cluster.disabled]
     user, notes = _service_user(paths, api)
     return Plan(
-        daemons=tuple(DaemonSpec(name=name, factory=STANDARD[name], log=_log(name, main, options)) for name in names),
+        daemons=tuple(replace(spec, log=_log(spec.name, main, options)) for spec in wanted),
         user=user,
         stop_seconds=options.get("daemons.stop_timeout"),
         encrypted_key=_encrypted_key(paths, api),

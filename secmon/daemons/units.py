@@ -93,6 +93,7 @@ class ProcessUnit:
         command = [sys.executable, "-P", "-m", "secmon.daemons.entry", self.name]
         command += ["--root", str(self._paths.root), "--factory", self._spec.factory]
         command += ["--link-fd", str(descriptor), "--stop-seconds", f"{self._plan.stop_seconds:g}"]
+        command += ["--needs-root"] if self._spec.needs_root else []
         log = self._spec.log
         command += ["--log-level", log.level, "--log-formats", ",".join(log.formats), "--node", log.node]
         return [*command, "--user", self._plan.user] if self._plan.user else command
@@ -146,6 +147,7 @@ class LocalUnit:
         self.name = spec.name
         self._plan, self._paths = plan, paths
         self._factory = find_factory(spec.factory)
+        self._needs_root = spec.needs_root
         self._context = Context(name=spec.name, paths=paths, secrets=secrets, single_process=True)
         self._account = find_account(plan.user or SERVICE_USER)
         self._run = RunFiles(paths.run, self._account)
@@ -156,16 +158,19 @@ class LocalUnit:
         return os.getpid() if self._frame is not None and self._frame.running else None
 
     def prepare(self) -> None:
+        if self._needs_root:
+            self._build()
+
+    def _build(self) -> Frame:
         daemon = self._factory(self._context)
         self._frame = Frame(daemon, self._paths, self._account, self._plan.stop_seconds)
+        return self._frame
 
     async def start(self) -> None:
         try:
-            if self._frame is None:
-                self.prepare()
-            assert self._frame is not None
+            frame = self._frame or self._build()
             async with asyncio.timeout(self._plan.start_seconds):
-                await self._frame.start()
+                await frame.start()
         except Exception as error:  # any failure of a daemon is its own; told and, when unknown, logged
             self._frame = None
             self._run.failed(self.name)
@@ -198,7 +203,7 @@ class LocalUnit:
 def make_units(plan: Plan, paths: Paths, secrets: Mapping[str, str], *, single_process: bool) -> list[Unit]:
     """The units of ``plan``, in its order, none started.
 
-    In one process this is also where privileges are dropped, when all daemons have been built. Raises StartError.
+    In one process this is also where privileges are dropped, when what needs root is built. Raises StartError.
     """
     kind = LocalUnit if single_process else ProcessUnit
     units: list[Unit] = [kind(spec, plan, paths, secrets) for spec in plan.daemons]

@@ -73,7 +73,8 @@ def test_daemons_of_a_node_run_as_the_service_user(node: ToyNode, nobody: Accoun
         os.chmod(folder, 0o770)
     node.start()
     counters = node.ask_daemon("secmon-apid", "counters")
-    assert counters["uid"] == nobody.uid
+    assert (counters["uid"], counters["builder"]) == (nobody.uid, 0)
+    assert node.ask_daemon("secmon-clusterd", "counters")["builder"] == nobody.uid
     assert 0 not in counters["groups"]
     assert node.state("secmon-apid") == "running"
     control = node.paths.control_socket.stat()

@@ -14,6 +14,7 @@ class Toy:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._builder = os.getuid()
         self._reloads = 0
 
     @property
@@ -52,7 +53,7 @@ class Toy:
         self.note("reload")
 
     def counters(self) -> Mapping[str, Any]:
-        return {"reloads": self._reloads, "uid": os.getuid(), "groups": os.getgroups()}
+        return {"reloads": self._reloads, "uid": os.getuid(), "builder": self._builder, "groups": os.getgroups()}
 
     def active_config(self) -> Mapping[str, Any]:
         return {"toy": {"secrets": sorted(self._context.secrets), "single": self._context.single_process}}

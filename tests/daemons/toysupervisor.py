@@ -19,7 +19,9 @@ def plan(root: Path) -> Plan:
     if (root / "invalid").exists():
         raise ConfigError("ossec.conf", "cluster.key", "", "32 letters")
     changes = json.loads((root / "plan.json").read_text()) if (root / "plan.json").exists() else {}
-    daemons = tuple(DaemonSpec(name=name, factory="tests.daemons.toys:build") for name in NAMES)
+    daemons = tuple(
+        DaemonSpec(name=name, factory="tests.daemons.toys:build", needs_root=name == NAMES[0]) for name in NAMES
+    )
     return Plan(daemons=daemons, **{"start_seconds": 20.0, "stop_seconds": 5.0, **changes})
 
 

@@ -106,7 +106,7 @@ def test_what_fails_leaves_no_line(store: SecurityStore, path: Path) -> None:
 def test_what_cannot_be_written_down_does_not_happen(store: SecurityStore, path: Path) -> None:
     path.mkdir(parents=True)
     before = store.revision()
-    with pytest.raises(SecmonError, match="1005.*nothing was changed"):
+    with pytest.raises(SecmonError, match=r"1005.*nothing was changed"):
         make(store, path, "night")
     assert store.revision() == before
     assert "night" not in {role.name for role in store.view().roles.values()}

@@ -200,14 +200,16 @@ class FileApplier:
     async def _round(self, channel: aio.Channel, report: _Report) -> None:
         target = await self._follow(channel)
         difference = self._scanner.manifest.difference(target.manifest)
-        if difference.empty:
+        foreign = sorted(self._scanner.foreign)
+        if difference.empty and not foreign:
             self._applied = (target.epoch, target.revision)
             return
         too_large = await self._fill(channel, difference, report)
         if self._superseded():
             return  # go on with the newest
         if report.complete:
-            await self._remove(difference.extra, report)
+            await self._remove([*difference.extra, *foreign], report)
+            self._scanner.foreign.difference_update(foreign)
         if too_large:
             limit = self._limits.max_file_bytes
             raise SecmonError(3045, f"larger than the limit of {limit} bytes: {', '.join(too_large[:10])}")

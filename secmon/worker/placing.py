@@ -31,6 +31,7 @@ class Placer:
         self._root = root
         self._owner = owner
         self._dirty: set[str] = set()
+        self._thinned: set[tuple[str, str]] = set()
 
     def clean(self) -> None:
         """Remove copies that an earlier run left beside their destination."""
@@ -57,7 +58,7 @@ class Placer:
         self._dirty.add(folder)
 
     def remove(self, path: str) -> None:
-        """Delete the file ``path``, and folders that this empties where the category wants it."""
+        """Delete the file ``path``; :meth:`sync` removes folders that this empties, where the category wants it."""
         folder, _, name = path.rpartition("/")
         category = checked(path)
         # Gone already, or a file took the place of its folder, or a folder its own: nothing is left to delete.
@@ -66,10 +67,13 @@ class Placer:
                 os.unlink(name, dir_fd=descriptor)
             self._dirty.add(folder)
         if category.remove_emptied:
-            self._remove_emptied(folder, category.folder)
+            self._thinned.add((folder, category.folder))
 
     def sync(self) -> None:
-        """Return once all names changed since the last call are on the disk."""
+        """Remove emptied folders; return once all names changed since the last call are on the disk."""
+        thinned, self._thinned = self._thinned, set()
+        for folder, top in sorted(thinned, reverse=True):
+            self._remove_emptied(folder, top)
         dirty, self._dirty = self._dirty, set()
         if len(dirty) > FSYNC_LIMIT:
             for folder in {category.folder for category in CATEGORIES}:

@@ -1,12 +1,15 @@
 """Reading the master's streams: stalls, lost sessions, and disk work that must not be cut short."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from grpc import aio
 
 from secmon.common.errors import SecmonError
+
+_log = logging.getLogger(__name__)
 
 STALL_SECONDS = 30.0
 """Without a piece of an expected stream for so long, the master counts as gone."""
@@ -58,4 +61,6 @@ async def in_thread(work: Callable[[], None]) -> None:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
+        if error := task.exception():
+            _log.debug("Disk work of a cancelled task failed: %s", error)
         raise

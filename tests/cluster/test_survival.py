@@ -1,5 +1,6 @@
 """What a cluster lives through. After each test every node holds the master's exact content again."""
 
+import contextlib
 import os
 import shutil
 import signal

@@ -49,6 +49,8 @@ class Scanner:
         self._kept: set[str] = set()
         self.manifest = Manifest()
         self.skipped: set[str] = set()
+        self.foreign: set[str] = set()
+        """Those of ``skipped`` that are links or special files."""
         self._warned: set[str] = set()
         self.unsettled: set[str] = set()
         """Files that changed while being read: scan them again soon."""
@@ -57,6 +59,7 @@ class Scanner:
     def rescan(self) -> dict[str, Entry | None]:
         """Scan everything; what changed since the last scan."""
         self.skipped.clear()
+        self.foreign.clear()
         return self.rescan_paths(category.folder for category in CATEGORIES)
 
     def rescan_paths(self, touched: Iterable[str]) -> dict[str, Entry | None]:
@@ -132,6 +135,7 @@ class Scanner:
         elif stat.S_ISREG(status.st_mode):
             self._take(folder, path, name, status)
         else:
+            self.foreign.add(path)
             self._skip(path, "neither a regular file nor a folder")
 
     def _enter(self, folder: int, path: str, name: str) -> None:

@@ -15,7 +15,9 @@ import tempfile
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
+import psutil
 import uvicorn
 import uvloop
 from msgspec import structs
@@ -144,25 +146,46 @@ async def _rate(port: int, token: str, connections: int, seconds: float) -> floa
     return sum(counts) / seconds
 
 
+class Sample(NamedTuple):
+    """One round of one server: requests a second, and microseconds of its processor time for each."""
+
+    rate: float
+    cost: float
+
+
+def _sample(server: psutil.Process, port: int, token: str, connections: int, seconds: float) -> Sample:
+    before = server.cpu_times()
+    rate = uvloop.run(_rate(port, token, connections, seconds))
+    after = server.cpu_times()
+    used = after.user + after.system - before.user - before.system
+    return Sample(rate, used / (rate * seconds) * 1e6)
+
+
 def measure(rounds: int, seconds: float, connections: int) -> dict[str, float]:
-    """Median rates of both, in requests a second, and their ratio."""
-    rates: dict[str, list[float]] = {"secmon": [], "starlette": []}
+    """Median rates, costs, and the ratio of the two servers in each (1 is as good as the bare application)."""
+    samples: dict[str, list[Sample]] = {"secmon": [], "starlette": []}
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         servers = {}
-        for kind in rates:
+        for kind in samples:
             ours, theirs = spawn.Pipe()
             child = spawn.Process(target=_child, args=(kind, f"{folder}/{kind}", theirs), daemon=True)
             child.start()
             servers[kind] = (child, *ours.recv())
-        for kind in list(rates) * (rounds + 1):
-            _, port, token = servers[kind]
-            rates[kind].append(uvloop.run(_rate(port, token, connections, seconds)))
+        for kind in list(samples) * (rounds + 1):
+            child, port, token = servers[kind]
+            samples[kind].append(_sample(psutil.Process(child.pid), port, token, connections, seconds))
         for child, _, _ in servers.values():
             child.terminate()
             child.join()
-    medians = {kind: round(statistics.median(found[1:]), 1) for kind, found in rates.items()}  # the first warms up
-    return medians | {"ratio": round(medians["secmon"] / medians["starlette"], 3)}
+    found: dict[str, float] = {}
+    for kind, taken in samples.items():
+        measured = taken[1:]  # the first warms up
+        found[f"{kind}_rate"] = round(statistics.median(one.rate for one in measured), 1)
+        found[f"{kind}_cost_us"] = round(statistics.median(one.cost for one in measured), 1)
+    found["ratio"] = round(found["secmon_rate"] / found["starlette_rate"], 3)
+    found["cost_ratio"] = round(found["starlette_cost_us"] / found["secmon_cost_us"], 3)
+    return found
 
 
 def main() -> None:
@@ -177,9 +200,11 @@ def main() -> None:
     if options.json:
         print(json.dumps(found))
     else:
-        print(f"secmon    {found['secmon']:>9.0f} requests/s")
-        print(f"starlette {found['starlette']:>9.0f} requests/s")
-        print(f"ratio     {found['ratio']:>9.2f}")
+        for kind in ("secmon", "starlette"):
+            print(
+                f"{kind:<9} {found[f'{kind}_rate']:>8.0f} requests/s {found[f'{kind}_cost_us']:>8.1f} us of processor"
+            )
+        print(f"{'ratio':<9} {found['ratio']:>8.2f} {found['cost_ratio']:>19.2f}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import traceback
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
@@ -62,12 +62,14 @@ class Dispatcher:
         self._authenticator = Authenticator(node, self._logins)
         self._cors = Cors(config.cors) if config.cors.enabled else None
         self._in_flight = 0
+        self._entries: list[_Entry] = []
         self.stopping = False
         """Set when the grace of a stop is over: requests cancelled from then on still get an answer."""
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Let go of the threads, finish the log."""
         self._authenticator.close()
+        self._write_entries()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, and log it whatever happens."""
@@ -92,7 +94,7 @@ class Dispatcher:
         finally:
             self._in_flight -= 1
             counters.set("api.requests.in_flight", self._in_flight)
-            self._log_request(request, clock.monotonic() - started, status)
+            self._log_soon(_Entry(request, clock.monotonic() - started, status))
 
     async def _settle(self, request: Request, receive: Receive) -> Answer:
         """The answer, whatever becomes of the request; CORS headers on existing paths."""
@@ -200,20 +202,36 @@ class Dispatcher:
             self._node.counters.add("api.refused.rate")
             self._log.message("debug", f"Request of {request.client} refused: limit of requests per minute reached")
 
-    def _log_request(self, request: Request, seconds: float, status: int) -> None:
-        identity = request.identity
-        user = identity.user if identity else claimed_user(request.header(b"authorization")) or "unknown_user"
-        self._log.request(
-            user,
-            identity.context_hash if identity else None,
-            request.client,
-            request.method,
-            request.shown_path,
-            logged_query(request.query),
-            logged_body(request.body),
-            seconds,
-            status,
-        )
+    def _log_soon(self, entry: "_Entry") -> None:
+        """Log behind the answers of this turn of the loop: many entries in a row cost a third of as many alone."""
+        if not self._entries:
+            asyncio.get_running_loop().call_soon(self._write_entries)
+        self._entries.append(entry)
+
+    def _write_entries(self) -> None:
+        entries, self._entries = self._entries, []
+        for request, seconds, status in entries:
+            identity = request.identity
+            user = identity.user if identity else claimed_user(request.header(b"authorization")) or "unknown_user"
+            self._log.request(
+                user,
+                identity.context_hash if identity else None,
+                request.client,
+                request.method,
+                request.shown_path,
+                logged_query(request.query),
+                logged_body(request.body),
+                seconds,
+                status,
+            )
+
+
+class _Entry(NamedTuple):
+    """What the log is told of a request."""
+
+    request: Request
+    seconds: float
+    status: int
 
 
 class _Failed(SecmonError):

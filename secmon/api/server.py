@@ -163,6 +163,8 @@ class ApiServer:
         for server in self._servers:
             await server.wait_closed()
         self._servers.clear()
+        for each in self._sockets:
+            each.close()
         if self._lifespan is not None:
             await self._lifespan.shutdown()
             self._lifespan = None

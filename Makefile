@@ -12,7 +12,7 @@ READY_DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
 
-.PHONY: help install run test lint bench proto
+.PHONY: help install run test lint bench proto docs lock
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -26,18 +26,25 @@ test: lint ## Lint, types, import rules, all tests
 	$(BIN)/pytest -q -n $(JOBS)
 
 lint: $(READY_DEV) ## Lint, types, import rules
-	$(BIN)/ruff check secmon tests
-	$(BIN)/ruff format --check secmon tests
-	$(BIN)/mypy secmon tests
+	$(BIN)/ruff check secmon tests bench
+	$(BIN)/ruff format --check secmon tests bench
+	$(BIN)/mypy secmon tests bench
 	$(BIN)/lint-imports
 
 bench: $(READY_DEV) ## Measure throughput and latency (results in bench/results)
 	$(BIN)/python -m bench
 
 proto: $(READY_DEV) ## Generate the stubs in secmon/common/rpc/gen from proto/
-	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=secmon/common/rpc/gen --pyi_out=secmon/common/rpc/gen \
-	  --grpc_python_out=secmon/common/rpc/gen proto/secmon.proto
-	sed -i 's/^import secmon_pb2 as/from secmon.common.rpc.gen import secmon_pb2 as/' secmon/common/rpc/gen/secmon_pb2_grpc.py
+	PATH=$(BIN):$$PATH $(BIN)/python -m grpc_tools.protoc -Isecmon/common/rpc/gen=proto --python_out=. --grpc_python_out=. \
+	  --mypy_out=quiet:. --mypy_grpc_out=quiet:. secmon/common/rpc/gen/secmon.proto
+
+docs: $(READY) ## Renew the table of operations in docs/operations.md
+	$(BIN)/python -m secmon.api.openapi --table > docs/operations.md
+
+lock: $(READY_DEV) ## Renew the locked versions of all dependencies
+	for extra in "" "--allow-unsafe --extra dev"; do $(BIN)/pip-compile -q --generate-hashes --no-emit-index-url \
+	  --no-emit-trusted-host --no-emit-find-links --no-header --no-annotate --strip-extras $$extra \
+	  -o requirements$${extra:+-dev}.lock pyproject.toml; done
 
 $(READY): pyproject.toml requirements.lock | $(BIN)/pip
 	@echo "Installing the libraries ..."

@@ -16,7 +16,6 @@ from secmon.common.security.passwords import generate_password
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.privileges import find_account, is_root
 
-
 _KEY_ALPHABET = string.ascii_letters + string.digits
 
 

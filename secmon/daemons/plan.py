@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from secmon.common.config.api import ApiConfig, load_api_config
+from secmon.common.config.checks import validate_installation
 from secmon.common.config.main import MainConfig, load_main_config, validate_main_config
 from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.errors import ConfigError, SecmonError
@@ -52,13 +53,7 @@ STANDARD = (
 
 def check_node(paths: Paths) -> list[str]:
     """Everything that is wrong with the configuration files of the node, one sentence each."""
-    problems = [str(problem) for problem in validate_main_config(paths)]
-    for load in (load_api_config, load_internal_options):
-        try:
-            load(paths)
-        except ConfigError as error:
-            problems.append(error.extra or error.message)
-    return problems
+    return [str(problem) for problem in validate_installation(paths)]
 
 
 def plan_node(paths: Paths) -> Plan:

@@ -5,9 +5,7 @@ from pathlib import Path
 from grpc import aio
 
 from secmon.common.errors import ConfigError
-
-MAX_MESSAGE_BYTES = 4 * 1024 * 1024
-"""Everything larger streams."""
+from secmon.common.rpc.credentials import MAX_MESSAGE_BYTES
 
 MAX_SOCKET_PATH = 107
 """Bytes of a unix socket's path that the kernel takes."""

@@ -15,8 +15,8 @@ from secmon.common.rpc import certificates
 from secmon.common.rpc.certificates import NodeCredentials, PeerIdentity, identity_of
 from secmon.common.rpc.keystore import Keystore
 
-MAX_MESSAGE_BYTES = 4 * 1024 * 1024
-"""Of any message: what is larger is streamed."""
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""Of any message between nodes that know each other: an upload travels whole, everything else large is streamed."""
 
 _COMMON: list[tuple[str, Any]] = [
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),

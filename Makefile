@@ -23,7 +23,7 @@ run: $(READY) ## Run a master and two workers here; Ctrl-C stops them
 	@$(BIN)/secmon demo
 
 test: lint ## Lint, types, import rules, all tests
-	$(BIN)/pytest -q -n $(JOBS)
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile
 
 lint: $(READY_DEV) ## Lint, types, import rules
 	$(BIN)/ruff check secmon tests bench

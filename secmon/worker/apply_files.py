@@ -200,7 +200,8 @@ class FileApplier:
     async def _round(self, channel: aio.Channel, report: _Report) -> None:
         target = await self._follow(channel)
         difference = self._scanner.manifest.difference(target.manifest)
-        foreign = sorted(self._scanner.foreign)
+        # What the master has a file for is replaced by that; deleting it afterwards would delete the file.
+        foreign = sorted(path for path in self._scanner.foreign if path not in target.manifest)
         if difference.empty and not foreign:
             self._applied = (target.epoch, target.revision)
             return

@@ -176,6 +176,19 @@ async def test_links_at_the_worker_are_never_followed(master: Master, worker: Wo
     assert replicated(worker.root) == {"etc/shared/g/f": b"new", "etc/shared/h": b"new"}
 
 
+async def test_a_link_in_place_of_a_file_is_replaced_once(master: Master, worker: Worker, tmp_path: Path) -> None:
+    write(master.root, "etc/client.keys", b"keys")
+    write(worker.root, "etc/mine", b"mine")
+    (worker.root / "etc/client.keys").symlink_to("mine")
+    (worker.root / "etc/lists").mkdir()
+    (worker.root / "etc/lists/link").symlink_to("/etc/passwd")
+    async with pair(master, worker):
+        await wait_until(lambda: worker.equals(master))
+        assert not (worker.root / "etc/lists/link").is_symlink()
+        assert sorted(worker.applied) == ["etc/client.keys", "etc/lists/link"]
+        assert (worker.root / "etc/mine").read_bytes() == b"mine"
+
+
 async def test_a_category_folder_that_is_a_link_is_refused(master: Master, worker: Worker, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

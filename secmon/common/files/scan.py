@@ -80,6 +80,7 @@ class Scanner:
     def adopt(self, path: str, entry: Entry | None) -> None:
         """Take over what the caller itself just wrote (or deleted); the next scan of the path checks it."""
         self.manifest.put(path, entry)
+        self.foreign.discard(path)
         self._stamps.pop(path, None)
 
     def _scan(self, path: str) -> None:
@@ -146,6 +147,7 @@ class Scanner:
             os.close(descriptor)
 
     def _take(self, folder: int, path: str, name: str, status: os.stat_result) -> None:
+        self.foreign.discard(path)
         if self._stamps.get(path) == Stamp.of(status):
             self._seen.add(path)
             return

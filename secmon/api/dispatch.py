@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import os
 import traceback
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from secmon.api.limits import FailedLogins, RequestRate
 from secmon.api.openapi import describe_itself
 from secmon.api.problems import Refused, error_problem, flat, problem
 from secmon.api.rendering import render, render_error
-from secmon.api.request import Request, logged_body, logged_query, read_body
+from secmon.api.request import Bodies, Request, logged_body, logged_query, read_body
 from secmon.api.request_log import RequestLog
 from secmon.api.responses import CLOSE, TEXT_TYPE, Answer
 from secmon.api.routes import Found, Routes
@@ -33,6 +34,9 @@ log = logging.getLogger("secmon.api")
 
 BODY_SECONDS = 20.0
 """Time for the body of a request, before its rate counts (see ``request.read_body``)."""
+
+BODIES_BYTES = 256 << 20
+"""Memory for all bodies at once; four of the largest have room in any case."""
 
 CLIENT_GONE = 499
 """Status in the log of a request whose client left before its answer."""
@@ -60,6 +64,8 @@ class Dispatcher:
         self._rate = RequestRate(config.access.max_request_per_minute, node.clock)
         self._logins = FailedLogins(config.access.max_login_attempts, config.access.block_time, node.clock)
         self._authenticator = Authenticator(node, self._logins)
+        limit = config.max_upload_size
+        self._bodies = Bodies(max(BODIES_BYTES, 4 * limit) if limit else math.inf)
         self._cors = Cors(config.cors) if config.cors.enabled else None
         self._in_flight = 0
         self._entries: list[_Entry] = []
@@ -93,6 +99,7 @@ class Dispatcher:
                 status = answer.status_code
         finally:
             self._in_flight -= 1
+            self._bodies.release(request)
             counters.set("api.requests.in_flight", self._in_flight)
             self._log_soon(_Entry(request, clock.monotonic() - started, status))
 
@@ -126,7 +133,7 @@ class Dispatcher:
             self._rate.count()
         self._logins.check(request.client)
         limit = self._node.api_config.max_upload_size
-        request.body = await read_body(request, receive, limit=limit, seconds=self._body_seconds)
+        request.body = await read_body(request, receive, self._bodies, limit=limit, seconds=self._body_seconds)
         if found is None or operation is None:
             return self._no_operation(request, found)
         identify = self._authenticator.basic if is_login else self._authenticator.bearer

@@ -22,7 +22,7 @@ class Request:
     ``path`` is percent-encoded. ``client`` is the address of the TCP peer: forwarding headers are never believed.
     """
 
-    __slots__ = ("body", "client", "headers", "identity", "method", "path", "query", "scope", "user")
+    __slots__ = ("body", "client", "headers", "held", "identity", "method", "path", "query", "scope")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -33,7 +33,7 @@ class Request:
         self.client = _address(scope["client"][0] if scope["client"] else "")
         self.body = b""
         self.identity: Identity | None = None
-        self.user: str | None = None
+        self.held = 0
 
     @property
     def shown_path(self) -> str:
@@ -57,11 +57,35 @@ def _address(host: str) -> str:
     return host.removeprefix("::ffff:") if host.startswith("::ffff:") and "." in host else host
 
 
-async def read_body(request: Request, receive: Receive, *, limit: int, seconds: float) -> bytes:
+class Bodies:
+    """The memory that the bodies of all requests may take together, in bytes.
+
+    Bodies are read before anybody is asked for a token, so without this bound a few hundred strangers could fill the
+    memory of the host.
+    """
+
+    def __init__(self, capacity: float) -> None:
+        self._capacity = capacity
+        self.held = 0
+
+    def hold(self, request: Request, size: int) -> None:
+        """``size`` more bytes for ``request``. Raises :class:`Refused` 503 when there is no room."""
+        if self.held + size > self._capacity:
+            raise Refused(503, "Too many request bodies at once", close=True)
+        self.held += size
+        request.held += size
+
+    def release(self, request: Request) -> None:
+        """``request`` is over."""
+        self.held -= request.held
+        request.held = 0
+
+
+async def read_body(request: Request, receive: Receive, bodies: Bodies, *, limit: int, seconds: float) -> bytes:
     """The whole body. ``limit`` in bytes, 0 means none; ``seconds`` is its time plus what MIN_BODY_RATE allows.
 
     Raises :class:`Refused` 413 as soon as ``limit`` bytes have arrived or are announced (conventions.md 9.3), 408 when
-    it comes too slowly, ``ClientDisconnect`` when the client goes away.
+    it comes too slowly, 503 from ``bodies``, ``ClientDisconnect`` when the client goes away.
     """
     announced = request.headers.get(b"content-length")
     if announced is None and b"transfer-encoding" not in request.headers:
@@ -69,12 +93,12 @@ async def read_body(request: Request, receive: Receive, *, limit: int, seconds: 
     if limit and announced is not None and int(announced) >= limit:
         raise _too_large(limit, int(announced))
     try:
-        return await _receive_body(receive, limit, seconds)
+        return await _receive_body(request, receive, bodies, limit, seconds)
     except TimeoutError:
         raise Refused(408, "The body of the request did not arrive in time", close=True) from None
 
 
-async def _receive_body(receive: Receive, limit: int, seconds: float) -> bytes:
+async def _receive_body(request: Request, receive: Receive, bodies: Bodies, limit: int, seconds: float) -> bytes:
     parts = bytearray()
     started = asyncio.get_running_loop().time()
     async with asyncio.timeout_at(started + seconds) as patience:
@@ -82,7 +106,9 @@ async def _receive_body(receive: Receive, limit: int, seconds: float) -> bytes:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
-            parts += message.get("body", b"")
+            part: bytes = message.get("body", b"")
+            bodies.hold(request, len(part))
+            parts += part
             if limit and len(parts) >= limit:
                 raise _too_large(limit, len(parts))
             if not message.get("more_body"):

@@ -102,3 +102,17 @@ async def toy(serve: Serve) -> AsyncIterator[Toy]:
     async with serve() as running:
         await running.log_in()
         yield running
+
+
+def expect_problem(answer: httpx.Response, status: int, title: str, detail: str | None = None, **rest: Any) -> None:
+    """A problem document with exactly this status and title, and members in order; None means absent."""
+    body = answer.json()
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json; charset=utf-8"
+    assert answer.text.endswith("}\n")
+    assert body["title"] == title
+    assert list(body) == [name for name in ("title", "detail", "remediation", "dapi_errors", "error") if name in body]
+    if detail is not None:
+        assert body["detail"] == detail
+    for name, value in rest.items():
+        assert body.get(name) == value

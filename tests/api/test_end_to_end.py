@@ -1,5 +1,7 @@
 """Login and first request over HTTPS, as a client does it."""
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -32,8 +34,6 @@ async def test_login_and_request_over_https(serve: Serve) -> None:
 
 
 async def test_stop_finishes_what_is_in_flight(serve: Serve) -> None:
-    import asyncio
-
     async with serve() as toy:
         await toy.log_in()
         request = asyncio.create_task(toy.client.get("/wait"))

@@ -1,0 +1,74 @@
+"""Reading requests."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.types import Message
+
+from secmon.api.problems import Refused
+from secmon.api.request import Bodies, Request, logged_body, logged_query, parse_query, read_body
+
+
+def _request(*headers: tuple[bytes, bytes], client: str = "192.0.2.1") -> Request:
+    return Request(
+        {
+            "type": "http",
+            "method": "PUT",
+            "path": "/",
+            "raw_path": b"/",
+            "query_string": b"",
+            "headers": list(headers),
+            "client": (client, 1),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "pairs"),
+    [
+        (b"", []),
+        (b"a=1&b=2&a=3", [("a", "1"), ("b", "2"), ("a", "3")]),
+        (b"q=name=x;y=z", [("q", "name=x;y=z")]),
+        (b"a=x+y%2Bz&b=%252B", [("a", "x y+z"), ("b", "%2B")]),
+        (b"a&=x&&b=", [("a", ""), ("b", "")]),
+        (b"%C3%A9=%00", [("é", "\0")]),
+        (b"a=%zz%", [("a", "%zz%")]),
+    ],
+)
+def test_query(raw: bytes, pairs: list[tuple[str, str]]) -> None:
+    assert parse_query(raw) == pairs
+
+
+@given(st.binary(max_size=200))
+def test_anything_can_be_logged(raw: bytes) -> None:
+    assert all(isinstance(value, str) for value in logged_query(raw).values())
+    logged_body(raw)
+
+
+def test_bodies_that_are_not_json_are_logged_as_empty() -> None:
+    for raw in (b"", b"\xff", b"{", b"[" * 100_000, b"9" * 5000):
+        assert logged_body(raw) == {}
+
+
+def test_addresses() -> None:
+    assert _request(client="::ffff:192.0.2.7").client == "192.0.2.7"
+    assert _request(client="::ffff:abcd").client == "::ffff:abcd"
+    assert _request(client="2001:db8::1").client == "2001:db8::1"
+
+
+@pytest.mark.anyio
+async def test_bodies_of_all_requests_have_one_bound() -> None:
+    bodies = Bodies(1000)
+    first, second = (_request((b"transfer-encoding", b"chunked")) for _ in range(2))
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"x" * 600, "more_body": False}
+
+    assert len(await read_body(first, receive, bodies, limit=0, seconds=5)) == 600
+    with pytest.raises(Refused, match="503"):
+        await read_body(second, receive, bodies, limit=0, seconds=5)
+    bodies.release(second)
+    assert bodies.held == 600
+    bodies.release(first)
+    assert bodies.held == 0
+    assert len(await read_body(second, receive, bodies, limit=0, seconds=5)) == 600

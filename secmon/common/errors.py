@@ -115,6 +115,11 @@ CATALOGUE: dict[int, ErrorSpec] = {
     2010: ErrorSpec(
         _I, "The address of the API cannot be used", "Choose another host or port in api.yaml, or free the port"
     ),
+    2012: ErrorSpec(
+        _I,
+        "The access-control database cannot be used",
+        "Give an undamaged copy of a known version, and correct or delete the rows named",
+    ),
     3004: ErrorSpec(_U, "The cluster section of the configuration is not valid", "Correct the cluster section"),
     3006: ErrorSpec(_U, "The cluster section cannot be read", "Correct the configuration"),
     3009: ErrorSpec(_I, "The distributed request failed", "Read the cluster log of the node named in dapi_errors"),

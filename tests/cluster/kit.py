@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -63,12 +63,14 @@ class RealNode:
     api_port: int
     prefix: Sequence[str] = ()
     password: str | None = None
+    single_process: bool = False
     process: "subprocess.Popen[bytes] | None" = None
     _tokens: dict[str, str] = field(default_factory=dict)
 
     def start(self, *, wait: bool = True) -> "RealNode":
         """Start the supervisor; with ``wait`` until the API answers."""
         command = [*self.prefix, sys.executable, "-m", "secmon.daemons.cli", "start", "--root", str(self.paths.root)]
+        command += ["--single-process"] if self.single_process else []
         log = (self.paths.logs / "test-output.log").open("ab")
         with log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -92,6 +94,13 @@ class RealNode:
         self.process.wait(10)
         self.process = None
         wait_until(lambda: not any(pid and Path(f"/proc/{pid}").exists() for pid in pids), what="daemons dead")
+
+    def kill_all(self) -> None:
+        """SIGKILL a node that runs in a single process."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+        self.process = None
 
     def pid(self, daemon: str) -> int | None:
         """The living process of ``daemon``."""
@@ -238,7 +247,12 @@ def make_node(
 
 @contextmanager
 def cluster(
-    workers: int = 2, *, options: Mapping[str, int] | None = None, api: Mapping[str, object] | None = None
+    workers: int = 2,
+    *,
+    options: Mapping[str, int] | None = None,
+    api: Mapping[str, object] | None = None,
+    single_process: bool = False,
+    before_start: Callable[[RealCluster], None] = lambda _: None,
 ) -> Iterator[RealCluster]:
     """A running cluster on this machine; everything is stopped and removed at the end."""
     # A short folder of its own: unix sockets below it must fit into 107 bytes.
@@ -252,11 +266,14 @@ def cluster(
     assert master.password is not None
     nodes = [make_node(folder, f"worker{n}", api_port=free_port(), **common) for n in range(1, workers + 1)]
     made = RealCluster(master, nodes, master.password, folder)
+    for node in made.nodes:
+        node.single_process = single_process
     try:
+        before_start(made)
         master.start()
         for node in nodes:
             node.start(wait=False)
-        made.wait_whole()
+        made.wait_whole(40 + 3 * workers)
         yield made
     finally:
         for node in made.nodes:

@@ -76,6 +76,10 @@ class OldStore:
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute(statement, tuple(values))
 
+    def run_many(self, statement: str, rows: Iterable[Iterable[Any]]) -> None:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.executemany(statement, [tuple(row) for row in rows])
+
     def user(self, number: Any, name: Any, password: Any = HASH, *, flag: Any = False, created: Any = CREATED) -> None:
         self.run("INSERT INTO users VALUES (?, ?, ?, ?, ?)", (number, name, password, flag, created))
 

@@ -18,6 +18,7 @@ from secmon.common.rpc.peer import Context as PeerContext
 from secmon.common.rpc.peer import PeerService, RemotePeer
 from secmon.common.rpc.settings import LinkSettings
 from secmon.common.security.admin import rotate_signing_key
+from secmon.common.security.audit import Author, audited
 from secmon.master.cluster import MasterCluster
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_security import SecurityPublisher
@@ -106,15 +107,19 @@ class MasterSide:
 
     async def _renew_signing_key(self) -> None:
         while True:
-            await asyncio.to_thread(self._renew_if_old)
+            try:
+                await asyncio.to_thread(self._renew_if_old)
+            except SecmonError as error:
+                log.error("the key that signs tokens was not renewed: %s", error.message)
             await asyncio.sleep(KEY_CHECK_SECONDS)
 
     def _renew_if_old(self) -> None:
         now = self._node.clock.now().timestamp()
         current = [key for key in self._node.security.view().keys.values() if key.retired_at is None]
         if current and now - current[-1].created > KEY_LIFE_SECONDS:
-            with self._node.security.write() as transaction:
-                rotate_signing_key(transaction, self._node.clock)
+            node, author = self._node, Author(user="local", user_id=0, operation="renew signing key")
+            with audited(node.security, node.paths.audit_log, author, node.clock) as transaction:
+                rotate_signing_key(transaction, node.clock)
             log.info("tokens are signed with a new key from now on")
 
     async def stop(self) -> None:

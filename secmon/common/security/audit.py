@@ -15,6 +15,7 @@ begins the chain, and begins it anew for another store or for one restored from 
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -75,17 +76,25 @@ class Ended(NamedTuple):
         return self.line.seq if self.line else 0
 
 
+@contextmanager
+def audited(store: SecurityStore, path: Path, author: Author, clock: Clock) -> Iterator[WriteTransaction]:
+    """One transaction on the security store, written down in the log at ``path``. Blocks on the disk.
+
+    Raises 1005 at the end, and changes nothing, when the log cannot be written. A change that changes no row leaves no
+    line.
+    """
+    with store.write() as transaction:
+        yield transaction
+        if transaction.recorded:
+            _append(path, store.store_id(), transaction, author, clock)
+
+
 def audited_write(
     store: SecurityStore, path: Path, author: Author, change: Callable[[WriteTransaction], object], clock: Clock
 ) -> None:
-    """One transaction on the security store, written down in the log at ``path``. Blocks on the disk.
-
-    Raises 1005, and changes nothing, when the log cannot be written. A change that changes no row leaves no line.
-    """
-    with store.write() as transaction:
+    """``change`` within :func:`audited`."""
+    with audited(store, path, author, clock) as transaction:
         change(transaction)
-        if transaction.recorded:
-            _append(path, store.store_id(), transaction, author, clock)
 
 
 def _append(path: Path, store: str, transaction: WriteTransaction, author: Author, clock: Clock) -> None:

@@ -71,8 +71,7 @@ def check_end(report: Report, store: str, revision: int) -> None:
     elif report.lines and report.store != store:
         report.problem = Problem(report.lines + 1, "the log is that of another security store")
     elif report.lines and report.revision < revision:
-        missing = f"the changes to revisions {report.revision + 1} to {revision} are missing at the end"
-        report.problem = Problem(report.lines + 1, missing)
+        report.problem = Problem(report.lines + 1, f"{_missing(report.revision + 1, revision)} at the end")
 
 
 class _Checker:
@@ -146,5 +145,12 @@ def _revision_fault(last: Line | None, line: Line) -> str | None:
         fits = last.kind in ("change", "torn") and line.revision == last.revision - 1
         return None if fits else "it takes back a change that was not written down"
     if line.revision > last.revision + 1:
-        return f"the changes to revisions {last.revision + 1} to {line.revision - 1} are missing before it"
+        return f"{_missing(last.revision + 1, line.revision - 1)} before it"
     return None if line.revision == last.revision + 1 else f"its revision {line.revision} was there before"
+
+
+def _missing(first: int, last: int) -> str:
+    """What is said of revisions that no line leads to."""
+    if first == last:
+        return f"the change to revision {first} is missing"
+    return f"the changes to revisions {first} to {last} are missing"

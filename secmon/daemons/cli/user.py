@@ -9,7 +9,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.config.main import load_main_config
 from secmon.common.paths import Paths
 from secmon.common.security.admin import set_password
-from secmon.common.security.audit import Author, audited_write
+from secmon.common.security.audit import Author, audited
 from secmon.common.security.passwords import generate_password
 from secmon.common.store import schema
 from secmon.common.store.security import SecurityStore
@@ -50,7 +50,8 @@ def reset_password(name: str | None, paths: Paths, generate: bool) -> None:
         password = generate_password() if generate else _typed_password(known)
         clock = SystemClock()
         author = Author(user="local", user_id=0, operation="secmon user reset-password", client=f"uid:{os.getuid()}")
-        audited_write(store, paths.audit_log, author, lambda tx: set_password(tx, identifier, password, clock), clock)
+        with audited(store, paths.audit_log, author, clock) as tx:
+            set_password(tx, identifier, password, clock)
     finally:
         store.close()
     click.echo(f"The password of {known} is changed; the user's tokens are revoked.")

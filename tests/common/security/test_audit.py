@@ -299,4 +299,4 @@ def test_changes_beside_the_log_show(store: SecurityStore, path: Path) -> None:
     problem = verify(path).problem
     assert problem is not None
     revision = store.revision() - 1
-    assert f"the changes to revisions {revision} to {revision} are missing" in problem.text
+    assert f"the change to revision {revision} is missing" in problem.text

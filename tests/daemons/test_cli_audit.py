@@ -1,0 +1,103 @@
+"""``secmon audit`` on a real installation, and what other commands leave in the log."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from secmon.common.clock import SystemClock
+from secmon.common.paths import Paths
+from secmon.common.security.roles import create_role
+from secmon.common.store.security import SecurityStore
+from secmon.daemons.cli import main
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Paths:
+    """An installation without a cluster."""
+    done = run("init", str(tmp_path / "n"))
+    assert done.exit_code == 0, done.output
+    return Paths(tmp_path / "n")
+
+
+def verify(paths: Paths, *more: str) -> Result:
+    return run("audit", "verify", "--root", str(paths.root), *more)
+
+
+def reset(paths: Paths) -> None:
+    done = run("user", "reset-password", "dashboard", "--generate", "--root", str(paths.root))
+    assert done.exit_code == 0, done.output
+
+
+def test_nothing_was_changed_yet(master: Paths) -> None:
+    done = verify(master)
+    assert (done.exit_code, "is whole: 0 changes" in done.output) == (0, True), done.output
+
+
+def test_password_resets_are_written_down(master: Paths) -> None:
+    reset(master)
+    line = json.loads(master.audit_log.read_text().splitlines()[-1])
+    assert line["by"] == {
+        "user": "local",
+        "user_id": 0,
+        "operation": "secmon user reset-password",
+        "client": f"uid:{os.getuid()}",
+    }
+    assert line["changes"][0]["row"] == {"id": 2, "username": "dashboard", "allow_run_as": True}
+    done = verify(master)
+    assert (done.exit_code, "is whole: 1 changes" in done.output) == (0, True), done.output
+
+
+def test_the_log_belongs_to_whoever_owns_the_logs(master: Paths) -> None:
+    reset(master)
+    owner = master.logs.stat()
+    for path in (master.audit_log, master.audit_log.parent):
+        assert (path.stat().st_uid, path.stat().st_gid) == (owner.st_uid, owner.st_gid)
+
+
+def test_an_altered_line_is_named(master: Paths) -> None:
+    reset(master)
+    master.audit_log.write_text(master.audit_log.read_text().replace('"dashboard"', '"somebody"'))
+    done = verify(master)
+    assert done.exit_code == 1
+    assert "security.log, line 2: it was altered" in done.output
+    answer = json.loads(verify(master, "--json").output)["data"]
+    assert (answer["valid"], answer["problem"]["line"]) == (False, 2)
+
+
+def test_a_removed_end_is_noticed(master: Paths) -> None:
+    for _ in range(2):
+        reset(master)
+    lines = master.audit_log.read_text().splitlines(keepends=True)
+    master.audit_log.write_text("".join(lines[:-1]))
+    done = verify(master)
+    assert (done.exit_code, "line 3: the change to revision 3 is missing" in done.output) == (1, True)
+    copy = master.root / "copy.log"
+    copy.write_text("".join(lines))
+    assert run("audit", "verify", str(copy)).exit_code == 0
+
+
+def test_a_removed_log_is_noticed(master: Paths) -> None:
+    reset(master)
+    master.audit_log.unlink()
+    assert "the log is empty, but the security store is at revision 2" in verify(master).output
+
+
+def test_changes_beside_the_log_are_noticed(master: Paths) -> None:
+    reset(master)
+    store = SecurityStore(master.security_db)
+    with store.write() as tx:
+        create_role(tx, "secretly", SystemClock())
+    store.close()
+    assert verify(master).exit_code == 1
+
+
+def test_no_installation(tmp_path: Path) -> None:
+    done = run("audit", "verify", "--root", str(tmp_path))
+    assert (done.exit_code, "holds no installation" in done.output) == (1, True)

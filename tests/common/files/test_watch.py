@@ -9,7 +9,8 @@ import pytest
 from secmon.common.files.watch import FolderWatch
 from tests.common.files.folders import write
 
-pytestmark = pytest.mark.anyio
+# The watching library warns, on its own thread, when a new folder is registered twice; that is harmless.
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 
 
 class Watching:

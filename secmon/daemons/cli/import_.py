@@ -1,5 +1,6 @@
 """``secmon import``: take over what another manager holds."""
 
+import os
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ import msgspec
 from secmon.common.clock import SystemClock
 from secmon.common.config.main import load_main_config
 from secmon.common.paths import Paths
+from secmon.common.security.audit import Author, audited
 from secmon.common.security.migration import Report, Source, import_rbac, read_source
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
@@ -52,13 +54,13 @@ def rbac(file: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
     source = read_source(file)
     store = SecurityStore(paths.security_db)
     try:
-        report = _import(store, source, dry_run=dry_run)
+        report = _import(store, paths, source, dry_run=dry_run)
     finally:
         store.close()
     _print(report, dry_run=dry_run, as_json=as_json)
 
 
-def _import(store: SecurityStore, source: Source, *, dry_run: bool) -> Report:
+def _import(store: SecurityStore, paths: Paths, source: Source, *, dry_run: bool) -> Report:
     shown = -1
 
     def progress(done: int, total: int) -> None:
@@ -68,7 +70,10 @@ def _import(store: SecurityStore, source: Source, *, dry_run: bool) -> Report:
             shown = percent
             click.echo(f"\r{percent:3} % of {total} rows", nl=done == total, err=True)
 
-    return import_rbac(store, source, SystemClock(), dry_run=dry_run, progress=progress)
+    clock = SystemClock()
+    author = Author(user="local", user_id=0, operation="secmon import rbac", client=f"uid:{os.getuid()}")
+    written = audited(store, paths.audit_log, author, clock)
+    return import_rbac(store, source, clock, dry_run=dry_run, progress=progress, transaction=written)
 
 
 def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:

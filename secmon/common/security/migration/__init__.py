@@ -4,6 +4,7 @@ Not taken over: revocations, signing keys, and the security configuration, which
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
@@ -23,15 +24,22 @@ _TABLES = (*_ENTITIES, schema.user_roles, schema.role_policies, schema.role_rule
 
 
 def import_rbac(
-    store: SecurityStore, source: Source, clock: Clock, *, dry_run: bool = False, progress: Progress | None = None
+    store: SecurityStore,
+    source: Source,
+    clock: Clock,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    transaction: AbstractContextManager[WriteTransaction] | None = None,
 ) -> Report:
     """Merge ``source`` into the master's store, in one transaction: all of it or nothing.
 
     The default contents must be there (2012). Nothing is written when ``dry_run``, or when a row of the source is
     unusable (``Report.refused``). Tokens end whose user, role or rule changes. Holds the write lock of the store
-    meanwhile: a second for some thousand rows.
+    meanwhile: a second for some thousand rows. ``transaction`` is the one to write in, such as an audited one; a plain
+    one of the store without it.
     """
-    with store.write() as tx:
+    with transaction or store.write() as tx:
         plan = decide(source, _target(tx))
         writes = bool(plan.rows) and not dry_run
         if writes:

@@ -185,9 +185,17 @@ def _value(parameter: Parameter, text: str) -> Any:
                 raise _wrong_type(parameter)
             return _check(parameter, int(text), "")
         case "array":
-            return [_check(parameter, one, f"[{index}]") for index, one in enumerate(text.split(","))]
+            return [_element(parameter, one, index) for index, one in enumerate(text.split(","))]
         case _:
             return _check(parameter, text, "")
+
+
+def _element(parameter: Parameter, text: str, index: int) -> str | int:
+    if isinstance(parameter.item, inspect.IntType):
+        if not _INTEGER.fullmatch(text):
+            raise ParameterError(f"{text!r} is not of type 'integer'. On instance[{index}]: {text!r}")
+        return _check(parameter, int(text), f"[{index}]")
+    return _check(parameter, text, f"[{index}]")
 
 
 def _wrong_type(parameter: Parameter) -> ParameterError:

@@ -127,6 +127,11 @@ class SecurityStore:
         with read_transaction(self._engine) as connection:
             yield ReadTransaction(connection)
 
+    @property
+    def known_revision(self) -> int:
+        """The revision of the view that was loaded last; the store may be further. Costs nothing."""
+        return 0 if self._cached_view is None else self._cached_view[1].revision
+
     # Writing
 
     @contextmanager

@@ -23,6 +23,7 @@ class Query(Listing, frozen=True, kw_only=True):
     node_id: Names
     type: Literal["worker", "master"] | None = None
     nodes_list: list[Names] | None = None
+    numbers: list[int] | None = None
     short: Annotated[str, Meta(min_length=2)] | None = None
     needed: str
 
@@ -38,6 +39,7 @@ def read(*query: tuple[str, str], node_id: str = "n1", needed: str | None = "yes
 def test_values_take_their_types() -> None:
     values = read(("limit", "7"), ("pretty", "TRUE"), ("select", "a,b"), ("select", "c"), ("type", "Worker"))
     query = build(Query, values)
+    assert build(Query, read(("numbers", "1,22"))).numbers == [1, 22]
     assert (query.limit, query.pretty, query.select, query.type) == (7, True, ["a", "b", "c"], "worker")
 
 
@@ -62,6 +64,7 @@ def test_of_a_repeated_scalar_the_last_counts() -> None:
         ("limit", "100001", "100001 is greater than the maximum of 100000"),
         ("offset", "-1", "-1 is less than the minimum of 0"),
         ("type", "other", "'other' is not one of ['master', 'worker']"),
+        ("numbers", "1,x", "'x' is not of type 'integer'. On instance[1]"),
         ("nodes_list", "a b", "'a b' is not a 'names'. On instance[0]"),
         ("nodes_list", "a,", "'' is not a 'names'. On instance[1]"),
         ("nodes_list", "a\n", "is not a 'names'"),

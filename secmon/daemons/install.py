@@ -12,7 +12,7 @@ from secmon.common.layout import create_layout
 from secmon.common.paths import Paths
 from secmon.common.rbac.defaults import load_defaults
 from secmon.common.security.admin import initialise
-from secmon.common.security.passwords import generate_password
+from secmon.common.security.passwords import check_password, generate_password
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.privileges import find_account, is_root
 
@@ -32,13 +32,16 @@ def install(
     cluster: ClusterSection | None,
     api: Mapping[str, object] | None = None,
     options: Mapping[str, int] | None = None,
+    admin_password: str | None = None,
 ) -> Credentials | None:
     """Create the installation; a worker has no users of its own, so there are no credentials for it.
 
     ``api`` and ``options`` are settings of api.yaml and internal options that differ from the defaults. As root
-    everything is given to the service user where it exists. Raises ConfigError for values that are not allowed,
-    before anything is made.
+    everything is given to the service user where it exists. ``admin_password`` None has one generated. Raises
+    ConfigError for values that are not allowed, 5009 or 5007 for a password against the rules, before anything is made.
     """
+    if admin_password is not None:
+        check_password(admin_password)
     account = find_account() if is_root() else None
     owner = (account.uid, account.gid) if account else None
     create_layout(paths, cluster=cluster, owner=owner, api_overrides=api)
@@ -51,7 +54,7 @@ def install(
         ).close()  # the empty replica, made here for the sake of its owner
         credentials = None
     else:
-        credentials = _first_users(paths)
+        credentials = _first_users(paths, admin_password)
     if owner:
         for file in paths.security.glob("security.db*"):
             os.chown(file, *owner)
@@ -63,13 +66,17 @@ def generate_cluster_key() -> str:
     return "".join(secrets.choice(_KEY_ALPHABET) for _ in range(32))
 
 
-def _first_users(paths: Paths) -> Credentials:
+def _first_users(paths: Paths, admin_password: str | None) -> Credentials:
+    """The administrator and the user of dashboards; the passwords that were generated."""
     names = [user.username for user in sorted(load_defaults().users, key=lambda user: user.id)]
-    passwords = {name: generate_password() for name in names}
-    admin, dashboard = passwords.values()
+    generated = {name: generate_password() for name in names}
+    admin, dashboard = generated.values()
+    if admin_password is not None:
+        admin = admin_password
+        del generated[names[0]]
     store = SecurityStore(paths.security_db)
     try:
         initialise(store, admin_password=admin, dashboard_password=dashboard, clock=SystemClock())
     finally:
         store.close()
-    return Credentials(passwords)
+    return Credentials(generated)

@@ -23,6 +23,8 @@ KEY = "k" * 32
 
 
 COMMANDS = ("init", "start", "stop", "restart", "reload", "status", "demo", "config", "user", "cluster", "openapi")
+PASSWORD = "A-Secret-Word-77"
+MASTER = ("--type", "master", "--master", "127.0.0.1")
 WORKER = ("--type", "worker", "--node-name", "w1", "--master", "10.0.0.1")
 
 
@@ -142,6 +144,48 @@ def test_init_worker_with_key_file(root: Path) -> None:
     assert KEY not in done.output
     assert load_main_config(Paths(root / "n")).cluster.key == KEY
     assert stat.S_IMODE((root / "n/etc/ossec.conf").stat().st_mode) == 0o660
+
+
+def test_init_with_the_password_of_the_administrator_from_a_file(root: Path) -> None:
+    file = root / "password"
+    file.write_text(f"{PASSWORD}\n")
+    file.chmod(0o600)
+    done = run("init", str(root / "n"), *MASTER, "--admin-password-file", str(file))
+    assert done.exit_code == 0, done.output
+    assert PASSWORD not in done.output
+    assert "Warning" not in done.output
+    assert can_log_in(root / "n", "admin", PASSWORD)
+    passwords = dict(re.findall(r"^  (\w+) +(\S+)$", done.output, re.M))
+    assert list(passwords) == ["dashboard"]
+    assert can_log_in(root / "n", "dashboard", passwords["dashboard"])
+
+
+@pytest.mark.parametrize(("password", "said"), [("Sh0rt-", "length"), ("no-capital-letter-1", "at least one")])
+def test_init_refuses_a_weak_password_and_makes_nothing(root: Path, password: str, said: str) -> None:
+    (root / "password").write_text(password)
+    done = run("init", str(root / "n"), *MASTER, "--admin-password-file", str(root / "password"))
+    assert done.exit_code == 1
+    assert said in done.output
+    assert password not in done.output
+    assert not (root / "n").exists()
+
+
+def test_init_worker_has_no_password_of_its_own(root: Path) -> None:
+    (root / "password").write_text(PASSWORD)
+    done = run("init", str(root / "n"), *WORKER, "--admin-password-file", str(root / "password"), text=f"{KEY}\n")
+    assert done.exit_code == 2
+    assert "belongs to the master" in done.output
+    assert not (root / "n").exists()
+
+
+@pytest.mark.parametrize("option", ["--key-file", "--admin-password-file"])
+def test_init_warns_of_a_secret_that_everybody_may_read(root: Path, option: str) -> None:
+    file = root / "secret"
+    file.write_text(KEY.replace("kkkk", "Kk1-") if option == "--admin-password-file" else KEY)
+    file.chmod(0o644)
+    done = run("init", str(root / "n"), *MASTER, option, str(file))
+    assert done.exit_code == 0, done.output
+    assert f"Warning: every user of this host may read {file}" in done.stderr
 
 
 def test_init_worker_asks_for_the_key_without_echo(root: Path) -> None:

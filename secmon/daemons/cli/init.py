@@ -21,6 +21,11 @@ from secmon.daemons.install import Credentials, generate_cluster_key, install
 @click.option(
     "--key-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="File with the cluster key."
 )
+@click.option(
+    "--admin-password-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with the administrator's password, which is generated otherwise.",
+)
 @click.option("--api-port", type=click.IntRange(1, 65535), default=55000, show_default=True, help="Port of the API.")
 @click.option("--api-host", default="0.0.0.0", show_default=True, help="Address the API listens on.")
 def init(
@@ -32,6 +37,7 @@ def init(
     port: int,
     bind: str,
     key_file: Path | None,
+    admin_password_file: Path | None,
     api_port: int,
     api_host: str,
 ) -> None:
@@ -53,6 +59,8 @@ def init(
         raise click.ClickException(
             f"{paths.root} holds an installation already; remove it first or choose another folder"
         )
+    if admin_password_file and node_type == "worker":
+        raise click.UsageError("--admin-password-file belongs to the master: a worker has the users of its master")
     cluster = None
     if node_type is not None:
         if master is None:
@@ -68,7 +76,12 @@ def init(
         )
     elif key_file or node_name or master:
         raise click.UsageError("--node-name, --master and --key-file need --type master or --type worker")
-    credentials = install(paths, cluster=cluster, api={"port": api_port, "host": api_host})
+    credentials = install(
+        paths,
+        cluster=cluster,
+        api={"port": api_port, "host": api_host},
+        admin_password=_secret(admin_password_file) if admin_password_file else None,
+    )
     _report(paths, cluster, credentials)
 
 
@@ -79,11 +92,18 @@ def _required_name() -> str:
 def _cluster_key(node_type: str, key_file: Path | None) -> str:
     """The shared key: from a file or the prompt, never from an argument, which other users of the host could see."""
     if key_file is not None:
-        return key_file.read_text("utf-8", errors="replace").strip()
+        return _secret(key_file)
     if node_type == "master":
         return generate_cluster_key()
     key: str = click.prompt("Cluster key (on the master: <key> in etc/ossec.conf)", hide_input=True, err=True)
     return key.strip()
+
+
+def _secret(file: Path) -> str:
+    """What ``file`` holds, without the white space around it; a file that everybody may read is warned of."""
+    if file.stat().st_mode & 0o004:
+        click.echo(f"Warning: every user of this host may read {file}; close it: chmod o= {file}", err=True)
+    return file.read_text("utf-8", errors="replace").strip()
 
 
 def _report(paths: Paths, cluster: ClusterSection | None, credentials: Credentials | None) -> None:

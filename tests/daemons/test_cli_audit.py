@@ -12,6 +12,7 @@ from secmon.common.paths import Paths
 from secmon.common.security.roles import create_role
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.cli import main
+from tests.common.security.oldstore import OldStore
 
 
 def run(*arguments: str) -> Result:
@@ -52,6 +53,17 @@ def test_password_resets_are_written_down(master: Paths) -> None:
     assert line["changes"][0]["row"] == {"id": 2, "username": "dashboard", "allow_run_as": True}
     done = verify(master)
     assert (done.exit_code, "is whole: 1 changes" in done.output) == (0, True), done.output
+
+
+def test_imports_are_written_down(master: Paths, tmp_path: Path) -> None:
+    old = OldStore(tmp_path / "rbac.db")
+    old.user(100, "mira")
+    done = run("import", "rbac", str(old.path), "--root", str(master.root))
+    assert done.exit_code == 0, done.output
+    line = json.loads(master.audit_log.read_text().splitlines()[-1])
+    assert line["by"]["operation"] == "secmon import rbac"
+    assert {"id": 100, "username": "mira", "allow_run_as": False} in [one.get("row") for one in line["changes"]]
+    assert verify(master).exit_code == 0
 
 
 def test_the_log_belongs_to_whoever_owns_the_logs(master: Paths) -> None:

@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.routing import Router
@@ -17,18 +18,48 @@ from secmon.api.dispatch import BODY_SECONDS, Dispatcher
 from secmon.api.protocol import BoundedProtocol, ConnectionLimits
 from secmon.api.request_log import RequestLog
 from secmon.api.tls import ensure_certificate, server_context
+from secmon.common.clock import Clock
+from secmon.common.config.api import ApiConfig
 from secmon.common.errors import SecmonError
 from secmon.common.node import Node
 from secmon.common.node import Router as CallRouter
 from secmon.common.operations.all import CATALOGUE
 from secmon.common.operations.catalogue import Catalogue
+from secmon.common.paths import Paths
 
 BACKLOG = 2048
 _DEFAULT_LIMITS = ConnectionLimits()
 
 
+@dataclass(frozen=True)
+class Listening:
+    """A port taken, and what TLS needs: all that may take root's rights."""
+
+    sockets: tuple[socket.socket, ...]
+    context: ssl.SSLContext | None
+
+
+def open_listening(
+    paths: Paths,
+    config: ApiConfig,
+    clock: Clock,
+    *,
+    key_password: str | None = None,
+    sockets: Sequence[socket.socket] = (),
+) -> Listening:
+    """Read or generate the certificate, take the port, unless ``sockets`` are bound already.
+
+    Raises 2003 (TLS), 2010 (address and port, and why they cannot be had).
+    """
+    context = None
+    if config.https.enabled:
+        ensure_certificate(paths, config.https, clock)
+        context = server_context(paths, config.https, key_password)
+    return Listening(tuple(sockets or bind_sockets(config.host, config.port)), context)
+
+
 class ApiServer:
-    """Serves the catalogue over HTTPS. ``bind`` as root if need be, then ``start`` in the loop, then ``stop``."""
+    """Serves the catalogue over HTTPS. ``bind``, then ``start`` in the loop, then ``stop``."""
 
     def __init__(
         self,
@@ -38,18 +69,19 @@ class ApiServer:
         *,
         key_password: str | None = None,
         sockets: Sequence[socket.socket] | None = None,
+        listening: Listening | None = None,
         limits: ConnectionLimits = _DEFAULT_LIMITS,
         body_seconds: float = BODY_SECONDS,
     ) -> None:
-        """``sockets`` are bound already; without them :meth:`bind` makes them. ``key_password`` opens the TLS key."""
+        """``key_password`` opens the TLS key. What is not given (``sockets``, ``listening``) :meth:`bind` makes."""
         self._node = node
         self._router = router
         self._catalogue = catalogue
         self._key_password = key_password
-        self._sockets = list(sockets or ())
+        self._given = tuple(sockets or ())
+        self._listening = listening
         self._limits = limits
         self._body_seconds = body_seconds
-        self._context: ssl.SSLContext | None = None
         self._state = ServerState()
         self._servers: list[asyncio.Server] = []
         self._sweeper: asyncio.Task[None] | None = None
@@ -60,25 +92,22 @@ class ApiServer:
     @property
     def port(self) -> int:
         """The TCP port listened on, once bound."""
-        return int(self._sockets[0].getsockname()[1])
+        assert self._listening is not None
+        return int(self._listening.sockets[0].getsockname()[1])
 
     def bind(self) -> None:
-        """Read or generate the certificate, take the port. Call it before privileges are dropped.
-
-        Raises 2003 (TLS), 2010 (address and port, and why they cannot be had).
-        """
-        https = self._node.api_config.https
-        if https.enabled:
-            ensure_certificate(self._node.paths, https, self._node.clock)
-            self._context = server_context(self._node.paths, https, self._key_password)
-        if not self._sockets:
-            self._sockets = bind_sockets(self._node.api_config.host, self._node.api_config.port)
+        """Take the port, if that was not done; see :func:`open_listening`."""
+        if self._listening is None:
+            node = self._node
+            self._listening = open_listening(
+                node.paths, node.api_config, node.clock, key_password=self._key_password, sockets=self._given
+            )
 
     async def start(self) -> None:
         """Begin to accept connections. Binds first, if that was not done."""
-        if not self._sockets or (self._node.api_config.https.enabled and self._context is None):
-            self.bind()
-        node = self._node
+        self.bind()
+        listening, node = self._listening, self._node
+        assert listening is not None
         self._log = RequestLog(node.paths, node.api_config.logs, node.clock, node.counters)
         for warning in node.api_config.warnings:
             self._log.message("warning", warning)
@@ -89,8 +118,8 @@ class ApiServer:
         config.load()
         self._lifespan = LifespanOn(config)
         await self._lifespan.startup()
-        for each in self._sockets:
-            self._servers.append(await self._listen(each, config, self._log))
+        for each in listening.sockets:
+            self._servers.append(await self._listen(each, listening.context, config, self._log))
         self._sweeper = asyncio.create_task(self._sweep())
 
     def _application(self, log: RequestLog) -> ASGIApp:
@@ -109,7 +138,9 @@ class ApiServer:
 
         return _Application(dispatcher, lifespan)
 
-    async def _listen(self, listener: socket.socket, config: Config, log: RequestLog) -> asyncio.Server:
+    async def _listen(
+        self, listener: socket.socket, context: ssl.SSLContext | None, config: Config, log: RequestLog
+    ) -> asyncio.Server:
         def framing_error(address: str, status: int) -> None:
             log.request("unknown_user", None, address, "UNKNOWN", "/", {}, {}, 0.0, status)
 
@@ -119,13 +150,13 @@ class ApiServer:
                 on_framing_error=framing_error,
             )  # fmt: skip
 
-        if self._context is None:
+        if context is None:
             return await asyncio.get_running_loop().create_server(protocol, sock=listener, backlog=BACKLOG)
         return await asyncio.get_running_loop().create_server(
             protocol,
             sock=listener,
             backlog=BACKLOG,
-            ssl=self._context,
+            ssl=context,
             ssl_handshake_timeout=self._limits.handshake_seconds,
             ssl_shutdown_timeout=self._limits.linger_seconds,
         )
@@ -163,7 +194,7 @@ class ApiServer:
         for server in self._servers:
             await server.wait_closed()
         self._servers.clear()
-        for each in self._sockets:
+        for each in self._listening.sockets if self._listening else ():
             each.close()
         if self._lifespan is not None:
             await self._lifespan.shutdown()

@@ -7,21 +7,30 @@ from typing import Any
 from grpc import aio
 
 from secmon.api.router import ApiRouter
-from secmon.api.server import ApiServer
+from secmon.api.server import ApiServer, Listening, open_listening
+from secmon.common.clock import Clock, SystemClock
 from secmon.common.node import Node, Router
 from secmon.common.operations.all import CATALOGUE
 from secmon.common.operations.coordinator import Coordinator, no_peer
 from secmon.common.operations.executor import Executor
 from secmon.common.rpc.channels import local_channel
 from secmon.common.rpc.peer import RemotePeer
-from secmon.daemons.assembly import open_node, read_installation
+from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import KEY_PASSWORD, Context
 from secmon.master.router import MasterRouter
 
 
 def build(context: Context) -> "ApiDaemon":
-    """The daemon for the installation in ``context.paths``. Raises ConfigError."""
-    return ApiDaemon(open_node(read_installation(context.paths)), key_password=context.secrets.get(KEY_PASSWORD))
+    """The daemon for the installation in ``context.paths``, its port taken: that may need root, and nothing else does.
+
+    Raises ConfigError, 2003, 2010.
+    """
+    installation = read_installation(context.paths)
+    clock = SystemClock()
+    listening = open_listening(
+        installation.paths, installation.api, clock, key_password=context.secrets.get(KEY_PASSWORD)
+    )
+    return ApiDaemon(installation, listening, clock)
 
 
 class ApiDaemon:
@@ -29,25 +38,27 @@ class ApiDaemon:
 
     name = "secmon-apid"
 
-    def __init__(self, node: Node, *, key_password: str | None = None) -> None:
-        self.node = node
-        self._key_password = key_password
+    def __init__(self, installation: Installation, listening: Listening, clock: Clock) -> None:
+        self._installation = installation
+        self._listening = listening
+        self._clock = clock
+        self._node: Node | None = None
         self._channel: aio.Channel | None = None
         self._server: ApiServer | None = None
         self._stopping = asyncio.Event()
 
     async def start(self) -> None:
-        """Open the port, then serve. Raises what stops the start."""
-        self._server = ApiServer(self.node, self._router(), CATALOGUE, key_password=self._key_password)
-        self._server.bind()
+        """Open the stores as the service user, then serve. Raises what stops the start."""
+        node = self._node = open_node(self._installation, clock=self._clock)
+        self._server = ApiServer(node, self._router(node), CATALOGUE, listening=self._listening)
         await self._server.start()
 
-    def _router(self) -> Router:
-        executor = Executor(self.node, CATALOGUE)
-        if not self.node.clustered:
+    def _router(self, node: Node) -> Router:
+        executor = Executor(node, CATALOGUE)
+        if not node.clustered:
             return MasterRouter(executor, Coordinator(executor, no_peer, limit=1))
-        self._channel = local_channel(self.node.paths.cluster_socket)
-        return ApiRouter(executor, RemotePeer(self.node.name, self._channel, self.node.clock, unreachable=3012))
+        self._channel = local_channel(node.paths.cluster_socket)
+        return ApiRouter(executor, RemotePeer(node.name, self._channel, node.clock, unreachable=3012))
 
     async def finished(self) -> None:
         await self._stopping.wait()
@@ -55,16 +66,19 @@ class ApiDaemon:
     async def stop(self) -> None:
         self._stopping.set()
         if self._server is not None:
-            await self._server.stop(self.node.options.get("daemons.stop_timeout"))
+            await self._server.stop(self._installation.options.get("daemons.stop_timeout"))
         if self._channel is not None:
             await self._channel.close(None)
-        self.node.security.close()
+        if self._node is not None:
+            self._node.security.close()
+        for each in self._listening.sockets:
+            each.close()
 
     async def reload(self) -> None:
         """api.yaml is read at start only, as the specification has it."""
 
     def counters(self) -> Mapping[str, Any]:
-        return self.node.counters.snapshot()
+        return self._node.counters.snapshot() if self._node is not None else {}
 
     def active_config(self) -> Mapping[str, Any]:
-        return {"api": self.node.api_config.as_dict(self.node.paths)}
+        return {"api": self._installation.api.as_dict(self._installation.paths)}

@@ -26,10 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stop-seconds", type=float, default=30.0, help="bound of a clean stop")
     parser.add_argument("--log-level", default="info", choices=["info", "debug", "debug2"], help="detail of the log")
     parser.add_argument("--log-formats", default="plain", help="plain, json or both with a comma")
+    parser.add_argument("--log-terminal", action="store_true", help="log on standard error too")
     parser.add_argument("--node", default="", help="name of the node in the cluster's log")
     options = parser.parse_args(arguments)
     link = ChildLink(options.link_fd) if options.link_fd is not None else None
-    settings = LogSettings(level=options.log_level, formats=tuple(options.log_formats.split(",")), node=options.node)
+    settings = LogSettings(
+        level=options.log_level,
+        formats=tuple(options.log_formats.split(",")),
+        node=options.node,
+        terminal=options.log_terminal,
+    )
     log_process(options.root, options.name, settings)
     return run_daemon(
         options.name,

@@ -11,17 +11,22 @@ from secmon.common.paths import Paths
 
 @dataclass(frozen=True, kw_only=True)
 class LogSettings:
-    """``level``: ``info``, ``debug`` or ``debug2``; ``formats``: ``plain``, ``json``; ``node``: name in cluster.log."""
+    """``level``: ``info``, ``debug`` or ``debug2``; ``formats``: ``plain``, ``json``; ``node``: name in cluster.log.
+
+    ``terminal``: on standard error too.
+    """
 
     level: str = "info"
     formats: tuple[str, ...] = ("plain",)
     node: str = ""
+    terminal: bool = False
 
 
-def log_process(root: Path, process: str, settings: LogSettings, *, terminal: bool = False) -> None:
-    """Log of the process called ``process``, such as ``secmon-apid``; ``terminal``: on standard error too."""
+def log_process(root: Path, process: str, settings: LogSettings) -> None:
+    """Log of the process called ``process``, such as ``secmon-apid``."""
     setup_daemon_log(Paths(root), process, settings.level, settings.formats, node=settings.node)
-    if terminal:
+    if settings.terminal:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s: %(message)s", "%Y/%m/%d %H:%M:%S"))
+        line = f"%(asctime)s {process}: %(levelname)s: %(message)s"
+        handler.setFormatter(logging.Formatter(line, "%Y/%m/%d %H:%M:%S"))
         logging.getLogger().addHandler(handler)

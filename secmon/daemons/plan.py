@@ -43,6 +43,11 @@ class Plan:
     keeper: KeeperSettings | None = None
     """How the node's logs are rotated; ``None``: not at all."""
 
+    def on_terminal(self) -> "Plan":
+        """The same with the logs of all processes on standard error too: a terminal, a journal, a container's log."""
+        daemons = tuple(replace(spec, log=replace(spec.log, terminal=True)) for spec in self.daemons)
+        return replace(self, daemons=daemons, log=replace(self.log, terminal=True))
+
 
 STANDARD = (
     DaemonSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),

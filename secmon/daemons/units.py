@@ -96,6 +96,7 @@ class ProcessUnit:
         command += ["--needs-root"] if self._spec.needs_root else []
         log = self._spec.log
         command += ["--log-level", log.level, "--log-formats", ",".join(log.formats), "--node", log.node]
+        command += ["--log-terminal"] if log.terminal else []
         return [*command, "--user", self._plan.user] if self._plan.user else command
 
     async def ended(self) -> str:

@@ -97,6 +97,22 @@ def test_stopped_node_leaves_nothing(alone: tuple[Paths, int]) -> None:
     assert list(paths.sockets.iterdir()) == []
 
 
+def test_node_in_the_foreground_logs_for_its_starter_too(root: Path) -> None:
+    port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
+    secmon("init", str(root / "n"), "--api-host", LOOPBACK, "--api-port", str(port))
+    command = [sys.executable, "-m", "secmon.daemons.cli", "start", "--root", str(root / "n")]
+    with (root / "errors").open("wb") as errors:
+        node = subprocess.Popen(command, stderr=errors, cwd=REPOSITORY)
+    try:
+        wait_until(lambda: " secmon: INFO: secmon is running" in (root / "errors").read_text(), "the node runs")
+    finally:
+        node.terminate()
+    assert node.wait(60) == 0
+    printed = (root / "errors").read_text()
+    assert " secmon-apid: INFO: secmon-apid is running" in printed
+    assert " secmon-apid: INFO: secmon-apid has stopped" in printed
+
+
 def test_port_in_use_is_one_clear_line(alone: tuple[Paths, int], root: Path) -> None:
     _, port = alone
     other = root / "m"

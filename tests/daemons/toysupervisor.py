@@ -27,7 +27,7 @@ def plan(root: Path) -> Plan:
 
 def main() -> int:
     root = Path(sys.argv[1])
-    log_process(root, "secmon", LogSettings(), terminal=True)
+    log_process(root, "secmon", LogSettings(terminal=True))
     supervisor = Supervisor(
         Paths(root), lambda: plan(root), secrets={"https.key": "x"}, single_process="--single" in sys.argv
     )

@@ -56,10 +56,11 @@ def start(paths: Paths, daemonize: bool, single_process: bool, link_fd: int | No
     if daemonize:
         _start_detached(paths, secrets)
         return
-    log_process(paths.root, "secmon", plan.log, terminal=True)
+    log_process(paths.root, "secmon", plan.on_terminal().log)
     supervisor = Supervisor(
         paths,
-        lambda: plan_node(paths),
+        # In the background standard error is start.log, which nothing rotates: the daemons leave it alone.
+        lambda: plan_node(paths) if link else plan_node(paths).on_terminal(),
         secrets=secrets,
         single_process=single_process,
         link=link,

@@ -49,6 +49,8 @@ class LazyGroup(click.Group):
             raise click.ClickException(text) from error
         except (AlreadyRunning, StartError, StartFailed) as error:
             raise click.ClickException(str(error)) from error
+        except BrokenPipeError:  # the reader of our output has seen enough; click ends quietly
+            raise
         except PermissionError as error:
             hint = "" if os.geteuid() == 0 else "; run this as root or as the service user"
             raise click.ClickException(f"{error.filename}: {error.strerror}{hint}") from error

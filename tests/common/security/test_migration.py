@@ -456,6 +456,16 @@ def test_other_things_than_files(tmp_path: Path) -> None:
         assert error.value.code == 2012
 
 
+def test_a_damaged_name_of_a_table(old: OldStore) -> None:
+    """SQLite's own check names it, in text that does not decode."""
+    raw = old.path.read_bytes()
+    assert b"tablerunas" in raw
+    old.path.write_bytes(raw.replace(b"tablerunas", b"tablerun\x80s"))
+    with pytest.raises(SecmonError) as error:
+        read_source(old.path)
+    assert error.value.code == 2012
+
+
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_file_is_read_or_refused(old: OldStore, tmp_path: Path, data: st.DataObject) -> None:

@@ -94,7 +94,7 @@ def read_source(path: Path) -> Source:
     """
     try:
         tables = _read_tables(path)
-    except (sqlite3.Error, OSError, OverflowError) as error:
+    except (sqlite3.Error, OSError, OverflowError, UnicodeError) as error:  # damage may stand in any text
         raise _refusal(path, shown(str(error))) from error
     faults: list[Line] = []
 

@@ -31,8 +31,8 @@ _RUN_AS_LOGIN = "/security/user/authenticate/run_as"
 class RequestLog:
     """Writes entries, one line each, and rotates by day or by size. One instance a node; call it from one thread.
 
-    An entry costs one formatted line and one append; compression runs in a thread. A file that cannot be written is
-    counted (``api.log.write_errors``) and never stops a request.
+    Entries of requests wait for :meth:`flush`, which writes all of them at once: that way they cost a third. What
+    cannot be written is counted (``api.log.write_errors``) and never stops a request. Compression runs in a thread.
     """
 
     def __init__(self, paths: Paths, settings: Logs, clock: Clock, counters: Counters) -> None:
@@ -48,7 +48,8 @@ class RequestLog:
         plain, as_json = api_series(paths)
         self._plain = _Output(plain) if "plain" in settings.formats else None
         self._json = _Output(as_json) if "json" in settings.formats else None
-        for output in filter(None, (self._plain, self._json)):
+        self._outputs = [output for output in (self._plain, self._json) if output is not None]
+        for output in self._outputs:
             self._compress(output.series)  # what an interruption left
 
     def request(
@@ -63,7 +64,7 @@ class RequestLog:
         seconds: float,
         status: int,
     ) -> None:
-        """Log a request that was answered.
+        """Log a request that was answered, with the next :meth:`flush` or :meth:`message`.
 
         ``hash`` is the run_as context hash of the token, else None; a run_as login without one gets it from the body.
         ``path`` has no query. ``params``: decoded query, first value of each name. ``body``: parsed JSON, ``{}`` or
@@ -84,7 +85,7 @@ class RequestLog:
                 f'{when} INFO: {who} {ip} "{uri}" with parameters {params_text} and body {body_text} '
                 f"done in {seconds:.3f}s: {status}\n"
             )
-            self._write(self._plain, line)
+            self._plain.waiting.append(line)
         if self._json:
             suffix = f', "hash_auth_context": {json.dumps(hash)}' if hash else ""
             payload = (
@@ -92,7 +93,7 @@ class RequestLog:
                 f'"uri": {json.dumps(f"{method} {path}")}, "parameters": {params_text}, "body": {body_text}, '
                 f'"time": "{seconds:.3f}s", "status_code": {status}{suffix}}}'
             )
-            self._write(self._json, _json_line(when, "INFO", "request", payload))
+            self._json.waiting.append(_json_line(when, "INFO", "request", payload))
 
     def message(self, level: str, text: str, *, traceback: str | None = None) -> None:
         """Log something other than a request; ``level`` is one of :data:`LEVELS`.
@@ -104,24 +105,36 @@ class RequestLog:
         when, word = self._now(), level.upper()
         full = f"{text}. {traceback}" if traceback else text
         if self._plain:
-            self._write(self._plain, f"{when} {word}: {message_text(full)}\n")
+            self._plain.waiting.append(f"{when} {word}: {message_text(full)}\n")
         if self._json:
             kind = "error" if LEVELS[level] >= LEVELS["error"] else "informative"
-            self._write(self._json, _json_line(when, word, kind, json.dumps(bounded(full))))
+            self._json.waiting.append(_json_line(when, word, kind, json.dumps(bounded(full))))
+        self.flush()
 
     def headers(self, headers: Mapping[str, str]) -> None:
         """At level debug2, log the headers of a request, credentials masked."""
         if self._level <= LEVELS["debug2"]:
             self.message("debug2", f"Received headers {_dump(redact(headers))}")
 
+    def flush(self) -> None:
+        """Write the entries that wait: of each file in one piece, unless a limit of size may fall among them."""
+        for output in self._outputs:
+            lines, output.waiting = output.waiting, []
+            if self._size_limit is None and lines:
+                self._write(output, lines)
+            elif lines:
+                for line in lines:
+                    self._write(output, [line])
+
     def close(self) -> None:
         """Finish compressions and close the files. Blocks while a file is compressed: call it in a thread.
 
         A straggler's entry is still written; what it closes is compressed at the next start.
         """
+        self.flush()
         self._closed = True
         self._compressor.shutdown()
-        for output in filter(None, (self._plain, self._json)):
+        for output in self._outputs:
             output.file.close()
 
     def _body(self, method: str, path: str, body: Any) -> Any:
@@ -135,18 +148,19 @@ class RequestLog:
         return _masked(body, "password", "key") if "/agents" in path else _masked(body, "password")
 
     def _now(self) -> str:
-        """The time stamp of an entry, computed once a second."""
+        """The time stamp of an entry, computed once a second. Entries that wait all have this one."""
         now = self._clock.now()
         second = int(now.timestamp())
         if second != self._second:
+            self.flush()  # to the file of their own day
             self._second, self._stamp = second, stamp(now)
         return self._stamp
 
     def _today(self) -> date:
         return self._clock.now().astimezone().date()
 
-    def _write(self, output: "_Output", line: str) -> None:
-        data = line.encode("utf-8", "backslashreplace")
+    def _write(self, output: "_Output", lines: list[str]) -> None:
+        data = "".join(lines).encode("utf-8", "backslashreplace")
         try:
             self._rotate(output, len(data))
         except OSError as error:
@@ -154,10 +168,10 @@ class RequestLog:
         try:
             output.file.write(data)
         except OSError as error:
-            self._trouble.note(str(output.series.current), error)
+            self._trouble.note(str(output.series.current), error, records=len(lines))
 
     def _rotate(self, output: "_Output", addition: int) -> None:
-        """Close the file when the entry of ``addition`` bytes belongs to the next one."""
+        """Close the file when what is to be written, ``addition`` bytes, belongs to the next one."""
         if self._size_limit is not None:
             room = self._size_limit - addition
             if output.file.size() <= room:
@@ -185,12 +199,13 @@ class RequestLog:
 
 
 class _Output:
-    """A file and the day (``YYYY/MM/DD``) of its first entry, as last seen."""
+    """A file, the day (``YYYY/MM/DD``) of its first entry, as last seen, and the lines that wait for it."""
 
     def __init__(self, series: LogSeries) -> None:
         self.series = series
         self.file = AppendFile(series.current)
         self.day = _period(series)
+        self.waiting: list[str] = []
 
 
 def _period(series: LogSeries) -> str:
@@ -222,6 +237,8 @@ def _masked(mapping: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 
 def _dump(value: Any) -> str:
     """``value`` as JSON text, bounded; all but ASCII escaped, so that it cannot start a line."""
+    if value == {}:  # most requests
+        return "{}"
     try:
         if _small(value):
             return json.dumps(value)

@@ -143,6 +143,7 @@ class ApiServer:
     ) -> asyncio.Server:
         def framing_error(address: str, status: int) -> None:
             log.request("unknown_user", None, address, "UNKNOWN", "/", {}, {}, 0.0, status)
+            log.flush()
 
         def protocol() -> BoundedProtocol:
             return BoundedProtocol(

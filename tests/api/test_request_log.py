@@ -46,6 +46,7 @@ class Harness:
         seconds: float = 0.041,
     ) -> None:
         self.log.request(user, hash, "192.0.2.7", method, path, params or {}, body, seconds, 200)
+        self.log.flush()
 
     def plain(self) -> list[str]:
         return (self.paths.logs / "api.log").read_text().split("\n")[:-1]
@@ -237,6 +238,29 @@ def test_day_change(paths: Paths) -> None:
     }
 
 
+def test_entries_wait_for_a_flush(paths: Paths) -> None:
+    harness = Harness(paths)
+    for _ in range(3):
+        harness.log.request("ana", None, "192.0.2.7", "GET", "/agents", {}, {}, 0.041, 200)
+    assert not (paths.logs / "api.log").exists()
+    harness.log.message("warning", "behind them")
+    words = [line.split()[2] for line in harness.plain()]
+    assert words == ["INFO:", "INFO:", "INFO:", "WARNING:"]
+    harness.log.request("ana", None, "192.0.2.7", "GET", "/agents", {}, {}, 0.041, 200)
+    harness.log.close()
+    assert len(harness.plain()) == 5
+
+
+def test_waiting_entries_go_to_the_file_of_their_day(paths: Paths) -> None:
+    harness = Harness(paths)
+    for _ in range(2):
+        harness.log.request("ana", None, "192.0.2.7", "GET", "/agents", {}, {}, 0.041, 200)
+    harness.clock.advance(86400)
+    harness.request()
+    assert harness.archived()["api/2026/Feb/api.log-03.gz"] == 2
+    assert len(harness.plain()) == 1
+
+
 def test_day_change_while_stopped(paths: Paths) -> None:
     first = Harness(paths)
     first.request()
@@ -270,6 +294,17 @@ def test_size(paths: Paths) -> None:
     assert (paths.logs / "api.log").stat().st_size < limit
 
 
+def test_size_among_waiting_entries(paths: Paths) -> None:
+    limit = 1 << 20
+    harness = Harness(paths, max_size=MaxSize(enabled=True, size="1M"))
+    (paths.logs / "api.log").write_bytes(b"2020/01/01 an old entry\n" + b"x" * (limit - 224) + b"\n")
+    for _ in range(4):
+        harness.log.request("ana", None, "192.0.2.7", "GET", "/agents", {}, {}, 0.041, 200)
+    harness.log.flush()
+    assert harness.archived()["api/2026/Feb/api.log-03_1.gz"] == 3
+    assert len(harness.plain()) == 3
+
+
 def test_leftovers_are_compressed_at_start(paths: Paths) -> None:
     part = paths.logs / "api/2026/Feb/api.log-02"
     part.parent.mkdir(parents=True)
@@ -281,6 +316,10 @@ def test_trouble_is_counted_and_stops_nothing(tmp_path: Path, capsys: pytest.Cap
     harness = Harness(Paths(tmp_path))  # without a logs folder
     harness.request()
     assert harness.counters.snapshot() == {"api.log.write_errors": 2}
+    for _ in range(3):
+        harness.log.request("ana", None, "192.0.2.7", "GET", "/agents", {}, {}, 0.041, 200)
+    harness.log.flush()
+    assert harness.counters.snapshot() == {"api.log.write_errors": 8}
     assert "api.log" in capsys.readouterr().err
 
 

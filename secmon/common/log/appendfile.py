@@ -122,10 +122,10 @@ class WriteTrouble:
         self._quiet_until = float("-inf")
         self._unsaid = 0
 
-    def note(self, subject: str, error: BaseException) -> None:
-        """Count one more; ``subject`` says what failed, e.g. the path."""
-        self._counters.add(self._counter)
-        self._unsaid += 1
+    def note(self, subject: str, error: BaseException, *, records: int = 1) -> None:
+        """Count ``records`` more; ``subject`` says what failed, e.g. the path."""
+        self._counters.add(self._counter, records)
+        self._unsaid += records
         now = self._clock.monotonic()
         if now < self._quiet_until:
             return

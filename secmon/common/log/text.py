@@ -38,6 +38,8 @@ def _code(match: re.Match[str]) -> str:
 
 def one_line(text: str) -> str:
     r"""``text`` escaped, line feeds too (``\n``): for the fields of an entry."""
+    if text.isprintable():  # nothing that is unsafe counts as printable, and most fields are
+        return text
     return escape(text).replace("\n", "\\n")
 
 

@@ -1,3 +1,5 @@
+import sys
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,3 +44,8 @@ def test_redact_masks_at_any_depth_and_copies() -> None:
         "auth_token_exp_timeout": "****",
     }
     assert given_["Authorization"] == "Bearer x"
+
+
+def test_what_counts_as_printable_is_safe() -> None:
+    printable = "".join(filter(str.isprintable, map(chr, range(sys.maxunicode + 1))))
+    assert escape(printable) == printable

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from secmon import __version__
 from secmon.api.responses import json_text
 from secmon.common.operations.all import CATALOGUE
-from secmon.common.operations.catalogue import Catalogue, Operation
+from secmon.common.operations.catalogue import Catalogue, Operation, Place
 from secmon.common.operations.parameters import NoParams, Parameter
 from secmon.common.outcome import Raw
 from secmon.common.rbac.gate import Require
@@ -35,21 +36,39 @@ _STATUSES = {
 }
 
 
+class ItemError(msgspec.Struct, frozen=True):
+    """Why ids failed."""
+
+    code: int
+    message: str
+    remediation: str | UnsetType = UNSET
+
+
 class FailedItems(msgspec.Struct, frozen=True):
     """Ids that failed, and why."""
 
-    error: dict[str, Any]
+    error: ItemError
     id: list[str | int]
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class NodeError(msgspec.Struct, frozen=True):
+    """What went wrong on a node, and where its log is."""
+
+    error: str
+    logfile: str | UnsetType = UNSET
+
+
+NodeErrors = dict[str, NodeError]
+
+
+class Problem(msgspec.Struct, frozen=True):
     """An error, as ``application/problem+json``."""
 
     title: str
     detail: str
-    remediation: str | None = None
-    dapi_errors: dict[str, dict[str, str]] | None = None
-    error: int | None = None
+    remediation: str | UnsetType = UNSET
+    dapi_errors: NodeErrors | UnsetType = UNSET
+    error: int | UnsetType = UNSET
 
 
 def document(catalogue: Catalogue = CATALOGUE) -> Json:
@@ -58,7 +77,7 @@ def document(catalogue: Catalogue = CATALOGUE) -> Json:
     schemas, components = _schemas(operations)
     paths: dict[str, Json] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas, components)
     return {
         "openapi": "3.1.0",
         "info": {"title": "secmon API REST", "version": __version__},
@@ -83,7 +102,7 @@ Schemas = dict[Any, Json]
 
 def _schemas(operations: Iterable[Operation]) -> tuple[Schemas, Json]:
     """JSON Schema of every type that the operations mention, and the components these refer to."""
-    types: list[Any] = [Problem, FailedItems]
+    types: list[Any] = [Problem, FailedItems, NodeErrors]
     for operation in operations:
         types += [one.schema for one in operation.parameters if one.schema is not bytes]
         types += [one for one in (operation.item, operation.data) if one is not None]
@@ -99,13 +118,13 @@ def _key(kind: Any) -> str:
 _ID_CHARACTERS = str.maketrans({"/": "_", "{": None, "}": None})
 
 
-def _operation(operation: Operation, schemas: Schemas) -> Json:
+def _operation(operation: Operation, schemas: Schemas, components: Json) -> Json:
     described: Json = {
         "operationId": operation.method.lower() + operation.path.translate(_ID_CHARACTERS),
         "summary": operation.summary,
         "tags": [operation.area],
         "parameters": [_parameter(one, schemas) for one in operation.parameters if one.location != "body"],
-        "responses": _responses(operation, schemas),
+        "responses": _responses(operation, schemas, components),
         "x-secmon-place": operation.place.value,
         "x-secmon-permissions": [_permission(one) for one in operation.require],
     }
@@ -128,7 +147,7 @@ def _parameter(parameter: Parameter, schemas: Schemas) -> Json:
     described: Json = {"name": parameter.wire, "in": parameter.location, "required": parameter.required}
     if text := schema.pop("description", None):
         described["description"] = text
-    if parameter.default not in (None, msgspec.UNSET):
+    if parameter.default not in (None, UNSET):
         schema["default"] = parameter.default
     if parameter.kind == "array":
         described |= {"style": "form", "explode": False}
@@ -151,7 +170,7 @@ def _permission(require: Require) -> Json:
     return described
 
 
-def _responses(operation: Operation, schemas: Schemas) -> Json:
+def _responses(operation: Operation, schemas: Schemas, components: Json) -> Json:
     statuses = [400, 401, 403, 405, 413, 500, 503]
     if operation.body is not None:
         statuses.append(406)
@@ -159,7 +178,7 @@ def _responses(operation: Operation, schemas: Schemas) -> Json:
         statuses.append(429)
     if operation.node_param or "{" in operation.path or operation.path.startswith("/experimental/"):
         statuses.append(404)
-    content: Json = {"application/json": {"schema": _success(operation, schemas)}}
+    content: Json = {"application/json": {"schema": _success(operation, schemas, components)}}
     if operation.raw_type:
         content[operation.raw_type] = {"schema": {"type": "string"}}
     return {"200": {"description": operation.summary, "content": content}} | {
@@ -167,14 +186,14 @@ def _responses(operation: Operation, schemas: Schemas) -> Json:
     }
 
 
-def _success(operation: Operation, schemas: Schemas) -> Json:
+def _success(operation: Operation, schemas: Schemas, components: Json) -> Json:
     """The envelope of items, or the plain result (conventions.md 1.1)."""
     properties: Json = {}
     if operation.item is not None:
         properties["data"] = {
             "type": "object",
             "properties": {
-                "affected_items": {"type": "array", "items": schemas[_key(operation.item)]},
+                "affected_items": {"type": "array", "items": _items(operation, schemas, components)},
                 "total_affected_items": {"type": "integer"},
                 "total_failed_items": {"type": "integer"},
                 "failed_items": {"type": "array", "items": schemas[_key(FailedItems)]},
@@ -183,10 +202,31 @@ def _success(operation: Operation, schemas: Schemas) -> Json:
         }
     elif operation.data is not None:
         properties["data"] = schemas[_key(operation.data)]
-    if operation.data is None:
+    if operation.data is None or operation.messages.all:
         properties["message"] = {"type": "string"}
     properties["error"] = {"type": "integer", "enum": [0, 1, 2] if operation.item is not None else [0]}
-    return {"type": "object", "properties": properties, "required": list(properties)}
+    required = list(properties)
+    if operation.place in (Place.NODE, Place.NODES):
+        properties["dapi_errors"] = schemas[_key(NodeErrors)]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _items(operation: Operation, schemas: Schemas, components: Json) -> Json:
+    """Schema of one item; where clients may ``select`` fields, also that of a part of one."""
+    whole = schemas[_key(operation.item)]
+    if all(one.name != "select" for one in operation.parameters):
+        return whole
+    return {"anyOf": [whole, _part(whole, components) | {"description": "The fields that `select` names."}]}
+
+
+def _part(schema: Json, components: Json) -> Json:
+    """``schema`` without the demand that members be there, at any depth of objects."""
+    if reference := schema.get("$ref"):
+        schema = components[reference.rsplit("/", 1)[1]]
+    part = {name: value for name, value in schema.items() if name not in ("required", "title")}
+    if members := part.get("properties"):
+        part["properties"] = {name: _part(member, components) for name, member in members.items()}
+    return part
 
 
 def _problem(description: str) -> Json:

@@ -53,6 +53,9 @@ class Me(Struct):
     roles: list[OwnRole]
 
 
+OWN_POLICIES = Messages(all="The current user's policies were returned")
+
+
 # On any node: whoever could verify the token holds the state that it was judged at.
 @operation(
     "GET", "/security/users/me", params=Common, open_to_all=True, item=Me,
@@ -74,14 +77,15 @@ async def read_me(ctx: Context, params: Common) -> Outcome:
 
 
 @operation(
-    "GET", "/security/users/me/policies", params=Pretty, open_to_all=True, exempt=True, data=dict[str, Any]
+    "GET", "/security/users/me/policies", params=Pretty, open_to_all=True, exempt=True, data=dict[str, Any],
+    messages=OWN_POLICIES,
 )  # fmt: skip
 async def read_my_policies(ctx: Context, params: Pretty) -> Plain:
     """The caller's permissions: for each action the resources and the effect on them, in the order they count in."""
     identity = ctx.call.identity
     permissions = EMPTY if identity.local else ctx.node.security.view().permissions(identity.roles)
     actions = {action: dict(resources) for action, resources in permissions.actions.items()}
-    return Plain(data={**actions, "rbac_mode": identity.mode}, message="The current user's policies were returned")
+    return Plain(data={**actions, "rbac_mode": identity.mode}, message=OWN_POLICIES.all)
 
 
 @operation("DELETE", "/security/user/authenticate", params=Pretty, place=Place.MASTER, open_to_all=True)

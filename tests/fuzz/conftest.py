@@ -1,0 +1,17 @@
+"""One cluster for all generated requests of a test process."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.kit import cluster
+from tests.fuzz.target import LIMITS, Target
+
+
+@pytest.fixture(scope="package")
+def target() -> Iterator[Target]:
+    with cluster(workers=1, single_process=True, api=LIMITS) as running:
+        found = Target(running)
+        found.restore()
+        yield found
+        found.close()

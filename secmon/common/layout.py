@@ -25,7 +25,7 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
     (0o770, True, "etc/shared/default"),
     (0o700, True, "etc/cluster"),  # ours: private keys of the cluster
     (0o770, True, "logs"),
-    (0o750, True, "logs/archives logs/alerts logs/firewall logs/api logs/cluster logs/secmon"),
+    (0o750, True, "logs/archives logs/alerts logs/firewall logs/api logs/cluster logs/secmon logs/audit"),
     (0o750, False, "queue"),
     (0o770, True, "queue/alerts queue/sockets queue/tasks queue/cluster queue/rids queue/router"),
     (0o750, True, "queue/diff queue/fim queue/fim/db queue/syscollector queue/logcollector queue/fts queue/db"),

@@ -46,9 +46,9 @@ class ManualClock:
 
 def iso_z(moment: datetime) -> str:
     """``YYYY-MM-DDTHH:MM:SSZ`` (conventions.md 13.3)."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def iso_micro(moment: datetime) -> str:
     """``YYYY-MM-DDTHH:MM:SS.ffffffZ``, always six digits (conventions.md 13.3)."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -68,14 +68,12 @@ class Operation:
     raw_type: str | None = None
     body_type: str = "application/json"
     parameters: tuple[Parameter, ...] = field(init=False)
+    name: str = field(init=False)
+    """``METHOD path``: the operation's name in the catalogue and on the wire between nodes."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", describe(self.params, self.path))
-
-    @property
-    def name(self) -> str:
-        """``METHOD path``: the operation's name in the catalogue and on the wire between nodes."""
-        return f"{self.method} {self.path}"
+        object.__setattr__(self, "name", f"{self.method} {self.path}")
 
     @property
     def area(self) -> str:

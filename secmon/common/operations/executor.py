@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Coroutine, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from secmon.common.rbac.gate import Gate, Grant, Require, named_ids
 from secmon.common.security.audit import Author, audited_write
 from secmon.common.security.errors import AuthenticationError
 from secmon.common.store.transaction import WriteTransaction
+from secmon.common.timelimit import within
 
 log = logging.getLogger("secmon.operations")
 
@@ -172,14 +173,11 @@ class Executor:
         if down:
             raise SecmonError(1017, f"in node {self.node.name!r} ({', '.join(down)})")
 
-    async def _bounded(self, call: Call, running: Any) -> Result:
+    async def _bounded(self, call: Call, running: Coroutine[Any, Any, Result]) -> Result:
         """Await ``running`` up to the deadline; every error that leaves names this node."""
-        name = self.node.name
         limit = None if call.deadline is None else max(0.0, call.deadline - self.node.clock.monotonic())
         try:
-            async with asyncio.timeout(limit):
-                result: Result = await running
-                return result
+            return await within(limit, running)
         except TimeoutError:
             raise self._named(SecmonError(3021)) from None
         except SecmonError as error:
@@ -188,7 +186,7 @@ class Executor:
             raise
         except Exception as error:  # the one place where an unforeseen fault becomes an answer
             self.node.counters.add("operations.unexpected_errors")
-            log.exception("node %s: request %s: operation %s failed", name, call.request_id, call.operation)
+            log.exception("node %s: request %s: operation %s failed", self.node.name, call.request_id, call.operation)
             raise self._named(SecmonError(1000)) from error
 
     def _named(self, error: SecmonError) -> SecmonError:

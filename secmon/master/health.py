@@ -23,6 +23,7 @@ class _Record:
     files: pb.Position = field(default_factory=pb.Position)
     checked: tuple[str, str] = (NEVER, NEVER)
     synced: tuple[str, str] = (NEVER, NEVER)
+    sync_error: str = ""
     total_files: Mapping[str, int] = field(
         default_factory=lambda: {"missing": 0, "shared": 0, "extra": 0, "extra_valid": 0}
     )
@@ -58,6 +59,9 @@ class HealthBook:
             record.last_keep_alive = iso_micro(self._clock.now())
             record.active_agents = message.beat.active_agents
             record.files = message.beat.files
+            _, files = self._positions()
+            if files.digest and record.files.digest == files.digest:  # each beat compares the whole file set
+                record.checked = (record.last_keep_alive, record.last_keep_alive)
         elif message.HasField("files_ack"):
             _note(record, message.files_ack)
 
@@ -94,13 +98,15 @@ class HealthBook:
                 "last_sync_agentgroup": _dates((NEVER, NEVER)) | {"n_synced_chunks": 0},
                 "last_sync_full_agentgroup": _dates((NEVER, NEVER)) | {"n_synced_chunks": 0},
                 "last_keep_alive": record.last_keep_alive,
-            },
+            }
+            | ({"sync_integrity_error": record.sync_error} if record.sync_error else {}),
         }
 
 
 def _note(record: _Record, ack: pb.FilesAck) -> None:
     dates = (_date(ack.started), _date(ack.ended))
     record.checked = dates
+    record.sync_error = ack.error
     if ack.error:
         return
     record.files = ack.position

@@ -45,6 +45,8 @@ def test_nothing_is_half_written_and_it_recovers(cramped: RealCluster) -> None:
     log = worker.paths.logs / "cluster.log"
     wait_until(lambda: "space" in log.read_text().lower(), what="the worker says what is wrong")
     assert not (worker.paths.shared / "default" / "big.bin").exists()
+    health = cramped.call(cramped.master, "/cluster/healthcheck")["data"]["affected_items"][1]
+    assert "space" in health["status"]["sync_integrity_error"].lower()
     # The cluster goes on: calls, logins, security changes.
     token = cramped.login(worker)
     assert worker.request("GET", "/cluster/nodes", token=token).status_code == 200

@@ -11,8 +11,9 @@ READY := $(VENV)/.installed
 READY_DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
+EXAMPLES ?= 500
 
-.PHONY: help install run test lint bench proto docs lock
+.PHONY: help install run test lint fuzz bench proto docs lock
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -24,6 +25,9 @@ run: $(READY) ## Run a master and two workers here; Ctrl-C stops them
 
 test: lint ## Lint, types, import rules, all tests
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile
+
+fuzz: $(READY_DEV) ## Ask a real cluster EXAMPLES new questions for each test of tests/fuzz
+	SECMON_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q -n $(JOBS) --dist loadfile --timeout=7200 tests/fuzz
 
 lint: $(READY_DEV) ## Lint, types, import rules
 	$(BIN)/ruff check secmon tests bench

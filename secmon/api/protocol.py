@@ -183,6 +183,8 @@ class BoundedProtocol(HttpToolsProtocol):
             if value.lower() != b"100-continue":
                 raise FramingError("Unknown expectation.", 417)
             self.expect_100_continue = True
+        elif name == b"transfer-encoding" and value.lower() != b"chunked":
+            raise FramingError("Unknown transfer coding.")  # the parser would find it after the request has begun
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:

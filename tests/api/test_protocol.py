@@ -73,6 +73,8 @@ async def read_response(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
         b"PUT /items HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
         b"PUT /items HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
         b"PUT /items HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"PUT /items HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"PUT /items HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"CONNECT example:443 HTTP/1.1\r\nHost: example:443\r\n\r\n",
         b"GET /" + b"a" * 8200 + b" HTTP/1.1\r\nHost: x\r\n\r\n",

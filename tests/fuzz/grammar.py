@@ -40,7 +40,12 @@ def fields_of(operation: Operation) -> st.SearchStrategy[str]:
 
 def queries(fields: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """Values of ``q``."""
-    value = TEXT | NASTY | st.sampled_from(["a", "1", "(a)", "[a,b]", "admin", "worker1", "info", "{}", "true"])
+    value = (
+        TEXT
+        | NASTY
+        | st.text("abc019 .-_", min_size=1, max_size=6)
+        | st.sampled_from(["a", "1", "(a)", "[a,b]", "admin", "worker1", "info", "{}", "true"])
+    )
     clause = st.tuples(fields, OPERATORS | OPERATORS | OPERATORS | WRONG_OPERATORS, value).map("".join)
     joined = st.recursive(
         clause,

@@ -11,7 +11,7 @@ from secmon.common.errors import Kind, SecmonError
 from secmon.common.node import Node
 from secmon.common.operations.call import Call
 from secmon.common.operations.catalogue import Catalogue, Operation
-from secmon.common.operations.parameters import Listing, ParameterError
+from secmon.common.operations.parameters import ParameterError
 from secmon.common.outcome import Outcome, Result
 from secmon.common.rbac.evaluate import Scope
 from secmon.common.rbac.gate import Gate, Grant, Require, named_ids
@@ -27,6 +27,9 @@ BASE_DAEMONS = ("secmon-analysisd", "secmon-remoted", "secmon-authd")
 
 NUMBERED = frozenset({"user:id", "role:id", "policy:id", "rule:id"})
 """Kinds whose ids are numbers: policies write them without leading zeros."""
+
+QUERY_PARAMETERS = ("q", "sort", "search", "select", "distinct", "offset", "limit")
+"""What a collection's parameters may hold (see ``parameters.Listing``); not every operation has all."""
 
 REVISION_POLL = 0.005
 """Seconds between two looks at the local security revision while waiting to reach a call's."""
@@ -224,27 +227,8 @@ def parse_query(operation: Operation, call: Call) -> query.Query:
     """The call's q, sort, search, select, distinct, offset and limit. Raises 14xx and 1724."""
     params = operation.build(call.params)
     assert operation.fields is not None
-    if not isinstance(params, Listing):
-        return query.Query.parse(
-            fields=operation.fields,
-            q=getattr(params, "q", None),
-            sort=getattr(params, "sort", None),
-            search=getattr(params, "search", None),
-            select=getattr(params, "select", None),
-            distinct=getattr(params, "distinct", False),
-            offset=getattr(params, "offset", 0),
-            limit=getattr(params, "limit", 500),
-        )
-    return query.Query.parse(
-        fields=operation.fields,
-        q=params.q,
-        sort=params.sort,
-        search=params.search,
-        select=params.select,
-        distinct=params.distinct,
-        offset=params.offset,
-        limit=params.limit,
-    )
+    given = {name: getattr(params, name) for name in QUERY_PARAMETERS if hasattr(params, name)}
+    return query.Query.parse(fields=operation.fields, **given)
 
 
 def _narrower(before: Grant | None, grant: Grant) -> Grant:

@@ -1,23 +1,30 @@
 # One image for every node; a second, small one for the load balancer in front.
-FROM python:3.11-slim AS node
-RUN useradd --system --no-create-home --shell /usr/sbin/nologin secmon
+FROM python:3.11-slim AS build
+RUN python -m venv --without-pip /opt/venv
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY requirements.lock ./
-RUN python -m venv /opt/venv && /opt/venv/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
+RUN pip --python /opt/venv/bin/python install --require-hashes -r requirements.lock
 COPY pyproject.toml README.md ./
 COPY secmon ./secmon
-RUN /opt/venv/bin/pip install --no-cache-dir --no-deps . && rm -rf /src
+RUN pip --python /opt/venv/bin/python install --no-deps .
+
+FROM python:3.11-slim AS node
+# A fixed id: volumes outlive images, and the next base image may count differently.
+RUN groupadd --gid 1516 secmon \
+ && useradd --uid 1516 --gid secmon --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin secmon \
+ && install -d -m 750 -g secmon /var/lib/secmon
+COPY --from=build /opt/venv /opt/venv
 COPY deploy/entrypoint.sh deploy/healthcheck.py /usr/local/lib/secmon/
-ENV PATH=/opt/venv/bin:$PATH SECMON_ROOT=/var/lib/secmon PYTHONUNBUFFERED=1
-WORKDIR /
+ENV PATH=/opt/venv/bin:$PATH SECMON_ROOT=/var/lib/secmon PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 VOLUME /var/lib/secmon
 EXPOSE 55000 1516 1517
-HEALTHCHECK --interval=5s --timeout=4s --start-period=20s --retries=3 \
-  CMD ["python", "/usr/local/lib/secmon/healthcheck.py"]
+# The check of health stands in compose.yaml: image formats other than Docker's have no place for it.
 ENTRYPOINT ["sh", "/usr/local/lib/secmon/entrypoint.sh"]
 
 FROM python:3.11-slim AS balancer
 RUN apt-get update && apt-get install -y --no-install-recommends haproxy && rm -rf /var/lib/apt/lists/*
 COPY deploy/haproxy.cfg /etc/haproxy/haproxy.cfg
+USER haproxy
 EXPOSE 55000
 ENTRYPOINT ["haproxy", "-db", "-f", "/etc/haproxy/haproxy.cfg"]

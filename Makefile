@@ -13,7 +13,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
 EXAMPLES ?= 500
 
-.PHONY: help install run test lint fuzz bench proto docs lock
+.PHONY: help install run test lint fuzz bench compose-test proto docs lock
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -37,6 +37,9 @@ lint: $(READY_DEV) ## Lint, types, import rules
 
 bench: $(READY_DEV) ## Measure throughput and latency (results in bench/results)
 	$(BIN)/python -m bench
+
+compose-test: ## Run the containers, take nodes away, check the answers (see docs/run-in-containers.md)
+	@deploy/drill.py
 
 proto: $(READY_DEV) ## Generate the stubs in secmon/common/rpc/gen from proto/
 	PATH=$(BIN):$$PATH $(BIN)/python -m grpc_tools.protoc -Isecmon/common/rpc/gen=proto --python_out=. --grpc_python_out=. \

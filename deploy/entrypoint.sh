@@ -1,15 +1,16 @@
 #!/bin/sh
-# Makes the node's folder on the first start, then runs it in the foreground.
-# NODE_NAME, NODE_TYPE, MASTER and CLUSTER_NAME say what to make; the cluster key is read from a file, never from the
-# environment or the command line.
+# Makes the node's folder on the first start, then runs the node in the foreground.
+# NODE_NAME, NODE_TYPE, MASTER and CLUSTER_NAME say what to make. Secrets are read from files, never from the
+# environment or the command line. Starts as root to read them and to give the folder to the user secmon; the daemons
+# run as that user.
 set -eu
 if [ ! -e "$SECMON_ROOT/etc/ossec.conf" ]; then
-  set -- init "$SECMON_ROOT" --node-name "$NODE_NAME" --type "$NODE_TYPE" --cluster-name "${CLUSTER_NAME:-secmon}" \
-    --key-file "${CLUSTER_KEY_FILE:-/run/secrets/cluster_key}"
-  [ "$NODE_TYPE" = master ] || set -- "$@" --master "$MASTER"
-  if [ -n "${ADMIN_PASSWORD_FILE:-}" ] && [ "$NODE_TYPE" = master ]; then
-    set -- "$@" --admin-password-file "$ADMIN_PASSWORD_FILE"
+  set -- init "$SECMON_ROOT" --type "$NODE_TYPE" --node-name "$NODE_NAME" --cluster-name "${CLUSTER_NAME:-secmon}" \
+    --master "${MASTER:-$(cat /etc/hostname)}" --key-file "${CLUSTER_KEY_FILE:-/run/secrets/cluster_key}"
+  if [ "$NODE_TYPE" = master ]; then
+    set -- "$@" --admin-password-file "${ADMIN_PASSWORD_FILE:-/run/secrets/admin_password}"
   fi
-  secmon "$@"
+  # Without what it prints: generated passwords do not belong into the log of a container.
+  secmon "$@" >/dev/null
 fi
 exec secmon start --root "$SECMON_ROOT"

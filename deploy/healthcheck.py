@@ -1,16 +1,26 @@
-"""Healthy: this node's API answers over TLS. Needs no credentials: 401 is an answer."""
+"""Healthy: the API of this node asks for credentials, and no daemon has failed.
+
+A worker whose security lease has run out answers 503 instead: it is not healthy until it has heard from the master.
+"""
 
 import http.client
+import os
 import ssl
 import sys
+from pathlib import Path
 
+failed = sorted(mark.stem for mark in Path(os.environ["SECMON_ROOT"], "var/run").glob("secmon-*.failed"))
+if failed:
+    sys.exit(f"failed: {', '.join(failed)}")
 context = ssl.create_default_context()
 context.check_hostname = False
-context.verify_mode = ssl.CERT_NONE
+context.verify_mode = ssl.CERT_NONE  # it asks itself
 try:
     connection = http.client.HTTPSConnection("127.0.0.1", 55000, timeout=3, context=context)
     connection.request("GET", "/")
     status = connection.getresponse().status
-except OSError as error:
-    sys.exit(f"no answer: {error}")
-sys.exit(0 if status == 401 else f"unexpected status {status}")
+except (OSError, http.client.HTTPException) as error:
+    sys.exit(f"no answer: {error!r}")
+# 429: alive, and asked more often than its limit allows
+if status not in (401, 429):
+    sys.exit(f"unexpected status {status}")

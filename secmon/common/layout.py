@@ -1,7 +1,7 @@
 """Creates the installation folder: folders, modes, owners and first files (manager.md 15, conventions.md 11.1)."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,8 +65,11 @@ def create_layout(
     cluster: ClusterSection | None = None,
     owner: tuple[int, int] | None = None,
     api_overrides: Mapping[str, object] | None = None,
+    before_main: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Create what is missing and return it, relative to the root; what exists is left as it is.
+
+    The main configuration comes last, after ``before_main``: where it is, the installation is complete.
 
     ``owner`` is the uid and gid of the product; without it, or when the process is not root, ownership is not touched.
     ``cluster`` None makes a stand-alone node. ``api_overrides`` (dotted keys) stand uncommented in api.yaml. Modes do
@@ -83,6 +86,8 @@ def create_layout(
     ]
     for path, mode, by_user, text in files:
         if not os.path.lexists(path):
+            if path == paths.main_config:
+                before_main()
             uid, gid = who.of(by_user)
             write_file(path, text.encode(), mode, uid, gid)
             made.append(str(path.relative_to(paths.root)))
@@ -112,8 +117,8 @@ def _files(
         raise ConfigError(problem.file, key, problem.value, problem.allowed, code=3004)
     return [
         (paths.api_config, 0o660, False, api_template(api_overrides)),
-        (paths.main_config, 0o660, False, main),
         (paths.internal_options, 0o640, False, internal_options_template()),
         (paths.local_internal_options, 0o640, False, LOCAL_TEMPLATE),
         (paths.shared / "default/agent.conf", 0o660, True, _AGENT_CONF),
+        (paths.main_config, 0o660, False, main),
     ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from secmon.common.clock import SystemClock
 from secmon.common.config.main import ClusterSection
+from secmon.common.config.options import LOCAL_TEMPLATE
 from secmon.common.layout import create_layout
 from secmon.common.paths import Paths
 from secmon.common.rbac.defaults import load_defaults
@@ -44,21 +45,25 @@ def install(
         check_password(admin_password)
     account = find_account() if is_root() else None
     owner = (account.uid, account.gid) if account else None
-    create_layout(paths, cluster=cluster, owner=owner, api_overrides=api)
-    if options:
-        with paths.local_internal_options.open("a") as lines:
-            lines.writelines(f"{name}={value}\n" for name, value in options.items())
-    if cluster is not None and cluster.node_type == "worker":
-        SecurityStore(
-            paths.security_db, writable=False
-        ).close()  # the empty replica, made here for the sake of its owner
-        credentials = None
-    else:
-        credentials = _first_users(paths, admin_password)
-    if owner:
-        for file in paths.security.glob("security.db*"):
-            os.chown(file, *owner)
-    return credentials
+    credentials: list[Credentials] = []
+
+    def make_users() -> None:
+        for left_behind in paths.security.glob("security.db*"):  # by an installation that was cut short
+            left_behind.unlink()
+        if options:
+            lines = "".join(f"{name}={value}\n" for name, value in options.items())
+            paths.local_internal_options.write_text(LOCAL_TEMPLATE + lines)
+        if cluster is not None and cluster.node_type == "worker":
+            # The empty replica, made here for the sake of its owner.
+            SecurityStore(paths.security_db, writable=False).close()
+        else:
+            credentials.append(_first_users(paths, admin_password))
+        if owner:
+            for file in paths.security.glob("security.db*"):
+                os.chown(file, *owner)
+
+    create_layout(paths, cluster=cluster, owner=owner, api_overrides=api, before_main=make_users)
+    return credentials[0] if credentials else None
 
 
 def generate_cluster_key() -> str:

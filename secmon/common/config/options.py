@@ -38,7 +38,7 @@ OPTIONS: Mapping[str, Option] = {
     "clusterd.heartbeat_ms": Option(1000, 50, 60_000, "Milliseconds between two signs of life of a worker."),
     "clusterd.heartbeat_misses": Option(3, 1, 100, "Signs of life missed before a node counts as gone."),
     "clusterd.reconnect_min_ms": Option(200, 10, 60_000, "Milliseconds before the first try to connect again."),
-    "clusterd.reconnect_max_ms": Option(10_000, 10, 600_000, "Milliseconds that the pauses between tries grow to."),
+    "clusterd.reconnect_max_ms": Option(4_000, 10, 600_000, "Milliseconds that the pauses between tries grow to."),
     "clusterd.security_lease": Option(
         30, 1, 3600, "Seconds without word from the master after which a worker honours no token."
     ),

@@ -1,0 +1,57 @@
+"""``python -m bench [NAME...] [--quick]``: measure, print the table, write bench/results/*.json."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from bench import convergence, fanout, fullsync, idle, requests
+from bench.harness import Figure, table, write_results
+from bench.nodes import Bench, say
+
+# In an order that lets the same cluster serve several figures.
+FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
+    "requests": requests.measure,
+    "sync": fullsync.measure,
+    "convergence": convergence.measure,
+    "fanout": fanout.measure,
+    "idle": idle.measure,
+}
+
+
+def main() -> int:
+    """Status 1 when a figure could not be taken; a missed aim is a result, not a failure."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure secmon against its floors.")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"figures to take: {', '.join(FIGURES)} (default: all)"
+    )
+    parser.add_argument("--quick", action="store_true", help="a short form, to see that everything works")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(FIGURES):
+        parser.error(f"no such figure: {', '.join(sorted(unknown))}")
+    bench, load_before, started = Bench(quick=options.quick), os.getloadavg()[0], time.monotonic()
+    figures: list[Figure] = []
+    failed = False
+    try:
+        for name, take in FIGURES.items():
+            if options.names and name not in options.names:
+                continue
+            try:
+                figures += take(bench)
+            except (RuntimeError, AssertionError, OSError) as error:
+                failed = True
+                bench.notes.append(f"{name}: failed: {error}")
+                bench.stop()  # the next figure gets a fresh one
+            say(f"{name} done after {time.monotonic() - started:.0f} s")
+    finally:
+        bench.stop()
+    print(table(figures))
+    print(*bench.notes, sep="\n")
+    written = write_results(figures, quick=options.quick, load_before=load_before)
+    print(f"{time.monotonic() - started:.0f} s; written to {written}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""The clusters that figures are taken from: real processes with the timings of the product."""
+
+import base64
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.harness import Client, request
+from secmon.common.config.options import OPTIONS
+from tests.cluster.kit import QUICK, RealCluster, RealNode, free_port, make_node
+from tests.waiting import wait_until
+
+FULL_NODES = 2
+"""Nodes of a large cluster whose daemons run as processes of their own; the others run in one process each."""
+LARGE = 4
+GROUP_SIZE = 100
+_START_SECONDS = 180.0
+_DEFAULTS = {name: OPTIONS[name].default for name in QUICK}
+
+
+class Bench:
+    """One run: whether it is the short form, and the cluster that stands. At most one cluster runs at a time."""
+
+    def __init__(self, *, quick: bool) -> None:
+        self.quick = quick
+        self.notes: list[str] = []
+        self._shape: tuple[int, int] | None = None
+        self._cluster: RealCluster | None = None
+        self._common: dict[str, Any] = {}
+
+    def cluster(self, workers: int, *, files: int = 0) -> RealCluster:
+        """A running cluster whose nodes hold ``files`` group files already; the one that stands if it is such a one."""
+        if self._cluster is None or self._shape != (workers, files):
+            self.stop()
+            say(f"starting {workers + 1} node(s), {files} files")
+            self._make(workers, files)
+            self._shape = (workers, files)
+        assert self._cluster is not None
+        return self._cluster
+
+    def add_worker(self, name: str) -> RealNode:
+        """Install one more node for the cluster that stands; its caller starts and stops it."""
+        assert self._cluster is not None
+        return make_node(self._cluster.folder, name, api_port=free_port(), **self._common)
+
+    def stop(self) -> None:
+        """Stop and remove the cluster that stands."""
+        made, self._cluster, self._shape = self._cluster, None, None
+        if made is None:
+            return
+        for node in made.nodes:
+            if node.process is not None:
+                node.process.terminate()
+        for node in made.nodes:
+            node.stop(seconds=60)
+        shutil.rmtree(made.folder, ignore_errors=True)
+
+    def _make(self, workers: int, files: int) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="sb-", dir="/tmp"))  # short: unix sockets below it fit into 107 bytes
+        options = {**_DEFAULTS, "clusterd.enrol_port": free_port()}
+        self._common = {"master": "127.0.0.1", "cluster_port": free_port(), "options": options}
+        master = make_node(folder, "master-node", role="master", api_port=free_port(), **self._common)
+        assert master.password is not None
+        nodes = [make_node(folder, f"worker{n}", api_port=free_port(), **self._common) for n in range(1, workers + 1)]
+        self._cluster = RealCluster(master, nodes, master.password, folder)
+        fill(master.paths.root, files)
+        for node in nodes:
+            copy_groups(master.paths.root, node.paths.root)
+        for number, node in enumerate(self._cluster.nodes):
+            start(node, single_process=workers > LARGE and number >= FULL_NODES)
+        wait_until(self._whole, seconds=_START_SECONDS, what="all nodes joined and answering")
+
+    def _whole(self) -> bool:
+        made = self._cluster
+        assert made is not None
+        try:
+            return all(node.answers() for node in made.nodes) and len(made.members()) == len(made.nodes)
+        except AssertionError:
+            return False  # the API is there before the cluster daemon
+
+
+def start(node: RealNode, *, single_process: bool = False) -> None:
+    """Start a node's processes and return at once."""
+    command = [sys.executable, "-m", "secmon.daemons.cli", "start", "--root", str(node.paths.root)]
+    with (node.paths.logs / "test-output.log").open("ab") as log:
+        node.process = subprocess.Popen(
+            command + ["--single-process"] * single_process, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+
+
+def processes(node: RealNode) -> list[psutil.Process]:
+    """The node's supervisor and its daemons."""
+    assert node.process is not None
+    supervisor = psutil.Process(node.process.pid)
+    return [supervisor, *supervisor.children(recursive=True)]
+
+
+def fill(root: Path, files: int, folder: str = "etc/shared") -> None:
+    """Make ``files`` small group files (200 bytes to 4 KB, the same in every run)."""
+    for first in range(0, files, GROUP_SIZE):
+        group = root / folder / f"bench{first // GROUP_SIZE:04}"
+        group.mkdir(mode=0o770, parents=True)
+        for number in range(first, min(files, first + GROUP_SIZE)):
+            file = group / f"file{number:06}.conf"
+            file.write_bytes(f"# {number}\n".encode() * (25 + number * 7919 % 400))
+            file.chmod(0o660)
+
+
+def copy_groups(source: Path, target: Path) -> None:
+    """Give an installation the group files of another, as hard links: nodes replace files and never write into them."""
+    for group in (source / "etc/shared").glob("bench*"):
+        shutil.copytree(group, target / "etc/shared" / group.name, copy_function=os.link)
+
+
+def login(cluster: RealCluster) -> bytes:
+    """The request that logs the administrator in, for :class:`Client`."""
+    basic = base64.b64encode(f"admin:{cluster.password}".encode()).decode()
+    return request("POST", "/security/user/authenticate?raw=true", {"Authorization": f"Basic {basic}"})
+
+
+def token(cluster: RealCluster, node: RealNode) -> dict[str, str]:
+    """Headers with a fresh token of the administrator."""
+    with Client(node.api_port) as client:
+        answer = client.ask(login(cluster))
+    if answer.status != 200:
+        raise RuntimeError(f"{answer.head}{answer.body!r}")
+    return {"Authorization": f"Bearer {answer.body.decode()}"}
+
+
+def say(text: str) -> None:
+    """Progress, apart from the table."""
+    print(f"... {text}", file=sys.stderr, flush=True)

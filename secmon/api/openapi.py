@@ -30,6 +30,7 @@ _STATUSES = {
     405: "The path does not take this method",
     406: "The Content-Type is not the one expected",
     413: "The body is larger than max_upload_size",
+    415: "The body is `null`, and its Content-Type is not JSON",
     429: "Too many requests in a minute",
     500: "An internal or cluster error, or the time limit",
     503: "This node is cut off from the master for too long",
@@ -176,6 +177,8 @@ def _responses(operation: Operation, schemas: Schemas, components: Json) -> Json
         statuses.append(406)
     if operation.auth == "bearer":
         statuses.append(429)
+        if operation.body is not None and operation.body_type == "application/json":
+            statuses.append(415)
     if operation.node_param or "{" in operation.path or operation.path.startswith("/experimental/"):
         statuses.append(404)
     content: Json = {"application/json": {"schema": _success(operation, schemas, components)}}

@@ -36,7 +36,11 @@ QUICK = {
 
 
 def free_port() -> int:
-    """A port nobody listens on, below the kernel's ephemeral range, so that no outgoing connection takes it."""
+    """A port nobody listens on, below the kernel's ephemeral range, so that no outgoing connection takes it.
+
+    It is ours until this process ends: another one that runs clusters at the same time does not get it, though nothing
+    may listen there yet.
+    """
     for port in range(20_000 + os.getpid() % 10_000, 32_000):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -44,13 +48,18 @@ def free_port() -> int:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        if port not in _given:
-            _given.add(port)
-            return port
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0secmon-test-port-{port}")
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
+        return port
     raise AssertionError("no free port")
 
 
-_given: set[int] = set()
+_claims: list[socket.socket] = []
 
 
 @dataclass
@@ -273,7 +282,10 @@ def cluster(
         master.start()
         for node in nodes:
             node.start(wait=False)
-        made.wait_whole(40 + 3 * workers)
+        try:
+            made.wait_whole(40 + 3 * workers)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n" + "\n".join(node.output() for node in made.nodes)) from None
         yield made
     finally:
         for node in made.nodes:

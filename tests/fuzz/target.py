@@ -11,6 +11,9 @@ LOGIN = b"/security/user/authenticate?raw=true"
 LIMITS = {"access.max_request_per_minute": 10_000_000, "access.max_login_attempts": 10_000_000}
 NODES = ("master-node", "worker1")
 
+LINE_BYTES = 8000
+"""Longer request lines are refused before anybody looks at them."""
+
 ADMIN, NOBODY = "admin", "nobody"
 PASSWORD = "Nobody-may-1"
 

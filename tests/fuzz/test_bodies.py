@@ -19,9 +19,11 @@ WITH_BODY = [one for one in CATALOGUE if one.body is not None]
 JSON = b"application/json"
 
 DEEP = [b"[" * 900 + b"]" * 900, b'{"a":' * 150 + b"1" + b"}" * 150, b'{"a":' * 900 + b"1" + b"}" * 900]
+DEEP += [b'{"a":' * depth + b"1" + b"}" * depth for depth in (198, 199, 200, 950, 965, 968, 971, 974, 977)]
 TOO_DEEP = [b"[" * 200_000, b"[" * 50_000 + b"]" * 50_000, b'{"a":' * 50_000 + b"{}" + b"}" * 50_000]
 NUMBERS = [b"1e400", b"-1e400", b"9" * 5000, b"-" + b"9" * 30, b"1." + b"0" * 5000, b"1e-9999999", b"-0", b"-0.0"]
 NUMBERS += [b"18446744073709551616", b"9223372036854775808", b"NaN", b"Infinity", b"0x10", b"01", b"1_0", b"+1"]
+NUMBERS += [b"18446744073709551615", b"-9223372036854775808", b"-9223372036854775809"]
 STRINGS = [rb'"\u0000"', rb'"\ud800"', rb'"\udc00\ud800"', rb'"\ud83d\ude00"', b'"\xff\xfe"', b'"\xc0\x80"', rb'"\x"']
 STRINGS += [b'"\x00"', b'"\xed\xa0\x80"', b'"' + b"a" * 70_000 + b'"', b'"\xe2\x80\xae"', b'"a', b'"\xf4\x90\x80\x80"']
 OTHERS = [b"null", b"true", b"[]", b"{}", b"", b" ", b'{"a":1,"a":2}', b"[null]", b"[,]", b'{"":{}}', b"\xef\xbb\xbf1"]

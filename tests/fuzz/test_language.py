@@ -11,12 +11,9 @@ from secmon.common.operations.catalogue import Operation
 from tests.fuzz.effort import effort
 from tests.fuzz.grammar import listings
 from tests.fuzz.oracle import check
-from tests.fuzz.target import NODES, Target
+from tests.fuzz.target import LINE_BYTES, NODES, Target
 
 LISTINGS = [one for one in CATALOGUE if one.fields is not None or any(each.wire == "q" for each in one.parameters)]
-
-LINE_BYTES = 8000
-"""Longer request lines are refused before anybody looks at them."""
 
 
 def encoded(values: dict[str, str]) -> bytes:

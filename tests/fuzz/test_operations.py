@@ -12,7 +12,7 @@ from secmon.common.operations.catalogue import Operation
 from tests.fuzz.cases import Sent, prepared, strategies
 from tests.fuzz.effort import effort
 from tests.fuzz.oracle import check
-from tests.fuzz.target import ADMIN, NOBODY, NODES, Target
+from tests.fuzz.target import ADMIN, LINE_BYTES, NOBODY, NODES, Target
 
 RESTARTS = {"PUT /manager/restart", "PUT /cluster/restart"}
 """Asked by a user without permissions: the cluster has to stay up for the others."""
@@ -35,7 +35,7 @@ def test_answers_are_as_declared(target: Target, operation: Operation) -> None:
     def ask(example: tuple[Any, str]) -> None:
         case, node = example
         sent = prepared(case)
-        assume(not _locks_out(operation, case))
+        assume(len(sent.target) < LINE_BYTES and not _locks_out(operation, case))
         reply = _ask(target, operation, sent, node)
         check(reply, operation, selected=b"select=" in sent.target)
 

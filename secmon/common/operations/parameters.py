@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, inspect
 
+from secmon.common.portable import unportable
+
 MAX_LIMIT = 100_000
 
 T = TypeVar("T")
@@ -234,9 +236,15 @@ _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`(?: - at `\$\.
 
 
 def read_body(raw: bytes, kind: type[T]) -> T:
-    """A JSON body as ``kind``. Raises :class:`ParameterError` with the faults named as conventions.md 2.1 does."""
+    """A JSON body as ``kind``. Raises :class:`ParameterError` with the faults named as conventions.md 2.1 does.
+
+    What could not travel to another node is refused by all of them, for the same answer everywhere.
+    """
     try:
-        return msgspec.json.decode(raw, type=kind)
+        body = msgspec.json.decode(raw, type=kind)
+        if fault := unportable(msgspec.to_builtins(body)):
+            raise ParameterError(f"The body {fault}")
+        return body
     except msgspec.ValidationError as error:
         if unknown := _UNKNOWN_FIELD.match(str(error)):
             raise ParameterError(f"Invalid field found {{{unknown[1]!r}}}") from None

@@ -339,6 +339,7 @@ def test_a_store_without_defaults_is_refused(old: OldStore, tmp_path: Path) -> N
         ("policy", (100, "own", {"actions": "x", "resources": [], "effect": "allow"}), "the body is not usable"),
         ("policy", (100, "own", {"actions": [], "resources": []}), "the body is not usable"),
         ("rule", (100, "own", "[]"), "the body is not usable"),
+        ("rule", (100, "own", '{"MATCH": {"a": 18446744073709551616}}'), "an integer of more than 64 bits"),
         ("rule", (100, "own", '{"a":' * 300 + "1" + "}" * 300), "the body is nested deeper than 200"),
         ("rule", (100, "own", '{"a":' * 9999 + "1" + "}" * 9999), "the body is nested deeper than 200"),
         ("rule", (100, "own", '{"a": "' + "x" * 300_000 + '"}'), "the body is not text of at most 262144 characters"),

@@ -14,6 +14,7 @@ import msgspec
 from sqlalchemy import literal_column, select, table
 
 from secmon.common.errors import SecmonError
+from secmon.common.portable import MAX_DEPTH, unportable
 from secmon.common.rbac.model import PolicyBody
 from secmon.common.security.migration.report import Kind, Line, shown
 
@@ -25,8 +26,7 @@ MAX_VALUE = 1 << 20
 """Bytes of the file and of one value in it."""
 
 MAX_BODY = 1 << 18
-MAX_DEPTH = 200
-"""Characters and nesting of a policy or rule."""
+"""Characters of a policy or rule."""
 
 MAX_ROWS = 1_000_000
 MAX_ID = 2**31 - 1
@@ -197,29 +197,14 @@ def _json(text: object, kind: type[T]) -> T:
     if not isinstance(text, str) or len(text) > MAX_BODY:
         raise _Unusable(f"the body is not text of at most {MAX_BODY} characters")
     try:
-        if not _too_deep(msgspec.json.decode(text)):
+        fault = unportable(msgspec.json.decode(text))
+        if fault is None:
             return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise _Unusable(f"the body is not usable: {shown(str(error))}") from error
     except RecursionError:
-        pass
-    raise _Unusable(f"the body is nested deeper than {MAX_DEPTH}")
-
-
-def _too_deep(value: object) -> bool:
-    """Whether every node, however it is called there, could decode it again."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [inner for one in level for inner in _children(one)]
-        if not level:
-            return False
-    return True
-
-
-def _children(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+        fault = f"is nested deeper than {MAX_DEPTH}"
+    raise _Unusable(f"the body {fault}")
 
 
 def _entity(row: Row, name_column: str) -> Entity:

@@ -5,10 +5,11 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 from secmon.api.limits import FailedLogins
+from secmon.api.rehash import HashUpgrades
 from secmon.api.request import Request
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
-from secmon.common.node import Node
+from secmon.common.node import Node, Router
 from secmon.common.security.errors import NO_TOKEN, AuthenticationError
 from secmon.common.security.login import authenticate, decode_basic
 
@@ -19,16 +20,18 @@ REVISION_POLL = 0.005
 class Authenticator:
     """Turns an Authorization header into an identity, from this node's own state."""
 
-    def __init__(self, node: Node, logins: FailedLogins) -> None:
+    def __init__(self, node: Node, logins: FailedLogins, router: Router) -> None:
         self._node = node
         self._logins = logins
         # One password hash per core at once: they are CPU and memory. Those who wait are bounded by the connections.
         self._workers = os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(self._workers, "api-login")
         self._slots = asyncio.Semaphore(self._workers)
+        self._upgrades = HashUpgrades(node, router, self._threads, self._slots)
 
     def close(self) -> None:
         """Let the threads go; a password check that runs is finished by its thread."""
+        self._upgrades.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def bearer(self, request: Request) -> Identity:
@@ -73,7 +76,7 @@ class Authenticator:
                 user = await loop.run_in_executor(self._threads, authenticate, view, name, password)
         except TimeoutError:
             raise SecmonError(3021) from None
-        return Identity(
+        identity = Identity(
             user=user.username,
             user_id=user.id,
             roles=user.roles,
@@ -81,6 +84,8 @@ class Authenticator:
             mode=view.settings.rbac_mode,
             revision=view.revision,
         )
+        self._upgrades.begin_if_due(identity, user.password, password, request.client)
+        return identity
 
     def _check_lease(self) -> None:
         if self._node.services.lease.remaining() <= 0:

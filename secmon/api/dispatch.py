@@ -63,7 +63,7 @@ class Dispatcher:
         self._body_seconds = body_seconds
         self._rate = RequestRate(config.access.max_request_per_minute, node.clock)
         self._logins = FailedLogins(config.access.max_login_attempts, config.access.block_time, node.clock)
-        self._authenticator = Authenticator(node, self._logins)
+        self._authenticator = Authenticator(node, self._logins, router)
         limit = config.max_upload_size
         self._bodies = Bodies(max(BODIES_BYTES, 4 * limit) if limit else math.inf)
         self._cors = Cors(config.cors) if config.cors.enabled else None

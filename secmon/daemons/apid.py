@@ -10,7 +10,7 @@ from secmon.api.router import ApiRouter
 from secmon.api.server import ApiServer, Listening, open_listening
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.node import Node, Router
-from secmon.common.operations.all import CATALOGUE
+from secmon.common.operations.all import CATALOGUE, EXECUTABLE
 from secmon.common.operations.coordinator import Coordinator, no_peer
 from secmon.common.operations.executor import Executor
 from secmon.common.rpc.channels import local_channel
@@ -54,7 +54,7 @@ class ApiDaemon:
         await self._server.start()
 
     def _router(self, node: Node) -> Router:
-        executor = Executor(node, CATALOGUE)
+        executor = Executor(node, EXECUTABLE)
         if not node.clustered:
             return MasterRouter(executor, Coordinator(executor, no_peer, limit=1))
         self._channel = local_channel(node.paths.cluster_socket)

@@ -12,7 +12,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.files.digests import LocalFileDigests
 from secmon.common.lease import UnlimitedLease
 from secmon.common.node import Node, Router
-from secmon.common.operations.all import CATALOGUE
+from secmon.common.operations.all import EXECUTABLE
 from secmon.common.operations.call import Call
 from secmon.common.operations.executor import Executor
 from secmon.common.rpc.channels import OPTIONS, local_address
@@ -54,7 +54,7 @@ class ClusterDaemon:
         node.services.digests = LocalFileDigests(node.paths.root, clock=node.clock)
         # The lease guards the API, where tokens come in. Calls that reach this daemon have passed it.
         node.services.lease = UnlimitedLease()
-        self._executor = Executor(node, CATALOGUE)
+        self._executor = Executor(node, EXECUTABLE)
         self.side: Side = (MasterSide if node.role == "master" else WorkerSide)(node, self._executor)
         self._local: aio.Server | None = None
 

@@ -16,7 +16,8 @@ from secmon.common.operations import (
     security_users,
     upload,
 )
-from secmon.common.operations.catalogue import CATALOGUE
+from secmon.common.operations.catalogue import CATALOGUE, Catalogue
+from secmon.common.operations.internal import INTERNAL
 
 AREAS = (
     root,
@@ -35,4 +36,10 @@ AREAS = (
     upload,
 )
 
-__all__ = ["AREAS", "CATALOGUE"]
+EXECUTABLE = Catalogue()
+"""What the daemons of the nodes execute for each other: the operations of clients, and those between daemons."""
+
+for _each in (*CATALOGUE, *INTERNAL):
+    EXECUTABLE.add(_each)
+
+__all__ = ["AREAS", "CATALOGUE", "EXECUTABLE"]

@@ -22,9 +22,12 @@ MIN_LENGTH, MAX_LENGTH = 8, 64
 _CLASSES = re.compile(r"^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?=.*[^A-Za-z0-9]).{8,}$")
 _PBKDF2 = re.compile(r"pbkdf2:sha256:(?P<rounds>[1-9][0-9]{0,7})\$(?P<salt>[A-Za-z0-9]+)\$(?P<digest>[0-9a-f]{64})")
 _SYMBOLS = "-_.+"
-_MAX_TRIED_LENGTH = 1024
+MAX_TRIED_LENGTH = 1024
+"""Characters of a password that Argon2id is given when it is verified."""
 
 _HASHER = argon2.PasswordHasher(time_cost=2, memory_cost=19456, parallelism=1, hash_len=32, salt_len=16)
+_CURRENT = re.compile(r"\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}")
+"""What ``_HASHER`` writes."""
 
 # The hash of nobody's password, made with the parameters above.
 DUMMY_HASH = "$argon2id$v=19$m=19456,t=2,p=1$I1x0i3j6S1ELVR2KSstEkA$lXsWbilHXhP1gD/8eY0tl+nktX8O0JnLn5F6gThOm7A"
@@ -60,14 +63,14 @@ def verify_password(stored: str | None, password: str) -> bool:
     if stored is not None and stored.startswith("pbkdf2:"):
         return _verify_pbkdf2(stored, password)
     try:
-        return _HASHER.verify(stored or DUMMY_HASH, password[:_MAX_TRIED_LENGTH]) and stored is not None
+        return _HASHER.verify(stored or DUMMY_HASH, password[:MAX_TRIED_LENGTH]) and stored is not None
     except (VerificationError, InvalidHashError):
         return False
 
 
 def needs_rehash(stored: str) -> bool:
-    """Whether a hash that has just been verified should be replaced by ``hash_password``'s."""
-    return stored.startswith("pbkdf2:") or _HASHER.check_needs_rehash(stored)
+    """Whether a hash is not of the kind that ``hash_password`` makes now, with exactly its parameters."""
+    return _CURRENT.fullmatch(stored) is None
 
 
 def _verify_pbkdf2(stored: str, password: str) -> bool:

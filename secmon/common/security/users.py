@@ -3,6 +3,7 @@
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.security.items import Item, is_reserved, user_items
+from secmon.common.security.passwords import needs_rehash
 from secmon.common.security.revocation import revoke_user
 from secmon.common.store import schema
 from secmon.common.store.replication import Row
@@ -22,6 +23,21 @@ def create_user(tx: WriteTransaction, username: str, password_hash: str, clock: 
 def replace_password(tx: WriteTransaction, user_id: int, password_hash: str, clock: Clock) -> Item:
     """A new password; kills the user's tokens. Raises 5001."""
     return _update(tx, user_id, {"password": password_hash}, clock)
+
+
+def upgrade_hash(tx: WriteTransaction, user_id: int, *, old: str, new: str) -> bool:
+    """Store ``new``, the hash of the password that ``old`` is an outdated hash of; tokens live on.
+
+    Only while ``old`` is the hash that is stored: whoever changed the password meanwhile wins. Returns whether it was
+    stored. Raises 1000 when ``new`` is not a hash that this node would make.
+    """
+    if needs_rehash(new):
+        raise SecmonError(1000, "this is not a password hash of the present kind")
+    row = tx.get(schema.users, user_id)
+    if row is None or row["password"] != old or not needs_rehash(old):
+        return False
+    tx.put(schema.users, row | {"password": new})
+    return True
 
 
 def set_run_as(tx: WriteTransaction, user_id: int, allow: bool, clock: Clock) -> Item:

@@ -1,0 +1,64 @@
+"""Outdated password hashes are replaced when their user logs in: then, and only then, the password is at hand.
+
+The password does not leave this process: what travels to the master is its new hash.
+"""
+
+import asyncio
+import logging
+import os
+from concurrent.futures import Executor
+
+from secmon.common.errors import SecmonError
+from secmon.common.identity import Identity
+from secmon.common.node import Node, Router
+from secmon.common.operations.call import Call
+from secmon.common.security.passwords import MAX_TRIED_LENGTH, hash_password, needs_rehash
+
+log = logging.getLogger("secmon.api")
+
+OPERATION = "PUT /internal/password-hash"
+
+MOST_AT_ONCE = 8
+"""Upgrades that wait or run; who logs in meanwhile is upgraded at a later login."""
+
+
+class HashUpgrades:
+    """Upgrades in the background: no login waits for one, and one that fails is tried again at the next login."""
+
+    def __init__(self, node: Node, router: Router, threads: Executor, slots: asyncio.Semaphore) -> None:
+        """``threads`` and ``slots`` are those of the logins: no more hashes run at once than they allow."""
+        self._node, self._router, self._threads, self._slots = node, router, threads, slots
+        self._running: dict[int, asyncio.Task[None]] = {}
+
+    def begin_if_due(self, identity: Identity, stored: str, password: str, client: str) -> None:
+        """Replace ``stored``, the hash that ``password`` was just verified with, if it is of an older kind."""
+        user = identity.user_id
+        if not needs_rehash(stored) or user in self._running or len(self._running) >= MOST_AT_ONCE:
+            return
+        if len(password) > MAX_TRIED_LENGTH:  # an old hash covers all of it, a new one would not
+            return
+        task = asyncio.create_task(self._upgrade(identity, stored, password, client), name=f"upgrade hash of {user}")
+        self._running[user] = task
+        task.add_done_callback(lambda _: self._running.pop(user))
+
+    def close(self) -> None:
+        """Give up what has not been done."""
+        for task in self._running.values():
+            task.cancel()
+
+    async def _upgrade(self, identity: Identity, stored: str, password: str, client: str) -> None:
+        async with self._slots:
+            new = await asyncio.get_running_loop().run_in_executor(self._threads, hash_password, password)
+        node = self._node
+        call = Call(
+            operation=OPERATION,
+            params={"old": stored, "new": new},
+            identity=identity,
+            request_id=os.urandom(16).hex(),
+            deadline=node.clock.monotonic() + node.api_config.intervals.request_timeout,
+            client=client,
+        )
+        try:
+            await self._router.route(call)
+        except SecmonError as error:
+            log.info("the password hash of %s was not upgraded: %s", identity.user, error.message)

@@ -20,7 +20,8 @@ def open_engine(path: Path, *, mode: int = 0o640, synchronous: Literal["FULL", "
     Connections may be used from any thread, one at a time. Dispose the engine when done.
     """
     create_private(path, mode)
-    engine = create_engine(URL.create("sqlite+pysqlite", database=str(path)))
+    # Values stay out of the texts of errors: these reach the log, and there are hashes and keys among them.
+    engine = create_engine(URL.create("sqlite+pysqlite", database=str(path)), hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: object) -> None:

@@ -46,6 +46,14 @@ def test_write_transaction_rolls_back(tmp_path: Path) -> None:
     engine.dispose()
 
 
+def test_errors_do_not_tell_values(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "file.db")
+    with pytest.raises(exc.OperationalError) as caught, write_transaction(engine) as connection:
+        connection.execute(text("INSERT INTO absent VALUES (:x)"), {"x": "s3cret"})
+    engine.dispose()
+    assert "s3cret" not in str(caught.value)
+
+
 def test_reader_sees_one_state(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "file.db")
     with write_transaction(engine) as connection:

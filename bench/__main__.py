@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench import convergence, fanout, fullsync, idle, requests
+from bench import convergence, fanout, fullsync, idle, requests, security
 from bench.harness import Figure, table, write_results
 from bench.nodes import Bench, say
 
@@ -15,6 +15,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "requests": requests.measure,
     "sync": fullsync.measure,
     "convergence": convergence.measure,
+    "security": security.measure,
     "fanout": fanout.measure,
     "idle": idle.measure,
 }

@@ -136,13 +136,16 @@ def permitted(permissions: PermissionMap, mode: Mode, required: Requirement, inv
     existence is not leaked.
     """
     wanted = frozenset(required.ids or ())
-    allowed: Set[str] = frozenset()
+    allowed = set[str]()
     for action in required.actions:
         if mode == "black":
-            allowed = wanted
+            allowed = set(wanted)
         for kind, value, allow in permissions.entries(action, required.kind):
             touched = wanted if value == "*" else wanted & _members(kind, value, inventory)
-            allowed = allowed | touched if allow else allowed - touched
+            if allow:
+                allowed |= touched
+            else:
+                allowed -= touched
     return allowed
 
 

@@ -52,10 +52,18 @@ def unpack_call(request: pb.ExecuteRequest, deadline: float | None) -> Call:
 
 
 def pack_result(result: Result) -> Iterator[pb.ExecuteChunk]:
-    """The head first, then the items in pieces, so that an answer of any size streams."""
+    """The head first, then the items in pieces, so that an answer of any size streams.
+
+    What fits goes with the head: a second message costs more than everything else about a small answer.
+    """
     if not isinstance(result, Outcome):
         yield pb.ExecuteChunk(head=_encoder.encode(result))
         return
+    if len(result.items) <= ITEMS_PER_CHUNK:
+        whole = _encoder.encode(msgspec.structs.replace(result, total=result.count))
+        if len(whole) <= MAX_CHUNK_BYTES:
+            yield pb.ExecuteChunk(head=whole)
+            return
     head = msgspec.structs.replace(result, items=[], total=result.count)
     yield pb.ExecuteChunk(head=_encoder.encode(head))
     for start in range(0, len(result.items), ITEMS_PER_CHUNK):

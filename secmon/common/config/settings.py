@@ -8,6 +8,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, TypeVar, get_origin, get_type_hints
 
 import msgspec
@@ -36,8 +37,16 @@ class Setting:
         return replace(self, deprecated=warning)
 
 
-def fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Setting | type[msgspec.Struct]]]:
-    """The keys of a section in order, each with its setting or its sub-section."""
+@cache
+def fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Setting | type[msgspec.Struct]], ...]:
+    """The keys of a section in order, each with its setting or its sub-section.
+
+    Kept, because evaluating the hints of a section again takes longer than all the rest of reading or dumping it.
+    """
+    return tuple(_declared(kind))
+
+
+def _declared(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Setting | type[msgspec.Struct]]]:
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if get_origin(hint) is Annotated:
             yield from ((name, meta) for meta in hint.__metadata__ if isinstance(meta, Setting))

@@ -30,6 +30,7 @@ class Sample:
 
     cpu: dict[str, float]
     rss: dict[str, float]
+    processes: dict[str, int]
     sent: float | None
     """Bytes a minute, of all nodes together."""
 
@@ -91,7 +92,7 @@ def _sample(bench: Bench, files: int) -> Sample:
     grown = None
     if sent is not None and later is not None:
         grown = sum(count - sent.get(link, 0) for link, count in later.items()) / taken * 60
-    return Sample(cpu, rss, grown)
+    return Sample(cpu, rss, {node.name: len(processes(node)) for node in cluster.nodes}, grown)
 
 
 def _used(cluster: RealCluster) -> dict[str, float]:

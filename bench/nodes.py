@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 
 from bench.harness import Client, request
@@ -80,9 +81,18 @@ class Bench:
         made = self._cluster
         assert made is not None
         try:
-            return all(node.answers() for node in made.nodes) and len(made.members()) == len(made.nodes)
-        except AssertionError:
+            if len(made.members()) < len(made.nodes):
+                return False
+            issued = token(made, made.master)
+            return all(_honours(node, issued) for node in made.nodes)
+        except (AssertionError, OSError, RuntimeError, httpx.HTTPError):
             return False  # the API is there before the cluster daemon
+
+
+def _honours(node: RealNode, issued: dict[str, str]) -> bool:
+    """Whether the node has the security state and a lease on it."""
+    with Client(node.api_port) as client:
+        return client.ask(request("GET", "/", issued)).status == 200
 
 
 def start(node: RealNode, *, single_process: bool = False) -> None:

@@ -1,16 +1,19 @@
 """A call to several nodes against the slowest of them alone: parts run side by side, not in a row."""
 
 import os
+import signal
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from threading import Timer
 
 from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
 from tests.cluster.kit import RealNode
 
 WIDTHS = (2, 5, 10, 20)
+SLOW_SECONDS = 0.1
 PATHS = {
     "/cluster/configuration/validation": "/manager/configuration/validation",
     "/cluster/api/config": "/manager/api/config",
@@ -32,6 +35,10 @@ def measure(bench: Bench) -> list[Figure]:
                 say(f"{path} on {width} nodes")
                 nodes = cluster.nodes[:width]
                 figures += _compared(path, own, nodes, clients, headers, pool, rounds)
+        path = next(iter(PATHS))
+        for width in WIDTHS:
+            say(f"{path} on {width} nodes, one of them slow")
+            figures.append(_one_slow(path, cluster.nodes[:width], clients, headers, max(3, rounds // 2)))
     return figures
 
 
@@ -70,3 +77,39 @@ def _compared(
             "  against the client asking each", fan, "ms", floor=statistics.median(together), floor_is="asked at once"
         ),
     ]
+
+
+def _one_slow(
+    path: str, nodes: Sequence[RealNode], clients: dict[str, Client], headers: dict[str, str], rounds: int
+) -> Figure:
+    """The last node stands still for a while: what the others do beside it should cost nothing.
+
+    Unlike the parts themselves, waiting needs no processor, so this holds on a machine with fewer cores than nodes.
+    """
+    client, slow = clients[nodes[0].name], nodes[-1]
+    alone = request("GET", f"{path}?nodes_list={slow.name}", headers)
+    everyone = request("GET", f"{path}?nodes_list={','.join(node.name for node in nodes)}", headers)
+    own: list[float] = []
+    whole: list[float] = []
+    for _ in range(rounds):
+        for message, taken in ((alone, own), (everyone, whole)):
+            with _standing_still(slow):
+                taken.append(client.timed(message))
+    return median_figure(
+        f"{path} to {len(nodes)}, one slow", whole, "ms", floor=statistics.median(own),
+        floor_is=f"that node, {SLOW_SECONDS * 1000:.0f} ms late", aim=Aim(bound=1.5),
+    )  # fmt: skip
+
+
+@contextmanager
+def _standing_still(node: RealNode) -> Iterator[None]:
+    """The node's cluster daemon does nothing for a while from now on; returns when it runs again."""
+    assert node.process is not None
+    pid = node.pid("secmon-clusterd") or node.process.pid
+    timer = Timer(SLOW_SECONDS, os.kill, (pid, signal.SIGCONT))
+    os.kill(pid, signal.SIGSTOP)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()

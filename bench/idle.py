@@ -62,8 +62,8 @@ def measure(bench: Bench) -> list[Figure]:
                 name="  memory, 0 files",
                 value=empty.rss[node],
                 unit="MB",
-                floor=libraries,
-                floor_is="one process, libraries only",
+                floor=libraries * empty.processes[node],
+                floor_is="its processes, libraries only",
             ),
         ]
     if empty.sent is None or full.sent is None:

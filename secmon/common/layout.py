@@ -28,7 +28,11 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
     (0o750, True, "logs/archives logs/alerts logs/firewall logs/api logs/cluster logs/secmon logs/audit"),
     (0o750, False, "queue"),
     (0o770, True, "queue/alerts queue/sockets queue/tasks queue/cluster queue/rids queue/router"),
-    (0o750, True, "queue/diff queue/fim queue/fim/db queue/syscollector queue/logcollector queue/fts queue/db"),
+    (
+        0o750,
+        True,
+        "queue/diff queue/fim queue/fim/db queue/syscollector queue/logcollector queue/fts queue/db queue/events",
+    ),
     (0o750, False, "var"),
     (0o770, False, "var/run var/upgrade var/db var/download"),
     (0o770, True, "var/multigroups"),

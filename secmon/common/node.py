@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from secmon.common.agents.store import AgentStore
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.config.api import ApiConfig
 from secmon.common.config.main import MainConfig
@@ -102,6 +103,26 @@ class Lease(Protocol):
         """Seconds left; infinite on the master and without a cluster, not positive when it has run out."""
 
 
+class AgentLink(Protocol):
+    """The agents connected to this node (agent-link.md 8)."""
+
+    async def request(self, agent: int, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
+        """Ask a component of the agent; its answer as it came.
+
+        ``timeout`` in seconds shortens the configured one. The link's own failures come as the texts of 8.2
+        (``err Cannot send request``, ...). Raises 1014 when ``secmon-remoted`` cannot be reached.
+        """
+
+    async def send(self, messages: Sequence[tuple[int, str]]) -> Sequence[int]:
+        """Send each agent its text, without waiting for an answer; the agents it could not be sent to.
+
+        Raises 1014 as above.
+        """
+
+    async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
+        """Counters of the link (12.1), or of these of its agents (12.2). Raises 1014 as above."""
+
+
 @dataclass(kw_only=True)
 class Services:
     """What the daemons plug in. ``None``: this process or role does not have it."""
@@ -112,6 +133,7 @@ class Services:
     health: HealthSource | None = None
     acknowledgements: Acknowledgements | None = None
     digests: FileDigests | None = None
+    agent_link: AgentLink | None = None
 
 
 @dataclass(kw_only=True)
@@ -127,9 +149,11 @@ class Node:
     clock: Clock = field(default_factory=SystemClock)
     counters: Counters = field(default_factory=Counters)
     tokens: Tokens = field(init=False)
+    agents: AgentStore = field(init=False)
 
     def __post_init__(self) -> None:
         self.tokens = Tokens(self.clock)
+        self.agents = AgentStore(self.paths.agents_db)
 
     @property
     def clustered(self) -> bool:

@@ -86,3 +86,47 @@ class Paths:
     def control_socket(self) -> Path:
         """The supervisor's socket."""
         return self.sockets / "control"
+
+    @property
+    def agents_db(self) -> Path:
+        """Agents: the registry (replicated from the master) and their states."""
+        return self.root / "queue/db/agents.db"
+
+    @property
+    def tasks_db(self) -> Path:
+        """Upgrades of agents; on the master."""
+        return self.root / "queue/tasks/tasks.db"
+
+    @property
+    def client_keys(self) -> Path:
+        """The registry's keys in the public grammar, for existing tools."""
+        return self.etc / "client.keys"
+
+    @property
+    def multigroups(self) -> Path:
+        """One folder for each combination of groups in use."""
+        return self.root / "var/multigroups"
+
+    @property
+    def counters(self) -> Path:
+        """Message counters of the agent link."""
+        return self.root / "queue/rids"
+
+    @property
+    def enrolment_password(self) -> Path:
+        return self.etc / "authd.pass"
+
+    @property
+    def agent_link_socket(self) -> Path:
+        """Where ``secmon-remoted`` takes commands for its agents."""
+        return self.sockets / "remote"
+
+    @property
+    def events(self) -> Path:
+        """The journal of events between the agent link and the analysis engine."""
+        return self.root / "queue/events"
+
+    @property
+    def upgrades(self) -> Path:
+        """Packages fetched for upgrades of agents."""
+        return self.root / "var/upgrade"

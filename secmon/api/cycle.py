@@ -56,6 +56,6 @@ class AnswerCycle(RequestResponseCycle):
             self.transport.write(body)
         self.response_complete = True
         self.message_event.set()
-        if not self.keep_alive:
+        if not self.keep_alive and not self.more_body:  # else the protocol closes, when the rest has come or is late
             self.transport.close()
         self.on_response()

@@ -26,7 +26,8 @@ class ConnectionLimits:
     """Bounds of a node's HTTP connections: sizes in bytes, times in seconds.
 
     ``head``: until the headers of a request are complete. ``idle``: between two requests, and for a client that takes
-    nothing of its answer. ``linger``: for the rest of a body whose request was already answered. ``handshake``: TLS.
+    nothing of its answer. ``linger``: for the rest of a body whose request was already answered; it is thrown away, so
+    that the client, which may read only when all is sent, gets to the answer. ``handshake``: TLS.
     """
 
     line_bytes: int = 8190
@@ -99,6 +100,11 @@ class BoundedProtocol(HttpToolsProtocol):
         """Whether no request is being answered here."""
         return self.cycle is None or self.cycle.response_complete
 
+    @property
+    def _discarding(self) -> bool:
+        """Whether the body of a request that has its answer is still coming in."""
+        return self.cycle is not None and self.cycle.response_complete and self.cycle.more_body
+
     def connection_lost(self, exc: Exception | None) -> None:
         unanswered = self.cycle is not None and not self.cycle.response_complete
         super().connection_lost(exc)
@@ -132,6 +138,8 @@ class BoundedProtocol(HttpToolsProtocol):
             # Answered as what it is in HTTP/1.1; what follows in the other protocol is not for us.
             self.cycle.keep_alive = False
         except httptools.HttpParserError as error:
+            if self.transport.is_closing():
+                return
             cause = error.__context__
             self._refuse(cause if isinstance(cause, FramingError) else FramingError("Invalid HTTP request received."))
         else:
@@ -141,9 +149,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse(self, error: FramingError) -> None:
         self._counters.add("api.refused.framing")
         self._on_framing_error(self.client[0] if self.client else "", error.status)
-        if self.waiting:
+        if self.waiting and not self._discarding:
             self._say(error.status, str(error))
-        else:  # an answer is on its way, another one would be taken for it
+        else:  # the request has its answer, or will have; another one would be taken for it
             self.transport.abort()
 
     def _say(self, status: int, text: str) -> None:
@@ -158,6 +166,8 @@ class BoundedProtocol(HttpToolsProtocol):
     # Parser callbacks
 
     def on_message_begin(self) -> None:
+        if self.transport.is_closing():
+            raise FramingError("The connection is closed.")  # its last answer said so: what follows is no request
         super().on_message_begin()
         self._receiving = self._in_head = True
         self._head_size = 0
@@ -235,8 +245,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._receiving = False
         self._unframed = 0
         super().on_message_complete()
-        if self.waiting:
+        self.cycle.more_body = False
+        if self.waiting and self.cycle.keep_alive:
             self.expires = self.loop.time() + self._limits.idle_seconds
+        elif self.waiting:
+            self.transport.close()
 
     # Responses out
 

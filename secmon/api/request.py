@@ -117,7 +117,8 @@ async def _receive_body(request: Request, receive: Receive, bodies: Bodies, limi
 
 
 def _too_large(limit: int, size: int) -> Refused:
-    return Refused(413, f"Maximum request body size {limit} exceeded, actual body size {size}")
+    # The rest of the body is not wanted, and a client that goes on sending must not have it taken for a request.
+    return Refused(413, f"Maximum request body size {limit} exceeded, actual body size {size}", close=True)
 
 
 def parse_query(raw: bytes, errors: str = "strict") -> list[tuple[str, str]]:

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import AsyncIterator
 
 import pytest
 
 from secmon.api.protocol import ConnectionLimits
+from secmon.common.config.api import Https
 from tests.api.conftest import Serve, Toy, until
 from tests.api.toys import api_config
 
@@ -27,8 +29,9 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @contextlib.asynccontextmanager
-async def connect(toy: Toy) -> AsyncIterator[Stream]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", toy.server.port)
+async def connect(toy: Toy, *, tls: bool = False) -> AsyncIterator[Stream]:
+    context = ssl._create_unverified_context() if tls else None
+    reader, writer = await asyncio.open_connection("127.0.0.1", toy.server.port, ssl=context)
     try:
         yield reader, writer
     finally:
@@ -152,15 +155,55 @@ async def test_slow_bodies_time_out(serve: Serve) -> None:
         assert toy.log().splitlines()[-1].endswith(": 408")
 
 
+PUT_200 = b"PUT /items HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n\r\n"
+CHUNKED = b"PUT /items HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [
+        (PUT_200, b"x" * 200),  # refused by its length alone
+        (PUT_200, GET.ljust(200, b"x")),  # a body that looks like a request
+        (PUT_200 + b"x" * 150, b"x" * 50),
+        (CHUNKED + b"96\r\n" + b"x" * 150, b"\r\n0\r\n\r\n"),
+        (CHUNKED + b"96\r\n" + b"x" * 150, b"no chunk"),
+    ],
+)
+async def test_a_body_that_is_too_large_ends_the_connection(serve: Serve, tls: bool, first: bytes, rest: bytes) -> None:
+    """The answer comes at once and is the last one, whatever the client goes on sending."""
+    config = api_config(max_upload_size=100, https=Https(enabled=tls))
+    async with serve(config) as toy, connect(toy, tls=tls) as (reader, writer):
+        writer.write(first)
+        head, body = await read_response(reader)
+        assert head.startswith(b"HTTP/1.1 413")
+        assert b"\r\nconnection: close\r\n" in head
+        assert body.startswith(b'{"title": "Request Entity Too Large"')
+        with contextlib.suppress(ConnectionError):
+            writer.write(rest + GET + b"\r\n")
+            await writer.drain()
+        assert await read_all(reader) == b""
+        assert toy.counter("api.requests") == 1
+
+
 async def test_the_rest_of_a_refused_body_is_awaited_for_a_moment(serve: Serve) -> None:
-    async with serve(api_config(max_upload_size=100), limits=QUICK) as toy, connect(toy) as (reader, writer):
-        writer.write(b"PUT /items HTTP/1.1\r\nContent-Length: 200\r\n\r\n" + b"x" * 150)
-        assert (await read_response(reader))[0].startswith(b"HTTP/1.1 413")
-        writer.write(b"x" * 50 + GET + b"\r\n")  # the rest, and then the next request is understood
-        assert (await read_response(reader))[0].startswith(b"HTTP/1.1 401")
-        writer.write(b"PUT /items HTTP/1.1\r\nContent-Length: 200\r\n\r\n")
+    config = api_config(max_upload_size=100)
+    async with serve(config, limits=QUICK) as toy, connect(toy) as (reader, writer):
+        writer.write(PUT_200)
         assert (await read_response(reader))[0].startswith(b"HTTP/1.1 413")
         assert await read_all(reader) == b""
+        assert toy.counter("api.connections.timed_out") == 1
+
+
+async def test_clients_that_read_late_get_to_the_refusal(serve: Serve) -> None:
+    """Were the connection closed at once, its end would overtake the answer."""
+    async with serve(api_config(max_upload_size=100)) as toy, connect(toy) as (reader, writer):
+        writer.write(b"PUT /items HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n")
+        for _ in range(30):
+            writer.write(b"x" * 100_000)
+            await writer.drain()
+        assert (await read_response(reader))[0].startswith(b"HTTP/1.1 413")
+        assert await reader.read() == b""
 
 
 async def test_requests_in_a_row_are_answered_in_order(serve: Serve) -> None:

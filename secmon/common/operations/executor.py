@@ -216,11 +216,16 @@ def gate(node: Node, call: Call) -> Gate:
 
 
 def requested_ids(call: Call, require: Require) -> Sequence[str] | None:
-    """The ids that the request names for ``require``; ``None`` when it names none. ``007`` means the number 7."""
+    """The ids that the request names for ``require``, each once and in its order; ``None`` when it names none.
+
+    ``007`` means the number 7.
+    """
     ids = None if require.param is None else named_ids(call.params.get(require.param))
-    if ids is None or require.resource not in NUMBERED:
-        return ids
-    return [one.lstrip("0") or "0" for one in ids]
+    if ids is None:
+        return None
+    if require.resource in NUMBERED:
+        ids = tuple(one.lstrip("0") or "0" for one in ids)
+    return list(dict.fromkeys(ids))
 
 
 def parse_query(operation: Operation, call: Call) -> query.Query:

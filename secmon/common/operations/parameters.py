@@ -86,6 +86,12 @@ LOWERED = frozenset(
 )
 """Query values that are lower-cased before they are checked (conventions.md 4.2)."""
 
+NUMBERS = frozenset({"numbers", "numbers_or_all"})
+"""Formats of ids that are numbers. One that is too large is told so: it *is* a number."""
+
+MAX_NUMBER = 10**18 - 1
+"""The largest of them: what every store and encoder on the way holds."""
+
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
@@ -229,6 +235,8 @@ def _check_text(name: str | None, kind: inspect.StrType, value: str, where: str)
     if "\0" in value:
         raise ParameterError(f"{value!r} holds a NUL character. On instance{where}")
     if kind.pattern is not None and not re.search(kind.pattern, value):
+        if name in NUMBERS and value.isascii() and value.isdecimal():
+            raise ParameterError(f"{value} is greater than the maximum of {MAX_NUMBER}. On instance{where}: {value}")
         raise ParameterError(f"{value!r} is not a {name or kind.pattern!r}. On instance{where}: {value!r}")
 
 

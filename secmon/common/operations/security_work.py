@@ -15,7 +15,7 @@ from secmon.common.rbac.gate import Grant
 from secmon.common.security.items import Item
 from secmon.common.store.transaction import ReadTransaction, WriteTransaction
 
-# Up to 18 digits after leading zeros: what every store and encoder on the way holds as a number.
+# Up to 18 digits after leading zeros: at most ``parameters.MAX_NUMBER``.
 Number = Annotated[str, text_format("numbers", "0*[0-9]{1,18}"), Meta(max_length=64)]
 NumberOrAll = Annotated[str, text_format("numbers_or_all", "0*[0-9]{1,18}|all"), Meta(max_length=64)]
 ObjectName = Annotated[str, text_format("names", r"[A-Za-z0-9_\-.%]+"), Meta(max_length=64)]
@@ -29,7 +29,7 @@ ReadItems = Callable[[ReadTransaction, Iterable[int] | None], Mapping[int, Item]
 
 
 async def list_items(ctx: Context, kind: str, missing: int, read: ReadItems) -> Outcome:
-    """The objects of ``kind`` that the request names, repeated as it repeats them, or all that the caller may see.
+    """The objects of ``kind`` that the request names, in its order, or all that the caller may see.
 
     Named ones that do not exist fail with code ``missing``.
     """
@@ -87,7 +87,7 @@ def for_each(grant: Grant, existing: Iterable[int], outcome: Outcome, work: Call
     Failures of ids that the request did not name are nobody's concern (rbac.md 7.5).
     """
     done: list[T] = []
-    for one in dict.fromkeys(grant.select(map(str, existing))):
+    for one in grant.select(map(str, existing)):
         try:
             done.append(work(int(one)))
         except SecmonError as error:

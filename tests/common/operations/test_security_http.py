@@ -117,3 +117,59 @@ async def test_revoking_everything_ends_the_caller_too(client: httpx.AsyncClient
     assert (await client.get("/security/users/me")).status_code == 401
     await log_in(client, "admin", PASSWORD)
     assert (await client.get("/security/users/me")).status_code == 200
+
+
+LISTS = [("users", "user_ids"), ("roles", "role_ids"), ("policies", "policy_ids"), ("rules", "rule_ids")]
+
+
+@pytest.mark.parametrize(("kind", "ids"), LISTS)
+async def test_an_id_named_twice_is_listed_once(client: httpx.AsyncClient, kind: str, ids: str) -> None:
+    data = (await client.get(f"/security/{kind}?{ids}=2,1,2&{ids}=01,998,0998")).json()["data"]
+    assert ([item["id"] for item in data["affected_items"]], data["total_affected_items"]) == ([1, 2], 2)
+    assert ([one["id"] for one in data["failed_items"]], data["total_failed_items"]) == ([[998]], 1)
+
+
+@pytest.mark.parametrize(("kind", "ids"), LISTS)
+async def test_an_id_named_twice_is_deleted_once(client: httpx.AsyncClient, kind: str, ids: str) -> None:
+    bodies: dict[str, dict[str, Any]] = {
+        "users": {"username": "carol", "password": PASSWORD},
+        "roles": {"name": "night"},
+        "policies": {"name": "p", "policy": {"actions": ["a:b"], "resources": ["*:*:*"], "effect": "deny"}},
+        "rules": {"name": "r", "rule": {"FIND": {"a": "b"}}},
+    }
+    made = await created(client, kind, bodies[kind])
+    data = (await client.delete(f"/security/{kind}?{ids}={made},0{made}")).json()["data"]
+    assert (len(data["affected_items"]), data["total_failed_items"]) == (1, 0)
+
+
+async def test_an_id_named_twice_is_linked_once(client: httpx.AsyncClient) -> None:
+    role = await created(client, "roles", {"name": "night"})
+    data = (await client.post(f"/security/roles/{role}/policies?policy_ids=2,1,02")).json()["data"]
+    assert (data["affected_items"][0]["policies"], data["total_failed_items"]) == ([2, 1], 0)
+    data = (await client.delete(f"/security/roles/{role}/policies?policy_ids=2,02,2")).json()["data"]
+    assert (data["affected_items"][0]["policies"], data["total_failed_items"]) == ([1], 0)
+
+
+HUGE = "1" + "0" * 19
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", f"/security/{kind}?{ids}=1,{HUGE}") for kind, ids in LISTS),
+        *(("DELETE", f"/security/{kind}?{ids}={HUGE}") for kind, ids in LISTS),
+        ("POST", f"/security/users/1/roles?role_ids={HUGE}"),
+        ("POST", f"/security/users/{HUGE}/roles?role_ids=1"),
+        ("PUT", f"/security/users/{HUGE}/run_as?allow_run_as=true"),
+    ],
+)
+async def test_an_id_too_large_to_be_one_is_told_so(client: httpx.AsyncClient, method: str, path: str) -> None:
+    answer = await client.request(method, path)
+    assert answer.status_code == 400, answer.text
+    assert f"{HUGE} is greater than the maximum of 999999999999999999" in answer.json()["detail"]
+
+
+async def test_the_largest_id_is_looked_for(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"/security/users?user_ids={'9' * 18},{'0' * 40}1")
+    assert [item["id"] for item in answer.json()["data"]["affected_items"]] == [1]
+    assert answer.json()["data"]["failed_items"][0]["id"] == [int("9" * 18)]

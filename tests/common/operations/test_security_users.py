@@ -174,9 +174,9 @@ async def test_list(office: Office) -> None:
     assert (await office.refused(GET, select=["password"])).code == 1724
 
 
-async def test_ids_are_repeated_as_the_request_repeats_them(office: Office) -> None:
-    body = await office.ask(GET, user_ids=["001", "1", "0", "999"])
-    assert [item["id"] for item in body["data"]["affected_items"]] == [1, 1]
+async def test_each_id_counts_once_however_it_is_written(office: Office) -> None:
+    body = await office.ask(GET, user_ids=["2", "001", "1", "0", "999", "1", "0999"])
+    assert sorted(item["id"] for item in body["data"]["affected_items"]) == [1, 2]
     assert [(one["error"]["code"], one["id"]) for one in body["data"]["failed_items"]] == [(5001, [0, 999])]
     assert body["error"] == 2
 

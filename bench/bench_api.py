@@ -57,6 +57,9 @@ class Alone:
     def status(self) -> Mapping[str, str]:
         return {}
 
+    async def checked_status(self) -> Mapping[str, str]:
+        return {}
+
     def remaining(self) -> float:
         return float("inf")
 

@@ -95,6 +95,9 @@ class Control(Protocol):
     def status(self) -> Mapping[str, str]:
         """State of the 17 daemons, in the order of manager.md 8.1. Raises 1913."""
 
+    async def checked_status(self) -> Mapping[str, str]:
+        """As :meth:`status`, and each daemon that runs is asked: one that does not answer counts as failed."""
+
 
 class Lease(Protocol):
     """The security lease: how long a worker may trust its replica."""

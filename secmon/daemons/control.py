@@ -11,6 +11,8 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.states import daemon_states
 
+PROBE_SECONDS = 2.0
+"""What a daemon has to answer when its state is asked for."""
 MAX_REPLY = 16 * 1024 * 1024
 """Bytes of one answer; an active configuration is the longest."""
 
@@ -42,6 +44,18 @@ async def ask(
     if code:
         raise _reported(code, str(reply.get("message", "")))
     return reply.get("data")
+
+
+async def answers(socket_path: Path, seconds: float) -> bool | None:
+    """Whether who listens at ``socket_path`` says anything within ``seconds``; ``None`` when nobody listens there."""
+    try:
+        async with asyncio.timeout(seconds):
+            await _exchange(socket_path, msgspec.json.encode({"command": "status"}))
+    except (FileNotFoundError, ConnectionRefusedError, PermissionError):
+        return None
+    except (OSError, ValueError):  # in time is TimeoutError; a queue that is full is BlockingIOError
+        return False
+    return True
 
 
 async def _exchange(socket_path: Path, request: bytes) -> bytes:
@@ -79,6 +93,14 @@ class SupervisorControl:
 
     def status(self) -> Mapping[str, str]:
         return daemon_states(self._paths)
+
+    async def checked_status(self) -> Mapping[str, str]:
+        """As :meth:`status`; a daemon that runs and does not answer counts as failed. Takes seconds at most."""
+        states = daemon_states(self._paths)
+        running = [daemon for daemon, state in states.items() if state == "running"]
+        heard = await asyncio.gather(*(answers(daemon_socket(self._paths, each), PROBE_SECONDS) for each in running))
+        silent = {daemon for daemon, answered in zip(running, heard, strict=True) if answered is False}
+        return {daemon: "failed" if daemon in silent else state for daemon, state in states.items()}
 
     async def ask(self, command: str) -> Any:
         """Send ``status``, ``restart``, ``reload`` or ``stop``; errors as for :meth:`restart`."""

@@ -12,6 +12,7 @@ from secmon.common.logkeeper import KeeperSettings
 from secmon.common.paths import Paths
 from secmon.daemons.logs import LogSettings
 from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
+from secmon.daemons.watchdog import WatchSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     """What the operator should know, one sentence each."""
     log: LogSettings = field(default_factory=LogSettings)
+    watch: WatchSettings | None = field(default_factory=WatchSettings)
+    """When a daemon counts as hung; ``None``: never."""
     keeper: KeeperSettings | None = None
     """How the node's logs are rotated; ``None``: not at all."""
 
@@ -82,6 +85,7 @@ def plan_node(paths: Paths) -> Plan:
         stop_seconds=options.get("daemons.stop_timeout"),
         encrypted_key=_encrypted_key(paths, api),
         log=_log("", main, options),
+        watch=WatchSettings.of(options),
         keeper=KeeperSettings.of(options),
         notes=(*api.warnings, *main.warnings, *options.warnings, *notes),
     )

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.logkeeper import LogKeeper
 from secmon.common.paths import Paths
 from secmon.daemons.backoff import Backoff
+from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import StartFailed, start_error
 from secmon.daemons.link import ChildLink
 from secmon.daemons.notify import notify
@@ -21,7 +23,8 @@ from secmon.daemons.privileges import SERVICE_USER, find_account
 from secmon.daemons.runfiles import RunFiles, SupervisorLock
 from secmon.daemons.sockets import ControlServer
 from secmon.daemons.states import daemon_states
-from secmon.daemons.units import Unit, make_units
+from secmon.daemons.units import ProcessUnit, Unit, make_units
+from secmon.daemons.watchdog import WatchSettings, until_hung
 
 log = logging.getLogger("secmon.supervisor")
 
@@ -53,7 +56,9 @@ class Supervisor:
         self._run = RunFiles(paths.run)
         self._units: list[Unit] = []
         self._keepers: list[asyncio.Task[None]] = []
-        self._restarts: dict[str, int] = {}
+        self._watch: WatchSettings | None = None
+        self._restarts: Counter[str] = Counter()
+        self._hangs: Counter[str] = Counter()
         self._phase = "starting"
         self._work: asyncio.Queue[str] = asyncio.Queue()
         self._restart_accepted = False
@@ -165,6 +170,7 @@ class Supervisor:
             self._units = make_units(plan, self._paths, self._secrets, single_process=self._single_process)
         except Exception as error:  # building failed in this process: one line; unknown ones are logged
             raise StartFailed(str(start_error(error))) from error
+        self._watch = plan.watch
         for unit in self._units:
             backoff = Backoff()
             try:
@@ -179,10 +185,10 @@ class Supervisor:
     async def _keep(self, unit: Unit, backoff: Backoff) -> None:
         """Start ``unit`` again each time it ends."""
         while True:
-            reason = await unit.ended()
+            reason = await self._end_of(unit)
             delay = backoff.ended(self._clock.monotonic())
             log.error("%s: %s; next start %s", unit.name, reason, f"in {delay:g} s" if delay else "at once")
-            self._restarts[unit.name] = self._restarts.get(unit.name, 0) + 1
+            self._restarts[unit.name] += 1
             if delay:
                 self._run.failed(unit.name)
                 await asyncio.sleep(delay)
@@ -192,6 +198,23 @@ class Supervisor:
                 log.error("%s did not start: %s", unit.name, error)
                 continue
             backoff.started(self._clock.monotonic())
+
+    async def _end_of(self, unit: Unit) -> str:
+        """Wait until ``unit`` ends by itself, or is killed because it hangs; how, in words."""
+        watching = asyncio.create_task(self._kill_when_hung(unit))
+        try:
+            return await unit.ended()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _kill_when_hung(self, unit: Unit) -> None:
+        """Nothing for a daemon on this very event loop: when that hangs, so does the watch."""
+        if self._watch is not None and isinstance(unit, ProcessUnit):
+            seconds = await until_hung(daemon_socket(self._paths, unit.name), self._watch, self._clock)
+            self._hangs[unit.name] += 1
+            self._run.failed(unit.name)
+            unit.kill(f"it did not answer for {seconds:.0f} s and was killed")
 
     async def _stop_all(self) -> None:
         """End the daemons, the last started first."""
@@ -242,7 +265,13 @@ class Supervisor:
 
     def _status(self) -> Mapping[str, Any]:
         processes = [
-            {"daemon": unit.name, "pid": unit.pid, "restarts": self._restarts.get(unit.name, 0)} for unit in self._units
+            {
+                "daemon": unit.name,
+                "pid": unit.pid,
+                "restarts": self._restarts[unit.name],
+                "hangs": self._hangs[unit.name],
+            }
+            for unit in self._units
         ]
         states = daemon_states(self._paths)
         return {

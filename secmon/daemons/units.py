@@ -57,6 +57,7 @@ class ProcessUnit:
         self._process: asyncio.subprocess.Process | None = None
         self._link: ParentLink | None = None
         self._ready = False
+        self._killed: str | None = None
 
     @property
     def pid(self) -> int | None:
@@ -104,9 +105,19 @@ class ProcessUnit:
             return "it does not run"
         status = await self._process.wait()
         self._clean_up()
+        reason, self._killed = self._killed, None
+        if reason is not None:
+            return reason
         if status < 0:
             return f"killed by {signal.Signals(-status).name}"
         return f"ended with status {status}"
+
+    def kill(self, reason: str) -> None:
+        """End it now, without asking; ``reason`` is what :meth:`ended` says then."""
+        if self._process is not None and self._process.returncode is None:
+            self._killed = reason
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     async def stop(self) -> None:
         await self._finish(failed=False)

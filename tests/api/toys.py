@@ -44,6 +44,9 @@ class ToyControl:
     def status(self) -> Mapping[str, str]:
         return self.states
 
+    async def checked_status(self) -> Mapping[str, str]:
+        return self.states
+
 
 @dataclass
 class ToyLease:

@@ -212,12 +212,49 @@ def test_init_wrong_usage(root: Path, options: tuple[str, ...], said: str) -> No
     assert not (root / "n").exists()
 
 
-@pytest.mark.parametrize(("name", "master"), [("a b", "10.0.0.1"), ("w", "localhost")])
-def test_init_refuses_what_no_node_could_start_with(root: Path, name: str, master: str) -> None:
-    done = run("init", str(root / "n"), "--type", "master", "--node-name", name, "--master", master)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--node-name", "a b"), "--node-name: 'a b' is not allowed; allowed: 1 to 64 letters, digits, '_' and '-'"),
+        (("--node-name", "n" * 65), "allowed: 1 to 64 letters, digits, '_' and '-'"),
+        (("--node-name", "x</node_name><hidden>yes</hidden><node_name>x"), "--node-name: "),
+        (("--master", "localhost"), "--master: 'localhost' is not allowed; allowed: the master's IP address"),
+        (("--master", "10.0.0.1</node><node>10.0.0.2"), "--master: "),
+        (("--cluster-name", "a b"), "--cluster-name: 'a b' is not allowed; allowed: 1 to 256 letters"),
+        (("--bind", "::1%</bind_addr>"), "--bind: "),
+        (("--api-host", 'x"y'), "host: 'x\"y' is not allowed; allowed: an IP address or host name"),
+    ],
+)
+def test_init_refuses_what_no_node_could_start_with(root: Path, options: tuple[str, ...], said: str) -> None:
+    done = run("init", str(root / "n"), *MASTER, *options)
     assert done.exit_code == 1
-    assert "is not allowed; allowed:" in done.output
+    assert said in done.output
     assert not (root / "n").exists()
+
+
+def test_init_refuses_a_key_that_is_none_without_showing_it(root: Path) -> None:
+    key = root / "key"
+    key.write_text("not-a-key<&")
+    key.chmod(0o600)
+    done = run("init", str(root / "n"), *WORKER, "--key-file", str(key))
+    assert done.exit_code == 1
+    assert "the cluster key: a key of 11 characters is not allowed; allowed: exactly 32 letters" in done.output
+    assert "not-a-key" not in done.output
+    assert not (root / "n").exists()
+
+
+@pytest.mark.parametrize("name", ["a<b&c", "&amp", "]]><![CDATA[", "\"'<!--", "<name><x>", "-->"])
+def test_what_init_wrote_is_valid_and_says_what_was_meant(root: Path, name: str) -> None:
+    options = ("--cluster-name", name, "--node-name", "n" * 64, "--bind", "::", "--api-host", "::1")
+    assert run("init", str(root / "n"), "--type", "master", "--master", "fe80::1%eth0", *options).exit_code == 0
+    assert run("config", "check", "--root", str(root / "n")).exit_code == 0
+    cluster = load_main_config(Paths(root / "n")).cluster
+    assert (cluster.name, cluster.node_name, cluster.bind_addr, cluster.master) == (
+        name,
+        "n" * 64,
+        "::",
+        "fe80::1%eth0",
+    )
 
 
 def test_init_twice_changes_nothing(master: Path) -> None:

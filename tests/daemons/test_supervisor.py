@@ -1,13 +1,16 @@
 """The supervisor, with real processes."""
 
+import asyncio
 import json
 import os
+import re
 import signal
 import time
 
 import pytest
 
 from secmon.common.errors import SecmonError
+from secmon.daemons.control import SupervisorControl
 from secmon.daemons.states import process_start
 from tests.daemons.conftest import ToyNode, wait_until
 
@@ -165,6 +168,44 @@ def test_frozen_daemon_is_killed(node: ToyNode) -> None:
     os.kill(frozen, signal.SIGSTOP)
     assert node.end() == 0
     assert process_start(frozen) is None
+    assert node.leftovers() == []
+
+
+def test_hung_daemon_is_seen_killed_and_started_again(node: ToyNode) -> None:
+    (node.root / "plan.json").write_text(json.dumps({"watch": {"interval_seconds": 0.2, "misses": 5}}))
+    node.start()
+    hung, other = node.pid(CLUSTERD), node.pid(APID)
+    assert hung is not None
+    os.kill(hung, signal.SIGSTOP)
+    wait_until(lambda: node.pid(CLUSTERD) not in {hung, None}, "another process takes its place")
+    wait_until(lambda: node.state(CLUSTERD) == "running", "it serves again")
+    assert process_start(hung) is None
+    assert re.search(rf"{CLUSTERD}: it did not answer for \d+ s and was killed; next start at once", node.output())
+    processes = {each["daemon"]: each for each in node.ask("status")["processes"]}
+    assert (processes[CLUSTERD]["hangs"], processes[CLUSTERD]["restarts"]) == (1, 1)
+    assert (processes[APID]["hangs"], processes[APID]["restarts"], processes[APID]["pid"]) == (0, 0, other)
+
+
+def test_state_of_a_hung_daemon_that_is_not_watched(node: ToyNode) -> None:
+    (node.root / "plan.json").write_text(json.dumps({"watch": None}))
+    node.start()
+    hung = node.pid(CLUSTERD)
+    assert hung is not None
+    os.kill(hung, signal.SIGSTOP)
+    states = asyncio.run(SupervisorControl(node.paths).checked_status())
+    assert (states[CLUSTERD], states[APID]) == ("failed", "running")
+    os.kill(hung, signal.SIGCONT)
+    states = asyncio.run(SupervisorControl(node.paths).checked_status())
+    assert (states[CLUSTERD], node.pid(CLUSTERD)) == ("running", hung)
+
+
+def test_daemon_that_hangs_in_its_stop_is_left_to_the_bound_of_the_stop(node: ToyNode) -> None:
+    (node.root / f"{APID}.stubborn").touch()
+    plan = {"watch": {"interval_seconds": 0.1, "misses": 2}, "stop_seconds": 1}
+    (node.root / "plan.json").write_text(json.dumps(plan))
+    node.start()
+    assert node.end() == 0
+    assert "was killed" not in node.output()
     assert node.leftovers() == []
 
 

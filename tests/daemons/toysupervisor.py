@@ -10,6 +10,7 @@ from secmon.common.paths import Paths
 from secmon.daemons.logs import LogSettings, log_process
 from secmon.daemons.plan import DaemonSpec, Plan
 from secmon.daemons.supervisor import Supervisor
+from secmon.daemons.watchdog import WatchSettings
 
 NAMES = ("secmon-apid", "secmon-clusterd")
 
@@ -19,6 +20,8 @@ def plan(root: Path) -> Plan:
     if (root / "invalid").exists():
         raise ConfigError("ossec.conf", "cluster.key", "", "32 letters")
     changes = json.loads((root / "plan.json").read_text()) if (root / "plan.json").exists() else {}
+    if changes.get("watch"):
+        changes["watch"] = WatchSettings(**changes["watch"])
     daemons = tuple(
         DaemonSpec(name=name, factory="tests.daemons.toys:build", needs_root=name == NAMES[0]) for name in NAMES
     )

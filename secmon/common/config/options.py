@@ -65,6 +65,10 @@ OPTIONS: Mapping[str, Option] = {
     "clusterd.debug": Option(0, 0, 2, "Detail of the cluster's log."),
     "apid.debug": Option(0, 0, 2, "Detail of the API's log."),
     "daemons.stop_timeout": Option(30, 1, 600, "Seconds that a daemon has to stop before it is killed."),
+    "daemons.watchdog_ms": Option(2000, 100, 60_000, "Milliseconds between two looks whether a daemon answers."),
+    "daemons.watchdog_misses": Option(
+        8, 0, 1000, "Looks in a row without an answer after which a daemon is killed and started again; 0: never."
+    ),
     "monitord.day_wait": Option(10, 0, 600, "Seconds after midnight before logs are rotated."),
     "monitord.keep_log_days": Option(31, 0, 500, "Days that rotated logs are kept; 0: for ever."),
     "monitord.size_rotate": Option(512, 0, 4096, "Megabytes of a log that start a rotation; 0: by day only."),

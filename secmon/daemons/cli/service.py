@@ -22,7 +22,6 @@ from secmon.daemons.link import ChildLink
 from secmon.daemons.logs import log_process
 from secmon.daemons.plan import Plan, plan_node
 from secmon.daemons.runfiles import AlreadyRunning, SupervisorLock
-from secmon.daemons.states import daemon_states
 from secmon.daemons.supervisor import Supervisor
 
 _START_SECONDS = 180.0
@@ -188,15 +187,19 @@ def status(paths: Paths, as_json: bool, everything: bool) -> None:
     """
     require_installation(paths)
     if as_json:
-        echo_json([{"daemon": daemon, "status": state} for daemon, state in daemon_states(paths).items()])
+        echo_json([{"daemon": daemon, "status": state} for daemon, state in _states(paths).items()])
     else:
         _print_states(paths, everything=everything)
     if not SupervisorLock(paths.root, paths.run).held():
         sys.exit(1)
 
 
+def _states(paths: Paths) -> Mapping[str, str]:
+    return asyncio.run(SupervisorControl(paths).checked_status())
+
+
 def _print_states(paths: Paths, *, everything: bool) -> None:
-    states = daemon_states(paths)
+    states = _states(paths)
     shown = states if everything else {name: state for name, state in states.items() if state != "stopped"}
     for daemon, state in shown.items():
         click.echo(f"{daemon:20}{state}")

@@ -69,6 +69,9 @@ class FixedControl:
     def status(self) -> Mapping[str, str]:
         return self.states
 
+    async def checked_status(self) -> Mapping[str, str]:
+        return self.states
+
 
 class OwnLease:
     """The lease of a node that needs none."""

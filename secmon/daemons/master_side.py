@@ -7,6 +7,7 @@ from typing import Any
 
 from grpc import aio
 
+from secmon.common.agents.reports import count_active
 from secmon.common.errors import SecmonError
 from secmon.common.node import Node, Peer
 from secmon.common.operations.call import Call
@@ -19,6 +20,7 @@ from secmon.common.rpc.peer import PeerService, RemotePeer
 from secmon.common.rpc.settings import LinkSettings
 from secmon.common.security.admin import rotate_signing_key
 from secmon.common.security.audit import Author, audited
+from secmon.master.agent_reports import ReportService
 from secmon.master.cluster import MasterCluster
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_security import SecurityPublisher
@@ -56,11 +58,19 @@ class MasterSide:
             settings=LinkSettings.of(node.main_config.cluster, options),
             clock=node.clock,
             positions=self._positions,
+            active_agents=self._active_agents,
             counters=node.counters,
         )
         self.cluster.sessions.listeners += [self.security, self.files]
         self._replication = ReplicationService(
             node.paths.root, files=self.files, security=node.security, admit=self.cluster.sessions.caller
+        )
+        self._reports = ReportService(
+            node.agents,
+            admit=self.cluster.sessions.caller,
+            health=self.cluster.health,
+            clock=node.clock,
+            counters=node.counters,
         )
         node.services.roster = self.cluster.sessions
         node.services.health = self.cluster.health
@@ -71,6 +81,10 @@ class MasterSide:
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
         return self.security.position(), self.files.position()
+
+    def _active_agents(self) -> int:
+        with self._node.agents.read() as connection:
+            return count_active(connection, self._node.name)
 
     def _find_peer(self, name: str) -> Peer:
         channel = self.cluster.channels.channel(name)
@@ -84,10 +98,13 @@ class MasterSide:
             create(self.files.run(), name="publisher of files"),
             create(self._renew_signing_key(), name="renewal of the signing key"),
         ]
-        await self.cluster.start([self._serve_replication, self._serve_workers])
+        await self.cluster.start([self._serve_replication, self._serve_reports, self._serve_workers])
 
     def _serve_replication(self, server: aio.Server) -> None:
         pb_grpc.add_ReplicationServicer_to_server(self._replication, server)
+
+    def _serve_reports(self, server: aio.Server) -> None:
+        pb_grpc.add_ReportsServicer_to_server(self._reports, server)
 
     def _serve_workers(self, server: aio.Server) -> None:
         service = PeerService(

@@ -20,6 +20,7 @@ from secmon.common.rpc.settings import LinkSettings
 from secmon.worker.apply_files import FileApplier, FileLimits
 from secmon.worker.apply_security import SecurityApplier
 from secmon.worker.cluster import WorkerCluster
+from secmon.worker.report_agents import AgentReporter
 from secmon.worker.router import WorkerRouter
 
 
@@ -39,7 +40,9 @@ class WorkerSide:
             settings=LinkSettings.of(node.main_config.cluster, options),
             clock=node.clock,
             positions=self._positions,
+            active_agents=lambda: self.agents.active,
         )
+        self.agents = AgentReporter(node.agents, self.cluster.link, node=node.name, counters=node.counters)
         self.cluster.link.listeners += [self.security, self.files]
         node.services.roster = self.cluster.link
         self.router = WorkerRouter(
@@ -67,6 +70,7 @@ class WorkerSide:
             self.cluster.running,
             asyncio.create_task(self.security.run(), name="applier of the security state"),
             asyncio.create_task(self.files.run(), name="applier of files"),
+            asyncio.create_task(self.agents.run(), name="reporter of agents"),
         ]
 
     def _serve_master(self, server: aio.Server) -> None:

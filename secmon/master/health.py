@@ -24,6 +24,8 @@ class _Record:
     checked: tuple[str, str] = (NEVER, NEVER)
     synced: tuple[str, str] = (NEVER, NEVER)
     sync_error: str = ""
+    reported: tuple[str, str] = (NEVER, NEVER)
+    reports: int = 0
     total_files: Mapping[str, int] = field(
         default_factory=lambda: {"missing": 0, "shared": 0, "extra": 0, "extra_valid": 0}
     )
@@ -65,6 +67,14 @@ class HealthBook:
         elif message.HasField("files_ack"):
             _note(record, message.files_ack)
 
+    def agents_reported(self, node: str, started: float) -> None:
+        """See ``master.agent_reports.Health``."""
+        session = self._sessions.get(node)
+        record = self._records.get(session.candidate.serial) if session else None
+        if record is not None:
+            record.reported = (_date(started), iso_micro(self._clock.now()))
+            record.reports += 1
+
     # -- HealthSource
 
     def health(self) -> Sequence[Mapping[str, Any]]:
@@ -94,7 +104,7 @@ class HealthBook:
                 "last_sync_integrity": _dates(record.synced, "_master")
                 | {"total_files": dict(record.total_files), "total_extra_valid": 0},
                 "sync_agent_info_free": True,
-                "last_sync_agentinfo": _dates((NEVER, NEVER), "_master") | {"n_synced_chunks": 0},
+                "last_sync_agentinfo": _dates(record.reported, "_master") | {"n_synced_chunks": record.reports},
                 "last_sync_agentgroup": _dates((NEVER, NEVER)) | {"n_synced_chunks": 0},
                 "last_sync_full_agentgroup": _dates((NEVER, NEVER)) | {"n_synced_chunks": 0},
                 "last_keep_alive": record.last_keep_alive,

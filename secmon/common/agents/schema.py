@@ -7,7 +7,7 @@ to the master. ``removed`` keeps the agents that were, so that their ids are nev
 
 from typing import Literal
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
 
 SCHEMA_VERSION = 1
 
@@ -61,6 +61,7 @@ agents = Table(
     Index("agents_by_status", "connection_status", "last_keepalive"),
     Index("agents_by_node", "node_name"),
     Index("agents_by_group_hash", "group_hash"),
+    Index("agents_to_report", "changed", sqlite_where=text("changed > reported")),
 )
 
 agent_groups = Table(

@@ -799,6 +799,54 @@ class FileChunk(_message.Message):
 Global___FileChunk: _TypeAlias = FileChunk  # noqa: Y015
 
 @_typing.final
+class AgentReport(_message.Message):
+    """---- reports"""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FULL_FIELD_NUMBER: _builtins.int
+    TOUCHED_FIELD_NUMBER: _builtins.int
+    full: _builtins.bytes
+    """msgpack array of agents' states"""
+    touched: _builtins.bytes
+    """msgpack array: agents that sent a keepalive and are otherwise as reported before"""
+    def __init__(
+        self,
+        *,
+        full: _builtins.bytes = ...,
+        touched: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "touched", b"touched"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AgentReport: _TypeAlias = AgentReport  # noqa: Y015
+
+@_typing.final
+class AgentReportReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INCOMPLETE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def incomplete(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """agents of ``touched`` whose full state the master needs"""
+
+    def __init__(
+        self,
+        *,
+        incomplete: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["incomplete", b"incomplete"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AgentReportReply: _TypeAlias = AgentReportReply  # noqa: Y015
+
+@_typing.final
 class ExecuteRequest(_message.Message):
     """---- execution"""
 

@@ -380,6 +380,81 @@ class Replication:
             _registered_method=True)
 
 
+class ReportsStub:
+    """Served by the master on the cluster port: what workers tell of their agents.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.ReportAgents = channel.unary_unary(
+                '/secmon.v1.Reports/ReportAgents',
+                request_serializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.AgentReport.SerializeToString,
+                response_deserializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.AgentReportReply.FromString,
+                _registered_method=True)
+
+
+class ReportsServicer:
+    """Served by the master on the cluster port: what workers tell of their agents.
+    """
+
+    def ReportAgents(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_ReportsServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'ReportAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportAgents,
+                    request_deserializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.AgentReport.FromString,
+                    response_serializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.AgentReportReply.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'secmon.v1.Reports', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('secmon.v1.Reports', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Reports:
+    """Served by the master on the cluster port: what workers tell of their agents.
+    """
+
+    @staticmethod
+    def ReportAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/secmon.v1.Reports/ReportAgents',
+            secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.AgentReport.SerializeToString,
+            secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.AgentReportReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
 class PeerStub:
     """Served by every node on the cluster port, and on the local socket for the other daemons of the node.
     """

@@ -142,6 +142,34 @@ class ReplicationServicer(metaclass=_abc_1.ABCMeta):
 
 def add_ReplicationServicer_to_server(servicer: ReplicationServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
+class ReportsStub:
+    """Served by the master on the cluster port: what workers tell of their agents."""
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> ReportsAsyncStub: ...
+    ReportAgents: _grpc.UnaryUnaryMultiCallable[_secmon_pb2.AgentReport, _secmon_pb2.AgentReportReply]
+
+@_typing.type_check_only
+class ReportsAsyncStub(ReportsStub):
+    """Served by the master on the cluster port: what workers tell of their agents."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    ReportAgents: _aio.UnaryUnaryMultiCallable[_secmon_pb2.AgentReport, _secmon_pb2.AgentReportReply]  # type: ignore[assignment]
+
+class ReportsServicer(metaclass=_abc_1.ABCMeta):
+    """Served by the master on the cluster port: what workers tell of their agents."""
+
+    @_abc_1.abstractmethod
+    def ReportAgents(
+        self,
+        request: _secmon_pb2.AgentReport,
+        context: _ServicerContext,
+    ) -> _typing.Union[_secmon_pb2.AgentReportReply, _abc.Awaitable[_secmon_pb2.AgentReportReply]]: ...
+
+def add_ReportsServicer_to_server(servicer: ReportsServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
 class PeerStub:
     """Served by every node on the cluster port, and on the local socket for the other daemons of the node."""
 

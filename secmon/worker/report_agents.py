@@ -1,0 +1,111 @@
+"""Telling the master how this worker's agents are (cluster.md 4.3)."""
+
+import asyncio
+import logging
+import sqlite3
+from typing import Protocol
+
+import msgspec
+from grpc import aio
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.common.agents.reports import BATCH, State, Touch, Waiting, confirm, count_active, waiting
+from secmon.common.agents.store import AgentStore
+from secmon.common.counters import Counters
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+
+log = logging.getLogger("secmon.clusterd.agents")
+
+REPLY_SECONDS = 30.0
+RETRY_SECONDS = 2.0
+
+
+class Link(Protocol):
+    """The link to the master, as far as the reporter needs it."""
+
+    @property
+    def channel(self) -> aio.Channel | None: ...
+
+
+class AgentReporter:
+    """Sends what waits in the store, batch by batch, for as long as there is a session.
+
+    Most reports say that an agent is still there: these take a few bytes each, once the master has confirmed the rest
+    in this session.
+    """
+
+    def __init__(
+        self, store: AgentStore, link: Link, *, node: str, counters: Counters, pause_seconds: float = 1.0
+    ) -> None:
+        """``pause_seconds``: between two looks at the store."""
+        self._store, self._link, self._node, self._counters = store, link, node, counters
+        self._pause_seconds = pause_seconds
+        self._confirmed: dict[int, int] = {}
+        self._channel: aio.Channel | None = None
+        self.active = 0
+        """Agents that this node serves."""
+
+    async def run(self) -> None:
+        """Report until cancelled; a failure is tried again, and nothing is confirmed that the master has not taken."""
+        while True:
+            pause = self._pause_seconds
+            try:
+                if await self._round():
+                    continue
+                self.active = await asyncio.to_thread(self._count)
+            except (aio.AioRpcError, TimeoutError) as error:
+                reason = error.details() if isinstance(error, aio.AioRpcError) else "no answer"
+                log.info("agents could not be reported to the master: %s", reason)
+                pause = RETRY_SECONDS
+            except (OSError, sqlite3.Error, SQLAlchemyError) as error:
+                log.error("agents could not be reported to the master: %s", error)
+                self._counters.add("agents.report_failures")
+                pause = RETRY_SECONDS
+            await asyncio.sleep(pause)
+
+    async def _round(self) -> bool:
+        """Report one batch; whether more may wait."""
+        channel = self._link.channel
+        if channel is None:
+            return False
+        if channel is not self._channel:  # a new session, perhaps with a master that was rebuilt
+            self._channel = channel
+            self._confirmed.clear()
+        batch = await asyncio.to_thread(self._waiting)
+        if not batch:
+            return False
+        report = self._draw(batch)
+        reply = await pb_grpc.ReportsStub(channel).ReportAgents(report, timeout=REPLY_SECONDS)
+        incomplete = set(reply.incomplete)
+        done = [one for one in batch if one.state.id not in incomplete]
+        await asyncio.to_thread(self._confirm, done)
+        self._confirmed.update((one.state.id, one.lasting) for one in done)
+        for agent in incomplete:
+            self._confirmed.pop(agent, None)
+        self._counters.add("agents.reported", len(done))
+        return len(batch) == BATCH or bool(incomplete)
+
+    def _draw(self, batch: list[Waiting]) -> pb.AgentReport:
+        full: list[State] = []
+        touched: list[Touch] = []
+        for one in batch:
+            short = one.touch
+            if short is not None and self._confirmed.get(one.state.id) == one.lasting:
+                touched.append(short)
+            else:
+                full.append(one.state)
+        encode = msgspec.msgpack.encode
+        return pb.AgentReport(full=encode(full), touched=encode(touched))
+
+    def _waiting(self) -> list[Waiting]:
+        with self._store.read() as connection:
+            return waiting(connection)
+
+    def _confirm(self, done: list[Waiting]) -> None:
+        with self._store.write() as connection:
+            confirm(connection, done)
+
+    def _count(self) -> int:
+        with self._store.read() as connection:
+            return count_active(connection, self._node)

@@ -1,0 +1,127 @@
+"""Workers report their agents over a real link; nothing is lost when it breaks."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from grpc import aio
+from sqlalchemy import insert, select, update
+
+from secmon.common.agents.reports import BATCH
+from secmon.common.agents.schema import agents
+from secmon.common.agents.store import AgentStore, advance
+from secmon.common.clock import SystemClock
+from secmon.common.counters import Counters
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.master.agent_reports import ReportService
+from secmon.worker.report_agents import AgentReporter
+from tests.cluster_kit import ClusterKit, wait_until
+
+pytestmark = pytest.mark.anyio
+MANY = BATCH + 200
+
+
+def fill(store: AgentStore) -> None:
+    rows = [
+        {"id": one, "name": f"a{one}", "register_ip": "any", "internal_key": "k", "date_add": 1, "revision": 1}
+        for one in range(1, MANY + 1)
+    ]
+    with store.write() as connection:
+        connection.execute(insert(agents), rows)
+
+
+def keepalive(store: AgentStore, moment: int, *ids: int) -> None:
+    with store.write() as connection:
+        changed = advance(connection, "sequence")
+        values = {"last_keepalive": moment, "connection_status": "active", "node_name": "alpha", "changed": changed}
+        connection.execute(update(agents).where(agents.c.id.in_(ids)).values(values))
+
+
+def states(store: AgentStore) -> dict[int, tuple[str, str, int | None]]:
+    with store.read() as connection:
+        rows = connection.execute(
+            select(agents.c.id, agents.c.node_name, agents.c.connection_status, agents.c.last_keepalive)
+        )
+        return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+class Pair:
+    """A master and a worker with their stores; the reporter runs."""
+
+    def __init__(self, kit: ClusterKit, root: Path) -> None:
+        self.kit = kit
+        self.master, self.worker = AgentStore(root / "m.db"), AgentStore(root / "w.db")
+        for store in (self.master, self.worker):
+            fill(store)
+        self.counters = Counters()
+
+    def service(self) -> Callable[[aio.Server], None]:
+        def add(server: aio.Server) -> None:
+            made = ReportService(
+                self.master,
+                admit=lambda context: self.kit.master.sessions.caller(context),
+                health=self.kit.master.health,
+                clock=SystemClock(),
+                counters=self.counters,
+            )
+            pb_grpc.add_ReportsServicer_to_server(made, server)
+
+        return add
+
+
+@asynccontextmanager
+async def pair(root: Path) -> AsyncIterator[Pair]:
+    kit = ClusterKit(root)
+    made = Pair(kit, root)
+    running: asyncio.Task[None] | None = None
+    try:
+        await kit.start_master(services=[made.service()])
+        worker = await kit.start_worker("alpha")
+        reporter = AgentReporter(made.worker, worker.link, node="alpha", counters=made.counters, pause_seconds=0.02)
+        running = asyncio.create_task(reporter.run())
+        await kit.joined("alpha")
+        yield made
+    finally:
+        if running is not None:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        await kit.stop()
+        made.master.close()
+        made.worker.close()
+
+
+async def test_every_state_arrives_and_then_keepalives_alone(tmp_path: Path) -> None:
+    async with pair(tmp_path) as nodes:
+        everyone = range(1, MANY + 1)
+        keepalive(nodes.worker, 100, *everyone)
+        await wait_until(lambda: states(nodes.master) == dict.fromkeys(everyone, ("alpha", "active", 100)))
+        keepalive(nodes.worker, 110, 5)
+        await wait_until(lambda: states(nodes.master)[5] == ("alpha", "active", 110))
+        health = {item["info"]["name"]: item for item in nodes.kit.master.health.health()}
+        assert health["alpha"]["status"]["last_sync_agentinfo"]["n_synced_chunks"] >= 3
+
+
+async def test_the_master_asks_for_what_a_touch_does_not_tell(tmp_path: Path) -> None:
+    async with pair(tmp_path) as nodes:
+        keepalive(nodes.worker, 100, 1)
+        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
+        with nodes.master.write() as connection:  # the master heard nothing for too long
+            connection.execute(update(agents).where(agents.c.id == 1).values(connection_status="disconnected"))
+        keepalive(nodes.worker, 110, 1)
+        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
+
+
+async def test_reports_wait_for_a_master_that_is_away(tmp_path: Path) -> None:
+    async with pair(tmp_path) as nodes:
+        keepalive(nodes.worker, 100, 1)
+        await wait_until(lambda: states(nodes.master)[1][2] == 100)
+        port, enrol_port = nodes.kit.master.port, nodes.kit.master.enrol_port
+        await nodes.kit.master.stop(grace=0)
+        keepalive(nodes.worker, 120, 1, 2)
+        await wait_until(lambda: not nodes.kit.workers[0].link.connected.is_set())
+        assert states(nodes.master)[2][2] is None
+        nodes.kit.masters.clear()
+        await nodes.kit.start_master(services=[nodes.service()], listen_port=port, enrol_port=enrol_port)
+        await wait_until(lambda: [states(nodes.master)[one][2] for one in (1, 2)] == [120, 120])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from secmon.common.atomic import write_file
 from secmon.common.config.api import api_template
-from secmon.common.config.cluster import ClusterSection
-from secmon.common.config.main import main_config_template, validate_main_config
+from secmon.common.config.cluster import ClusterSection, wrong_values
+from secmon.common.config.main import main_config_template
 from secmon.common.config.options import LOCAL_TEMPLATE, internal_options_template
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
@@ -115,10 +115,9 @@ def _files(
     paths: Paths, cluster: ClusterSection | None, api_overrides: Mapping[str, object]
 ) -> list[tuple[Path, int, bool, str]]:
     """Path, mode, whether the product user owns it, and content of each first file."""
+    for wrong in wrong_values(cluster) if cluster else ():
+        raise ConfigError(str(paths.main_config), f"cluster.{wrong.key}", wrong.value, wrong.allowed, code=3004)
     main = main_config_template(cluster)
-    for problem in validate_main_config(main, file=str(paths.main_config)):
-        key = f"{problem.section}.{problem.key}"
-        raise ConfigError(problem.file, key, problem.value, problem.allowed, code=3004)
     return [
         (paths.api_config, 0o660, False, api_template(api_overrides)),
         (paths.internal_options, 0o640, False, internal_options_template()),

@@ -4,24 +4,27 @@ import re
 import uuid
 
 from secmon.common.clock import Clock
+from secmon.common.config.cluster import NAME, NODE_NAME
+from secmon.common.config.values import Check
 from secmon.common.errors import SecmonError
 from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.master.membership import Candidate, Rules, objection
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # 64: a common name of X.509 holds no more
-_CLUSTER = re.compile(r"[!-~]{1,256}")
-_VERSION = re.compile(r"[0-9A-Za-z.+_-]{1,64}")
+_VERSION = Check(
+    lambda text: re.fullmatch(r"[0-9A-Za-z.+_-]{1,64}", text) is not None,
+    "1 to 64 letters, digits, '.', '+', '_' and '-'",
+)
 
 
 def candidate_of(hello: pb.NodeHello, *, ip: str, serial: int, clock: Clock) -> Candidate:
     """The node as membership judges it. Raises SecmonError 3004 naming the field that no configuration can hold."""
-    for field, pattern, value in (
-        ("node_name", _NAME, hello.node_name),
-        ("name", _CLUSTER, hello.cluster_name),
+    for field, check, value in (
+        ("node_name", NODE_NAME, hello.node_name),
+        ("name", NAME, hello.cluster_name),
         ("version", _VERSION, hello.version),
     ):
-        if not pattern.fullmatch(value):
-            raise SecmonError(3004, f"{field}: {value[:64]!r} is not allowed; allowed: {pattern.pattern}")
+        if not check.test(value):
+            raise SecmonError(3004, f"{field}: {value[:64]!r} is not allowed; allowed: {check.allowed}")
     return Candidate(
         serial=serial,
         name=hello.node_name,

@@ -102,6 +102,9 @@ def test_every_named_path_has_its_folder(paths: Paths) -> None:
     [
         (ClusterSection(key="short", nodes=["10.0.0.1"]), {}, 3004),
         (ClusterSection(key="k" * 32, nodes=["10.0.0.1"], name="a b"), {}, 3004),
+        (ClusterSection(key="k" * 32, nodes=["10.0.0.1"], node_name="x</node_name><node_name>y"), {}, 3004),
+        (ClusterSection(key="k" * 32, nodes=["10.0.0.1</node><node>10.0.0.2"]), {}, 3004),
+        (ClusterSection(key="k" * 32, nodes=["10.0.0.1"], node_name="n" * 65), {}, 3004),
         (None, {"port": 0}, 2000),
         (None, {"prot": 1}, 2000),
     ],

@@ -1,5 +1,6 @@
 """A master and workers, over real TLS."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,10 @@ async def test_workers_enrol_join_and_beat(tmp_path: Path) -> None:
             return all(item["status"]["last_keep_alive"] != "n/a" for item in kit.master.health.health()[1:])
 
         await wait_until(beaten)
+
+
+async def test_names_as_long_as_certificates_allow(tmp_path: Path) -> None:
+    async with cluster(tmp_path, "w" * 64) as kit:
+        channel = kit.master.channels.channel("w" * 64)  # TLS compares the name when the master calls the worker
+        assert channel is not None
+        await asyncio.wait_for(channel.channel_ready(), 20)

@@ -1,7 +1,8 @@
 """The cluster section of the main configuration (cluster.md 2.1, 2.2), typed."""
 
 import re
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -39,12 +40,14 @@ class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
         return shown | {"hidden": "yes" if self.hidden else "no", "key": self.key if reveal_key else MASK}
 
 
-_NAME = Check(
-    lambda text: re.fullmatch(r"[!-'\-.0-9:<=>?A-Z\[\\\]^_`a-z{|}~]+", text) is not None,
-    "letters, digits and ! \" # $ % & ' - . : < = > ? [ \\ ] ^ _ ` { | } ~, at least one, no spaces",
+NAME = Check(
+    lambda text: re.fullmatch(r"[!-'\-.0-9:<=>?A-Z\[\\\]^_`a-z{|}~]{1,256}", text) is not None,
+    "1 to 256 letters, digits and ! \" # $ % & ' - . : < = > ? [ \\ ] ^ _ ` { | } ~, no spaces",
 )
-_NODE_NAME = Check(
-    lambda text: re.fullmatch(r"[A-Za-z0-9_-]+", text) is not None, "letters, digits, '_' and '-', at least one"
+NODE_NAME = Check(
+    # It is the common name in the node's certificate, of which X.509 allows 64 characters.
+    lambda text: re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text) is not None,
+    "1 to 64 letters, digits, '_' and '-'",
 )
 _KEY = Check(
     lambda text: re.fullmatch(r"[A-Za-z0-9_]{32}", text) is not None, "exactly 32 letters, digits and underscores"
@@ -56,8 +59,8 @@ _MASTER_ADDRESS = Check(
 )
 _CHECKS = {
     "disabled": BOOLEAN,
-    "name": _NAME,
-    "node_name": _NODE_NAME,
+    "name": NAME,
+    "node_name": NODE_NAME,
     "node_type": _NODE_TYPE,
     "port": integer(1025, 65534),
     "bind_addr": HOST,
@@ -113,11 +116,34 @@ def _typed(found: dict[str, str], section: Element) -> ClusterSection:
 
 
 def _check_enabled(cluster: ClusterSection, section: Element, report: Report) -> None:
-    if not _KEY.test(cluster.key):
-        # The key itself never gets into a message.
-        report.error("cluster", "key", f"a key of {len(cluster.key)} characters", _KEY.allowed, section)
-    for node in cluster.nodes:
-        if not _MASTER_ADDRESS.test(node):
-            report.error("cluster", "nodes.node", node, _MASTER_ADDRESS.allowed, section)
+    for wrong in _wrong_link(cluster):
+        report.error("cluster", wrong.key, wrong.value, wrong.allowed, section)
     if len(cluster.nodes) > 1:
         report.warn("cluster", f"several nodes; {cluster.master} is taken as the master", section)
+
+
+class WrongValue(NamedTuple):
+    """An option that has a value it may not have."""
+
+    key: str
+    value: str
+    allowed: str
+
+
+def wrong_values(cluster: ClusterSection) -> Iterator[WrongValue]:
+    """What no file may hold, for sections that were not read from one."""
+    for key in ("name", "node_name", "port", "bind_addr"):
+        value = str(getattr(cluster, key))
+        if not _CHECKS[key].test(value):
+            yield WrongValue(key, value, _CHECKS[key].allowed)
+    if not cluster.disabled:
+        yield from _wrong_link(cluster)
+
+
+def _wrong_link(cluster: ClusterSection) -> Iterator[WrongValue]:
+    if not _KEY.test(cluster.key):
+        # The key itself never gets into a message.
+        yield WrongValue("key", f"a key of {len(cluster.key)} characters", _KEY.allowed)
+    for node in cluster.nodes:
+        if not _MASTER_ADDRESS.test(node):
+            yield WrongValue("nodes.node", node, _MASTER_ADDRESS.allowed)

@@ -95,10 +95,14 @@ _TEMPLATE = """\
 
 
 def main_config_template(cluster: ClusterSection | None) -> str:
-    """Text of a commented file; without ``cluster`` its section is disabled and waits to be filled in."""
+    """Text of a commented file; without ``cluster`` its section is disabled and waits to be filled in.
+
+    Values are to be checked first (``cluster.wrong_values``): all but the name are written as they are.
+    """
     section = cluster or ClusterSection(disabled=True)
     return _TEMPLATE.format(
-        name=f"<![CDATA[{section.name}]]>" if "<" in section.name else section.name,  # escapes are kept literally
+        # The reader knows &amp; but keeps &lt; literally.
+        name=section.name.replace("&", "&amp;").replace("<", "<![CDATA[<]]>"),
         node_name=section.node_name,
         node_type=section.node_type,
         key=section.key,

@@ -21,12 +21,13 @@ class Check(NamedTuple):
 
 
 def is_ip(text: str) -> bool:
-    """An IPv4 or IPv6 address (with a scope, if any)."""
+    """An IPv4 or IPv6 address; a scope, if any, is the name or number of an interface."""
     try:
-        ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return False
-    return True
+    scope = address.scope_id if isinstance(address, ipaddress.IPv6Address) else None
+    return scope is None or re.fullmatch(r"[A-Za-z0-9_.-]+", scope) is not None
 
 
 def is_host(text: str) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from secmon.common.config.main import ClusterSection
+from secmon.common.config.cluster import ClusterSection, wrong_values
 from secmon.common.paths import Paths
 from secmon.daemons.cli.group import installation_paths
 from secmon.daemons.install import Credentials, generate_cluster_key, install
@@ -13,7 +13,7 @@ from secmon.daemons.install import Credentials, generate_cluster_key, install
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--type", "node_type", type=click.Choice(["master", "worker"]), help="Role in a cluster.")
-@click.option("--node-name", help="Name of this node in the cluster; letters, digits, '_' and '-'.")
+@click.option("--node-name", help="Name of this node in the cluster: 1 to 64 letters, digits, '_' and '-'.")
 @click.option("--cluster-name", default="secmon", show_default=True, help="The same on all nodes.")
 @click.option("--master", help="Address of the master as this node reaches it; on the master its own address.")
 @click.option("--port", type=click.IntRange(1025, 65534), default=1516, show_default=True, help="Port of the cluster.")
@@ -74,6 +74,7 @@ def init(
             bind_addr=bind,
             nodes=[master],
         )
+        _check(cluster)
     elif key_file or node_name or master:
         raise click.UsageError("--node-name, --master and --key-file need --type master or --type worker")
     credentials = install(
@@ -83,6 +84,22 @@ def init(
         admin_password=_secret(admin_password_file) if admin_password_file else None,
     )
     _report(paths, cluster, credentials)
+
+
+_OPTIONS = {
+    "name": "--cluster-name",
+    "node_name": "--node-name",
+    "bind_addr": "--bind",
+    "nodes.node": "--master",
+    "key": "the cluster key",
+}
+
+
+def _check(cluster: ClusterSection) -> None:
+    for wrong in wrong_values(cluster):
+        shown = wrong.value if wrong.key == "key" else repr(wrong.value)
+        option = _OPTIONS.get(wrong.key, wrong.key)
+        raise click.ClickException(f"{option}: {shown} is not allowed; allowed: {wrong.allowed}")
 
 
 def _required_name() -> str:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secmon.common.config.cluster import wrong_values
 from secmon.common.config.main import (
     ClusterSection,
     Problem,
@@ -86,7 +87,9 @@ def test_defaults() -> None:
         ({"name": ""}, "name"),
         ({"name": "a b"}, "name"),
         ({"name": "a,b"}, "name"),
+        ({"name": "a" * 257}, "name"),
         ({"node_name": ""}, "node_name"),
+        ({"node_name": "n" * 65}, "node_name"),
         ({"node_name": "a.b"}, "node_name"),
         ({"node_name": "ä"}, "node_name"),
         ({"bind_addr": "here there"}, "bind_addr"),
@@ -104,12 +107,20 @@ def test_bad_cluster_options(options: dict[str, str], key: str) -> None:
     assert raised.value.key == f"cluster.{key}"
 
 
+def test_a_node_name_that_no_certificate_could_hold() -> None:
+    assert validate_main_config(cluster_xml(node_name="n" * 64)) == []
+    (problem,) = validate_main_config(cluster_xml(node_name="n" * 65))
+    assert str(problem).endswith("is not allowed; allowed: 1 to 64 letters, digits, '_' and '-'")
+
+
 @pytest.mark.parametrize("key", [KEY[:31], KEY[:31] + "-"])
 def test_a_wrong_key_stays_secret(key: str) -> None:
     assert all(key not in str(problem) for problem in validate_main_config(cluster_xml(key=key)))
 
 
-@pytest.mark.parametrize("node", ["localhost", "NODE_IP", "0.0.0.0", "127.0.1.1", "10.0.0.1:1516", "", "a b"])
+@pytest.mark.parametrize(
+    "node", ["localhost", "NODE_IP", "0.0.0.0", "127.0.1.1", "10.0.0.1:1516", "", "a b", "::1%a/b"]
+)
 def test_bad_nodes(node: str) -> None:
     (problem,) = validate_main_config(cluster_xml((node,)))
     assert (problem.key, problem.value) == ("nodes.node", node)
@@ -275,8 +286,9 @@ HOSTS = st.from_regex(r"[a-z][a-z0-9]{0,10}(\.[a-z]{2,5})?", fullmatch=True).fil
 CLUSTERS = st.builds(
     ClusterSection,
     disabled=st.booleans(),
-    name=st.from_regex(r"[!-'\-.0-9:<=>?A-Z\[\\\]^_`a-z{|}~]{1,20}", fullmatch=True).filter(
-        lambda name: "]]>" not in name
+    name=st.from_regex(r"[!-'\-.0-9:<=>?A-Z\[\\\]^_`a-z{|}~]{1,20}", fullmatch=True)
+    | st.lists(st.sampled_from(["<", "]]>", "&amp", "&lt", "<![CDATA[", "<!--", "-->", "<name>", "\\", "a"])).map(
+        lambda parts: "".join(["x", *parts])
     ),
     node_name=st.from_regex(r"[A-Za-z0-9_-]{1,20}", fullmatch=True),
     node_type=st.sampled_from(["master", "worker"]),
@@ -286,6 +298,43 @@ CLUSTERS = st.builds(
     nodes=st.lists(HOSTS, min_size=1, max_size=3),
     hidden=st.booleans(),
 )
+
+
+_PIECES = [
+    "x",
+    "10.0.0.1",
+    "fe80::1%",
+    "<",
+    ">",
+    "</name>",
+    "</node><node>",
+    '"',
+    "'",
+    "&",
+    "&lt;",
+    "\n",
+    " ",
+    "\0",
+    "é",
+]
+_ANYTHING = st.lists(st.sampled_from(_PIECES), max_size=4).map("".join) | st.text(max_size=10)
+
+
+@settings(max_examples=200)
+@given(
+    st.builds(
+        ClusterSection,
+        name=st.just("secmon") | _ANYTHING,
+        node_name=st.just("node01") | _ANYTHING,
+        key=st.just(KEY) | _ANYTHING,
+        bind_addr=st.just("::") | _ANYTHING,
+        nodes=st.lists(st.just("10.0.0.1") | _ANYTHING, min_size=1, max_size=1),
+    )
+)
+def test_what_is_written_reads_back_or_is_refused(cluster: ClusterSection) -> None:
+    """No value reaches beyond its element."""
+    if not list(wrong_values(cluster)):
+        assert parse_main_config(main_config_template(cluster)).cluster == cluster
 
 
 @settings(max_examples=100)

@@ -49,7 +49,7 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1017: ErrorSpec(_U, "Some daemons are not ready", "Wait for the restart to finish, or start the daemons"),
     1018: ErrorSpec(_U, "The body is not valid JSON", "Send valid JSON"),
     1019: ErrorSpec(_U, "The safety copy of the file could not be made", "Check free space and permissions"),
-    1020: ErrorSpec(_I, "No manager log file exists", "Check the logs folder"),
+    1020: ErrorSpec(_I, "There is no folder of logs", "Restore the logs folder and restart"),
     1101: ErrorSpec(_U, "The configuration could not be read", "Run: secmon config check"),
     1102: ErrorSpec(_U, "Unknown configuration section", "Use a documented section name"),
     1103: ErrorSpec(_U, "The section has no such field", "Use a field that the section holds"),
@@ -95,9 +95,44 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1409: ErrorSpec(_U, "q uses an operator that does not exist here", "Use =, !=, <, > or ~"),
     1411: ErrorSpec(_U, "A relative time has no valid unit", "Use a number with d, h, m or s"),
     1412: ErrorSpec(_U, "Not a date", "Use 7d, 1h, YYYY-MM-DD, YYYY-MM-DD HH:MM:SS or YYYY-MM-DDTHH:MM:SSZ"),
+    1701: ErrorSpec(_N, "The agent does not exist", "List the agents with GET /agents?select=id,name"),
+    1703: ErrorSpec(_U, "Agent 000 is the manager: the action cannot be applied to it", "Choose another agent"),
+    1705: ErrorSpec(_U, "An agent with this name exists already", "Choose another name"),
+    1706: ErrorSpec(_U, "The agent's address is not valid, or another agent has it already", "Choose another address"),
+    1707: ErrorSpec(
+        _U, "The request cannot be sent: the agent is not active", "Check the agent's connection and try again"
+    ),
+    1708: ErrorSpec(_U, "An agent with this id exists already", "Choose another id"),
+    1709: ErrorSpec(_U, "The agent's key is too short", "Use at least 64 characters"),
+    1710: ErrorSpec(_N, "The group does not exist", "List the groups with GET /groups"),
+    1711: ErrorSpec(_U, "The group exists already", "Choose another name"),
+    1712: ErrorSpec(_U, "The group default cannot be removed"),
+    1713: ErrorSpec(_U, "The name is that of a file in the shared folder", "Choose another name"),
+    1722: ErrorSpec(
+        _U, "The name of the group is not valid", "Use up to 255 letters, digits, dots, hyphens, underscores"
+    ),
+    1723: ErrorSpec(_U, "The hash algorithm is not available", "Use one of those named"),
     1724: ErrorSpec(_U, "Not a selectable field", "Use one of the fields named"),
+    1725: ErrorSpec(_I, "The agent could not be added", "Check the values, and read the manager's log"),
+    1726: ErrorSpec(_U, "The enrolment daemon does not run", "Start secmon-authd: secmon start"),
+    1727: ErrorSpec(_I, "The files of the group cannot be listed", "Check the permissions of the shared folder"),
     1728: ErrorSpec(_U, "Not a node type", "Use master or worker"),
     1730: ErrorSpec(_N, "The node does not exist or is not connected", "List the nodes with GET /cluster/nodes"),
+    1731: ErrorSpec(_U, "The agent does not meet the conditions of the request", "Loosen the conditions"),
+    1734: ErrorSpec(_U, "The agent does not belong to the group"),
+    1735: ErrorSpec(_I, "The agent's version is too old for this", "Upgrade the agent"),
+    1737: ErrorSpec(_U, "An agent can belong to 128 groups at most", "Take it out of another group first"),
+    1738: ErrorSpec(_U, "The agent's name is too long", "Use at most 128 characters"),
+    1740: ErrorSpec(_U, "Only an active agent can show its configuration", "Check the agent's connection"),
+    1743: ErrorSpec(_I, "The agents' configuration could not be verified", "Read the manager's log"),
+    1745: ErrorSpec(_U, "The agent belongs to the group default only", "Assign another group first"),
+    1750: ErrorSpec(_U, "Active response is disabled on the agent", "Enable it in the agent's configuration"),
+    1751: ErrorSpec(_U, "The agent belongs to the group already"),
+    1752: ErrorSpec(
+        _U, "The agent belongs to groups that you may not change", "Ask an administrator for the permission"
+    ),
+    1757: ErrorSpec(_I, "The agent could not be removed", "Read the manager's log"),
+    1760: ErrorSpec(_U, "Only agents older than 3.12.0 have this"),
     1901: ErrorSpec(
         _I, "The control socket of the node's supervisor does not exist", "Restart the manager on that host"
     ),

@@ -1,0 +1,38 @@
+"""Addresses as keys and events hold them (agent-link.md 1.6, 4.4)."""
+
+import ipaddress
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+ANY = "any"
+
+
+def source_text(address: str) -> str:
+    """A peer's address: IPv4 as such even when mapped into IPv6, IPv6 as eight full upper-case groups.
+
+    Raises ValueError for what is no address. A scope (``%eth0``) is dropped.
+    """
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(found.ipv4_mapped) if found.ipv4_mapped else found.exploded.upper()
+    return str(found)
+
+
+def bare(registered: str) -> str:
+    """A registered address without prefix length, IPv6 in full: as events, replies and look-ups use it."""
+    address = registered.partition("/")[0]
+    try:
+        return source_text(address)
+    except ValueError:
+        return address
+
+
+def network(registered: str) -> Network | None:
+    """The addresses an agent may come from; None for all of them. Raises ValueError for what is no address."""
+    if registered == ANY:
+        return None
+    return ipaddress.ip_network(registered, strict=False)
+
+
+def covers(allowed: Network | None, source: str) -> bool:
+    """Whether ``source``, as :func:`source_text` writes it, lies in ``allowed``."""
+    return allowed is None or ipaddress.ip_address(source) in allowed

@@ -1,0 +1,37 @@
+"""Versions of agents (agent-link.md 0.3)."""
+
+import re
+
+MANAGER_VERSION = "v4.8.2"
+"""Agents of at most this major and minor may enrol and connect."""
+
+_DIGITS = re.compile(r"\d+")
+Version = tuple[int, int, int]
+
+
+def parse(text: str | None) -> Version:
+    """Major, minor and patch, whatever stands in front of the first digit; -1 for a part that is missing."""
+    first = _DIGITS.search(text or "")
+    if first is None or text is None:
+        return -1, -1, -1
+    parts = [_part(part) for part in text[first.start() :].split(".")[:3]]
+    parts += [-1] * (3 - len(parts))
+    return parts[0], parts[1], parts[2]
+
+
+def compare(left: str | None, right: str | None, *, patch: bool = True) -> int:
+    """-1, 0 or 1. Without ``patch`` the third number does not count."""
+    parts = 3 if patch else 2
+    first, second = parse(left)[:parts], parse(right)[:parts]
+    return (first > second) - (first < second)
+
+
+def too_new(agent: str | None) -> bool:
+    """Whether an agent of this version must not enrol or connect unless higher versions are allowed."""
+    return compare(agent, MANAGER_VERSION, patch=False) > 0
+
+
+def _part(text: str) -> int:
+    found = _DIGITS.match(text)
+    # More digits than any version has would only cost time.
+    return int(found[0][:9]) if found else -1

@@ -37,11 +37,8 @@ class Placer:
         """Remove copies that an earlier run left beside their destination."""
         for category in CATEGORIES:
             with suppress(FileNotFoundError, NotADirectoryError), opened_folder(self._root, category.folder) as folder:
-                if category.recursive:
-                    for _, _, names, descriptor in os.fwalk(dir_fd=folder):
-                        _remove_leftovers(names, descriptor)
-                else:
-                    _remove_leftovers(os.listdir(folder), folder)
+                for _, _, names, descriptor in os.fwalk(dir_fd=folder):
+                    _remove_leftovers(names, descriptor)
 
     def place(self, path: str, staged: Path) -> None:
         """Put ``staged`` at ``path``, with the folders it needs, whatever is in its way.

@@ -45,16 +45,15 @@ def mode(path: Path) -> int:
 
 
 async def test_new_changed_renamed_and_deleted_files_follow(master: Master, worker: Worker) -> None:
-    write(master.root, "etc/client.keys", b"001 a any key\n")
+    write(master.root, "etc/decoders/keys", b"001 a any key\n")
     write(master.root, "etc/shared/web/agent.conf", b"<agent_config/>")
     write(master.root, "etc/ossec.conf", b"mine")
     async with pair(master, worker) as wire:
         await wait_until(lambda: worker.equals(master))
         assert tree(worker.root) == {
-            "etc/client.keys": b"001 a any key\n",
+            "etc/decoders/keys": b"001 a any key\n",
             "etc/shared/web/agent.conf": b"<agent_config/>",
         }
-        assert mode(worker.root / "etc/client.keys") == 0o640
         assert mode(worker.root / "etc/shared/web/agent.conf") == 0o660
         assert mode(worker.root / "etc/shared/web") == 0o770
         assert (wire.acks[-1].missing, wire.acks[-1].shared, wire.acks[-1].extra) == (2, 0, 0)
@@ -177,15 +176,16 @@ async def test_links_at_the_worker_are_never_followed(master: Master, worker: Wo
 
 
 async def test_a_link_in_place_of_a_file_is_replaced_once(master: Master, worker: Worker, tmp_path: Path) -> None:
-    write(master.root, "etc/client.keys", b"keys")
+    write(master.root, "etc/decoders/keys", b"keys")
     write(worker.root, "etc/mine", b"mine")
-    (worker.root / "etc/client.keys").symlink_to("mine")
+    (worker.root / "etc/decoders").mkdir()
+    (worker.root / "etc/decoders/keys").symlink_to("../mine")
     (worker.root / "etc/lists").mkdir()
     (worker.root / "etc/lists/link").symlink_to("/etc/passwd")
     async with pair(master, worker):
         await wait_until(lambda: worker.equals(master))
         assert not (worker.root / "etc/lists/link").is_symlink()
-        assert sorted(worker.applied) == ["etc/client.keys", "etc/lists/link"]
+        assert sorted(worker.applied) == ["etc/decoders/keys", "etc/lists/link"]
         assert (worker.root / "etc/mine").read_bytes() == b"mine"
 
 
@@ -267,11 +267,11 @@ async def test_a_file_above_the_limit_holds_up_nothing_else(master: Master, tmp_
     (tmp_path / "beta").mkdir()
     worker = Worker(tmp_path / "beta", FileLimits(max_file_bytes=10, retry_seconds=0.02))
     write(master.root, "etc/lists/huge", b"x" * 11)
-    write(master.root, "etc/client.keys", b"key")
+    write(master.root, "etc/decoders/keys", b"key")
     write(worker.root, "etc/lists/extra", b"1")
     async with pair(master, worker) as wire:
         await wait_until(lambda: any("etc/lists/huge" in ack.error for ack in wire.acks))
-        assert replicated(worker.root) == {"etc/client.keys": b"key"}
+        assert replicated(worker.root) == {"etc/decoders/keys": b"key"}
         assert wire.acks[-1].position.epoch == ""
         write(master.root, "etc/lists/huge", b"small")
         await wait_until(lambda: worker.equals(master))
@@ -353,10 +353,10 @@ async def test_folders_on_another_file_system_than_staging(master: Master, worke
 @pytest.mark.skipif(os.geteuid() != 0, reason="a mount needs root")
 async def test_a_file_that_is_a_mount_point_is_overwritten(master: Master, worker: Worker, tmp_path: Path) -> None:
     mounted = write(tmp_path, "mounted.keys", b"old keys, and longer")
-    keys = write(worker.root, "etc/client.keys", b"")
+    keys = write(worker.root, "etc/decoders/keys", b"")
     assert shell(f"mount --bind {mounted} {keys}") == 0
     try:
-        write(master.root, "etc/client.keys", b"new keys")
+        write(master.root, "etc/decoders/keys", b"new keys")
         async with pair(master, worker):
             await wait_until(lambda: worker.equals(master))
             assert mounted.read_bytes() == b"new keys"
@@ -370,7 +370,7 @@ async def test_a_large_file(master: Master, worker: Worker) -> None:
         stream.truncate(200 << 20)
         stream.seek(100 << 20)
         stream.write(random.Random(2).randbytes(1 << 20))
-    write(master.root, "etc/client.keys", b"small")
+    write(master.root, "etc/decoders/keys", b"small")
     async with pair(master, worker) as wire:
         await wait_until(lambda: worker.equals(master), 100)
         assert (worker.root / "etc/lists/large").stat().st_size == 200 << 20

@@ -14,17 +14,15 @@ MAX_PATH = 3500
 
 @dataclass(frozen=True)
 class Category:
-    """One replicated folder. ``only`` limits it to files of that name; ``mode`` is what files get on a worker."""
+    """One replicated folder with all below. ``only``: just files of that name; ``mode``: what files get on a worker."""
 
     folder: str
     only: str | None = None
-    recursive: bool = True
     mode: int = 0o660
     remove_emptied: bool = False
 
 
 CATEGORIES = (
-    Category("etc", only="client.keys", recursive=False, mode=0o640),
     Category("etc/shared", remove_emptied=True),
     Category("var/multigroups", only="merged.mg", remove_emptied=True),
     Category("etc/rules"),
@@ -47,15 +45,14 @@ def category_of(path: str) -> Category | None:
     if excluded(name):
         return None
     for category in CATEGORIES:
-        inside = parent == category.folder or (category.recursive and parent.startswith(f"{category.folder}/"))
-        if inside and category.only in (None, name):
+        if f"{parent}/".startswith(f"{category.folder}/") and category.only in (None, name):
             return category
     return None
 
 
 def below_category(path: str) -> bool:
-    """Whether ``path`` lies inside a category folder whose sub-folders are replicated."""
-    return any(category.recursive and path.startswith(f"{category.folder}/") for category in CATEGORIES)
+    """Whether ``path`` lies inside a category folder."""
+    return any(path.startswith(f"{category.folder}/") for category in CATEGORIES)
 
 
 def well_formed(path: str) -> bool:

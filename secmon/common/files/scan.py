@@ -101,11 +101,7 @@ class Scanner:
     def _scan_category(self, category: Category) -> None:
         try:
             with opened_folder(self._root, category.folder) as folder:
-                if category.recursive:
-                    self._walk(folder, category.folder)
-                elif category.only is not None:
-                    status = os.stat(category.only, dir_fd=folder, follow_symlinks=False)
-                    self._look(folder, f"{category.folder}/{category.only}", category.only, status)
+                self._walk(folder, category.folder)
         except FileNotFoundError:
             return
         except NotADirectoryError as error:  # the folder itself is a symbolic link or a file

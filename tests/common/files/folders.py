@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 _PATHS = [
-    "etc/client.keys",
+    "etc/lists/keys",
     "etc/shared/a/agent.conf",
     "etc/shared/a/sub/f",
     "etc/shared/a/sub",

@@ -9,7 +9,6 @@ from secmon.common.files.categories import category_of, checked
 @pytest.mark.parametrize(
     ("path", "folder"),
     [
-        ("etc/client.keys", "etc"),
         ("etc/shared/default/agent.conf", "etc/shared"),
         ("etc/shared/a/b/c/x", "etc/shared"),
         ("etc/shared/top", "etc/shared"),
@@ -30,7 +29,8 @@ def test_replicated(path: str, folder: str) -> None:
     [
         "etc/ossec.conf",
         "etc/authd.pass",
-        "etc/sub/client.keys",
+        "etc/client.keys",
+        "etc/shared/ar.conf",
         "etc/rulesx/a.xml",
         "etc/rules",
         "etc/shared/g/ar.conf",
@@ -79,7 +79,6 @@ def test_path_tricks_are_refused(path: str) -> None:
 
 
 def test_modes_are_those_of_the_table() -> None:
-    assert checked("etc/client.keys").mode == 0o640
     assert checked("etc/rules/a.xml").mode == 0o660
     assert checked("etc/shared/g/f").remove_emptied
     assert not checked("etc/lists/f").remove_emptied

@@ -22,7 +22,7 @@ def settled_clock() -> ManualClock:
 
 def test_finds_exactly_the_replicated_files(tmp_path: Path) -> None:
     for path in (
-        "etc/client.keys",
+        "etc/decoders/keys",
         "etc/ossec.conf",
         "etc/shared/g/agent.conf",
         "etc/shared/g/ar.conf",
@@ -39,17 +39,17 @@ def test_finds_exactly_the_replicated_files(tmp_path: Path) -> None:
         set(delta)
         == set(scanner.manifest)
         == {
-            "etc/client.keys",
+            "etc/decoders/keys",
             "etc/shared/g/agent.conf",
             "etc/rules/deep/er/x.xml",
             "etc/lists/a.cdb",
             "var/multigroups/1/merged.mg",
         }
     )
-    entry = scanner.manifest.get("etc/client.keys")
+    entry = scanner.manifest.get("etc/decoders/keys")
     assert entry is not None
-    assert entry.hash == hashlib.blake2b(b"etc/client.keys", digest_size=32).digest()
-    assert entry.size == 15
+    assert entry.hash == hashlib.blake2b(b"etc/decoders/keys", digest_size=32).digest()
+    assert entry.size == 17
 
 
 def test_an_unchanged_file_is_hashed_once(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ async def test_every_kind_of_change_is_reported(tmp_path: Path) -> None:
         write(tmp_path, "etc/shared/other/deep/g", b"1")
         await watching.until("etc/shared/other/deep/g")
         (tmp_path / "etc/rules/a.xml").unlink()
-        write(tmp_path, "etc/client.keys", b"001")
-        await watching.until("etc/client.keys")
+        write(tmp_path, "etc/lists/keys", b"001")
+        await watching.until("etc/lists/keys")
     finally:
         await watching.watch.stop()
 

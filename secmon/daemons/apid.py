@@ -13,7 +13,7 @@ from secmon.common.node import Node, Router
 from secmon.common.operations.all import CATALOGUE, EXECUTABLE
 from secmon.common.operations.coordinator import Coordinator, no_peer
 from secmon.common.operations.executor import Executor
-from secmon.common.rpc.channels import local_channel
+from secmon.common.rpc.channels import local_channel, local_failure
 from secmon.common.rpc.peer import RemotePeer
 from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import KEY_PASSWORD, Context
@@ -56,9 +56,12 @@ class ApiDaemon:
     def _router(self, node: Node) -> Router:
         executor = Executor(node, EXECUTABLE)
         if not node.clustered:
-            return MasterRouter(executor, Coordinator(executor, no_peer, limit=1))
-        self._channel = local_channel(node.paths.cluster_socket)
-        return ApiRouter(executor, RemotePeer(node.name, self._channel, node.clock, unreachable=3012))
+            node.services.nodes = coordinator = Coordinator(executor, no_peer, limit=1)
+            return MasterRouter(executor, coordinator)
+        socket = node.paths.cluster_socket
+        self._channel = local_channel(socket)
+        peer = RemotePeer(node.name, self._channel, node.clock, unreachable=lambda: local_failure(socket))
+        return ApiRouter(executor, peer)
 
     async def finished(self) -> None:
         await self._stopping.wait()

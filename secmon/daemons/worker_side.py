@@ -60,7 +60,7 @@ class WorkerSide:
         link = self.cluster.link
         if not await link.wait_connected(seconds) or link.channel is None:
             return None
-        return RemotePeer(self._node.name, link.channel, self._node.clock, unreachable=3023)
+        return RemotePeer(self._node.name, link.channel, self._node.clock, unreachable=lambda: SecmonError(3023))
 
     async def start(self) -> None:
         """Open the port for the master's calls and begin to link. Raises ConfigError for a port that is taken."""

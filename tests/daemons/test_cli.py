@@ -1,7 +1,9 @@
 """The command line, by click's runner; what needs processes is in test_supervisor and the cluster tests."""
 
+import contextlib
 import json
 import re
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from secmon.common.paths import Paths
 from secmon.common.security.errors import AuthenticationError
 from secmon.common.security.login import authenticate
 from secmon.common.store.security import SecurityStore
-from secmon.daemons.cli import main
+from secmon.daemons.cli import local, main
 from secmon.daemons.cli.group import MAX_ROOT
 from secmon.daemons.runfiles import SupervisorLock
 
@@ -384,3 +386,37 @@ def test_cluster_commands_need_the_daemon(master: Path) -> None:
         done = run("cluster", command, "--root", str(master))
         assert done.exit_code == 1
         assert "The cluster daemon of this node is not running" in done.output
+
+
+@pytest.mark.parametrize("command", ["nodes", "health"])
+def test_cluster_commands_on_a_node_that_stands_alone(root: Path, command: str) -> None:
+    assert run("init", str(root / "n")).exit_code == 0
+    done = run("cluster", command, "--root", str(root / "n"))
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: The cluster is disabled or not running. Enable it in the cluster section")
+
+
+@pytest.mark.parametrize("queue", [100, 0], ids=["connection taken by the kernel", "queue full"])
+def test_cluster_commands_when_the_daemon_hangs(master: Path, monkeypatch: pytest.MonkeyPatch, queue: int) -> None:
+    monkeypatch.setattr(local, "_CONNECT_SECONDS", 0.5)
+    path = str(Paths(master).cluster_socket)
+    with contextlib.ExitStack() as stack:
+        hung = stack.enter_context(socket.socket(socket.AF_UNIX))
+        hung.bind(path)
+        hung.listen(queue)
+        for _ in range(20 if queue == 0 else 0):
+            client = stack.enter_context(socket.socket(socket.AF_UNIX))
+            client.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                client.connect(path)
+        done = run("cluster", "nodes", "--root", str(master))
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: The node did not answer in time: the cluster daemon of this node.")
+
+
+def test_cluster_commands_find_a_socket_that_a_killed_daemon_left(master: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(Paths(master).cluster_socket))
+    done = run("cluster", "nodes", "--root", str(master))
+    assert done.exit_code == 1
+    assert "The cluster daemon of this node is not running" in done.output

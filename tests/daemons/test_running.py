@@ -1,5 +1,6 @@
 """Real nodes, driven from the command line as an operator does it."""
 
+import base64
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,3 +153,49 @@ def test_demo_from_start_to_end(root: Path) -> None:
     assert status == 0
     for name in ("master-node", "worker1", "worker2"):
         assert pids(Paths(folder / name)) == []
+
+
+def ask(port: int, path: str, authorization: str, method: str = "GET") -> tuple[int, dict[str, Any]]:
+    """Status and document of one request."""
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    request = urllib.request.Request(
+        f"https://{LOOPBACK}:{port}{path}", method=method, headers={"Authorization": authorization}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60, context=tls) as response:
+            return response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+def test_hung_cluster_daemon_is_told_truthfully_until_it_is_replaced(root: Path) -> None:
+    paths, port = Paths(root / "m"), free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
+    peers = free_port(LOOPBACK, port + 1, set(), count=2)
+    (root / "password").write_text("A-Secret-Word-77")
+    secmon(
+        *("init", str(paths.root), "--type", "master", "--master", LOOPBACK, "--bind", LOOPBACK, "--port", str(peers)),
+        *("--api-host", LOOPBACK, "--api-port", str(port), "--admin-password-file", str(root / "password")),
+    )
+    paths.local_internal_options.write_text("daemons.watchdog_ms=1000\ndaemons.watchdog_misses=35\n")
+    secmon("start", "--root", str(paths.root), "--daemonize")
+    try:
+        basic = base64.b64encode(b"admin:A-Secret-Word-77").decode()
+        _, login = ask(port, "/security/user/authenticate", f"Basic {basic}", "POST")
+        token = f"Bearer {login['data']['token']}"
+        hung = int(pid_files(paths.run)["secmon-clusterd"][0].stem.rpartition("-")[2])
+        os.kill(hung, signal.SIGSTOP)
+        _, states = ask(port, "/manager/status", token)
+        assert states["data"]["affected_items"][0]["secmon-clusterd"] == "failed"
+        assert states["data"]["affected_items"][0]["secmon-apid"] == "running"
+        assert ask(port, "/cluster/status", token)[1]["data"] == {"enabled": "yes", "running": "no"}
+        lines = secmon("status", "--root", str(paths.root)).stdout.splitlines()
+        assert [line.split() for line in lines] == [["secmon-clusterd", "failed"], ["secmon-apid", "running"]]
+        told = secmon("cluster", "nodes", "--root", str(paths.root), check=False)
+        assert (told.returncode, "did not answer in time" in told.stderr) == (1, True)
+        assert ask(port, "/cluster/nodes", token)[1]["error"] in {3020, 3021}
+        wait_until(lambda: process_start(hung) is None, "the watchdog kills it")
+        wait_until(lambda: ask(port, "/cluster/nodes", token)[0] == 200, "another one serves")
+    finally:
+        secmon("stop", "--root", str(paths.root))

@@ -1,10 +1,11 @@
 """Channels and servers on the node's own socket."""
 
+import socket as sockets
 from pathlib import Path
 
 from grpc import aio
 
-from secmon.common.errors import ConfigError
+from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.rpc.credentials import MAX_MESSAGE_BYTES
 
 MAX_SOCKET_PATH = 107
@@ -29,3 +30,19 @@ def local_channel(socket: Path) -> aio.Channel:
     """To the cluster daemon of this node. Connects when used, and again after the daemon has restarted."""
     quick = (*OPTIONS, ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 500))
     return aio.insecure_channel(local_address(socket), options=quick)
+
+
+def local_failure(socket: Path) -> SecmonError:
+    """Why no call gets through to the cluster daemon of this node: it does not run (3012), or does not answer (3020).
+
+    A daemon that hangs still has its socket, and the kernel takes connections for it.
+    """
+    with sockets.socket(sockets.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(socket.absolute()))
+        except BlockingIOError:
+            pass  # so many wait already that the kernel takes no more for it
+        except OSError:
+            return SecmonError(3012)
+    return SecmonError(3020, "the cluster daemon of this node")

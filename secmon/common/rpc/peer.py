@@ -52,8 +52,15 @@ class PeerService(pb_grpc.PeerServicer):
 class RemotePeer:
     """A node, or the cluster daemon of this one, behind a channel; implements ``common.node.Peer``."""
 
-    def __init__(self, name: str, channel: aio.Channel, clock: Clock, *, unreachable: int = 3022) -> None:
-        """``unreachable`` is the code for a connection that is not there."""
+    def __init__(
+        self,
+        name: str,
+        channel: aio.Channel,
+        clock: Clock,
+        *,
+        unreachable: Callable[[], SecmonError] = lambda: SecmonError(3022),
+    ) -> None:
+        """``unreachable`` makes the error for a connection that is not there."""
         self.name = name
         self._stub = pb_grpc.PeerStub(channel)
         self._clock = clock
@@ -72,7 +79,7 @@ class RemotePeer:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise self._named(SecmonError(self._unreachable)) from None
+            raise self._named(self._unreachable()) from None
         finally:
             stream.cancel()
 
@@ -81,7 +88,7 @@ class RemotePeer:
             case grpc.StatusCode.DEADLINE_EXCEEDED:
                 failure = SecmonError(3021)
             case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
-                failure = SecmonError(self._unreachable)
+                failure = self._unreachable()
             case code:
                 failure = SecmonError(3018, code.name)
                 log.warning("node %s: call failed: %s: %s", self.name, code.name, error.details())

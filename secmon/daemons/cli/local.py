@@ -6,25 +6,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from secmon.common.clock import SystemClock
+from secmon.common.config.main import load_main_config
 from secmon.common.errors import SecmonError
 from secmon.common.identity import local_identity
 from secmon.common.operations.call import Call
 from secmon.common.outcome import Result
 from secmon.common.paths import Paths
-from secmon.common.rpc.channels import local_channel
+from secmon.common.rpc.channels import local_channel, local_failure
 from secmon.common.rpc.peer import RemotePeer
 
 _SECONDS = 30.0
+_CONNECT_SECONDS = 5.0
+"""Enough for a busy daemon, and soon enough for whoever waits at a terminal."""
 
 
 def local_call(paths: Paths, operation: str, params: Mapping[str, Any] | None = None) -> Result:
     """Have the cluster daemon of the node route ``operation`` as if its API had been asked, without a token.
 
-    Who may open the daemon's socket may do everything. Raises the operation's SecmonError, 3012 when the daemon does
-    not run, 3021 after half a minute.
+    Who may open the daemon's socket may do everything. Raises the operation's SecmonError, 3013 on a node without a
+    cluster, 3012 when the daemon does not run, 3020 when it does not take the call, 3021 after half a minute.
     """
-    if not paths.cluster_socket.exists():
-        raise SecmonError(3012)
+    if load_main_config(paths).cluster.disabled:
+        raise SecmonError(3013)
+    failure = local_failure(paths.cluster_socket)
+    if failure.code == 3012:  # else nothing is known yet
+        raise failure
     return asyncio.run(_execute(paths, operation, dict(params or {})))
 
 
@@ -37,5 +43,13 @@ async def _execute(paths: Paths, operation: str, params: dict[str, Any]) -> Resu
         request_id=uuid.uuid4().hex,
         deadline=clock.monotonic() + _SECONDS,
     )
-    async with local_channel(paths.cluster_socket) as channel:
-        return await RemotePeer("local", channel, clock, unreachable=3012).execute(call, part=False)
+    socket = paths.cluster_socket
+    async with local_channel(socket) as channel:
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                await channel.channel_ready()
+        except TimeoutError:
+            raise local_failure(socket) from None
+        return await RemotePeer("local", channel, clock, unreachable=lambda: local_failure(socket)).execute(
+            call, part=False
+        )

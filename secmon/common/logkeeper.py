@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
+from pathlib import Path
 from typing import ParamSpec
 
 from secmon.common.clock import Clock
@@ -47,7 +48,7 @@ class KeeperSettings:
 class LogKeeper:
     """Rotates ``ossec.log``, ``ossec.json`` and ``cluster.log`` at day change, the first two by size as well.
 
-    Holds no state that a restart would lose: what is due follows from the files. Old parts of the daemon log are
+    Holds no state that a restart would miss: what is due follows from the files. Old parts of the daemon log are
     deleted, those of the cluster log never.
     """
 
@@ -58,6 +59,7 @@ class LogKeeper:
         self._clock = clock
         self._counters = counters
         self._tidy_at = self._pause_until = float("-inf")
+        self._there: set[Path] = set()
 
     async def run(self) -> None:
         """Keep the logs until cancelled."""
@@ -73,12 +75,20 @@ class LogKeeper:
         """Do what is due now; a failure is logged and counted, and tried again later."""
         if self._clock.monotonic() < self._pause_until:
             return
+        self._replace_removed()
         now = self._clock.now().astimezone()
         # The day begins day_wait late, so that its predecessor's last entries are in their file.
         settled = (now - timedelta(seconds=self._settings.day_wait_seconds)).date()
         if self._rotate(settled, now.date()) or self._clock.monotonic() >= self._tidy_at:
             self._tidy(now.date())
             self._tidy_at = self._clock.monotonic() + _TIDY_SECONDS
+        self._there = {series.current for series in self._daemon if series.current.exists()}
+
+    def _replace_removed(self) -> None:
+        """Say so when somebody took a file away; the entry makes it anew. Rotations of our own come after this."""
+        for path in sorted(self._there):
+            if not path.exists():
+                _log.warning("%s was removed, with what it held; it is written anew", path)
 
     def _rotate(self, settled: date, today: date) -> bool:
         closed = [self._attempt(rotate_day, series, settled) for series in self._all]

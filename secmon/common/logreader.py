@@ -71,8 +71,9 @@ def read_logs(
     """Entries, newest first; those of the same second in the order of the file.
 
     ``tag`` (any case) and ``level`` (lower case; ``debug2`` matches nothing) select. ``description`` keeps the blank
-    before the text; the lines of a multi-line message are joined by line feeds. Raises 1020 when there is no log,
-    1005 when the current one cannot be read.
+    before the text; the lines of a multi-line message are joined by line feeds. No file, no entries: one that was
+    removed comes back with the next message. Raises 1020 when there is no folder of logs, 1005 when the current file
+    cannot be read.
     """
     wanted = tag.lower() if tag is not None else None
     entries: list[LogEntry] = []
@@ -122,7 +123,7 @@ def _newest_first(paths: Paths, limits: Limits) -> Iterator[LogEntry]:
 
 
 def _choose(paths: Paths) -> tuple[LogSeries, bool]:
-    """The log to read: the plain one if it exists, else the JSON one; a moment after rotation only parts may exist."""
+    """The log to read: the plain one if it exists, else the JSON one; only parts, or none, may exist."""
     plain, as_json = daemon_series(paths)
     for series in (plain, as_json):
         if series.current.is_file():
@@ -130,7 +131,9 @@ def _choose(paths: Paths) -> tuple[LogSeries, bool]:
     for series in (plain, as_json):
         if _parts(series):
             return series, series is as_json
-    raise SecmonError(1020)
+    if not plain.current.parent.is_dir():
+        raise SecmonError(1020)
+    return plain, False
 
 
 def _snapshot(series: LogSeries) -> tuple[int | None, list[Path]]:

@@ -139,3 +139,27 @@ def test_settings_from_internal_options() -> None:
     assert KeeperSettings.of(InternalOptions(values)) == KeeperSettings(
         compress=False, day_wait_seconds=20, keep_days=7, size_bytes=2 << 20, daily_rotations=3
     )
+
+
+@pytest.mark.anyio
+async def test_a_log_that_was_removed_is_written_anew(paths: Paths, clock: ManualClock) -> None:
+    keeper = LogKeeper(paths, KeeperSettings(), clock, Counters())
+    logging.getLogger("secmon.apid").info("lost")
+    await keeper.step()
+    (paths.logs / "ossec.log").unlink()
+    await keeper.step()
+    (line,) = (paths.logs / "ossec.log").read_text().splitlines()
+    assert line.endswith("ossec.log was removed, with what it held; it is written anew")
+    await keeper.step()
+    assert (paths.logs / "ossec.log").read_text().count("\n") == 1
+
+
+@pytest.mark.anyio
+async def test_a_log_that_was_rotated_was_not_removed(paths: Paths, clock: ManualClock) -> None:
+    keeper = LogKeeper(paths, KeeperSettings(), clock, Counters())
+    logging.getLogger("secmon.apid").info("before")
+    await keeper.step()
+    clock.advance(16 * 60)
+    await keeper.step()
+    await keeper.step()
+    assert not (paths.logs / "ossec.log").exists()

@@ -99,7 +99,13 @@ def test_filters(paths: Paths) -> None:
     assert read_logs(paths, level="debug2") == read_logs(paths, tag="secmon") == []
 
 
-def test_no_log(paths: Paths) -> None:
+def test_a_log_that_was_removed_has_no_entries(paths: Paths) -> None:
+    assert read_logs(paths) == []
+    assert summary(paths) == []
+
+
+def test_no_folder_of_logs(paths: Paths) -> None:
+    paths.logs.rmdir()
     for reading in (read_logs, summary):
         with pytest.raises(SecmonError) as raised:
             reading(paths)

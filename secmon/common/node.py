@@ -16,6 +16,7 @@ from secmon.common.config.api import ApiConfig
 from secmon.common.config.main import MainConfig
 from secmon.common.config.options import InternalOptions
 from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError
 from secmon.common.operations.call import Call
 from secmon.common.outcome import Result
 from secmon.common.paths import Paths
@@ -70,6 +71,16 @@ class Router(Protocol):
 
     async def route(self, call: Call) -> Result:
         """Run the call at its place; raises :class:`SecmonError`."""
+
+
+class NodeCalls(Protocol):
+    """Asks nodes for what only they can do. The master has it, and a node without a cluster."""
+
+    async def ask(self, call: Call, params: Mapping[str, dict[str, Any]]) -> Mapping[str, Result | SecmonError]:
+        """What each node answers to ``call`` with its own parameters, or why it does not, before the call's deadline.
+
+        The call names an operation that nodes run without judging permissions again: the caller has done so.
+        """
 
 
 class Acknowledgements(Protocol):
@@ -137,6 +148,7 @@ class Services:
     acknowledgements: Acknowledgements | None = None
     digests: FileDigests | None = None
     agent_link: AgentLink | None = None
+    nodes: NodeCalls | None = None
 
 
 @dataclass(kw_only=True)

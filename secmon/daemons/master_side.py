@@ -76,6 +76,7 @@ class MasterSide:
         node.services.health = self.cluster.health
         node.services.acknowledgements = self.security
         coordinator = Coordinator(executor, self._find_peer, limit=options.get("clusterd.fanout_limit"))
+        node.services.nodes = coordinator
         self.router = MasterRouter(executor, coordinator)
         self._tasks: list[asyncio.Task[Any]] = []
 

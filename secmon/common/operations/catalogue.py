@@ -34,6 +34,8 @@ class Place(Enum):
     """The one node that a parameter names."""
     NODES = "nodes"
     """The nodes that a parameter lists, or all of them."""
+    AGENT = "agent"
+    """The node of each agent concerned: the function runs on the master and asks them (``Services.nodes``)."""
 
 
 @dataclass(frozen=True, kw_only=True)

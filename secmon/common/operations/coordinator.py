@@ -5,6 +5,7 @@ The master coordinates; a worker does so only for a call that names itself alone
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from secmon.common import query
 from secmon.common.errors import SecmonError
@@ -46,7 +47,7 @@ def no_peer(name: str) -> Peer:
 
 
 class Coordinator:
-    """Runs calls of places NODE and NODES."""
+    """Runs calls of places NODE and NODES; :class:`secmon.common.node.NodeCalls` for those of place AGENT."""
 
     def __init__(self, executor: Executor, find_peer: FindPeer, *, limit: int) -> None:
         """``find_peer`` gives the connection to a connected node; ``limit`` bounds the calls in flight."""
@@ -75,6 +76,11 @@ class Coordinator:
         if operation.finish is not None:
             await operation.finish(Context(self._executor.node, call, grants), whole)
         return whole
+
+    async def ask(self, call: Call, params: Mapping[str, dict[str, Any]]) -> Mapping[str, Answer]:
+        """See ``common.node.NodeCalls``."""
+        peers = {name: self._peer(name) for name in params}
+        return await fan_out(call, peers, self._executor.node.clock.monotonic(), limit=self._limit, params=params)
 
     def _peer(self, name: str) -> Peer:
         return self._local if name == self._executor.node.name else self._find_peer(name)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import structs
 
@@ -18,16 +19,31 @@ MARGIN_SECONDS = (0.02, 0.5)
 """Bounds of the margin."""
 
 
-async def fan_out(call: Call, peers: Mapping[str, Peer], now: float, *, limit: asyncio.Semaphore) -> dict[str, Answer]:
+async def fan_out(
+    call: Call,
+    peers: Mapping[str, Peer],
+    now: float,
+    *,
+    limit: asyncio.Semaphore,
+    params: Mapping[str, dict[str, Any]] | None = None,
+) -> dict[str, Answer]:
     """The answer, or the error, of each of ``peers``, in their order, before ``call.deadline``.
 
-    ``now`` is the monotonic clock's reading. ``limit`` bounds the calls in flight. Cancelling cancels every part.
+    ``now`` is the monotonic clock's reading. ``limit`` bounds the calls in flight. ``params`` holds what each node is
+    asked instead of the call's own parameters. Cancelling cancels every part.
     """
     budget = None if call.deadline is None else _shorten(call.deadline - now)
     inner = call if budget is None else structs.replace(call, deadline=now + budget)
     async with asyncio.TaskGroup() as group:
-        tasks = {name: group.create_task(_ask(inner, name, peer, budget, limit)) for name, peer in peers.items()}
+        tasks = {
+            name: group.create_task(_ask(_addressed(inner, params, name), name, peer, budget, limit))
+            for name, peer in peers.items()
+        }
     return {name: task.result() for name, task in tasks.items()}
+
+
+def _addressed(call: Call, params: Mapping[str, dict[str, Any]] | None, name: str) -> Call:
+    return call if params is None else structs.replace(call, params=params[name])
 
 
 async def _ask(call: Call, name: str, peer: Peer, budget: float | None, limit: asyncio.Semaphore) -> Answer:

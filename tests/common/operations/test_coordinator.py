@@ -158,6 +158,30 @@ async def test_calls_in_flight_are_bounded(world: World) -> None:
     assert most == 4
 
 
+async def test_each_node_can_be_asked_for_something_else() -> None:
+    class Echo:
+        async def execute(self, call: Call, *, part: bool) -> Outcome:
+            return Outcome(items=[call.params["want"]])
+
+    made = Call(operation="GET /stones", params={"want": 0}, identity=local_identity(), request_id="r")
+    wishes = {"n1": {"want": 1}, "n2": {"want": 2}}
+    answers = await fan_out(made, dict.fromkeys(wishes, Echo()), 0.0, limit=asyncio.Semaphore(4), params=wishes)
+    assert [one.items for one in answers.values() if isinstance(one, Outcome)] == [[1], [2]]
+
+
+async def test_nodes_that_are_not_there_are_an_answer_too(world: World) -> None:
+    master = next(iter(world.nodes.values())).node
+    nodes = master.services.nodes
+    assert nodes is not None
+    made = Call(operation="GET /stones", params={}, identity=local_identity(), request_id="r")
+    answers = await nodes.ask(made, {master.name: {}, "nowhere": {}})
+    own, other = answers[master.name], answers["nowhere"]
+    assert isinstance(own, Outcome)
+    assert own.items == [master.name]
+    assert isinstance(other, SecmonError)
+    assert other.code == 3022
+
+
 async def test_waiting_for_ones_turn_counts_against_the_deadline() -> None:
     stuck = [StuckPeer(), StuckPeer()]
     made = Call(operation="GET /stones", params={}, identity=local_identity(), request_id="r", deadline=0.1)

@@ -214,7 +214,7 @@ class World:
             clock=self.clock,
         )
         executor = Executor(node, self._catalogue)
-        coordinator = Coordinator(executor, self._find_peer, limit=64)
+        node.services.nodes = coordinator = Coordinator(executor, self._find_peer, limit=64)
         if kind == "master":
             router: MasterRouter | WorkerRouter = MasterRouter(executor, coordinator)
         else:

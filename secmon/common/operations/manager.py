@@ -83,7 +83,7 @@ CONFIGURATION = Messages(all="The configuration was read", none="No configuratio
 VALIDATION = Messages(
     all="The configuration is valid",
     some="The configuration of some nodes is not valid, or could not be checked",
-    none="The configuration is not valid, or could not be checked",
+    none="No configuration was found valid",  # also when the caller may read no node
 )
 RESTART = Messages(
     all="The restart was requested", some="The restart of some nodes was requested", none="No restart was requested"

@@ -181,6 +181,12 @@ async def test_validation_names_everything(alone: World) -> None:
         assert part in failure["error"]["message"]
 
 
+async def test_validation_without_a_node_to_validate_calls_nothing_invalid(cluster: World) -> None:
+    body = await cluster.body("GET /cluster/configuration/validation", "nobody")
+    assert (body["error"], body["data"]["total_affected_items"], body["data"]["failed_items"]) == (0, 0, [])
+    assert body["message"] == "No configuration was found valid"
+
+
 async def test_restart_only_with_valid_files(alone: World) -> None:
     control = alone.nodes["manager"].control
     assert (await alone.outcome("PUT /manager/restart")).items == ["manager"]

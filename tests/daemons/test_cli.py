@@ -273,7 +273,35 @@ def test_init_twice_changes_nothing(master: Path) -> None:
 def test_config_check_valid(master: Path) -> None:
     done = run("config", "check", "--root", str(master), "--json")
     assert done.exit_code == 0
-    assert json.loads(done.output) == {"error": 0, "data": {"valid": True, "problems": []}}
+    assert json.loads(done.output) == {"error": 0, "data": {"valid": True, "problems": [], "warnings": []}}
+
+
+def test_config_check_warns_of_options_that_nobody_reads(master: Path) -> None:
+    file = master / "etc/local_internal_options.conf"
+    file.write_text("# mine\nclusterd.securty_lease=60\nwindows.debug=1\n")
+    said = [
+        f"{file}:2: clusterd.securty_lease: not used by this version; did you mean clusterd.security_lease?",
+        f"{file}:3: windows.debug: not used by this version",
+    ]
+    done = run("config", "check", "--root", str(master))
+    assert done.exit_code == 0
+    assert done.stderr.splitlines() == [f"Warning: {each}" for each in said]
+    assert done.stdout == f"The configuration of {master} is valid.\n"
+    shown = json.loads(run("config", "check", "--root", str(master), "--json").stdout)
+    assert shown["data"] == {"valid": True, "problems": [], "warnings": said}
+
+
+def test_config_check_warns_of_every_file(master: Path) -> None:
+    (master / "api/configuration/api.yaml").write_text("use_only_authd: yes\n")
+    main_file = master / "etc/ossec.conf"
+    main_file.write_text(main_file.read_text().replace("<cluster>", "<cluster><interval>2m</interval>"))
+    (master / "etc/local_internal_options.conf").write_text("nonsense\n")
+    done = run("config", "check", "--root", str(master))
+    assert done.exit_code == 1
+    assert "nonsense" in done.stdout
+    assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["Warning", "Warning"]
+    assert "use_only_authd" in done.stderr
+    assert "interval" in done.stderr
 
 
 def test_config_check_names_everything_wrong(master: Path) -> None:

@@ -7,8 +7,8 @@ import yaml
 
 from secmon.common.config import settings
 from secmon.common.config.api import ApiConfig, load_api_config
-from secmon.common.config.main import Problem, validate_main_config
-from secmon.common.config.options import check_internal_options
+from secmon.common.config.main import Problem, check_main_config, validate_main_config
+from secmon.common.config.options import check_internal_options, unknown_options
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
 
@@ -25,6 +25,15 @@ def validate_installation(paths: Paths) -> list[Problem]:
     problems += map(_problem, _check_api_config(paths))
     problems += map(_problem, check_internal_options(paths))
     return problems
+
+
+def installation_warnings(paths: Paths) -> list[str]:
+    """What works but should be looked at, in the same files; what is wrong is not among it. Blocks on the disk."""
+    try:
+        api = load_api_config(paths).warnings
+    except ConfigError:
+        api = ()
+    return [*api, *check_main_config(paths).warnings, *unknown_options(paths)]
 
 
 def invalid(problems: Iterable[Problem]) -> SecmonError:

@@ -6,6 +6,7 @@ and wins. A line is ``section.name=integer``; ``#`` starts a comment.
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -138,6 +139,23 @@ def check_internal_options(paths: Paths) -> list[ConfigError]:
                 _option(place, content)
             except ConfigError as error:
                 found.append(error)
+    return found
+
+
+def unknown_options(paths: Paths) -> list[str]:
+    """A sentence for each option that this version does not use, with what may have been meant."""
+    found = []
+    for path in (paths.internal_options, paths.local_internal_options):
+        try:
+            lines = list(_lines(path, required=False))
+        except ConfigError:
+            continue  # ``check_internal_options`` tells of it
+        for place, content in lines:
+            match = _LINE.fullmatch(content)
+            if match is not None and match[1] not in OPTIONS:
+                close = get_close_matches(match[1], OPTIONS, n=1, cutoff=0.75)
+                meant = f"; did you mean {close[0]}?" if close else ""
+                found.append(f"{place}: {match[1]}: not used by this version{meant}")
     return found
 
 

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from secmon.common.config.checks import installation_warnings
 from secmon.common.paths import Paths
 from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.daemons.plan import check_node
@@ -23,15 +24,20 @@ def config() -> None:
 def check(paths: Paths, as_json: bool) -> None:
     """Check api.yaml, the main configuration and the internal options; name everything that is wrong.
 
+    What works but may not be meant, such as the name of an internal option that does not exist, is a warning.
+
     Example:  secmon config check --root /opt/secmon
 
     Exit status: 0 valid, 1 not valid, 2 wrong usage.
     """
     require_installation(paths)
-    problems = check_node(paths)
+    problems, warnings = check_node(paths), installation_warnings(paths)
     if as_json:
-        echo_json({"valid": not problems, "problems": problems})
-    elif problems:
+        echo_json({"valid": not problems, "problems": problems, "warnings": warnings})
+        sys.exit(1 if problems else 0)
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if problems:
         for problem in problems:
             click.echo(problem)
     else:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from secmon.common import query
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.node import Node
@@ -230,10 +232,14 @@ def requested_ids(call: Call, require: Require) -> Sequence[str] | None:
 
 def parse_query(operation: Operation, call: Call) -> query.Query:
     """The call's q, sort, search, select, distinct, offset and limit. Raises 14xx and 1724."""
-    params = operation.build(call.params)
     assert operation.fields is not None
+    return read_query(operation.build(call.params), operation.fields)
+
+
+def read_query(params: Struct, fields: query.Fields) -> query.Query:
+    """What ``params`` holds of q, sort, search, select, distinct, offset and limit. Raises 14xx and 1724."""
     given = {name: getattr(params, name) for name in QUERY_PARAMETERS if hasattr(params, name)}
-    return query.Query.parse(fields=operation.fields, **given)
+    return query.Query.parse(fields=fields, **given)
 
 
 def _narrower(before: Grant | None, grant: Grant) -> Grant:

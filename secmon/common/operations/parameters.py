@@ -148,7 +148,7 @@ def _without_none(type_info: inspect.Type) -> inspect.Type:
 def read_text(
     parameters: Iterable[Parameter], query: Iterable[tuple[str, str]], path: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Values by field name, from the query string's pairs and the path's values.
+    """Values by wire name, from the query string's pairs and the path's values.
 
     A blank value counts as absent; of a repeated scalar the last counts; repeated arrays are joined (conventions.md
     4.1). Raises :class:`ParameterError` for the first fault: unknown names, then query values, then path values.
@@ -162,12 +162,12 @@ def read_text(
     for parameter in declared:
         text = given.get(parameter.wire)
         if text is not None:
-            values[parameter.name] = _value(parameter, text)
+            values[parameter.wire] = _value(parameter, text)
         elif parameter.required:
             raise ParameterError(f"Missing query parameter '{parameter.wire}'")
     for parameter in parameters:
         if parameter.location == "path":
-            values[parameter.name] = _value(parameter, path[parameter.wire])
+            values[parameter.wire] = _value(parameter, path[parameter.wire])
     return values
 
 

@@ -166,6 +166,9 @@ def _members(clause: Clause, column: Column) -> _Condition:
         return _like(clause, column)
     if clause.op in (Op.LT, Op.GT):
         raise SecmonError(1409, f"{clause.field} takes = != ~")
+    if column.member is not None and clause.value == clause.value.translate(_QUOTES):
+        held = column.member(clause.value)
+        return held if clause.op is Op.EQ else and_(column.expression.is_not(None), ~held)
     whole = literal(",").concat(column.expression).concat(",")
     member = whole.ilike(f"%,{clause.value.translate(_LITERAL)},%", escape=_ESCAPE)
     return member if clause.op is Op.EQ else ~member

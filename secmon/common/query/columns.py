@@ -35,7 +35,9 @@ class Column:
     guard: a condition added to every clause on the field (dates of agents leave out the manager's own entry).
     all_keyword: whether the value ``all`` drops a clause on the field, as it mostly does.
     encode: a date as the column stores it (kind DATE); must keep the order of dates.
-    render: the stored value as clients see it; ids are padded and members split without being told.
+    render: the stored value as clients see it, None to leave it out; ids are padded and members split without being
+    told.
+    member: whether a name, letter case aside, is among the members (kind MEMBERS); for tables that an index serves.
     """
 
     expression: ColumnElement[Any]
@@ -45,6 +47,7 @@ class Column:
     all_keyword: bool = True
     encode: Callable[[datetime], object] = epoch_seconds
     render: Callable[[Any], object] | None = None
+    member: Callable[[str], ColumnElement[bool]] | None = None
 
     def shown(self, value: object) -> object:
         """A stored value, not null, as clients see it."""
@@ -66,6 +69,10 @@ def nest(row: Mapping[str, object], columns: Mapping[str, Column] | None = None)
     for name, value in row.items():
         if value is None or value == "(null)":
             continue
+        if columns is not None and name in columns:
+            value = columns[name].shown(value)
+            if value is None:
+                continue
         *parents, last = name.split(".")
         level = item
         for parent in parents:
@@ -73,7 +80,7 @@ def nest(row: Mapping[str, object], columns: Mapping[str, Column] | None = None)
             if not isinstance(below, dict):
                 raise ValueError(f"field {parent} is a value and an object at once: {name}")
             level = below
-        level[last] = columns[name].shown(value) if columns and name in columns else value
+        level[last] = value
     return item
 
 

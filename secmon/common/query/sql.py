@@ -19,15 +19,20 @@ from secmon.common.query.objects import Page, Part
 from secmon.common.query.query import Query
 from secmon.common.query.sort import Sort
 
-__all__ = ["Statements", "apply", "equals", "fetch", "fetch_part", "where"]
+__all__ = ["Statements", "apply", "equals", "fetch", "fetch_part", "sort_values", "where"]
 
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """``count`` gives the number of matches on all pages, ``page`` the rows, their columns named as the fields."""
+    """``count`` gives the number of matches on all pages, ``page`` the rows, their columns named as the fields.
+
+    ``offset`` and ``limit`` are those of ``page``; None: it is not cut.
+    """
 
     count: Select[Any]
     page: Select[Any]
+    offset: int = 0
+    limit: int | None = None
 
 
 def where(query: Query, columns: Mapping[str, Column], now: datetime) -> list[ColumnElement[bool]]:
@@ -77,14 +82,22 @@ def apply(
     if part:
         shown += _merge_keys(query, sort, columns, names)
     page = base.with_only_columns(*shown, maintain_column_froms=True).order_by(*_ordering(query, sort, columns, tie))
-    return Statements(select(func.count()).select_from(count), _cut(page, query, part))
+    counted = select(func.count()).select_from(count)
+    if part and query.distinct:
+        return Statements(counted, page)
+    offset, limit = (0, query.offset + query.limit) if part else (query.offset, query.limit)
+    return Statements(counted, page.offset(offset).limit(limit), offset, limit)
 
 
 def fetch(connection: Connection, statements: Statements, columns: Mapping[str, Column]) -> Page:
-    """Run both statements; items nested, nulls left out."""
-    total: int = connection.execute(statements.count).scalar_one()
-    rows = connection.execute(statements.page).mappings()
-    return Page([nest({str(name): value for name, value in row.items()}, columns) for row in rows], total)
+    """Run both statements; items nested, nulls left out. A page that is not full counts the matches by itself."""
+    found = connection.execute(statements.page)
+    names = tuple(found.keys())
+    items = [nest(dict(zip(names, row, strict=True)), columns) for row in found]
+    short = statements.limit is None or len(items) < statements.limit
+    if short and (items or statements.offset == 0):
+        return Page(items, statements.offset + len(items))
+    return Page(items, connection.execute(statements.count).scalar_one())
 
 
 def fetch_part(connection: Connection, statements: Statements, columns: Mapping[str, Column]) -> Part:
@@ -122,12 +135,6 @@ def _merge_keys(
     return [_order(columns[name].expression, sort, query).label(name) for name in sort.fields if name not in names]
 
 
-def _cut(page: Select[Any], query: Query, part: bool) -> Select[Any]:
-    if not part:
-        return page.offset(query.offset).limit(query.limit)
-    return page if query.distinct else page.limit(query.offset + query.limit)
-
-
 def _filled(column: Column) -> ColumnElement[bool]:
     """``distinct`` drops rows where a selected field is null or empty (conventions.md 5.7)."""
     present = column.expression.is_not(None)
@@ -135,12 +142,16 @@ def _filled(column: Column) -> ColumnElement[bool]:
     return and_(present, column.expression != "") if textual else present
 
 
+def sort_values(sort: Sort, columns: Mapping[str, Column]) -> list[ColumnElement[Any]]:
+    """What ``sort`` compares, most significant first."""
+    return [one for name in sort.fields for one in columns[name].sort or (columns[name].expression,)]
+
+
 def _ordering(
     query: Query, sort: Sort, columns: Mapping[str, Column], tie: Sequence[ColumnElement[Any]]
 ) -> list[ColumnElement[Any]]:
     """Nulls first ascending, last descending (conventions.md 5.4), on every database."""
-    wanted = [one for name in sort.fields for one in columns[name].sort or (columns[name].expression,)]
-    ordered = [_order(one, sort, query) for one in wanted]
+    ordered = [_order(one, sort, query) for one in sort_values(sort, columns)]
     directed = [one.desc().nulls_last() if sort.descending else one.asc().nulls_first() for one in ordered]
     return [*directed, *(func.min(one) if query.distinct else one for one in tie)]
 

@@ -1,0 +1,317 @@
+"""Every write to the registry of agents. On the master only; ``replica`` brings the result to the other nodes.
+
+All functions work on a connection of ``AgentStore.write()``, so that what they check cannot change under them, and many
+can share one durable commit. Each call that changes something makes a revision.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from secrets import token_hex
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, or_, select, update
+
+from secmon.common.agents.entries import ENTRY, TOMBSTONE, Entry, Ledger, Tombstone, change
+from secmon.common.agents.force import NEVER, Force, Holder, may_replace
+from secmon.common.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
+from secmon.common.agents.schema import agent_groups, agents, removed
+from secmon.common.agents.store import number, put
+from secmon.common.errors import SecmonError
+
+
+class New(Struct, frozen=True, kw_only=True):
+    """An agent to add; every text in the form that ``names`` and ``enrol`` check and make.
+
+    Without ``id`` it gets the next one, without ``key`` a random one. ``key_hash``: the newcomer's proof of what it
+    holds already. ``groups`` exist, lowest priority first; none: it gets its first group when it connects.
+    """
+
+    name: str
+    address: str = ANY
+    groups: tuple[str, ...] = ()
+    id: int | None = None
+    key: str | None = None
+    key_hash: str | None = None
+
+
+class Added(Struct, frozen=True):
+    """The agent made, and those that had to go for it with the reasons."""
+
+    entry: Entry
+    replaced: tuple[str, ...] = ()
+
+
+def add(
+    connection: Connection,
+    new: New,
+    *,
+    now: int,
+    force: Force = NEVER,
+    purge: bool = False,
+    host_name: str | None = None,
+) -> Added:
+    """Add an agent; ``now`` in seconds since 1970, ``host_name`` that of the manager, which no agent may have.
+
+    Agents in the way go when ``force`` permits, else nothing is changed. Raises 1708 (id), 1706 (address), 1705 (name),
+    1737 (too many groups), 1725 when ids are used up.
+    """
+    if len(set(new.groups)) > MAX_GROUPS:
+        raise SecmonError(1737)
+    replaced: dict[int, str] = {}
+    for code, holder in _in_the_way(connection, new):
+        verdict = may_replace(holder, force, now=now, key_hash=new.key_hash)
+        if not verdict.allowed:
+            raise SecmonError(code, verdict.reason)
+        replaced[holder.id] = verdict.reason
+    if host_name is not None and new.name == host_name:
+        raise SecmonError(1705, f"{new.name} is the manager")
+    agent = _take_id(connection, new.id)
+    with change(connection) as ledger:
+        _remove(connection, ledger, replaced, purge=purge)
+        if new.id is not None:
+            _forget(connection, ledger, agent)
+        entry = _insert(connection, ledger, agent, new, now)
+    return Added(entry, tuple(replaced.values()))
+
+
+def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -> list[Entry]:
+    """Remove agents, and return those that existed. ``purge``: they leave no line in the key file.
+
+    Their ids are never given out again.
+    """
+    wanted = [agent for agent in dict.fromkeys(ids) if _exists(connection, agent)]
+    if not wanted:
+        return []
+    with change(connection) as ledger:
+        return _remove(connection, ledger, wanted, purge=purge)
+
+
+def rewrite(connection: Connection, lines: Mapping[int, tuple[str, str, str]]) -> list[int]:
+    """Give agents that exist another name, address and key, as somebody has written them into the key file.
+
+    Names may be swapped, but each must be one agent's in the end. The ids of those for which that is a change.
+    """
+    before = {agent: _known(connection, agent) for agent in lines}
+    changed = [agent for agent, line in lines.items() if line != _line(before[agent])]
+    if not changed:
+        return []
+    where = update(agents).where(agents.c.id == bindparam("agent"))
+    with change(connection) as ledger:
+        after = []
+        for agent in changed:
+            name, address, key = lines[agent]
+            new = replace(before[agent], name=name, register_ip=address, internal_key=key, revision=ledger.revision)
+            ledger.went(before[agent])
+            ledger.came(new)
+            after.append(new)
+        # Parked first, so that names are unique at every step.
+        connection.execute(where.values(name=bindparam("parked")), [{"agent": i, "parked": f" {i}"} for i in changed])
+        fields = ("name", "register_ip", "internal_key", "revision")
+        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in fields}
+        rows = [{"agent": one.id} | {f"new_{name}": getattr(one, name) for name in fields} for one in after]
+        connection.execute(where.values(values), rows)
+    return changed
+
+
+def find(connection: Connection, agent: int) -> Entry | None:
+    row = connection.execute(select(*ENTRY).where(agents.c.id == agent)).one_or_none()
+    return None if row is None else Entry(*row)
+
+
+def set_groups(connection: Connection, agent: int, groups: Sequence[str]) -> bool:
+    """Give an agent exactly these groups, lowest priority first; none means ``default``. Whether that was a change.
+
+    Raises 1701, 1737.
+    """
+    return bool(assign(connection, {agent: tuple(groups)}))
+
+
+def assign_first(connection: Connection, agent: int, group: str = DEFAULT_GROUP) -> str:
+    """Give an agent that was never assigned its first group; the agent's groups joined by commas. Raises 1701."""
+    entry = _known(connection, agent)
+    if entry.group:
+        return entry.group
+    assign(connection, {agent: (group,)})
+    return group
+
+
+def append_group(connection: Connection, agent: int, group: str) -> None:
+    """Add a group with the highest priority. Raises 1701, 1737, 1751 when the agent is in it."""
+    groups = _known(connection, agent).groups
+    if group in groups:
+        raise SecmonError(1751, ids=(padded(agent),))
+    assign(connection, {agent: (*groups, group)})
+
+
+def remove_group(connection: Connection, agent: int, group: str) -> None:
+    """Take an agent out of a group; out of its last one, it goes to ``default``.
+
+    Raises 1701, 1734 when it is not in it, 1745 when it is in ``default`` only.
+    """
+    groups = _known(connection, agent).groups
+    if group not in groups:
+        raise SecmonError(1734, ids=(padded(agent),))
+    if groups == (DEFAULT_GROUP,):
+        raise SecmonError(1745, ids=(padded(agent),))
+    assign(connection, {agent: tuple(one for one in groups if one != group)})
+
+
+def remove_group_everywhere(connection: Connection, group: str) -> list[int]:
+    """Take all its members out of a group, as above; their ids in order."""
+    condition = agents.c.id.in_(select(agent_groups.c.agent_id).where(agent_groups.c.name == group))
+    members = [Entry(*row) for row in connection.execute(select(*ENTRY).where(condition).order_by(agents.c.id))]
+    assign(connection, {one.id: tuple(name for name in one.groups if name != group) for one in members})
+    return [one.id for one in members]
+
+
+def assign(connection: Connection, groups: Mapping[int, Sequence[str]]) -> list[int]:
+    """Give each agent exactly its groups, all in one revision; the ids of those for which that is a change.
+
+    Raises 1701 and 1737 naming the agent, and changes nothing then.
+    """
+    before = {agent: _known(connection, agent) for agent in groups}
+    joined = {agent: join_groups(names) or DEFAULT_GROUP for agent, names in groups.items()}
+    for agent, text in joined.items():
+        if text.count(",") >= MAX_GROUPS:
+            raise SecmonError(1737, ids=(padded(agent),))
+    changed = [agent for agent, text in joined.items() if before[agent].group != text]
+    if not changed:
+        return []
+    with change(connection) as ledger:
+        for agent in changed:
+            ledger.went(before[agent])
+        after = [_regrouped(before[agent], joined[agent], ledger.revision) for agent in changed]
+        for entry in after:
+            ledger.came(entry)
+        write_groups(connection, after)
+    return changed
+
+
+def write_groups(connection: Connection, rows: Sequence[Entry]) -> None:
+    """Write the group columns of rows that exist, and the table of members."""
+    if not rows:
+        return
+    connection.execute(
+        update(agents)
+        .where(agents.c.id == bindparam("agent"))
+        .values(group=bindparam("joined"), group_hash=bindparam("hash"), revision=bindparam("number")),
+        [{"agent": one.id, "joined": one.group, "hash": one.group_hash, "number": one.revision} for one in rows],
+    )
+    connection.execute(
+        delete(agent_groups).where(agent_groups.c.agent_id == bindparam("agent")), [{"agent": one.id} for one in rows]
+    )
+    write_members(connection, rows)
+
+
+def write_members(connection: Connection, rows: Iterable[Entry]) -> None:
+    """The members' rows of agents that have none."""
+    members = [
+        {"agent_id": one.id, "priority": priority, "name": name}
+        for one in rows
+        for priority, name in enumerate(one.groups)
+    ]
+    if members:
+        connection.execute(insert(agent_groups), members)
+
+
+def _in_the_way(connection: Connection, new: New) -> list[tuple[int, Holder]]:
+    """Agents with the id, address or name of ``new`` and the code of a refusal, in the order of the checks (3.1)."""
+    found: list[tuple[int, Holder]] = []
+    if new.id is not None:
+        found += [(1708, one) for one in _holders(connection, agents.c.id == new.id)]
+    if new.address != ANY:
+        # A host collides with the bare address of a network, too; a network with nothing else (1.6).
+        is_host = "/" not in new.address
+        network = and_(agents.c.register_ip > f"{new.address}/", agents.c.register_ip < f"{new.address}0")
+        same = agents.c.register_ip == new.address
+        found += [(1706, one) for one in _holders(connection, or_(same, network) if is_host else same)]
+    found += [(1705, one) for one in _holders(connection, agents.c.name == new.name)]
+    return found
+
+
+_HOLDER = select(
+    agents.c.id,
+    agents.c.name,
+    agents.c.internal_key,
+    agents.c.date_add,
+    agents.c.connection_status,
+    agents.c.disconnection_time,
+)
+
+
+def _holders(connection: Connection, condition: ColumnElement[bool]) -> list[Holder]:
+    return [
+        Holder(id=number, name=name, key=key, date_add=added, status=status, disconnection_time=gone)
+        for number, name, key, added, status, gone in connection.execute(_HOLDER.where(condition).order_by(agents.c.id))
+    ]
+
+
+def _take_id(connection: Connection, wanted: int | None) -> int:
+    following = number(connection, "next_id")
+    agent = following if wanted is None else wanted
+    if agent > MAX_ID:
+        raise SecmonError(1725, "all ids are used up")
+    if agent <= 0:
+        raise SecmonError(1708, f"agent {padded(agent)} is the manager")
+    if agent >= following:
+        put(connection, "next_id", agent + 1)
+    return agent
+
+
+def _insert(connection: Connection, ledger: Ledger, agent: int, new: New, now: int) -> Entry:
+    joined = join_groups(new.groups) or None
+    entry = Entry(
+        id=agent,
+        name=new.name,
+        register_ip=new.address,
+        internal_key=new.key or token_hex(32),
+        date_add=now,
+        group=joined,
+        group_hash=group_hash(joined) if joined else None,
+        revision=ledger.revision,
+    )
+    connection.execute(insert(agents), dict(zip((column.name for column in ENTRY), astuple(entry), strict=True)))
+    write_members(connection, [entry])
+    ledger.came(entry)
+    return entry
+
+
+def _remove(connection: Connection, ledger: Ledger, ids: Iterable[int], *, purge: bool) -> list[Entry]:
+    gone = [_known(connection, agent) for agent in ids]
+    for one in gone:
+        stone = Tombstone(one.id, one.name, one.register_ip, one.internal_key, int(purge), ledger.revision)
+        connection.execute(delete(agents).where(agents.c.id == one.id))
+        connection.execute(
+            insert(removed), dict(zip((column.name for column in TOMBSTONE), astuple(stone), strict=True))
+        )
+        ledger.went(one)
+        ledger.came(stone)
+    return gone
+
+
+def _forget(connection: Connection, ledger: Ledger, agent: int) -> None:
+    """Take the tombstone away from an id that somebody asked for by name: the agent is back."""
+    row = connection.execute(select(*TOMBSTONE).where(removed.c.id == agent)).one_or_none()
+    if row is not None:
+        connection.execute(delete(removed).where(removed.c.id == agent))
+        ledger.went(Tombstone(*row))
+
+
+def _line(entry: Entry) -> tuple[str, str, str]:
+    return entry.name, entry.register_ip, entry.internal_key
+
+
+def _regrouped(entry: Entry, joined: str, revision: int) -> Entry:
+    return replace(entry, group=joined, group_hash=group_hash(joined), revision=revision)
+
+
+def _known(connection: Connection, agent: int) -> Entry:
+    entry = find(connection, agent)
+    if entry is None:
+        raise SecmonError(1701, ids=(padded(agent),))
+    return entry
+
+
+def _exists(connection: Connection, agent: int) -> bool:
+    return connection.execute(select(agents.c.id).where(agents.c.id == agent)).first() is not None

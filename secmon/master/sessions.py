@@ -138,7 +138,7 @@ class Sessions:
         """Forget a session that is closed; does nothing the second time."""
         if self._sessions.pop(session.candidate.serial, None) is None:
             return
-        log.info("worker %s left: %s", session.name, session.reason)
+        log.info("worker %s is gone: %s", session.name, session.reason)
         self._seen(session)
         for listener in self.listeners:
             listener.left(session)

@@ -7,6 +7,7 @@ import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -18,6 +19,7 @@ from secmon.common.security.errors import AuthenticationError
 from secmon.common.security.login import authenticate
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.cli import local, main
+from secmon.daemons.cli.cluster import show_health
 from secmon.daemons.cli.group import MAX_ROOT
 from secmon.daemons.runfiles import SupervisorLock
 
@@ -78,6 +80,17 @@ def test_help_teaches_with_an_example(path: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("path", list(commands(main, leaves=True)), ids=" ".join)
 def test_help_names_the_exit_status(path: tuple[str, ...]) -> None:
     assert "Exit status: 0" in run(*path, "--help").output
+
+
+@pytest.mark.parametrize(
+    "path", [(), *(one for one in commands(main) if one not in commands(main, leaves=True))], ids=" ".join
+)
+def test_summaries_are_whole_on_a_narrow_terminal(path: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(main, [*path, "--help"], terminal_width=80)
+    _, _, listed = done.output.partition("Commands:\n")
+    assert listed
+    assert "..." not in listed
+    assert all(re.match(r"  [a-z]", line) for line in listed.splitlines())  # one line each
 
 
 def test_main_help_lists_all_commands() -> None:
@@ -407,6 +420,39 @@ def test_reset_password_belongs_to_the_master(root: Path) -> None:
 
 
 # cluster
+
+
+DATES = {"date_start_master": "n/a", "date_end_master": "2026-03-05T10:00:01.123456Z"}
+
+
+def healthy(name: str, **status: object) -> dict[str, Any]:
+    known = {"sync_integrity_free": True, "last_check_integrity": DATES, "last_keep_alive": "n/a"}
+    info = {"name": name, "type": "worker", "version": "4.8.2", "ip": "10.0.0.2", "n_active_agents": 7}
+    return {"info": info, "status": known | status}
+
+
+def test_health_is_a_table_with_the_troubles_below(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = {"name": "w3", "version": "4.8.2", "ip": "10.0.0.4", "last_seen": "2026-03-05T09:00:00.000000Z"}
+    no = {"name": "w4", "ip": "10.0.0.5", "code": 3025, "reason": "wrong proof", "time": "2026-03-05T09:30:00.000000Z"}
+    info = {"name": "m", "type": "master", "version": "4.8.2", "ip": "10.0.0.1", "n_active_agents": 0}
+    show_health(
+        [
+            {"info": info, "lost": [seen], "refused": [no]},
+            healthy("w1"),
+            healthy("w2", sync_integrity_free=False, last_keep_alive="2026-03-05T10:00:05.000000Z"),
+            healthy("w5", sync_integrity_error="disk full"),
+        ]
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME  TYPE    VERSION  IP        AGENTS  FILES       COMPARED              LAST SEEN",
+        "m     master  4.8.2    10.0.0.1  0       -           -                     -",
+        "w1    worker  4.8.2    10.0.0.2  7       up to date  2026-03-05T10:00:01Z  n/a",
+        "w2    worker  4.8.2    10.0.0.2  7       behind      2026-03-05T10:00:01Z  2026-03-05T10:00:05Z",
+        "w5    worker  4.8.2    10.0.0.2  7       failing     2026-03-05T10:00:01Z  n/a",
+        "Lost: w3 (10.0.0.4), last seen 2026-03-05T09:00:00Z",
+        "Refused: w4 (10.0.0.5) at 2026-03-05T09:30:00Z: wrong proof (3025)",
+        "Failing: w5 cannot take over the files of the master: disk full",
+    ]
 
 
 def test_cluster_commands_need_the_daemon(master: Path) -> None:

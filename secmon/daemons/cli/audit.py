@@ -12,7 +12,7 @@ from secmon.common.store.security import SecurityStore
 from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, short_help="Work with the log of security changes.")
 def audit() -> None:
     """Work with the audit log: who changed users, roles, policies and rules, and when.
 
@@ -20,7 +20,7 @@ def audit() -> None:
     """
 
 
-@audit.command("verify")
+@audit.command("verify", short_help="Check that no line was altered or removed.")
 @click.argument("file", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @root_option
 @json_option

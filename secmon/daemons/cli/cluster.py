@@ -1,7 +1,7 @@
 """``secmon cluster``: the cluster as this node sees it."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -12,9 +12,10 @@ from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_
 from secmon.daemons.cli.local import local_call
 
 _MEMBER = ("name", "type", "version", "ip")
+_HEALTH = (*_MEMBER, "agents", "files", "compared", "last seen")
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, short_help="Look at the cluster from this node.")
 def cluster() -> None:
     """Look at the cluster from this node. The node must run.
 
@@ -22,7 +23,7 @@ def cluster() -> None:
     """
 
 
-@cluster.command()
+@cluster.command(short_help="List the connected nodes.")
 @root_option
 @json_option
 def nodes(paths: Paths, as_json: bool) -> None:
@@ -39,13 +40,15 @@ def nodes(paths: Paths, as_json: bool) -> None:
         _table(_MEMBER, [[str(item.get(column, "")) for column in _MEMBER] for item in items])
 
 
-@cluster.command()
+@cluster.command(short_help="Show how each node does.")
 @root_option
 @json_option
 def health(paths: Paths, as_json: bool) -> None:
-    """Show how each node does: last sign of life, and whether files and security state are up to date.
+    """Show how each node does: last sign of life, and whether its files are those of the master.
 
-    Example:  secmon cluster health --root /opt/secmon --json
+    Nodes that are lost or were refused stand below the table, with the reason. --json shows all that is known.
+
+    Example:  secmon cluster health --root /opt/secmon
 
     Exit status: 0 shown, 1 the cluster daemon or the master does not answer, or a node is lost or refused.
     """
@@ -53,8 +56,7 @@ def health(paths: Paths, as_json: bool) -> None:
     if as_json:
         echo_json(items)
     else:
-        for item in items:
-            _show("", item)
+        show_health(items)
     if any(item.get("lost") or item.get("refused") for item in items):
         sys.exit(1)
 
@@ -75,11 +77,35 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _show(indent: str, value: Mapping[str, Any]) -> None:
-    """Nested members, one a line, deeper ones further in."""
-    for name, member in value.items():
-        if isinstance(member, Mapping):
-            click.echo(f"{indent}{name}:")
-            _show(f"{indent}  ", member)
-        else:
-            click.echo(f"{indent}{name}: {member}")
+def show_health(items: Sequence[Mapping[str, Any]]) -> None:
+    """Print items of ``GET /cluster/healthcheck``: a line for each node, then a sentence for each trouble."""
+    _table(_HEALTH, [_health_row(item) for item in items])
+    for sentence in _troubles(items):
+        click.echo(sentence)
+
+
+def _health_row(item: Mapping[str, Any]) -> list[str]:
+    info, status = item["info"], item.get("status")
+    row = [str(info.get(column, "")) for column in (*_MEMBER, "n_active_agents")]
+    if status is None:  # the master, which is the measure of all others
+        return [*row, "-", "-", "-"]
+    state = (
+        "failing" if "sync_integrity_error" in status else "up to date" if status["sync_integrity_free"] else "behind"
+    )
+    checked = status["last_check_integrity"]["date_end_master"]
+    return [*row, state, _seconds(checked), _seconds(status["last_keep_alive"])]
+
+
+def _seconds(date: str) -> str:
+    """A date of the API without its microseconds; what is none stays."""
+    return f"{date[:19]}Z" if date.endswith("Z") else date
+
+
+def _troubles(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for item in items:
+        if error := (item.get("status") or {}).get("sync_integrity_error"):
+            yield f"Failing: {item['info']['name']} cannot take over the files of the master: {error}"
+        for one in item.get("lost") or ():
+            yield f"Lost: {one['name']} ({one['ip']}), last seen {_seconds(one['last_seen'])}"
+        for one in item.get("refused") or ():
+            yield f"Refused: {one['name']} ({one['ip']}) at {_seconds(one['time'])}: {one['reason']} ({one['code']})"

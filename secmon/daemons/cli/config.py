@@ -18,7 +18,7 @@ def config() -> None:
     """
 
 
-@config.command()
+@config.command(short_help="Check the files; name everything that is wrong.")
 @root_option
 @json_option
 def check(paths: Paths, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from secmon.daemons.cli.group import installation_paths
 from secmon.daemons.demo import Demo
 
 
-@click.command()
+@click.command(short_help="Run a master and two workers here, to try the product.")
 @click.option(
     "--dir",
     "folder",

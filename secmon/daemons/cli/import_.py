@@ -26,7 +26,7 @@ def import_() -> None:
     """
 
 
-@import_.command("rbac")
+@import_.command("rbac", short_help="Take over the access control of a 4.x manager.")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @root_option
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")

@@ -10,7 +10,7 @@ from secmon.daemons.cli.group import installation_paths
 from secmon.daemons.install import Credentials, generate_cluster_key, install
 
 
-@click.command()
+@click.command(short_help="Create an installation in a folder.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--type", "node_type", type=click.Choice(["master", "worker"]), help="Role in a cluster.")
 @click.option("--node-name", help="Name of this node in the cluster: 1 to 64 letters, digits, '_' and '-'.")

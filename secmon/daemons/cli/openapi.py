@@ -5,7 +5,7 @@ import json
 import click
 
 
-@click.command()
+@click.command(short_help="Print the OpenAPI document of the API.")
 def openapi() -> None:
     """Print the OpenAPI document of the API (JSON), read off the catalogue of operations.
 

@@ -27,7 +27,7 @@ from secmon.daemons.supervisor import Supervisor
 _START_SECONDS = 180.0
 
 
-@click.command()
+@click.command(short_help="Start the daemons and keep them running.")
 @root_option
 @click.option("--daemonize", "-d", is_flag=True, help="Return when the node runs; it goes on in the background.")
 @click.option("--single-process", is_flag=True, help="Run all daemons in one process: less memory, for small hosts.")
@@ -105,7 +105,7 @@ def _start_detached(paths: Paths, secrets: Mapping[str, str]) -> None:
     click.echo(f"Stop it: secmon stop --root {paths.root}")
 
 
-@click.command()
+@click.command(short_help="Stop the node cleanly.")
 @root_option
 @click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds to wait for the end.")
 def stop(paths: Paths, timeout: float) -> None:
@@ -136,7 +136,7 @@ def _ask_to_stop(paths: Paths, lock: SupervisorLock) -> None:
                 os.kill(lock.holder(), signal.SIGTERM)
 
 
-@click.command()
+@click.command(short_help="Restart the daemons, for a changed configuration.")
 @root_option
 @click.option("--timeout", type=float, default=180.0, show_default=True, help="Seconds to wait for the daemons.")
 def restart(paths: Paths, timeout: float) -> None:
@@ -160,7 +160,7 @@ def _restarted(paths: Paths) -> bool:
     return bool(status["phase"] == "running" and not status["restart_pending"])
 
 
-@click.command()
+@click.command(short_help="Have the daemons read again what they can meanwhile.")
 @root_option
 def reload(paths: Paths) -> None:
     """Tell the daemons to read again what they can change while they run (log levels, TLS certificate).
@@ -174,7 +174,7 @@ def reload(paths: Paths) -> None:
     click.echo("The daemons were told to reload; see the log for what they say.")
 
 
-@click.command()
+@click.command(short_help="Show the state of each daemon.")
 @root_option
 @json_option
 @click.option("--all", "everything", is_flag=True, help="Also daemons that this node does not run.")

@@ -24,7 +24,7 @@ def user() -> None:
     """
 
 
-@user.command("reset-password")
+@user.command("reset-password", short_help="Give a user a new password.")
 @click.argument("name", required=False)
 @root_option
 @click.option("--generate", is_flag=True, help="Make a password and print it once, in place of asking for one.")

@@ -168,7 +168,7 @@ class Node:
 
     def __post_init__(self) -> None:
         self.tokens = Tokens(self.clock)
-        self.agents = AgentStore(self.paths.agents_db)
+        self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
 
     @property
     def clustered(self) -> bool:

@@ -17,7 +17,8 @@ ConfigStatus = Literal["synced", "not synced"]
 metadata = MetaData()
 
 meta = Table("meta", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
-"""``store_id``, ``revision`` (of the registry), ``digest`` (of the registry), ``next_id``, ``sequence`` (of states)."""
+"""``store_id``, ``created`` (seconds since 1970), ``schema``, ``revision`` (of the registry),
+``digest`` (of the registry), ``next_id``, ``sequence`` (of states)."""
 
 agents = Table(
     "agents",
@@ -57,6 +58,7 @@ agents = Table(
     Column("changed", Integer, nullable=False, server_default="0"),  # ``meta.sequence`` at the last change of the state
     Column("reported", Integer, nullable=False, server_default="0"),  # value of ``changed`` the master has confirmed
     Index("agents_by_name", "name", unique=True),
+    Index("agents_by_folded_name", text("lower(name)")),  # as clients ask for names
     Index("agents_by_address", "register_ip"),
     Index("agents_by_status", "connection_status", "last_keepalive"),
     Index("agents_by_node", "node_name"),
@@ -71,6 +73,7 @@ agent_groups = Table(
     Column("priority", Integer, primary_key=True),  # 0 is the lowest
     Column("name", Text, nullable=False),
     Index("agent_groups_by_name", "name", "agent_id"),
+    Index("agent_groups_by_folded_name", text("lower(name)"), "agent_id"),  # as clients ask for groups
 )
 """``agents.group`` taken apart, for questions about members."""
 

@@ -9,6 +9,7 @@ from typing import Literal
 from sqlalchemy import Connection, Engine, insert, select, update
 
 from secmon.common.agents.schema import SCHEMA_VERSION, meta, metadata
+from secmon.common.clock import Clock, SystemClock
 from secmon.common.errors import ConfigError
 from secmon.common.store.engine import open_engine, read_transaction, write_transaction
 
@@ -22,9 +23,10 @@ class AgentStore:
     report again within seconds, wrong for the registry.
     """
 
-    def __init__(self, path: Path, *, durable: bool = True) -> None:
+    def __init__(self, path: Path, *, durable: bool = True, clock: Clock | None = None) -> None:
         """The store at ``path``; opened, and made if missing, at its first use: by then privileges are dropped."""
         self.path = path
+        self._clock = clock or SystemClock()
         self._level: Literal["FULL", "NORMAL"] = "FULL" if durable else "NORMAL"
         self._opened: Engine | None = None
         self._lock = threading.Lock()
@@ -51,16 +53,16 @@ class AgentStore:
     def _engine(self) -> Engine:
         with self._lock:
             if self._opened is None:
-                self._opened = _open(self.path, self._level)
+                self._opened = _open(self.path, self._level, self._clock)
             return self._opened
 
 
-def _open(path: Path, level: Literal["FULL", "NORMAL"]) -> Engine:
+def _open(path: Path, level: Literal["FULL", "NORMAL"], clock: Clock) -> Engine:
     engine = open_engine(path, synchronous=level)
     with write_transaction(engine) as connection:
         metadata.create_all(connection)
         if get(connection, "schema") is None:
-            _begin(connection)
+            _begin(connection, int(clock.now().timestamp()))
         found = get(connection, "schema")
     if found != str(SCHEMA_VERSION):
         engine.dispose()
@@ -91,8 +93,9 @@ def advance(connection: Connection, name: str) -> int:
     return value
 
 
-def _begin(connection: Connection) -> None:
+def _begin(connection: Connection, now: int) -> None:
     put(connection, "schema", SCHEMA_VERSION)
+    put(connection, "created", now)
     put(connection, "store_id", str(uuid.uuid4()))
     put(connection, "digest", "0" * 32)
     put(connection, "next_id", FIRST_ID)

@@ -17,9 +17,10 @@ from secmon.common.query.columns import Column, Kind, nest
 from secmon.common.query.fields import Fields
 from secmon.common.query.objects import Page, Part
 from secmon.common.query.query import Query
+from secmon.common.query.shaping import Item
 from secmon.common.query.sort import Sort
 
-__all__ = ["Statements", "apply", "equals", "fetch", "fetch_part", "sort_values", "where"]
+__all__ = ["Statements", "apply", "equals", "fetch", "fetch_items", "fetch_part", "sort_values", "where"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,18 @@ def apply(
 
 def fetch(connection: Connection, statements: Statements, columns: Mapping[str, Column]) -> Page:
     """Run both statements; items nested, nulls left out. A page that is not full counts the matches by itself."""
-    found = connection.execute(statements.page)
-    names = tuple(found.keys())
-    items = [nest(dict(zip(names, row, strict=True)), columns) for row in found]
+    items = fetch_items(connection, statements, columns)
     short = statements.limit is None or len(items) < statements.limit
     if short and (items or statements.offset == 0):
         return Page(items, statements.offset + len(items))
     return Page(items, connection.execute(statements.count).scalar_one())
+
+
+def fetch_items(connection: Connection, statements: Statements, columns: Mapping[str, Column]) -> list[Item]:
+    """The items of the page alone."""
+    found = connection.execute(statements.page)
+    names = tuple(found.keys())
+    return [nest(dict(zip(names, row, strict=True)), columns) for row in found]
 
 
 def fetch_part(connection: Connection, statements: Statements, columns: Mapping[str, Column]) -> Part:

@@ -1,7 +1,7 @@
 """Creates the installation folder: folders, modes, owners and first files (manager.md 15, conventions.md 11.1)."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,6 +96,15 @@ def create_layout(
             write_file(path, text.encode(), mode, uid, gid)
             made.append(str(path.relative_to(paths.root)))
     return made
+
+
+def restore_folders(paths: Paths, names: Collection[str], owner: tuple[int, int] | None = None) -> None:
+    """Make those of the folders ``names`` (relative to the root) that somebody removed. Raises OSError."""
+    who = _Owner(owner if os.geteuid() == 0 else None)
+    for mode, by_user, listed in _FOLDERS:
+        for name in listed.split():
+            if name in names:
+                _make_folder(paths.root / name, mode, who.of(by_user))
 
 
 def _make_folder(folder: Path, mode: int, owner: tuple[int | None, int | None]) -> bool:

@@ -29,20 +29,26 @@ class LeaseWriter:
     """The cluster daemon's side. A new writer starts with a lease that has run out."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        self._path, self._clock, self._boot = path, clock, _boot()
+        self._map = self._open()
+        self._write(0.0)
+
+    def _open(self) -> mmap.mmap:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             os.ftruncate(descriptor, _SIZE)
-            self._map = mmap.mmap(descriptor, _SIZE)
+            return mmap.mmap(descriptor, _SIZE)
         finally:
             os.close(descriptor)
-        self._clock, self._boot = clock, _boot()
-        self._write(0.0)
 
     def renew(self, seconds: float, *, since: float | None = None) -> None:
         """The lease ends ``seconds`` after ``since`` (a monotonic reading; default now). It is never shortened."""
         start = self._clock.monotonic() if since is None else since
         if start + seconds > self._until:
+            if not self._path.exists():  # removed under us: readers would never see this lease
+                self._map.close()
+                self._map = self._open()
             self._write(start + seconds)
 
     def expire(self) -> None:

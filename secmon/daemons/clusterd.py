@@ -1,9 +1,9 @@
 """secmon-clusterd: the cluster link of a node, replication, and every call that concerns other nodes."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Protocol
 
 from grpc import aio
@@ -21,8 +21,11 @@ from secmon.common.rpc.peer import Context as PeerContext
 from secmon.common.rpc.peer import PeerService
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
+from secmon.daemons.frame import tend
 from secmon.daemons.master_side import MasterSide
 from secmon.daemons.worker_side import WorkerSide
+
+log = logging.getLogger("secmon.clusterd")
 
 
 class Side(Protocol):
@@ -57,24 +60,44 @@ class ClusterDaemon:
         self._executor = Executor(node, EXECUTABLE)
         self.side: Side = (MasterSide if node.role == "master" else WorkerSide)(node, self._executor)
         self._local: aio.Server | None = None
+        self._opened = 0
+        self._tending: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Open the link's ports and the local socket. Raises what stops the start."""
         await self.side.start()
         self._local = await self._open_socket()
+        self._tending = asyncio.create_task(tend(self._tend))
+
+    async def _tend(self) -> None:
+        """Open the local socket anew when somebody has removed it; calls under way are finished. Raises OSError."""
+        if not self.node.paths.cluster_socket.exists():
+            before, self._local = self._local, await self._open_socket()
+            log.warning("%s was removed and is made anew", self.node.paths.cluster_socket)
+            if before is not None:
+                await before.stop(self.node.options.get("daemons.stop_timeout") / 2)
 
     async def _open_socket(self) -> aio.Server:
+        """Listen under a name of its own, then move it: a server that ends removes the name it was opened with.
+
+        Raises OSError.
+        """
         path = self.node.paths.cluster_socket
-        with suppress(FileNotFoundError):
-            path.unlink()
+        self._opened += 1
+        aside = path.with_name(f"c-{self._opened}.sock")
+        aside.unlink(missing_ok=True)
         server = aio.server(options=OPTIONS)
         service = PeerService(
             clock=self.node.clock, admit=_admit_local, whole=self.side.router.route, part=self._executor.run_part
         )
         pb_grpc.add_PeerServicer_to_server(service, server)
-        server.add_insecure_port(local_address(path))
+        try:
+            server.add_insecure_port(local_address(aside))
+        except RuntimeError as error:
+            raise OSError(f"{aside}: {error}") from error
         await server.start()
-        os.chmod(path, 0o660)
+        os.chmod(aside, 0o660)
+        os.replace(aside, path)
         return server
 
     async def finished(self) -> None:
@@ -86,6 +109,10 @@ class ClusterDaemon:
 
     async def stop(self) -> None:
         """Finish the calls in flight, then close the link."""
+        if self._tending is not None:
+            self._tending.cancel()
+            await asyncio.gather(self._tending, return_exceptions=True)
+        self.node.paths.cluster_socket.unlink(missing_ok=True)
         if self._local is not None:
             await self._local.stop(self.node.options.get("daemons.stop_timeout") / 2)
         await self.side.stop()

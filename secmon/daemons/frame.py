@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from secmon.daemons.sockets import ControlServer
 
 log = logging.getLogger("secmon.daemon")
 
+_TEND_SECONDS = 1.0
+"""Between two looks whether the files by which others find a daemon are still there."""
 _GRACE_SECONDS = 1.0
 """What a daemon may take beyond the bound that it keeps itself."""
 
@@ -34,6 +36,7 @@ class Frame:
         self._control = ControlServer(daemon_socket(paths, daemon.name), self._answer, account=account)
         self._stop_seconds = stop_seconds
         self._state = "starting"
+        self._tending: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> bool:
@@ -52,6 +55,7 @@ class Frame:
             raise
         self._run.running(name)
         self._state = "running"
+        self._tending = asyncio.create_task(tend(self._tend))
         log.info("%s is running", name)
 
     async def stop(self, *, failed: bool = False) -> None:
@@ -69,8 +73,15 @@ class Frame:
             raise
         log.info("%s has reloaded its configuration", self.daemon.name)
 
+    async def _tend(self) -> None:
+        self._run.tend_pid(self.daemon.name)
+        await self._control.tend()
+
     async def _end(self, *, failed: bool) -> None:
         name = self.daemon.name
+        if self._tending is not None:
+            self._tending.cancel()
+            await asyncio.gather(self._tending, return_exceptions=True)
         try:
             async with asyncio.timeout(self._stop_seconds + _GRACE_SECONDS):
                 await self.daemon.stop()
@@ -103,6 +114,20 @@ class Frame:
         if not isinstance(section, str) or section not in config:
             raise SecmonError(1116, str(section))
         return {section: config[section]}
+
+
+async def tend(work: Callable[[], Awaitable[None]]) -> None:
+    """Do ``work``, which puts back files that somebody has removed, for ever. The same trouble is logged once."""
+    trouble = ""
+    while True:
+        await asyncio.sleep(_TEND_SECONDS)
+        try:
+            await work()
+            trouble = ""
+        except OSError as error:
+            if str(error) != trouble:
+                trouble = str(error)
+                log.error("a run file or socket that was removed cannot be made anew: %s", trouble)
 
 
 async def serve(frame: Frame, link: ChildLink | None) -> int:

@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from secmon.common.atomic import write_file
@@ -53,6 +55,11 @@ class RunFiles:
     def remove_pid(self, daemon: str, pid: int | None = None) -> None:
         self._remove(f"{daemon}-{pid or os.getpid()}.pid")
 
+    def tend_pid(self, daemon: str) -> None:
+        """Write the pid file of this process again where it was removed."""
+        if not (self.folder / f"{daemon}-{os.getpid()}.pid").exists():
+            self.write_pid(daemon)
+
     def clear_stale(self, daemon: str | None = None) -> None:
         """Remove pid files of processes that are gone: of one daemon or of all."""
         for name, files in pid_files(self.folder).items():
@@ -87,7 +94,11 @@ class AlreadyRunning(Exception):
 
 
 class SupervisorLock:
-    """One supervisor per installation: an flock that the kernel releases when its holder dies, however it dies."""
+    """One supervisor per installation: an flock that the kernel releases when its holder dies, however it dies.
+
+    It lies on the installation folder itself. A file in ``var/run`` could be removed under a node that runs, and the
+    next start would lock another one of the same name. That file only tells the holder's process.
+    """
 
     def __init__(self, root: Path, run: Path) -> None:
         self._root = root
@@ -96,26 +107,29 @@ class SupervisorLock:
 
     def acquire(self) -> None:
         """Take the lock or raise :class:`AlreadyRunning`."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        descriptor = self._open()
+        if not _taken(descriptor):
             os.close(descriptor)
-            raise AlreadyRunning(self._root, self.holder()) from None
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+            raise AlreadyRunning(self._root, self.holder())
         self._descriptor = descriptor
+        self.tend()
+
+    def tend(self) -> None:
+        """Write the holder's process again where that was removed; for the holder."""
+        if self.holder() != os.getpid():
+            write_file(self._path, f"{os.getpid()}\n".encode(), 0o640)
 
     def release(self) -> None:
         if self._descriptor >= 0:
-            os.ftruncate(self._descriptor, 0)
+            if self._path.exists():
+                os.truncate(self._path, 0)
             os.close(self._descriptor)
             self._descriptor = -1
 
     def held(self) -> bool:
         """Whether any process holds the lock now."""
         try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = self._open()
         except FileNotFoundError:
             return False
         try:
@@ -133,3 +147,21 @@ class SupervisorLock:
         except FileNotFoundError:
             return 0
         return int(text) if text.isdigit() else 0
+
+    def _open(self) -> int:
+        return os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+_TRIES = 10
+_PAUSE_SECONDS = 0.03
+
+
+def _taken(descriptor: int) -> bool:
+    """Lock ``descriptor``. Those who only look hold a shared lock for a moment: they are waited for."""
+    for attempt in range(_TRIES):
+        if attempt:
+            time.sleep(_PAUSE_SECONDS)
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False

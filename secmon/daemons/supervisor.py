@@ -11,15 +11,17 @@ from typing import Any
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.layout import restore_folders
 from secmon.common.logkeeper import LogKeeper
 from secmon.common.paths import Paths
 from secmon.daemons.backoff import Backoff
 from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import StartFailed, start_error
+from secmon.daemons.frame import tend
 from secmon.daemons.link import ChildLink
 from secmon.daemons.notify import notify
 from secmon.daemons.plan import Plan
-from secmon.daemons.privileges import SERVICE_USER, find_account
+from secmon.daemons.privileges import SERVICE_USER, Account, find_account
 from secmon.daemons.runfiles import RunFiles, SupervisorLock
 from secmon.daemons.sockets import ControlServer
 from secmon.daemons.states import daemon_states
@@ -80,12 +82,21 @@ class Supervisor:
             self._run.clear_all()
             control = ControlServer(self._paths.control_socket, self._answer, account=account)
             await control.open()
+            tending = asyncio.create_task(tend(lambda: self._tend(lock, control, account)))
             try:
                 return await self._supervise(plan)
             finally:
+                tending.cancel()
+                await asyncio.gather(tending, return_exceptions=True)
                 await control.close()
         finally:
             lock.release()
+
+    async def _tend(self, lock: SupervisorLock, control: ControlServer, account: Account | None) -> None:
+        """Put back what was removed under the node: folders (only root may make them), process id, socket."""
+        restore_folders(self._paths, ("var/run", "queue/sockets"), (account.uid, account.gid) if account else None)
+        lock.tend()
+        await control.tend()
 
     async def _supervise(self, plan: Plan) -> int:
         self._watch_signals()

@@ -99,3 +99,18 @@ def test_a_torn_write_and_another_boot_are_not_trusted(tmp_path: Path) -> None:
 
 def test_the_master_needs_none() -> None:
     assert UnlimitedLease().remaining() == float("inf")
+
+
+def test_a_lease_whose_file_is_removed_is_written_anew(tmp_path: Path) -> None:
+    clock, path = ManualClock(), tmp_path / "run/lease"
+    writer, reader = LeaseWriter(path, clock), LeaseReader(path, clock)
+    writer.renew(30)
+    assert reader.remaining() == 30
+    path.unlink()
+    path.parent.rmdir()
+    assert reader.remaining() == 0.0
+    clock.advance(1)
+    writer.renew(30)
+    assert reader.remaining() == 30
+    writer.close()
+    reader.close()

@@ -1,9 +1,11 @@
 """Run files and the supervisor's lock."""
 
+import fcntl
 import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,35 @@ def test_lock_ends_with_its_holder(lock: SupervisorLock, root: Path) -> None:
     assert not lock.held()
     lock.acquire()
     lock.release()
+
+
+def test_lock_outlives_its_file(lock: SupervisorLock, root: Path) -> None:
+    lock.acquire()
+    other = SupervisorLock(root, root / "run")
+    (root / "run/supervisor.lock").unlink()
+    assert other.held()
+    with pytest.raises(AlreadyRunning, match=rf"already running in {root};"):
+        other.acquire()
+    lock.tend()
+    assert other.holder() == os.getpid()
+    (root / "run/supervisor.lock").unlink()
+    (root / "run").rmdir()
+    lock.release()
+    assert not other.held()
+
+
+def test_who_looks_does_not_keep_the_next_from_starting(lock: SupervisorLock, root: Path) -> None:
+    looker = os.open(root, os.O_RDONLY)
+    fcntl.flock(looker, fcntl.LOCK_SH)
+    threading.Timer(0.05, os.close, [looker]).start()
+    lock.acquire()
+    lock.release()
+
+
+def test_pid_file_is_put_back(tmp_path: Path) -> None:
+    run = RunFiles(tmp_path)
+    file = run.write_pid(APID)
+    before = file.read_text()
+    file.unlink()
+    run.tend_pid(APID)
+    assert file.read_text() == before

@@ -22,6 +22,7 @@ from secmon.daemons.states import daemon_states, pid_files, process_start
 from tests.daemons.conftest import REPOSITORY, wait_until
 
 LOOPBACK = "127.0.0.1"
+PASSWORD = "A-Secret-Word-77"
 
 
 def secmon(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -170,32 +171,52 @@ def ask(port: int, path: str, authorization: str, method: str = "GET") -> tuple[
             return error.code, json.loads(error.read())
 
 
-def test_hung_cluster_daemon_is_told_truthfully_until_it_is_replaced(root: Path) -> None:
+@pytest.fixture
+def master(root: Path) -> Iterator[tuple[Paths, int]]:
+    """A master that runs in the background, and its API port; the administrator has :data:`PASSWORD`."""
     paths, port = Paths(root / "m"), free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
     peers = free_port(LOOPBACK, port + 1, set(), count=2)
-    (root / "password").write_text("A-Secret-Word-77")
+    (root / "password").write_text(PASSWORD)
     secmon(
         *("init", str(paths.root), "--type", "master", "--master", LOOPBACK, "--bind", LOOPBACK, "--port", str(peers)),
         *("--api-host", LOOPBACK, "--api-port", str(port), "--admin-password-file", str(root / "password")),
     )
     paths.local_internal_options.write_text("daemons.watchdog_ms=1000\ndaemons.watchdog_misses=35\n")
     secmon("start", "--root", str(paths.root), "--daemonize")
-    try:
-        basic = base64.b64encode(b"admin:A-Secret-Word-77").decode()
-        _, login = ask(port, "/security/user/authenticate", f"Basic {basic}", "POST")
-        token = f"Bearer {login['data']['token']}"
-        hung = int(pid_files(paths.run)["secmon-clusterd"][0].stem.rpartition("-")[2])
-        os.kill(hung, signal.SIGSTOP)
-        _, states = ask(port, "/manager/status", token)
-        assert states["data"]["affected_items"][0]["secmon-clusterd"] == "failed"
-        assert states["data"]["affected_items"][0]["secmon-apid"] == "running"
-        assert ask(port, "/cluster/status", token)[1]["data"] == {"enabled": "yes", "running": "no"}
-        lines = secmon("status", "--root", str(paths.root)).stdout.splitlines()
-        assert [line.split() for line in lines] == [["secmon-clusterd", "failed"], ["secmon-apid", "running"]]
-        told = secmon("cluster", "nodes", "--root", str(paths.root), check=False)
-        assert (told.returncode, "did not answer in time" in told.stderr) == (1, True)
-        assert ask(port, "/cluster/nodes", token)[1]["error"] in {3020, 3021}
-        wait_until(lambda: process_start(hung) is None, "the watchdog kills it")
-        wait_until(lambda: ask(port, "/cluster/nodes", token)[0] == 200, "another one serves")
-    finally:
-        secmon("stop", "--root", str(paths.root))
+    yield paths, port
+    secmon("stop", "--root", str(paths.root))
+
+
+def test_hung_cluster_daemon_is_told_truthfully_until_it_is_replaced(master: tuple[Paths, int]) -> None:
+    paths, port = master
+    basic = base64.b64encode(f"admin:{PASSWORD}".encode()).decode()
+    _, login = ask(port, "/security/user/authenticate", f"Basic {basic}", "POST")
+    token = f"Bearer {login['data']['token']}"
+    hung = int(pid_files(paths.run)["secmon-clusterd"][0].stem.rpartition("-")[2])
+    os.kill(hung, signal.SIGSTOP)
+    _, states = ask(port, "/manager/status", token)
+    assert states["data"]["affected_items"][0]["secmon-clusterd"] == "failed"
+    assert states["data"]["affected_items"][0]["secmon-apid"] == "running"
+    assert ask(port, "/cluster/status", token)[1]["data"] == {"enabled": "yes", "running": "no"}
+    lines = secmon("status", "--root", str(paths.root)).stdout.splitlines()
+    assert [line.split() for line in lines] == [["secmon-clusterd", "failed"], ["secmon-apid", "running"]]
+    told = secmon("cluster", "nodes", "--root", str(paths.root), check=False)
+    assert (told.returncode, "did not answer in time" in told.stderr) == (1, True)
+    assert ask(port, "/cluster/nodes", token)[1]["error"] in {3020, 3021}
+    wait_until(lambda: process_start(hung) is None, "the watchdog kills it")
+    wait_until(lambda: ask(port, "/cluster/nodes", token)[0] == 200, "another one serves")
+
+
+def test_everything_by_which_a_node_is_found_comes_back(master: tuple[Paths, int]) -> None:
+    paths, _ = master
+    before = sorted(pids(paths))
+    for folder in (paths.run, paths.sockets):
+        for file in folder.iterdir():
+            file.unlink()
+    paths.cluster_socket.unlink()
+    refused = secmon("start", "--root", str(paths.root), check=False)
+    assert (refused.returncode, "is already running" in refused.stderr) == (1, True)
+    wait_until(lambda: sorted(pids(paths)) == before, "the daemons are found again")
+    wait_until(paths.cluster_socket.exists, "the cluster daemon can be asked")
+    wait_until(paths.control_socket.exists, "the supervisor can be asked")
+    assert secmon("cluster", "nodes", "--root", str(paths.root)).stdout.startswith("NAME")

@@ -10,7 +10,8 @@ import time
 import pytest
 
 from secmon.common.errors import SecmonError
-from secmon.daemons.control import SupervisorControl
+from secmon.daemons.control import SupervisorControl, daemon_socket
+from secmon.daemons.runfiles import SupervisorLock
 from secmon.daemons.states import process_start
 from tests.daemons.conftest import ToyNode, wait_until
 
@@ -207,6 +208,26 @@ def test_daemon_that_hangs_in_its_stop_is_left_to_the_bound_of_the_stop(node: To
     assert node.end() == 0
     assert "was killed" not in node.output()
     assert node.leftovers() == []
+
+
+@pytest.mark.parametrize("folders", [False, True], ids=["files", "folders"])
+def test_run_files_and_sockets_that_are_removed_come_back(running: ToyNode, folders: bool) -> None:
+    pids = [running.pid(APID), running.pid(CLUSTERD)]
+    for folder in (running.paths.run, running.paths.sockets):
+        for path in folder.iterdir():
+            path.unlink()
+        if folders:
+            folder.rmdir()
+    assert SupervisorLock(running.root, running.paths.run).held()
+    wait_until(lambda: running.phase() == "running", "the supervisor can be asked")
+    wait_until(lambda: running.state(APID) == running.state(CLUSTERD) == "running", "the states are right")
+    wait_until(lambda: all(daemon_socket(running.paths, each).exists() for each in (APID, CLUSTERD)), "sockets")
+    assert running.ask_daemon(APID, "status")["pid"] == pids[0]
+    assert [running.pid(APID), running.pid(CLUSTERD)] == pids
+    running.ask("stop")
+    assert running.process is not None
+    assert running.process.wait(30) == 0
+    assert running.leftovers() == []
 
 
 def test_daemons_end_with_a_supervisor_that_was_killed(running: ToyNode) -> None:

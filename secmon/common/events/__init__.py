@@ -1,0 +1,1 @@
+"""Events between the agent link, which receives them, and what analyses them."""

@@ -87,10 +87,11 @@ class RunFiles:
 class AlreadyRunning(Exception):
     """Another supervisor holds the folder; ``pid`` is its process, 0 when unknown."""
 
-    def __init__(self, folder: Path, pid: int) -> None:
+    def __init__(self, folder: Path, pid: int, *, stopping: bool = False) -> None:
         self.pid = pid
         process = f" (process {pid})" if pid else ""
-        super().__init__(f"secmon is already running in {folder}{process}; stop it first: secmon stop --root {folder}")
+        what, first = ("still being stopped", "wait for its end") if stopping else ("already running", "stop it first")
+        super().__init__(f"secmon is {what} in {folder}{process}; {first}: secmon stop --root {folder}")
 
 
 class SupervisorLock:

@@ -112,7 +112,7 @@ class Supervisor:
         for task in (*waits, keeping):
             task.cancel()
         await asyncio.gather(*waits, keeping, return_exceptions=True)
-        self._phase = "stopping"
+        self._ending.set()
         notify("STOPPING=1")
         await self._stop_all()
         self._run.restarting(False)
@@ -260,6 +260,7 @@ class Supervisor:
             case "restart":
                 self._accept_restart()
             case "reload":
+                self._refuse_while_stopping()
                 self._work.put_nowait("reload")
             case "stop":
                 self._ending.set()
@@ -267,8 +268,17 @@ class Supervisor:
                 raise SecmonError(1014, f"unknown command {command!r}; commands: status, restart, reload, stop")
         return {"accepted": command}
 
+    def _refuse_while_stopping(self) -> None:
+        """Raises 1017: what is queued now would never be done."""
+        if self._ending.is_set():
+            raise SecmonError(1017, "the node is being stopped")
+
     def _accept_restart(self) -> None:
-        """Queue a restart unless one is under way; nothing is touched when the configuration is not valid (1908)."""
+        """Queue a restart unless one is under way; nothing is touched when the configuration is not valid (1908).
+
+        Raises 1017 as well.
+        """
+        self._refuse_while_stopping()
         if not self._restart_accepted:
             self._checked_plan()
             self._restart_accepted = True
@@ -287,7 +297,7 @@ class Supervisor:
         states = daemon_states(self._paths)
         return {
             "pid": os.getpid(),
-            "phase": self._phase,
+            "phase": "stopping" if self._ending.is_set() else self._phase,
             "restart_pending": self._restart_accepted,
             "processes": processes,
             "daemons": states,

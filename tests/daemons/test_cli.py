@@ -272,6 +272,13 @@ def test_what_init_wrote_is_valid_and_says_what_was_meant(root: Path, name: str)
     )
 
 
+def test_init_where_no_folder_can_be(root: Path) -> None:
+    (root / "file").write_text("")
+    done = run("init", str(root / "file" / "n"))
+    assert done.exit_code == 1
+    assert done.output == f"Error: {root}/file/n: Not a directory\n"
+
+
 def test_init_twice_changes_nothing(master: Path) -> None:
     before = (master / "etc/ossec.conf").read_bytes()
     done = run("init", str(master))
@@ -370,6 +377,14 @@ def test_stopped_node(master: Path) -> None:
         done = run(command, "--root", str(master))
         assert done.exit_code == 1
         assert "secmon is not running" in done.output
+
+
+@pytest.mark.parametrize("command", ["stop", "restart"])
+@pytest.mark.parametrize("seconds", ["-5", "0", "nan", "1e9"])
+def test_time_limit_that_is_none_is_refused(master: Path, command: str, seconds: str) -> None:
+    done = run(command, "--root", str(master), "--timeout", seconds)
+    assert done.exit_code == 2
+    assert "Invalid value for '--timeout'" in done.output
 
 
 def test_status_as_json(master: Path) -> None:

@@ -56,6 +56,7 @@ def alone(root: Path) -> Iterator[tuple[Paths, int]]:
     port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
     paths = Paths(root / "n")
     secmon("init", str(paths.root), "--api-host", LOOPBACK, "--api-port", str(port))
+    paths.local_internal_options.write_text("daemons.stop_timeout=10\n")
     secmon("start", "--root", str(paths.root), "--daemonize")
     yield paths, port
     secmon("stop", "--root", str(paths.root))
@@ -220,3 +221,23 @@ def test_everything_by_which_a_node_is_found_comes_back(master: tuple[Paths, int
     wait_until(paths.cluster_socket.exists, "the cluster daemon can be asked")
     wait_until(paths.control_socket.exists, "the supervisor can be asked")
     assert secmon("cluster", "nodes", "--root", str(paths.root)).stdout.startswith("NAME")
+
+
+def test_commands_while_a_node_stops(alone: tuple[Paths, int]) -> None:
+    paths, port = alone
+    root = str(paths.root)
+    (frozen,) = pids(paths)
+    os.kill(frozen, signal.SIGSTOP)  # so that the stop takes its full time
+    stopped = secmon("stop", "--root", root, "--timeout", "1", check=False)
+    assert (stopped.returncode, "still runs" in stopped.stderr) == (1, True)
+    told = secmon("status", "--root", root, check=False)
+    assert (told.returncode, f"secmon is being stopped in {root} (process " in told.stderr) == (0, True)
+    started = secmon("start", "--root", root, check=False)
+    assert (started.returncode, "is still being stopped" in started.stderr) == (1, True)
+    reloaded = secmon("reload", "--root", root, check=False)
+    assert (reloaded.returncode, "the node is being stopped" in reloaded.stderr) == (1, True)
+    late = secmon("restart", "--root", root, "--timeout", "1", check=False)
+    assert (late.returncode, "has not stopped" in late.stderr) == (1, True)
+    assert "runs in the background" in secmon("restart", "--root", root).stdout
+    assert answers(port)
+    assert process_start(frozen) is None

@@ -25,6 +25,10 @@ from secmon.daemons.runfiles import AlreadyRunning, SupervisorLock
 from secmon.daemons.supervisor import Supervisor
 
 _START_SECONDS = 180.0
+_PHASE_SECONDS = 2.0
+"""What a supervisor has to say in which phase it is."""
+_SECONDS = click.IntRange(1, 86_400)
+STOPPING = "stopping"
 
 
 @click.command(short_help="Start the daemons and keep them running.")
@@ -47,7 +51,7 @@ def start(paths: Paths, daemonize: bool, single_process: bool, link_fd: int | No
     link = ChildLink(link_fd) if link_fd is not None else None
     lock = SupervisorLock(paths.root, paths.run)
     if lock.held():
-        raise _refused(link, AlreadyRunning(paths.root, lock.holder()))
+        raise _refused(link, AlreadyRunning(paths.root, lock.holder(), stopping=_phase(paths) == STOPPING))
     plan = _plan_or_fail(paths, link)
     secrets = dict(link.secrets) if link else {}
     if plan.encrypted_key is not None and not secrets:
@@ -107,8 +111,8 @@ def _start_detached(paths: Paths, secrets: Mapping[str, str]) -> None:
 
 @click.command(short_help="Stop the node cleanly.")
 @root_option
-@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds to wait for the end.")
-def stop(paths: Paths, timeout: float) -> None:
+@click.option("--timeout", type=_SECONDS, default=120, show_default=True, help="Seconds to wait for the end.")
+def stop(paths: Paths, timeout: int) -> None:
     """Stop the node: requests in flight are finished, then all daemons end.
 
     Example:  secmon stop --root /opt/secmon
@@ -138,25 +142,44 @@ def _ask_to_stop(paths: Paths, lock: SupervisorLock) -> None:
 
 @click.command(short_help="Restart the daemons, for a changed configuration.")
 @root_option
-@click.option("--timeout", type=float, default=180.0, show_default=True, help="Seconds to wait for the daemons.")
-def restart(paths: Paths, timeout: float) -> None:
+@click.option("--timeout", type=_SECONDS, default=180, show_default=True, help="Seconds to wait for the daemons.")
+def restart(paths: Paths, timeout: int) -> None:
     """Restart the daemons of a running node, for instance after a change of its configuration.
 
-    The configuration is checked first: when it is not valid nothing is stopped.
+    The configuration is checked first: when it is not valid nothing is stopped. A node that is being stopped is waited
+    for, and then started in the background.
 
     Example:  secmon restart --root /opt/secmon
 
     Exit status: 0 running again, 1 refused or not running.
     """
     require_running(paths)
+    if _phase(paths) == STOPPING:
+        _start_after_stop(paths, timeout)
+        return
     _ask(paths, "restart")
     if not wait_for(lambda: _restarted(paths), "Restarting", timeout):
         raise click.ClickException("the restart has not finished; see: secmon status")
     _print_states(paths, everything=False)
 
 
+def _start_after_stop(paths: Paths, timeout: int) -> None:
+    """Wait for the end of the node that stops, then start it."""
+    click.echo(f"secmon is being stopped in {paths.root}; it is started again when it has stopped")
+    lock = SupervisorLock(paths.root, paths.run)
+    if not wait_for(lambda: not lock.held(), "Stopping", timeout):
+        raise click.ClickException(f"secmon has not stopped in {paths.root} (process {lock.holder()})")
+    plan = _plan_or_fail(paths, None)
+    secrets = {KEY_PASSWORD: ask_passphrase(plan.encrypted_key)} if plan.encrypted_key is not None else {}
+    _start_detached(paths, secrets)
+
+
 def _restarted(paths: Paths) -> bool:
     status = _ask(paths, "status")
+    if status["phase"] == STOPPING:
+        raise click.ClickException(
+            f"secmon was told to stop while it restarted; see: secmon status --root {paths.root}"
+        )
     return bool(status["phase"] == "running" and not status["restart_pending"])
 
 
@@ -183,15 +206,18 @@ def status(paths: Paths, as_json: bool, everything: bool) -> None:
 
     Example:  secmon status --root /opt/secmon --json
 
-    Exit status: 0 the node runs, 1 it does not.
+    Exit status: 0 the node runs, or is being stopped, which is said on standard error; 1 it does not run.
     """
     require_installation(paths)
     if as_json:
         echo_json([{"daemon": daemon, "status": state} for daemon, state in _states(paths).items()])
     else:
         _print_states(paths, everything=everything)
-    if not SupervisorLock(paths.root, paths.run).held():
+    lock = SupervisorLock(paths.root, paths.run)
+    if not lock.held():
         sys.exit(1)
+    if _phase(paths) == STOPPING:
+        click.echo(f"secmon is being stopped in {paths.root} (process {lock.holder()})", err=True)
 
 
 def _states(paths: Paths) -> Mapping[str, str]:
@@ -203,7 +229,7 @@ def _print_states(paths: Paths, *, everything: bool) -> None:
     shown = states if everything else {name: state for name, state in states.items() if state != "stopped"}
     for daemon, state in shown.items():
         click.echo(f"{daemon:20}{state}")
-    if not shown:
+    if not shown and not SupervisorLock(paths.root, paths.run).held():
         click.echo(f"secmon is not running in {paths.root}; start it: secmon start --root {paths.root}")
 
 
@@ -216,6 +242,14 @@ def require_running(paths: Paths) -> None:
 
 def _ask(paths: Paths, command: str) -> Any:
     return asyncio.run(SupervisorControl(paths).ask(command))
+
+
+def _phase(paths: Paths) -> str:
+    """What the supervisor does; empty when it does not say so in time."""
+    try:
+        return str(asyncio.run(SupervisorControl(paths, timeout=_PHASE_SECONDS).ask("status"))["phase"])
+    except SecmonError:
+        return ""
 
 
 def wait_for(condition: Callable[[], bool], what: str, seconds: float) -> bool:

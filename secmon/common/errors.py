@@ -3,6 +3,7 @@
 Codes and kinds follow ``reference/api/errors.yaml``; the texts are ours.
 """
 
+import os
 from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
@@ -280,9 +281,30 @@ class SecmonError(Exception):
         return self.spec.remediation
 
 
+class Fault(str):
+    """What is wrong, where that is no value which could be quoted: ``missing``, say, or what a parser says."""
+
+    __slots__ = ()
+
+
+MISSING = Fault("missing")
+UNKNOWN = Fault("there is no such name")
+
+
+def judged(value: object, allowed: str) -> str:
+    """The sentence about a wrong value, or a :class:`Fault`, of a configuration."""
+    return f"{value if isinstance(value, Fault) else f'{value!r} is not allowed'}; allowed: {allowed}"
+
+
+def os_text(error: OSError) -> str:
+    """``PATH: reason``; in our messages paths stand without quotes, and numbers of errors not at all."""
+    reason = error.strerror or str(error)
+    return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason
+
+
 class ConfigError(SecmonError):
     """A configuration file that stops a start: names file, key, value and what is allowed."""
 
     def __init__(self, file: str, key: str, value: object, allowed: str, *, code: int = 1908) -> None:
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
-        super().__init__(code, f"{file}: {key}: {value!r} is not allowed; allowed: {allowed}")
+        super().__init__(code, f"{file}: {key}: {judged(value, allowed)}")

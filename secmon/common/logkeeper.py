@@ -12,6 +12,7 @@ from typing import ParamSpec
 from secmon.common.clock import Clock
 from secmon.common.config.options import InternalOptions
 from secmon.common.counters import Counters
+from secmon.common.errors import os_text
 from secmon.common.paths import Paths
 from secmon.common.rotation import cluster_series, daemon_series, finish, purge, rotate_day, rotate_size
 
@@ -111,5 +112,5 @@ class LogKeeper:
         except OSError as error:
             self._counters.add("log.rotation_errors")
             self._pause_until = self._clock.monotonic() + _PAUSE_SECONDS
-            _log.warning("A log could not be rotated: %s", error)
+            _log.warning("A log could not be rotated: %s", os_text(error))
             return False

@@ -13,7 +13,7 @@ from grpc import aio
 
 from secmon.common.clock import Clock
 from secmon.common.config.options import InternalOptions
-from secmon.common.errors import SecmonError
+from secmon.common.errors import SecmonError, os_text
 from secmon.common.files.manifest import Difference, Entry
 from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
@@ -169,9 +169,10 @@ class FileApplier:
             before = self._applied
             await self._round(link.channel, report)
         except (SecmonError, OSError) as error:
-            _log.warning("The files could not be brought up to date: %s", error)
+            text = os_text(error) if isinstance(error, OSError) else str(error)
+            _log.warning("The files could not be brought up to date: %s", text)
             if link is self._link:
-                self._acknowledge(report, str(error))
+                self._acknowledge(report, text)
             return False
         finally:
             await asyncio.to_thread(self._staging.clear)

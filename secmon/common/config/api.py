@@ -9,7 +9,7 @@ import yaml
 
 from secmon.common.config import settings
 from secmon.common.config.settings import STARTUP_ERROR, Setting
-from secmon.common.errors import ConfigError
+from secmon.common.errors import UNKNOWN, ConfigError, Fault
 from secmon.common.paths import Paths
 
 MEGABYTE = 1 << 20
@@ -252,7 +252,7 @@ def load_api_config(paths: Paths) -> ApiConfig:
     except FileNotFoundError:
         return ApiConfig()
     except OSError as error:
-        raise ConfigError(str(paths.api_config), "file", error.strerror, "a readable file", code=2004) from error
+        raise ConfigError(str(paths.api_config), "file", Fault(error.strerror), "a readable file", code=2004) from error
     return parse_api_config(data, str(paths.api_config))
 
 
@@ -290,10 +290,10 @@ def _read_yaml(data: bytes | str, file: str) -> object:
         return yaml.load(data, _Loader)  # a safe loader: plain values only
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(file, f"line {line}", error.problem, "valid YAML", code=STARTUP_ERROR) from error
+        raise ConfigError(file, f"line {line}", Fault(error.problem), "valid YAML", code=STARTUP_ERROR) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # ValueError: impossible dates and the like, which the loader does not wrap.
-        raise ConfigError(file, "file", str(error), "valid YAML", code=STARTUP_ERROR) from error
+        raise ConfigError(file, "file", Fault(error), "valid YAML", code=STARTUP_ERROR) from error
 
 
 _HEAD = """\
@@ -310,7 +310,7 @@ def api_template(overrides: Mapping[str, object] | None = None) -> str:
     """
     wanted = dict(_flatten(overrides or {}))
     for key in wanted.keys() - set(settings.keys(ApiConfig)):
-        raise ConfigError("api.yaml", key, wanted[key], "a documented key", code=STARTUP_ERROR)
+        raise ConfigError("api.yaml", key, UNKNOWN, "a documented key", code=STARTUP_ERROR)
     content = "\n".join([_HEAD, *settings.render(ApiConfig(), wanted)])
     parse_api_config(content)  # an override of the wrong type must not get into a file
     return content

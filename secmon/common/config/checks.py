@@ -9,7 +9,7 @@ from secmon.common.config import settings
 from secmon.common.config.api import ApiConfig, load_api_config
 from secmon.common.config.main import Problem, check_main_config, validate_main_config
 from secmon.common.config.options import check_internal_options, unknown_options
-from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.errors import ConfigError, Fault, SecmonError
 from secmon.common.paths import Paths
 
 MAX_VALUE = 200
@@ -42,7 +42,9 @@ def invalid(problems: Iterable[Problem]) -> SecmonError:
 
 
 def _problem(error: ConfigError) -> Problem:
-    value = None if error.value is None else str(error.value)[:MAX_VALUE]
+    value = error.value if isinstance(error.value, Fault) else str(error.value)
+    if len(value) > MAX_VALUE:
+        value = type(value)(value[:MAX_VALUE])
     return Problem(error.file, None, "", error.key, value, error.allowed)
 
 

@@ -10,6 +10,7 @@ from secmon.common.config.convert import MASK
 from secmon.common.config.problems import Report
 from secmon.common.config.values import BOOLEAN, HOST, Check, integer
 from secmon.common.config.xml import Element
+from secmon.common.errors import UNKNOWN
 
 NodeType = Literal["master", "worker"]
 
@@ -91,7 +92,9 @@ def read_cluster(sections: list[Element], report: Report) -> ClusterSection:
         elif name == "interval":
             report.warn("cluster", "interval is deprecated and ignored", option)
         elif name not in _ACCEPTED:
-            report.error("cluster", name, value, f"the options {', '.join(sorted(_CHECKS.keys() | _ACCEPTED))}", option)
+            report.error(
+                "cluster", name, UNKNOWN, f"the options {', '.join(sorted(_CHECKS.keys() | _ACCEPTED))}", option
+            )
     result = _typed(found, section)
     if not result.disabled:
         _check_enabled(result, section, report)

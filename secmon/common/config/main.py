@@ -11,7 +11,7 @@ from secmon.common.config.template import main_config_template
 from secmon.common.config.validation import check_sections
 from secmon.common.config.values import seconds
 from secmon.common.config.xml import Element, XmlError, parse_xml, read_xml
-from secmon.common.errors import ConfigError
+from secmon.common.errors import ConfigError, Fault
 from secmon.common.paths import Paths
 
 __all__ = [
@@ -100,7 +100,7 @@ def check_main_config(source: Paths | bytes | str, *, file: str = "ossec.conf") 
         document = read_xml(source.main_config) if isinstance(source, Paths) else parse_xml(source, file)
     except ConfigError as error:
         line = error.line if isinstance(error, XmlError) else None
-        report.problems.append(Problem(report.file, line, "", error.key, str(error.value), error.allowed))
+        report.problems.append(Problem(report.file, line, "", error.key, Fault(error.value), error.allowed))
         return report
     sections = check_sections(document, report)
     read_cluster(sections.get("cluster", []), report)

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.errors import MISSING, ConfigError, Fault, SecmonError
 from secmon.common.paths import Paths
 
 _LINE = re.compile(r"([A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+)\s*=\s*(.*)", re.ASCII)
@@ -165,10 +165,10 @@ def _lines(path: Path, *, required: bool) -> Iterator[tuple[str, str]]:
         text = path.read_text("utf-8", errors="replace")
     except FileNotFoundError:
         if required:
-            raise ConfigError(str(path), "file", "absent", "the file shipped with the product", code=1107) from None
+            raise ConfigError(str(path), "file", MISSING, "the file shipped with the product", code=1107) from None
         return
     except OSError as error:
-        raise ConfigError(str(path), "file", error.strerror, "a readable file", code=1107) from error
+        raise ConfigError(str(path), "file", Fault(error.strerror), "a readable file", code=1107) from error
     for number, line in enumerate(text.split("\n"), 1):
         content = line.split("#", 1)[0].strip()
         if content:

@@ -3,23 +3,27 @@
 from dataclasses import dataclass, field
 
 from secmon.common.config.xml import Element
+from secmon.common.errors import judged
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding; ``str()`` is the sentence for the operator. ``line`` counts from 1 and is None when not known."""
+    """One finding; ``str()`` is the sentence for the operator. ``line`` counts from 1 and is None when not known.
+
+    ``value`` may be a ``Fault``.
+    """
 
     file: str
     line: int | None
     section: str
     key: str
-    value: str | None
+    value: str
     allowed: str
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
         name = ".".join(part for part in (self.section, self.key) if part)
-        return f"{place}: {name}: {self.value!r} is not allowed; allowed: {self.allowed}"
+        return f"{place}: {name}: {judged(self.value, self.allowed)}"
 
 
 @dataclass(slots=True)
@@ -30,7 +34,7 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def error(self, section: str, key: str, value: str | None, allowed: str, at: Element | None = None) -> None:
+    def error(self, section: str, key: str, value: str, allowed: str, at: Element | None = None) -> None:
         """Note an error at the line of ``at``."""
         self.problems.append(Problem(self.file, at.line if at else None, section, key, value, allowed))
 

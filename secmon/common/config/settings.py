@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from secmon.common.config.values import is_host
-from secmon.common.errors import ConfigError
+from secmon.common.errors import UNKNOWN, ConfigError
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -62,7 +62,7 @@ def bind(kind: type[S], raw: Mapping[object, object], file: str, warnings: list[
     known = dict(fields(kind))
     for key in raw:
         if key not in known:
-            raise ConfigError(file, f"{prefix}{key}", raw[key], f"the keys {', '.join(known)}", code=STARTUP_ERROR)
+            raise ConfigError(file, f"{prefix}{key}", UNKNOWN, f"the keys {', '.join(known)}", code=STARTUP_ERROR)
     values: dict[str, object] = {}
     for name, what in known.items():
         if name not in raw:

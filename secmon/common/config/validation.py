@@ -26,6 +26,7 @@ from secmon.common.config.values import (
     size,
 )
 from secmon.common.config.xml import Element
+from secmon.common.errors import MISSING, UNKNOWN
 
 Options: TypeAlias = Mapping[str, "Check | Options"]
 
@@ -123,9 +124,7 @@ def check_sections(document: Element, report: Report) -> dict[str, list[Element]
             for section in root.children:
                 name = section_name(section)
                 if name is None:
-                    report.error(
-                        "wodle", "", None, f"the attribute name with one of {', '.join(sorted(WODLES))}", section
-                    )
+                    report.error("wodle", "name", MISSING, f"one of {', '.join(sorted(WODLES))}", section)
                 else:
                     found.setdefault(name, []).append(section)
                     _check_name(name, section, report)
@@ -136,7 +135,7 @@ def check_sections(document: Element, report: Report) -> dict[str, list[Element]
     for name, extra in _EXTRAS.items():
         extra(found.get(name, []), report)
     if not any(root.name == MAIN_ROOT for root in document.children):
-        report.error("", "", None, f"at least one element <{MAIN_ROOT}>")
+        report.error("", f"<{MAIN_ROOT}>", MISSING, "one such element, or several")
     return found
 
 
@@ -145,7 +144,7 @@ def _check_name(name: str, section: Element, report: Report) -> None:
         if name not in WODLES:
             report.error("wodle", "name", name, ", ".join(sorted(WODLES)), section)
     elif name not in SECTIONS and name not in OTHER_SECTIONS:
-        report.error(name, "", None, "a documented section name", section)
+        report.error(name, "", UNKNOWN, "a documented section name", section)
 
 
 def _check_options(section: str, prefix: str, element: Element, known: Options, report: Report) -> None:
@@ -153,7 +152,7 @@ def _check_options(section: str, prefix: str, element: Element, known: Options, 
         name, value = prefix + option.name, option.text or ""
         check = known.get(option.name)
         if check is None:
-            report.error(section, name, value.strip(), f"the options {', '.join(known)}", option)
+            report.error(section, name, UNKNOWN, f"the options {', '.join(known)}", option)
         elif not isinstance(check, Check):
             _check_options(section, f"{name}.", option, check, report)
         elif check is _DEPRECATED:
@@ -173,7 +172,7 @@ def _check_global(sections: list[Element], report: Report) -> None:
         for limits in section.children:
             for eps in limits.children if limits.name == "limits" else ():
                 if eps.name == "eps" and not _texts(eps, "maximum"):
-                    report.error("global", "limits.eps", None, "an eps block with the option maximum", eps)
+                    report.error("global", "limits.eps.maximum", MISSING, "a whole number, 0 to 100000", eps)
 
 
 def _check_remote(sections: list[Element], report: Report) -> None:
@@ -181,7 +180,7 @@ def _check_remote(sections: list[Element], report: Report) -> None:
     for section in sections:
         connections = _texts(section, "connection")
         if not connections:
-            report.error("remote", "connection", None, "secure, syslog (the option is required)", section)
+            report.error("remote", "connection", MISSING, "secure, syslog", section)
             continue
         secure += connections[-1] == "secure"
         if connections[-1] == "secure" and secure > 1:
@@ -193,7 +192,7 @@ def _check_remote(sections: list[Element], report: Report) -> None:
             if words >= {"tcp", "udp"}:
                 report.error("remote", "protocol", "tcp, udp", "tcp or udp for a syslog connection", section)
             if not _texts(section, "allowed-ips"):
-                report.error("remote", "allowed-ips", None, "at least one address for a syslog connection", section)
+                report.error("remote", "allowed-ips", MISSING, "at least one address for a syslog connection", section)
 
 
 _EXTRAS: Mapping[str, Callable[[list[Element], Report], None]] = {"global": _check_global, "remote": _check_remote}

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from secmon.common.errors import ConfigError
+from secmon.common.errors import ConfigError, Fault
 
 MAX_DEPTH = 64
 MAX_BYTES = 64 << 20
@@ -36,7 +36,7 @@ class XmlError(ConfigError):
 
     def __init__(self, file: str, line: int, problem: str, code: int) -> None:
         self.line = line
-        super().__init__(file, f"line {line}", problem, "well-formed XML", code=code)
+        super().__init__(file, f"line {line}", Fault(problem), "well-formed XML", code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def read_xml(path: Path, *, code: int = 1101) -> Element:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ConfigError(str(path), "file", error.strerror, "a readable file", code=code) from error
+        raise ConfigError(str(path), "file", Fault(error.strerror), "a readable file", code=code) from error
     return parse_xml(data, str(path), code=code)
 
 

@@ -105,7 +105,7 @@ class Scanner:
         except FileNotFoundError:
             return
         except NotADirectoryError as error:  # the folder itself is a symbolic link or a file
-            self._skip(category.folder, str(error))
+            self._skip(category.folder, error.strerror or str(error))
         except OSError as error:
             self._keep(category.folder, error)
 
@@ -186,7 +186,7 @@ class Scanner:
         self._kept.add(path)
         if path in self.manifest:
             self._seen.add(path)
-        self._skip(path, str(error))
+        self._skip(path, error.strerror or str(error))
 
     def _skip(self, path: str, reason: str) -> None:
         self.skipped.add(path)

@@ -115,7 +115,7 @@ class FolderWatch(FileSystemEventHandler):
                 watch = observer.schedule(self, str(path), recursive=recursive, event_filter=_EVENTS)
                 self._watches[folder] = (watch, identity)
             except OSError as error:
-                _log.warning("Changes below %s are found by the periodic scan only: %s", path, error)
+                _log.warning("Changes below %s are found by the periodic scan only: %s", path, error.strerror)
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Called on the observer's thread."""
@@ -152,11 +152,11 @@ class FolderWatch(FileSystemEventHandler):
                     folder.mkdir(mode=FOLDER_MODE, parents=True)
                     folder.chmod(FOLDER_MODE)  # whatever the umask is
             except OSError as error:
-                _log.warning("%s could not be made: %s", folder, error)
+                _log.warning("%s could not be made: %s", folder, error.strerror)
         try:
             self._observer = InotifyObserver()
         except OSError as error:
-            _log.warning("Changes below %s are found by the periodic scan only: %s", self._root, error)
+            _log.warning("Changes below %s are found by the periodic scan only: %s", self._root, error.strerror)
             return
         self._observer.start()
         self.renew()

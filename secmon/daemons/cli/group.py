@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from secmon.common.errors import SecmonError
+from secmon.common.errors import SecmonError, os_text
 from secmon.common.paths import Paths
 from secmon.daemons.daemon import StartError, StartFailed
 from secmon.daemons.runfiles import AlreadyRunning
@@ -53,9 +53,9 @@ class LazyGroup(click.Group):
             raise
         except PermissionError as error:
             hint = "" if os.geteuid() == 0 else "; run this as root or as the service user"
-            raise click.ClickException(f"{error.filename}: {error.strerror}{hint}") from error
+            raise click.ClickException(f"{os_text(error)}{hint}") from error
         except OSError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(os_text(error)) from error
 
 
 def root_option(command: F) -> F:

@@ -107,6 +107,26 @@ def test_bad_cluster_options(options: dict[str, str], key: str) -> None:
     assert raised.value.key == f"cluster.{key}"
 
 
+@pytest.mark.parametrize(
+    ("xml", "said"),
+    [
+        ("<global><logall>x</logall></global>", "2: global.logall: 'x' is not allowed; allowed: yes, no"),
+        ("<global><logal>no</logal></global>", "2: global.logal: there is no such name; allowed: the options "),
+        ("<golbal/>", "2: golbal: there is no such name; allowed: a documented section name"),
+        ("<remote/>", "2: remote.connection: missing; allowed: secure, syslog"),
+        ("<global>", "3: line 3: mismatched tag; allowed: well-formed XML"),
+    ],
+)
+def test_sentences_say_what_is_wrong_and_what_is_allowed(xml: str, said: str) -> None:
+    (problem,) = sections(xml)
+    assert str(problem).startswith(f"ossec.conf:{said}")
+
+
+def test_sentences_without_a_value() -> None:
+    (problem,) = validate_main_config("<x/>")
+    assert str(problem) == "ossec.conf: <ossec_config>: missing; allowed: one such element, or several"
+
+
 def test_a_node_name_that_no_certificate_could_hold() -> None:
     assert validate_main_config(cluster_xml(node_name="n" * 64)) == []
     (problem,) = validate_main_config(cluster_xml(node_name="n" * 65))
@@ -183,7 +203,7 @@ def test_good_sections(xml: str) -> None:
     [
         ("<bogus/>", "bogus", ""),
         ('<wodle name="bogus"/>', "wodle", "name"),
-        ("<wodle/>", "wodle", ""),
+        ("<wodle/>", "wodle", "name"),
         ("<global><colour>blue</colour></global>", "global", "colour"),
         ("<global><logall>maybe</logall></global>", "global", "logall"),
         ("<global><logall><b/></logall></global>", "global", "logall"),
@@ -199,7 +219,7 @@ def test_good_sections(xml: str) -> None:
             "agents_disconnection_time",
         ),
         ("<global><limits><eps><maximum>100001</maximum></eps></limits></global>", "global", "limits.eps.maximum"),
-        ("<global><limits><eps><timeframe>5</timeframe></eps></limits></global>", "global", "limits.eps"),
+        ("<global><limits><eps><timeframe>5</timeframe></eps></limits></global>", "global", "limits.eps.maximum"),
         ("<alerts><log_alert_level>high</log_alert_level></alerts>", "alerts", "log_alert_level"),
         ("<remote><port>1514</port></remote>", "remote", "connection"),
         ("<remote><connection>secure</connection></remote>" * 2, "remote", "connection"),

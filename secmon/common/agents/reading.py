@@ -30,7 +30,7 @@ from secmon.common.rbac.evaluate import Scope
 
 COUNT = "count"
 MISSING = "unknown"
-"""What :func:`distinct` says of agents without a value."""
+"""What :func:`count_combinations` says of agents without a value."""
 
 _COLUMNS = columns_of(agents)
 
@@ -77,7 +77,7 @@ def unknown_ids(connection: Connection, ids: Iterable[str]) -> list[str]:
     return [one for one in wanted if one != MANAGER_ID and not (proper_id(one) and int(one) in known)]
 
 
-def distinct(
+def count_combinations(
     connection: Connection,
     query: Query,
     fields: Sequence[str],
@@ -100,6 +100,13 @@ def distinct(
     page = base.order_by(*_group_order(query.sort or Sort(()), columns), func.min(columns["id"].expression))
     found = connection.execute(page.offset(query.offset).limit(query.limit))
     return Page([_group(dict(zip(found.keys(), row, strict=True)), fields, columns) for row in found], total)
+
+
+def read_platforms(connection: Connection, where: Sequence[Condition] = ()) -> list[str]:
+    """The platforms that occur, in the order of their bytes."""
+    platform = agents.c.os_platform
+    statement = select(platform).distinct().where(platform != "", *(one(_COLUMNS) for one in where))
+    return list(connection.execute(statement.order_by(platform)).scalars())
 
 
 def count_states(connection: Connection, where: Sequence[Condition] = ()) -> list[tuple[str, str, int]]:

@@ -1,6 +1,7 @@
 """Every operation of this version: importing the areas fills the catalogue."""
 
 from secmon.common.operations import (
+    agents,
     cluster,
     logs,
     manager,
@@ -30,6 +31,7 @@ AREAS = (
     security_self,
     security_catalogue,
     run_as,
+    agents,
     cluster,
     manager,
     logs,

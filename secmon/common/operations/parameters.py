@@ -32,6 +32,11 @@ SortText = Annotated[str, text_format("sort", r"[A-Za-z0-9_\-,\s+.]+")]
 SearchText = Annotated[str, text_format("search", r"[^;|&^*>]+")]
 Offset = Annotated[int, Meta(ge=0, description="First element of the collection to return.")]
 Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="Most elements to return.")]
+SortBy = Annotated[SortText | None, Meta(description="Fields to sort by, `-` in front for descending.")]
+SearchFor = Annotated[SearchText | None, Meta(description="Text to look for, `-` in front for its absence.")]
+Select = Annotated[list[Names] | None, Meta(description="Fields to return.")]
+Q = Annotated[str | None, Meta(description="Query: clauses joined by `;` (and) and `,` (or).")]
+Distinct = Annotated[bool, Meta(description="Return unique items only.")]
 
 
 class NoParams(Struct, frozen=True, kw_only=True):
@@ -55,11 +60,11 @@ class Listing(Common, frozen=True, kw_only=True):
 
     offset: Offset = 0
     limit: Limit = 500
-    sort: Annotated[SortText | None, Meta(description="Fields to sort by, `-` in front for descending.")] = None
-    search: Annotated[SearchText | None, Meta(description="Text to look for, `-` in front for its absence.")] = None
-    select: Annotated[list[Names] | None, Meta(description="Fields to return.")] = None
-    q: Annotated[str | None, Meta(description="Query: clauses joined by `;` (and) and `,` (or).")] = None
-    distinct: Annotated[bool, Meta(description="Return unique items only.")] = False
+    sort: SortBy = None
+    search: SearchFor = None
+    select: Select = None
+    q: Q = None
+    distinct: Distinct = False
 
 
 class ParameterError(ValueError):

@@ -1,0 +1,101 @@
+"""What the operations that read agents share: who may be seen, and pages as outcomes."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from sqlalchemy import Connection, Subquery
+
+from secmon.common.agents.collection import FIELDS, MANAGER_ID, Condition, manager_row, within
+from secmon.common.agents.reading import count_combinations, count_states, read_page, read_platforms, unknown_ids
+from secmon.common.agents.store import number
+from secmon.common.errors import SecmonError
+from secmon.common.operations.executor import Context
+from secmon.common.outcome import Outcome
+from secmon.common.query import Page, Query
+from secmon.common.rbac.evaluate import Scope
+from secmon.common.rbac.gate import Grant, Require
+
+T = TypeVar("T")
+
+READ_NAMED = Require("agent:read", "agent:id", param="agents_list", mode="each")
+READ_ANY = Require("agent:read", "agent:id", mode="restrict")
+
+STATUSES = ("active", "disconnected", "never_connected", "pending")
+
+
+async def ask(ctx: Context, question: Callable[[Connection], T]) -> T:
+    """The answer of the agent store to ``question``, off the event loop, from one consistent view."""
+
+    def answer() -> T:
+        with ctx.node.agents.read() as connection:
+            return question(connection)
+
+    return await asyncio.to_thread(answer)
+
+
+def scope_of(grant: Grant) -> Scope:
+    """The agents that ``grant`` lets through."""
+    return Scope(frozenset(grant.ids)) if grant.explicit else grant.scope
+
+
+def seen(scope: Scope) -> list[Condition]:
+    """The condition of being in ``scope``; none where that is everything."""
+    return [] if scope.everything else [within(scope)]
+
+
+async def page_of_agents(
+    ctx: Context, query: Query, where: Sequence[Condition] = (), *, manager: bool = True
+) -> Outcome:
+    """The page that ``query`` asks for of the agents that meet ``where`` and that the caller may read.
+
+    ``manager`` False leaves out agent 000. Ids that the request names and that no agent has fail with 1701.
+    """
+    grant = ctx.grant("agent:id")
+    scope, now = scope_of(grant), ctx.node.clock.now()
+    conditions = [*seen(scope), *where]
+
+    def read(connection: Connection) -> tuple[Page, list[str]]:
+        row = own_row(ctx, connection) if manager and MANAGER_ID in scope else None
+        page = read_page(connection, query, now=now, where=conditions, manager=row)
+        return page, unknown_ids(connection, grant.ids) if grant.explicit else []
+
+    page, unknown = await ask(ctx, read)
+    outcome = Outcome(items=list(page.items), total=page.total)
+    if unknown:
+        outcome.fail(SecmonError(1701), *unknown)
+    return outcome
+
+
+def own_row(ctx: Context, connection: Connection) -> Subquery:
+    """Agent 000, this node's manager."""
+    return manager_row(ctx.node.name, number(connection, "created") or None)
+
+
+async def combinations(ctx: Context, query: Query, *, manager: bool = True) -> Page:
+    """Combinations of the values of ``query.select``, each with its ``count`` of agents the caller may read."""
+    scope, now = scope_of(ctx.grant("agent:id")), ctx.node.clock.now()
+    fields = query.select or FIELDS.select or ()
+
+    def read(connection: Connection) -> Page:
+        row = own_row(ctx, connection) if manager and MANAGER_ID in scope else None
+        return count_combinations(connection, query, fields, now=now, where=seen(scope), manager=row)
+
+    return await ask(ctx, read)
+
+
+async def platforms(ctx: Context) -> list[str]:
+    """The platforms that occur among the agents the caller may read, the manager's own aside."""
+    where = seen(scope_of(ctx.grant("agent:id")))
+    return await ask(ctx, lambda connection: read_platforms(connection, where))
+
+
+async def status_summary(ctx: Context) -> dict[str, dict[str, int]]:
+    """Agents the caller may read, the manager aside: by connection, and by the state of their configuration."""
+    scope = scope_of(ctx.grant("agent:id"))
+    connection, configuration = dict.fromkeys(STATUSES, 0), {"synced": 0, "not_synced": 0}
+    for status, state, count in await ask(ctx, lambda store: count_states(store, seen(scope))):
+        connection[status] += count
+        configuration[state.replace(" ", "_")] += count
+    total = {"total": sum(connection.values())}
+    return {"connection": connection | total, "configuration": configuration | total}

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.common.errors import SecmonError
 from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.store.position import Position
 from secmon.common.store.replication import Change, Snapshot
 from secmon.common.store.security import SecurityStore
 from secmon.worker.streams import receiving
@@ -40,6 +41,10 @@ class SecurityApplier:
 
     Listens to the link (``connected``, ``received``, ``disconnected``, all returning at once); :meth:`run` does the
     work. Each applied change is acknowledged with the new position.
+
+    A snapshot of another store than the one followed so far is taken over and told loudly: a master that was made
+    anew, restored or replaced must be able to lead its workers. One without users is refused; this node then keeps
+    what it has, and the security lease, which is not extended meanwhile, bounds how long that is trusted.
     """
 
     def __init__(self, store: SecurityStore, *, retry_seconds: float = 1.0, retry_most_seconds: float = 30.0) -> None:
@@ -158,8 +163,9 @@ class SecurityApplier:
                     raise SecmonError(3045, f"snapshot of more than {SNAPSHOT_LIMIT} bytes")
                 stall.progress()
         snapshot = await asyncio.to_thread(msgspec.msgpack.decode, bytes(document), type=Snapshot)
+        before = self._store.position()
         await asyncio.to_thread(self._store.apply_snapshot, snapshot)
-        _log.info("Security state taken over as a whole at revision %d", snapshot.revision)
+        _tell(before, snapshot)
         self._suspect = None
         self._acknowledge()
 
@@ -169,3 +175,27 @@ class SecurityApplier:
         if self._link is not None:
             with suppress(SecmonError):  # the session just ended; the next one begins with our position
                 self._link.send(pb.WorkerMessage(security_ack=pb.SecurityAck(position=self.position())))
+
+
+def _tell(before: Position, taken: Snapshot) -> None:
+    """Log a snapshot taken over; loudly where it is not what follows: there is one master, so it has the say."""
+    if before.store_id not in ("", taken.store_id):
+        _log.error(
+            "The master has another security store: this node followed store %s to revision %d and has now taken over "
+            "store %s at revision %d, with other users. This is right when the master was made anew, replaced or "
+            "promoted; if nobody did that, look at the master",
+            before.store_id,
+            before.revision,
+            taken.store_id,
+            taken.revision,
+        )
+    elif before.store_id and taken.revision < before.revision:
+        _log.error(
+            "The master's security store %s went back from revision %d to %d: this node has followed. This is right "
+            "when the master was restored from a backup; what was changed since then, revocations too, is undone",
+            taken.store_id,
+            before.revision,
+            taken.revision,
+        )
+    else:
+        _log.info("Security state taken over as a whole at revision %d", taken.revision)

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -20,14 +20,16 @@ from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.worker.apply_security import SecurityApplier
 from tests.common.files.folders import new_root
-from tests.worker.replication import Wire, running, serving, wait_until
+from tests.common.store.rows import put_user
+from tests.worker.replication import NoRegistry, Wire, running, serving, wait_until
 
 pytestmark = pytest.mark.anyio
 
 
 def put(store: SecurityStore, number: int, name: str | None = None) -> int:
-    """Write a role; the new revision."""
+    """Write a role, and a user, without whom nobody takes over anything; the new revision."""
     with store.write() as transaction:
+        put_user(transaction, 1)
         transaction.put(roles, role(number, name or f"role {number}"))
         return transaction.revision
 
@@ -48,7 +50,9 @@ class Cluster:
             store, counters=Counters(), ack_timeout_seconds=ack_timeout_seconds, poll_seconds=0.02
         )
         files = FilePublisher(folder, clock=SystemClock(), counters=Counters())
-        self.service = ReplicationService(folder, files=files, security=store, admit=lambda context: None)
+        self.service = ReplicationService(
+            folder, files=files, security=store, registry=NoRegistry(), admit=lambda context: None
+        )
         self.snapshots = 0
 
     @asynccontextmanager
@@ -178,18 +182,58 @@ async def test_a_brief_absence_costs_the_changes_a_long_one_a_snapshot(
         assert one.digest() == master.digest()
 
 
-async def test_a_replica_of_another_master_is_replaced(tmp_path: Path, stores: list[SecurityStore]) -> None:
+async def test_a_replica_of_another_master_is_replaced_and_both_are_named(
+    tmp_path: Path, stores: list[SecurityStore], caplog: pytest.LogCaptureFixture
+) -> None:
     master, one, _ = stores
     stranger = SecurityStore(tmp_path / "stranger.db")
     for number in range(1, 8):
         put(stranger, number, f"strange {number}")
     one.apply_snapshot(stranger.snapshot())
     stranger.close()
+    former = one.store_id()
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one):
         assert await cluster.publisher.confirmed(1) == []
         assert one.store_id() == master.store_id()
         assert one.digest() == master.digest()
+    [told] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert former in told
+    assert master.store_id() in told
+
+
+async def test_a_master_without_users_is_not_followed(
+    tmp_path: Path, stores: list[SecurityStore], caplog: pytest.LogCaptureFixture
+) -> None:
+    master, one, two = stores
+    put(master, 1)
+    async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one):
+        assert await cluster.publisher.confirmed(1) == []
+    lost = SecurityStore(tmp_path / "lost.db")
+    before, refused = one.digest(), f"{lost.store_id()} at revision 0 holds no users"
+    async with cluster_of(tmp_path, lost) as cluster, cluster.worker("beta", one), cluster.worker("gamma", two):
+        await wait_until(lambda: sum(refused in record.getMessage() for record in caplog.records) >= 4)
+        told = [record.getMessage() for record in caplog.records if refused in record.getMessage()]
+        assert any(f"keeps what it has, store {master.store_id()} at revision 1" in line for line in told)
+        assert any("keeps what it has, nothing" in line for line in told)
+        assert (one.digest(), two.store_id()) == (before, "")
+    lost.close()
+
+
+async def test_a_restored_master_is_followed_back_and_that_is_told(
+    tmp_path: Path, stores: list[SecurityStore], caplog: pytest.LogCaptureFixture
+) -> None:
+    master, one, _ = stores
+    put(master, 1)
+    with closing(sqlite3.connect(tmp_path / "0.db")) as source, closing(sqlite3.connect(tmp_path / "old.db")) as copy:
+        source.backup(copy)
+    put(master, 2)
+    async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one):
+        assert await cluster.publisher.confirmed(2) == []
+    with closing(SecurityStore(tmp_path / "old.db")) as restored:
+        async with cluster_of(tmp_path, restored) as cluster, cluster.worker("beta", one):
+            await wait_until(lambda: one.digest() == restored.digest())
+        assert f"store {restored.store_id()} went back from revision 2 to 1" in caplog.text
 
 
 async def test_damage_at_equal_revisions_is_repaired(tmp_path: Path, stores: list[SecurityStore]) -> None:
@@ -273,6 +317,7 @@ async def follow(script: list[tuple[str, int]]) -> None:
     with new_root() as folder:
         master = SecurityStore(folder / "0.db", kept_revisions=3)
         replica = SecurityStore(folder / "1.db", writable=False)
+        put(master, 1)
         try:
             async with cluster_of(folder, master) as cluster, cluster.worker("beta", replica) as (wire, applier):
                 current = wire

@@ -86,7 +86,7 @@ def audited(store: SecurityStore, path: Path, author: Author, clock: Clock) -> I
     with store.write() as transaction:
         yield transaction
         if transaction.recorded:
-            _append(path, store.store_id(), transaction, author, clock)
+            _append(path, transaction, author, clock)
 
 
 def audited_write(
@@ -97,13 +97,13 @@ def audited_write(
         change(transaction)
 
 
-def _append(path: Path, store: str, transaction: WriteTransaction, author: Author, clock: Clock) -> None:
+def _append(path: Path, transaction: WriteTransaction, author: Author, clock: Clock) -> None:
     """Write down the change of ``transaction``, durably; the caller holds the store's write lock. Raises 1005."""
     changes = [_shown(one) for one in transaction.changes() if one.table != "sequences"]
     try:
         descriptor = _open(path)
         try:
-            writer = _Writer(_ended(descriptor), store, iso_micro(clock.now()))
+            writer = _Writer(_ended(descriptor), transaction.store_id, iso_micro(clock.now()))
             writer.prepare(transaction.revision)
             writer.add("change", transaction.revision, author, changes)
             _write_all(descriptor, bytes(writer.text))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
@@ -21,7 +22,9 @@ def open_engine(path: Path, *, mode: int = 0o640, synchronous: Literal["FULL", "
     """
     create_private(path, mode)
     # Values stay out of the texts of errors: these reach the log, and there are hashes and keys among them.
-    engine = create_engine(URL.create("sqlite+pysqlite", database=str(path)), hide_parameters=True)
+    # Mode rw: a file that is taken away meanwhile is an error, not made anew.
+    file = URL.create("sqlite+pysqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"})
+    engine = create_engine(file, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: object) -> None:

@@ -10,8 +10,8 @@ class Position(msgspec.Struct, frozen=True):
     """``store_id`` is empty on a replica that has received nothing yet.
 
     ``shared_revision`` is the last revision that touched rows that views keep whole in memory. ``generation`` counts
-    the snapshots applied: content may differ between generations at equal revision. ``log_floor`` is the oldest
-    revision from which the change log leads to the present.
+    the snapshots applied: content may differ between generations at equal revision; 0 in a store that is its own
+    origin. ``log_floor`` is the oldest revision from which the change log leads to the present.
     """
 
     store_id: str

@@ -1,6 +1,8 @@
 """The security store: users, roles, policies, rules, keys, revocations; written on the master, copied to the others."""
 
+import errno
 import hashlib
+import os
 import sqlite3
 import threading
 import uuid
@@ -29,10 +31,15 @@ class SecurityStore:
     :meth:`apply_snapshot`. All methods block on the disk for a short time, except :meth:`view`, :meth:`revision` and
     :meth:`store_id` while nothing has changed, which cost microseconds.
 
-    Raises :class:`ConfigError` when the file was written by a newer version.
+    A file that does not exist is made, with ``create`` only; otherwise FileNotFoundError is raised. Raises
+    :class:`ConfigError` when the file was written by a newer version.
     """
 
-    def __init__(self, path: Path, *, writable: bool = True, kept_revisions: int = KEPT_REVISIONS) -> None:
+    def __init__(
+        self, path: Path, *, writable: bool = True, create: bool = True, kept_revisions: int = KEPT_REVISIONS
+    ) -> None:
+        if not create and not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         self.path = path
         self.writable = writable
         self._kept_revisions = kept_revisions
@@ -66,10 +73,6 @@ class SecurityStore:
                 create_position(connection, str(uuid.uuid4()) if self.writable else "")
             elif int(found) > SCHEMA_VERSION:
                 raise ConfigError(str(self.path), "schema_version", found, f"at most {SCHEMA_VERSION}")
-            position = read_position(connection)
-            if self.writable and not position.store_id:
-                # A replica that never received anything has become the master's store.
-                write_position(connection, msgspec.structs.replace(position, store_id=str(uuid.uuid4())))
 
     # Where the store stands
 
@@ -144,7 +147,7 @@ class SecurityStore:
             raise PermissionError("the security store of this node is a replica")
         with write_transaction(self._engine) as connection:
             before = read_position(connection)
-            transaction = WriteTransaction(connection, before.revision + 1)
+            transaction = WriteTransaction(connection, before.revision + 1, before.store_id)
             yield transaction
             if transaction.recorded:
                 self._finish(connection, before, transaction)
@@ -155,8 +158,10 @@ class SecurityStore:
         connection.execute(delete(changes).where(changes.c.revision <= floor))
         after = msgspec.structs.replace(
             before,
+            store_id=transaction.store_id,
             revision=revision,
             shared_revision=revision if transaction.shared else before.shared_revision,
+            generation=before.generation if transaction.store_id == before.store_id else 0,
             log_floor=floor,
         )
         write_position(connection, after)
@@ -215,11 +220,19 @@ class SecurityStore:
             write_position(connection, after)
 
     def apply_snapshot(self, snapshot: Snapshot) -> None:
-        """Replace the whole replicated state, in one transaction. Raises 3045 when it does not fit this version."""
+        """Replace the whole replicated state, in one transaction, whatever store it is of.
+
+        Raises 3045, and changes nothing, when it does not fit this version, and when it holds no users: no master's
+        does, and users are never replaced by nothing.
+        """
         if snapshot.schema_version != SCHEMA_VERSION or set(snapshot.tables) != set(REPLICATED):
             raise SecmonError(3045, f"schema version {snapshot.schema_version}, here {SCHEMA_VERSION}")
         with self._applying() as connection:
             before = read_position(connection)
+            if snapshot.revision < 1 or not snapshot.tables["users"]:
+                offered = f"store {snapshot.store_id} at revision {snapshot.revision} holds no users"
+                kept = f"store {before.store_id} at revision {before.revision}" if before.store_id else "nothing"
+                raise SecmonError(3045, f"{offered}; this node keeps what it has, {kept}")
             connection.execute(delete(changes))
             for table in reversed(REPLICATED.values()):
                 connection.execute(delete(table))

@@ -1,5 +1,6 @@
 """A write to the security store: rows change only here, and every change is recorded for replication."""
 
+import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -46,13 +47,14 @@ class ReadTransaction:
 class WriteTransaction(ReadTransaction):
     """Handed out by ``SecurityStore.write()``; lives as long as its ``with`` block.
 
-    ``revision`` is the number that the store has once this transaction is committed. A transaction that changes no
-    row leaves the revision alone.
+    ``revision`` is the number that the store has once this transaction is committed, ``store_id`` its identity. A
+    transaction that changes no row leaves both alone.
     """
 
-    def __init__(self, connection: Connection, revision: int) -> None:
+    def __init__(self, connection: Connection, revision: int, store_id: str) -> None:
         super().__init__(connection)
         self.revision = revision
+        self.store_id = store_id
         self.recorded = 0
         self.shared = False
 
@@ -87,6 +89,10 @@ class WriteTransaction(ReadTransaction):
         if gone:
             self._record(table, key, None)
         return bool(gone)
+
+    def take_over(self) -> None:
+        """Make a copy of another master's store an origin: its revisions go on under an identity of its own."""
+        self.store_id = str(uuid.uuid4())
 
     def next_id(self, table: Table) -> int:
         """An id that no row of ``table`` ever had (rbac.md 2)."""

@@ -63,6 +63,8 @@ def test_following_equals_copying(writes: list[tuple[list[Step], bool]]) -> None
         master = SecurityStore(Path(folder) / "master.db")
         follower = SecurityStore(Path(folder) / "follower.db", writable=False)
         copy = SecurityStore(Path(folder) / "copy.db", writable=False)
+        with master.write() as tx:
+            put_user(tx, 1)
         follower.apply_snapshot(travel(master.snapshot()))
         for steps, catch_up in writes:
             with master.write() as tx:
@@ -136,6 +138,8 @@ def test_bad_snapshot_is_refused_whole(pair: tuple[SecurityStore, SecurityStore]
     bad = [
         msgspec.structs.replace(good, schema_version=99),
         msgspec.structs.replace(good, tables={}),
+        msgspec.structs.replace(good, revision=0),
+        msgspec.structs.replace(good, tables=good.tables | {"users": []}),
         msgspec.structs.replace(good, columns=good.columns | {"users": ("id",)}),
         msgspec.structs.replace(good, tables=good.tables | {"users": [(1, "short")]}),
         msgspec.structs.replace(good, tables=good.tables | {"user_roles": [(100, 9, 0)]}),
@@ -162,6 +166,7 @@ def test_snapshot_of_another_master_replaces_everything(
     assert replica.view().user("user100") is not None
     other = open_store("other.db")
     with other.write() as tx:
+        put_user(tx, 1)
         put_role(tx, 100, "theirs")
     replica.apply_snapshot(travel(other.snapshot()))
     assert replica.store_id() == other.store_id()

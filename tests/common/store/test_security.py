@@ -8,6 +8,7 @@ from sqlalchemy import exc
 
 from secmon.common.errors import ConfigError
 from secmon.common.store import schema
+from secmon.common.store.fitness import read_standing
 from secmon.common.store.security import SecurityStore
 from tests.common.store.conftest import OpenStore
 from tests.common.store.rows import link_policy, link_role, put_policy, put_role, put_user
@@ -111,9 +112,40 @@ def test_master_refuses_to_be_overwritten(open_store: OpenStore) -> None:
         store.apply_snapshot(store.snapshot())
 
 
-def test_untouched_replica_can_become_the_master(open_store: OpenStore) -> None:
-    open_store(writable=False).close()
-    assert open_store().store_id() != ""
+def test_a_store_that_is_missing_is_made_only_when_asked_for(tmp_path: Path) -> None:
+    for writable in (True, False):
+        with pytest.raises(FileNotFoundError, match=r"security\.db"):
+            SecurityStore(tmp_path / "lost/security.db", writable=writable, create=False)
+    assert not (tmp_path / "lost").exists()
+
+
+def test_a_file_taken_away_is_not_made_anew(open_store: OpenStore) -> None:
+    store = open_store()
+    with store.read():  # this connection is in use: the next one is opened anew
+        store.path.unlink()
+        with pytest.raises(exc.OperationalError), store.read():
+            pass
+    assert not store.path.exists()
+
+
+def test_a_copy_that_is_taken_over_goes_on_under_its_own_name(open_store: OpenStore) -> None:
+    master, replica = open_store("master.db"), open_store("replica.db", writable=False)
+    for number in (1, 2):
+        with master.write() as tx:
+            put_user(tx, number)
+    replica.apply_snapshot(master.snapshot())
+    assert read_standing(replica.path) == (master.store_id(), 2, True, True)
+    replica.close()
+    taken = open_store("replica.db")
+    with taken.write() as tx:
+        tx.take_over()
+        put_user(tx, 3)
+    assert read_standing(taken.path) == (taken.store_id(), 3, False, True)
+    assert taken.store_id() != master.store_id()
+    other = open_store("other.db", writable=False)
+    other.apply_snapshot(master.snapshot())
+    other.apply_snapshot(taken.snapshot())
+    assert other.digest() == taken.digest()
 
 
 def test_newer_schema_is_refused(tmp_path: Path) -> None:

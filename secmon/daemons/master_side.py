@@ -23,6 +23,7 @@ from secmon.common.security.audit import Author, audited
 from secmon.master.agent_reports import ReportService
 from secmon.master.cluster import MasterCluster
 from secmon.master.publish_files import FilePublisher
+from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.router import MasterRouter
@@ -61,9 +62,14 @@ class MasterSide:
             active_agents=self._active_agents,
             counters=node.counters,
         )
-        self.cluster.sessions.listeners += [self.security, self.files]
+        self.registry = RegistryPublisher(node.agents, counters=node.counters)
+        self.cluster.sessions.listeners += [self.security, self.files, self.registry]
         self._replication = ReplicationService(
-            node.paths.root, files=self.files, security=node.security, admit=self.cluster.sessions.caller
+            node.paths.root,
+            files=self.files,
+            security=node.security,
+            registry=self.registry,
+            admit=self.cluster.sessions.caller,
         )
         self._reports = ReportService(
             node.agents,
@@ -97,6 +103,7 @@ class MasterSide:
         self._tasks = [
             create(self.security.run(), name="publisher of the security state"),
             create(self.files.run(), name="publisher of files"),
+            create(self.registry.run(), name="publisher of the registry"),
             create(self._renew_signing_key(), name="renewal of the signing key"),
         ]
         await self.cluster.start([self._serve_replication, self._serve_reports, self._serve_workers])

@@ -18,6 +18,7 @@ from secmon.common.rpc.peer import Context as PeerContext
 from secmon.common.rpc.peer import PeerService, RemotePeer
 from secmon.common.rpc.settings import LinkSettings
 from secmon.worker.apply_files import FileApplier, FileLimits
+from secmon.worker.apply_registry import RegistryApplier
 from secmon.worker.apply_security import SecurityApplier
 from secmon.worker.cluster import WorkerCluster
 from secmon.worker.report_agents import AgentReporter
@@ -43,7 +44,8 @@ class WorkerSide:
             active_agents=lambda: self.agents.active,
         )
         self.agents = AgentReporter(node.agents, self.cluster.link, node=node.name, counters=node.counters)
-        self.cluster.link.listeners += [self.security, self.files]
+        self.registry = RegistryApplier(node.agents)
+        self.cluster.link.listeners += [self.security, self.files, self.registry]
         node.services.roster = self.cluster.link
         self.router = WorkerRouter(
             executor,
@@ -70,6 +72,7 @@ class WorkerSide:
             self.cluster.running,
             asyncio.create_task(self.security.run(), name="applier of the security state"),
             asyncio.create_task(self.files.run(), name="applier of files"),
+            asyncio.create_task(self.registry.run(), name="applier of the registry"),
             asyncio.create_task(self.agents.run(), name="reporter of agents"),
         ]
 

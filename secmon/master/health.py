@@ -24,6 +24,8 @@ class _Record:
     checked: tuple[str, str] = (NEVER, NEVER)
     synced: tuple[str, str] = (NEVER, NEVER)
     sync_error: str = ""
+    assigned: tuple[str, str] = (NEVER, NEVER)
+    assignments: int = 0
     reported: tuple[str, str] = (NEVER, NEVER)
     reports: int = 0
     total_files: Mapping[str, int] = field(
@@ -66,6 +68,9 @@ class HealthBook:
                 record.checked = (record.last_keep_alive, record.last_keep_alive)
         elif message.HasField("files_ack"):
             _note(record, message.files_ack)
+        elif message.HasField("registry_ack"):
+            now = iso_micro(self._clock.now())
+            record.assigned, record.assignments = (now, now), record.assignments + 1
 
     def agents_reported(self, node: str, started: float) -> None:
         """See ``master.agent_reports.Health``."""
@@ -105,7 +110,7 @@ class HealthBook:
                 | {"total_files": dict(record.total_files), "total_extra_valid": 0},
                 "sync_agent_info_free": True,
                 "last_sync_agentinfo": _dates(record.reported, "_master") | {"n_synced_chunks": record.reports},
-                "last_sync_agentgroup": _dates((NEVER, NEVER)) | {"n_synced_chunks": 0},
+                "last_sync_agentgroup": _dates(record.assigned) | {"n_synced_chunks": record.assignments},
                 "last_sync_full_agentgroup": _dates((NEVER, NEVER)) | {"n_synced_chunks": 0},
                 "last_keep_alive": record.last_keep_alive,
             }

@@ -1,7 +1,7 @@
 """What workers fetch from the master: security snapshots, file manifests, file contents."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,6 +32,13 @@ class SnapshotSource(Protocol):
     def snapshot(self) -> Snapshot: ...
 
 
+class RegistrySource(Protocol):
+    """The registry of agents, as far as this service needs it."""
+
+    def changes(self, source: str, since: int) -> bytes:
+        """What a copy of ``source`` at revision ``since`` lacks, as msgpack. Blocks."""
+
+
 class ReplicationService(pb_grpc.ReplicationServicer):
     """Served on the cluster port. Every method streams; a slow worker costs its own stream only.
 
@@ -41,12 +48,19 @@ class ReplicationService(pb_grpc.ReplicationServicer):
     """
 
     def __init__(
-        self, root: Path, *, files: FilePublisher, security: SnapshotSource, admit: Callable[[Context], object]
+        self,
+        root: Path,
+        *,
+        files: FilePublisher,
+        security: SnapshotSource,
+        registry: RegistrySource,
+        admit: Callable[[Context], object],
     ) -> None:
         self._root = root
         self._admit = admit
         self._files = files
         self._security = security
+        self._registry = registry
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="replication")
 
     def close(self) -> None:
@@ -56,8 +70,16 @@ class ReplicationService(pb_grpc.ReplicationServicer):
         """The whole state, as pieces of one msgpack document; right for any position the worker has."""
         await self._check(context)
         document = await asyncio.get_running_loop().run_in_executor(self._readers, self._snapshot)
-        for start in range(0, len(document), PIECE):
-            yield pb.Blob(data=document[start : start + PIECE])
+        for piece in _pieces(document):
+            yield piece
+
+    async def FetchRegistry(self, request: pb.RegistryRequest, context: Context) -> AsyncIterator[pb.Blob]:
+        """What the asker's copy of the registry lacks, as pieces of one msgpack document."""
+        await self._check(context)
+        loop = asyncio.get_running_loop()
+        document = await loop.run_in_executor(self._readers, self._registry.changes, request.source, request.since)
+        for piece in _pieces(document):
+            yield piece
 
     async def FetchManifest(self, request: pb.ManifestRequest, context: Context) -> AsyncIterator[pb.FileEntries]:
         """Nothing when the asker's digest is right, else the changes since its position, else everything."""
@@ -90,3 +112,7 @@ class ReplicationService(pb_grpc.ReplicationServicer):
 
     def _snapshot(self) -> bytes:
         return msgspec.msgpack.encode(self._security.snapshot())
+
+
+def _pieces(document: bytes) -> Iterator[pb.Blob]:
+    return (pb.Blob(data=document[start : start + PIECE]) for start in range(0, len(document), PIECE))

@@ -18,7 +18,7 @@ from secmon.master.publish_files import BULK, FilePublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.serve_files import PIECE
 from tests.common.files.folders import write
-from tests.worker.replication import NoSnapshots, running, serving, wait_until
+from tests.worker.replication import NoRegistry, NoSnapshots, running, serving, wait_until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 
@@ -34,7 +34,7 @@ def publisher_of(root: Path) -> FilePublisher:
 
 
 def service_of(root: Path, publisher: FilePublisher, admit: Any = lambda context: None) -> ReplicationService:
-    return ReplicationService(root, files=publisher, security=NoSnapshots(), admit=admit)
+    return ReplicationService(root, files=publisher, security=NoSnapshots(), registry=NoRegistry(), admit=admit)
 
 
 async def fetch(root: Path, *entries: pb.FileEntry) -> list[pb.FileChunk]:

@@ -89,6 +89,13 @@ class Wire:
             await self._applier.received(self, message)
 
 
+class NoRegistry:
+    """A master whose registry nobody asks for."""
+
+    def changes(self, source: str, since: int) -> bytes:
+        raise AssertionError("nobody asks for it here")
+
+
 class NoSnapshots:
     """A security store is not part of the tests of files."""
 
@@ -134,7 +141,11 @@ class Master:
             root, clock=SystemClock(), counters=Counters(), anti_entropy_seconds=anti_entropy_seconds
         )
         self.service = ReplicationService(
-            root, files=self.publisher, security=NoSnapshots(), admit=lambda context: None
+            root,
+            files=self.publisher,
+            security=NoSnapshots(),
+            registry=NoRegistry(),
+            admit=lambda context: None,
         )
 
 

@@ -42,6 +42,9 @@ class Hostile(pb_grpc.ReplicationServicer):
     async def FetchSecurity(self, request: pb.SecurityRequest, context: Any) -> AsyncIterator[pb.Blob]:
         yield pb.Blob()
 
+    async def FetchRegistry(self, request: pb.RegistryRequest, context: Any) -> AsyncIterator[pb.Blob]:
+        yield pb.Blob()
+
     async def FetchManifest(self, request: pb.ManifestRequest, context: Any) -> AsyncIterator[pb.FileEntries]:
         yield pb.FileEntries(position=self.position_sent, entries=self.entries)
 

@@ -212,7 +212,7 @@ class Position(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     epoch: _builtins.str
-    """security: id of the store; files: id of the master's publisher run"""
+    """security, registry: id of the store; files: id of the master's publisher run"""
     revision: _builtins.int
     digest: _builtins.str
     """content hash at that revision"""
@@ -240,6 +240,7 @@ class WorkerMessage(_message.Message):
     SECURITY_ACK_FIELD_NUMBER: _builtins.int
     FILES_ACK_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
+    REGISTRY_ACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hello(self) -> Global___NodeHello: ...
     @_builtins.property
@@ -250,6 +251,8 @@ class WorkerMessage(_message.Message):
     def files_ack(self) -> Global___FilesAck: ...
     @_builtins.property
     def leave(self) -> Global___Leave: ...
+    @_builtins.property
+    def registry_ack(self) -> Global___Position: ...
     def __init__(
         self,
         *,
@@ -258,12 +261,13 @@ class WorkerMessage(_message.Message):
         security_ack: Global___SecurityAck | None = ...,
         files_ack: Global___FilesAck | None = ...,
         leave: Global___Leave | None = ...,
+        registry_ack: Global___Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files_ack", b"files_ack", "hello", b"hello", "leave", b"leave", "message", b"message", "security_ack", b"security_ack"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files_ack", b"files_ack", "hello", b"hello", "leave", b"leave", "message", b"message", "registry_ack", b"registry_ack", "security_ack", b"security_ack"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files_ack", b"files_ack", "hello", b"hello", "leave", b"leave", "message", b"message", "security_ack", b"security_ack"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files_ack", b"files_ack", "hello", b"hello", "leave", b"leave", "message", b"message", "registry_ack", b"registry_ack", "security_ack", b"security_ack"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "beat", "security_ack", "files_ack", "leave"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "beat", "security_ack", "files_ack", "leave", "registry_ack"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -395,6 +399,7 @@ class MasterMessage(_message.Message):
     SECURITY_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
+    REGISTRY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def welcome(self) -> Global___Welcome: ...
     @_builtins.property
@@ -411,6 +416,10 @@ class MasterMessage(_message.Message):
     def leave(self) -> Global___Leave:
         """the master closes this session"""
 
+    @_builtins.property
+    def registry(self) -> Global___Position:
+        """where the registry of agents stands: fetch what is missing"""
+
     def __init__(
         self,
         *,
@@ -421,12 +430,13 @@ class MasterMessage(_message.Message):
         security: Global___SecurityPush | None = ...,
         files: Global___FilesPush | None = ...,
         leave: Global___Leave | None = ...,
+        registry: Global___Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "registry", b"registry", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "registry", b"registry", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["welcome", "refusal", "beat", "members", "security", "files", "leave"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["welcome", "refusal", "beat", "members", "security", "files", "leave", "registry"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -617,6 +627,30 @@ class SecurityRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SecurityRequest: _TypeAlias = SecurityRequest  # noqa: Y015
+
+@_typing.final
+class RegistryRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    """id of the store that the asker has a copy of"""
+    since: _builtins.int
+    """its revision; what does not fit is answered with the whole registry"""
+    def __init__(
+        self,
+        *,
+        source: _builtins.str = ...,
+        since: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["since", b"since", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegistryRequest: _TypeAlias = RegistryRequest  # noqa: Y015
 
 @_typing.final
 class Blob(_message.Message):

@@ -244,6 +244,11 @@ class ReplicationStub:
                 request_serializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.FilesRequest.SerializeToString,
                 response_deserializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.FileChunk.FromString,
                 _registered_method=True)
+        self.FetchRegistry = channel.unary_stream(
+                '/secmon.v1.Replication/FetchRegistry',
+                request_serializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.RegistryRequest.SerializeToString,
+                response_deserializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.Blob.FromString,
+                _registered_method=True)
 
 
 class ReplicationServicer:
@@ -268,6 +273,12 @@ class ReplicationServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchRegistry(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ReplicationServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -285,6 +296,11 @@ def add_ReplicationServicer_to_server(servicer, server):
                     servicer.FetchFiles,
                     request_deserializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.FilesRequest.FromString,
                     response_serializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.FileChunk.SerializeToString,
+            ),
+            'FetchRegistry': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchRegistry,
+                    request_deserializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.RegistryRequest.FromString,
+                    response_serializer=secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.Blob.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -369,6 +385,33 @@ class Replication:
             '/secmon.v1.Replication/FetchFiles',
             secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.FilesRequest.SerializeToString,
             secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.FileChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchRegistry(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/secmon.v1.Replication/FetchRegistry',
+            secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.RegistryRequest.SerializeToString,
+            secmon_dot_common_dot_rpc_dot_gen_dot_secmon__pb2.Blob.FromString,
             options,
             channel_credentials,
             insecure,

@@ -106,6 +106,7 @@ class ReplicationStub:
     FetchSecurity: _grpc.UnaryStreamMultiCallable[_secmon_pb2.SecurityRequest, _secmon_pb2.Blob]
     FetchManifest: _grpc.UnaryStreamMultiCallable[_secmon_pb2.ManifestRequest, _secmon_pb2.FileEntries]
     FetchFiles: _grpc.UnaryStreamMultiCallable[_secmon_pb2.FilesRequest, _secmon_pb2.FileChunk]
+    FetchRegistry: _grpc.UnaryStreamMultiCallable[_secmon_pb2.RegistryRequest, _secmon_pb2.Blob]
 
 @_typing.type_check_only
 class ReplicationAsyncStub(ReplicationStub):
@@ -115,6 +116,7 @@ class ReplicationAsyncStub(ReplicationStub):
     FetchSecurity: _aio.UnaryStreamMultiCallable[_secmon_pb2.SecurityRequest, _secmon_pb2.Blob]  # type: ignore[assignment]
     FetchManifest: _aio.UnaryStreamMultiCallable[_secmon_pb2.ManifestRequest, _secmon_pb2.FileEntries]  # type: ignore[assignment]
     FetchFiles: _aio.UnaryStreamMultiCallable[_secmon_pb2.FilesRequest, _secmon_pb2.FileChunk]  # type: ignore[assignment]
+    FetchRegistry: _aio.UnaryStreamMultiCallable[_secmon_pb2.RegistryRequest, _secmon_pb2.Blob]  # type: ignore[assignment]
 
 class ReplicationServicer(metaclass=_abc_1.ABCMeta):
     """Served by the master on the cluster port: replicated state."""
@@ -139,6 +141,13 @@ class ReplicationServicer(metaclass=_abc_1.ABCMeta):
         request: _secmon_pb2.FilesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_secmon_pb2.FileChunk], _abc.AsyncIterator[_secmon_pb2.FileChunk]]: ...
+
+    @_abc_1.abstractmethod
+    def FetchRegistry(
+        self,
+        request: _secmon_pb2.RegistryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_secmon_pb2.Blob], _abc.AsyncIterator[_secmon_pb2.Blob]]: ...
 
 def add_ReplicationServicer_to_server(servicer: ReplicationServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 

@@ -1,0 +1,88 @@
+"""The master's registry of agents: telling the workers where it stands, and handing out what they lack."""
+
+import asyncio
+import logging
+import sqlite3
+from typing import Protocol
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.common.agents.replica import rows_since
+from secmon.common.agents.store import AgentStore, get, number
+from secmon.common.counters import Counters
+from secmon.common.rpc.gen import secmon_pb2 as pb
+
+log = logging.getLogger("secmon.clusterd.registry")
+
+
+class Session(Protocol):
+    """A worker's stream, as far as this publisher needs it."""
+
+    def send(self, message: pb.MasterMessage) -> None:
+        """Queue ``message``; never blocks. Order is kept."""
+
+
+class RegistryPublisher:
+    """Announces each revision; workers fetch what leads there from theirs, however many changes that is.
+
+    Listens to sessions. Several daemons of the master write the registry, so changes are found by asking the store.
+    """
+
+    def __init__(
+        self, store: AgentStore, *, counters: Counters, poll_seconds: float = 0.1, repeat_seconds: float = 10.0
+    ) -> None:
+        """``repeat_seconds``: how often workers that may have missed something are told again."""
+        self._store, self._counters = store, counters
+        self._poll_seconds, self._repeat_seconds = poll_seconds, repeat_seconds
+        self._sessions: list[Session] = []
+        self._position = pb.Position()
+
+    async def run(self) -> None:
+        """Announce until cancelled."""
+        loop = asyncio.get_running_loop()
+        repeat_at = loop.time() + self._repeat_seconds
+        while True:
+            try:
+                position = await asyncio.to_thread(self._read)
+            except (OSError, sqlite3.Error, SQLAlchemyError) as error:
+                self._counters.add("registry.publish_failures")
+                log.error("The registry of agents could not be published: %s", error)
+            else:
+                if position != self._position or loop.time() >= repeat_at:
+                    self._position = position
+                    repeat_at = loop.time() + self._repeat_seconds
+                    for session in self._sessions:
+                        session.send(pb.MasterMessage(registry=position))
+            await asyncio.sleep(self._poll_seconds)
+
+    def position(self) -> pb.Position:
+        """The position announced last; an empty epoch before the first."""
+        return self._position
+
+    def changes(self, source: str, since: int) -> bytes:
+        """What a copy of ``source`` at ``since`` lacks, as msgpack of ``RegistryChanges``. Blocks."""
+        with self._store.read() as connection:
+            same = source == get(connection, "store_id")
+            return msgspec.msgpack.encode(rows_since(connection, since if same else None))
+
+    def _read(self) -> pb.Position:
+        with self._store.read() as connection:
+            return pb.Position(
+                epoch=get(connection, "store_id") or "",
+                revision=number(connection, "revision"),
+                digest=get(connection, "digest") or "",
+            )
+
+    # -- SessionListener
+
+    def joined(self, session: Session) -> None:
+        self._sessions.append(session)
+        if self._position.epoch:
+            session.send(pb.MasterMessage(registry=self._position))
+
+    def received(self, session: Session, message: pb.WorkerMessage) -> None:
+        """Acknowledgements are for the health book."""
+
+    def left(self, session: Session) -> None:
+        self._sessions = [one for one in self._sessions if one is not session]

@@ -1,0 +1,128 @@
+"""The worker's copy of the registry of agents: following the master's (cluster.md 4.4, 4.5)."""
+
+import asyncio
+import logging
+import sqlite3
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+from grpc import aio
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.common.agents.replica import Diverged, Position, RegistryChanges, position, take_over
+from secmon.common.agents.schema import agents
+from secmon.common.agents.store import AgentStore
+from secmon.common.errors import SecmonError
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.worker.streams import receiving
+
+log = logging.getLogger("secmon.clusterd.registry")
+
+MOST_BYTES = 1 << 30
+"""Of one answer; more is refused."""
+RETRY_SECONDS = 1.0
+RETRY_MOST_SECONDS = 30.0
+_FAILURES = (SecmonError, OSError, SQLAlchemyError, sqlite3.Error, msgspec.MsgspecError, Diverged)
+
+
+class Link(Protocol):
+    """The link to the master, as far as the applier needs it."""
+
+    @property
+    def channel(self) -> aio.Channel | None: ...
+
+    def send(self, message: pb.WorkerMessage) -> None:
+        """Queue ``message``. Raises SecmonError 3023 without a session."""
+
+
+class RegistryApplier:
+    """Fetches what the copy lacks whenever the master says that it stands elsewhere; :meth:`run` does the work.
+
+    Equal revisions with different digests mean that a copy went wrong: it is fetched as a whole.
+    """
+
+    def __init__(self, store: AgentStore) -> None:
+        self._store = store
+        self._link: Link | None = None
+        self._target: pb.Position | None = None
+        self._wake = asyncio.Event()
+
+    async def connected(self, link: Link, welcome: pb.Welcome) -> None:
+        self._link, self._target = link, None
+
+    async def received(self, link: Link, message: pb.MasterMessage) -> None:
+        if message.HasField("registry"):
+            self._target = message.registry
+            self._wake.set()
+
+    async def disconnected(self, reason: str) -> None:
+        self._link = self._target = None
+
+    async def run(self) -> None:
+        """Apply until cancelled; a failure is tried again, with growing pauses."""
+        pause = RETRY_SECONDS
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._catch_up()
+                pause = RETRY_SECONDS
+            except _FAILURES as error:
+                log.warning("The registry of agents could not be brought up to date: %s", error)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, RETRY_MOST_SECONDS)
+                self._wake.set()
+
+    async def _catch_up(self) -> None:
+        while (target := self._target) is not None and (link := self._link) is not None:
+            here = await asyncio.to_thread(self._position)
+            if (here.source, here.revision, here.digest) == (target.epoch, target.revision, target.digest):
+                self._acknowledge(link, here)
+                return
+            if here.source == target.epoch and here.revision > target.revision:
+                return  # the announcement of what we have is on its way
+            whole = here.source != target.epoch or here.revision == target.revision
+            if whole and here.source == target.epoch:
+                log.warning("The registry differs from the master's at revision %d; fetching all", here.revision)
+            await self._fetch(link, "" if whole else here.source, here.revision)
+
+    async def _fetch(self, link: Link, source: str, since: int) -> None:
+        if link.channel is None:
+            raise SecmonError(3023)
+        request = pb.RegistryRequest(source=source, since=since)
+        document = bytearray()
+        async with receiving() as stall:
+            async for piece in pb_grpc.ReplicationStub(link.channel).FetchRegistry(request):
+                document += piece.data
+                if len(document) > MOST_BYTES:
+                    raise SecmonError(3045, f"registry of more than {MOST_BYTES} bytes")
+                stall.progress()
+        changes = await asyncio.to_thread(msgspec.msgpack.decode, bytes(document), type=RegistryChanges)
+        try:
+            await asyncio.to_thread(self._take_over, changes)
+        except Diverged as error:
+            if changes.since is None:
+                raise
+            log.warning("The registry's changes do not fit: %s; fetching all", error)
+            await self._fetch(link, "", 0)
+
+    def _position(self) -> Position:
+        with self._store.read() as connection:
+            return position(connection)
+
+    def _take_over(self, changes: RegistryChanges) -> None:
+        with self._store.write() as connection:
+            held = connection.execute(select(func.count()).select_from(agents)).scalar_one()
+            if held and not changes.entries and not changes.tombstones and changes.since is None:
+                raise SecmonError(3045, f"the master has lost its registry; this node keeps {held} agents")
+            take_over(connection, changes)
+        if changes.since is None:
+            log.info("Registry of %d agents taken over as a whole", len(changes.entries))
+
+    def _acknowledge(self, link: Link, here: Position) -> None:
+        ack = pb.Position(epoch=here.source, revision=here.revision, digest=here.digest)
+        with suppress(SecmonError):  # the session just ended; the next one begins with an announcement
+            link.send(pb.WorkerMessage(registry_ack=ack))

@@ -1,0 +1,264 @@
+"""The reader of ruleset files (ruleset.md 2): nearly XML, and files in the field depend on each difference.
+
+Texts are bytes and stay as typed: no entities, no normalisation.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+MAX_TEXT = 20480
+"""Bytes of one name, content or attribute value."""
+MAX_DEPTH = 1024
+MAX_VARIABLE_NAME = 255
+
+_SPACE = b" \t\n\r\v\f"
+_VARIABLE_ENDS = b"$.|, "
+
+
+class XmlError(ValueError):
+    """The text breaks the grammar; ``line`` counts from 1."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        self.line, self.problem = line, problem
+        super().__init__(f"line {line}: {problem}")
+
+
+class VariableError(XmlError):
+    """A variable is defined wrongly, or not at all."""
+
+
+@dataclass(slots=True)
+class Element:
+    """An element. ``content`` is the text after its last child."""
+
+    name: str
+    line: int
+    attributes: dict[str, bytes] = field(default_factory=dict)
+    content: bytes = b""
+    children: list["Element"] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The name as most look-ups compare it."""
+        return self.name.lower()
+
+    @property
+    def text(self) -> str:
+        """The content as text for messages."""
+        return self.content.decode("utf-8", "replace")
+
+
+def parse(data: bytes) -> list[Element]:
+    """The root elements with variables replaced, ``var`` elements left out. Raises XmlError, VariableError."""
+    roots = _Reader(data).read()
+    return list(_expanded(roots, {}))
+
+
+class _Reader:
+    """One pass over the text. A stack instead of recursion: files may nest a thousand levels."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+        self._line = 1
+        self._counted = 0
+
+    def read(self) -> list[Element]:
+        roots: list[Element] = []
+        opened: list[Element] = []
+        while True:
+            text, what = self._content(inside=bool(opened))
+            if opened:
+                opened[-1].content += text
+                if len(opened[-1].content) > MAX_TEXT:
+                    raise self._error(f"the content of {opened[-1].name!r} is longer than {MAX_TEXT} bytes")
+            if what == "end":
+                if opened:
+                    raise self._error(f"element {opened[-1].name!r} of line {opened[-1].line} is not closed")
+                return roots
+            if what == "close":
+                self._close(opened)
+                continue
+            element, closed = self._open()
+            (opened[-1].children if opened else roots).append(element)
+            if opened:
+                opened[-1].content = b""
+            if not closed:
+                opened.append(element)
+                if len(opened) > MAX_DEPTH:
+                    raise self._error(f"more than {MAX_DEPTH} levels of elements")
+
+    def _content(self, *, inside: bool) -> tuple[bytes, str]:
+        """Text up to the next tag, comments left out, and what comes: ``open``, ``close`` or ``end``."""
+        data, start = self._data, self._at
+        parts: list[bytes] = []
+        while True:
+            found = data.find(b"<", self._at)
+            if found < 0:
+                parts.append(data[start:])
+                self._at = len(data)
+                return b"".join(parts), "end"
+            self._at = found + 1
+            if inside and _escaped(data, start, found):
+                continue
+            parts.append(data[start:found])
+            following = data[found + 1 : found + 2]
+            if following == b"!":
+                self._comment(found)
+                start = self._at
+                continue
+            return b"".join(parts), "close" if following == b"/" else "open"
+
+    def _comment(self, start: int) -> None:
+        ends = [at for at in (self._data.find(mark, start + 2) for mark in (b"-->", b"!>")) if at >= 0]
+        if not ends:
+            raise self._error("a comment is not closed")
+        end = min(ends)
+        self._at = end + (3 if self._data.startswith(b"-->", end) else 2)
+
+    def _close(self, opened: list[Element]) -> None:
+        end = self._data.find(b">", self._at)
+        name = self._data[self._at + 1 : end] if end >= 0 else b""
+        if not opened or name != opened[-1].name.encode("latin-1"):
+            expected = f"the end of {opened[-1].name!r}" if opened else "no end tag"
+            raise self._error(f"</{name[:64].decode('latin-1')}> stands where {expected} is due")
+        opened.pop()
+        self._at = end + 1
+
+    def _open(self) -> tuple[Element, bool]:
+        """The element whose tag begins here, and whether it is closed at once."""
+        name = self._name()
+        element = Element(name, self._line_now())
+        while True:
+            spaces = self._spaces()
+            byte = self._data[self._at : self._at + 1]
+            if byte == b">":
+                self._at += 1
+                return element, False
+            if byte == b"/" and self._data.startswith(b"/>", self._at):
+                self._at += 2
+                return element, True
+            if not byte:
+                raise self._error(f"the tag of {name!r} is not closed")
+            if not spaces:
+                raise self._error(f"the tag of {name!r} goes on with {byte.decode('latin-1')!r}")
+            self._attribute(element)
+
+    def _name(self) -> str:
+        data, start = self._data, self._at
+        while self._at < len(data) and data[self._at] not in b">" + _SPACE:
+            if data[self._at] == ord("/") and data.startswith(b"/>", self._at):
+                break
+            self._at += 1
+        name = data[start : self._at]
+        if not name or len(name) > MAX_TEXT:
+            raise self._error("a tag without a name" if not name else "a name is too long")
+        return name.decode("latin-1")
+
+    def _attribute(self, element: Element) -> None:
+        data = self._data
+        equals = data.find(b"=", self._at)
+        name = data[self._at : equals] if equals >= 0 else b""
+        if not name or any(byte in b"<>/" + _SPACE for byte in name):
+            raise self._error(f'an attribute of {element.name!r} is not of the form name="value"')
+        if len(name) > MAX_TEXT:
+            raise self._error("a name is too long")
+        self._at = equals + 1
+        self._spaces()
+        quote = data[self._at : self._at + 1]
+        if quote not in (b'"', b"'"):
+            raise self._error(f"the value of attribute {name.decode('latin-1')!r} has no quotes")
+        end = data.find(quote, self._at + 1)
+        value = data[self._at + 1 : end] if end >= 0 else b">"
+        if b">" in value:
+            raise self._error(f"the value of attribute {name.decode('latin-1')!r} is not closed")
+        key = name.decode("latin-1")
+        if key in element.attributes:
+            raise self._error(f"attribute {key!r} stands twice in {element.name!r}")
+        if len(value) > MAX_TEXT:
+            raise self._error(f"the value of attribute {key!r} is longer than {MAX_TEXT} bytes")
+        element.attributes[key] = value
+        self._at = end + 1
+
+    def _spaces(self) -> int:
+        start = self._at
+        while self._at < len(self._data) and self._data[self._at] in _SPACE:
+            self._at += 1
+        return self._at - start
+
+    def _line_now(self) -> int:
+        self._line += self._data.count(b"\n", self._counted, self._at)
+        self._counted = max(self._counted, self._at)
+        return self._line
+
+    def _error(self, problem: str) -> XmlError:
+        return XmlError(self._line_now(), problem)
+
+
+def _escaped(data: bytes, start: int, at: int) -> bool:
+    """Whether an odd number of backslashes stands before ``at``."""
+    count = 0
+    while at - count - 1 >= start and data[at - count - 1] == ord("\\"):
+        count += 1
+    return count % 2 == 1
+
+
+def _expanded(elements: list[Element], variables: dict[str, bytes]) -> Iterator[Element]:
+    """The elements with variables replaced; definitions, at any level, hold for what follows in the file."""
+    pending: list[tuple[list[Element], int, Element | None]] = []
+    kept: list[Element] = []
+    # A stack of (elements, next index, owner): no recursion, as above.
+    pending.append((elements, 0, None))
+    children: list[list[Element]] = [kept]
+    while pending:
+        level, index, owner = pending.pop()
+        if index == len(level):
+            done = children.pop()
+            if owner is not None:
+                owner.children = done
+            continue
+        pending.append((level, index + 1, owner))
+        element = level[index]
+        if element.key == "var":
+            _define(element, variables)
+            continue
+        element.content = _replaced(element.content, variables, element.line)
+        element.attributes = {
+            name: _replaced(value, variables, element.line) for name, value in element.attributes.items()
+        }
+        children[-1].append(element)
+        pending.append((element.children, 0, element))
+        children.append([])
+    return iter(kept)
+
+
+def _define(element: Element, variables: dict[str, bytes]) -> None:
+    if list(element.attributes) != ["name"]:
+        raise VariableError(element.line, "a variable has exactly one attribute: name")
+    name = element.attributes["name"].decode("latin-1").lower()
+    if not name or len(name) > MAX_VARIABLE_NAME:
+        raise VariableError(element.line, f"the name of a variable has 1 to {MAX_VARIABLE_NAME} bytes")
+    variables[name] = element.content
+
+
+def _replaced(text: bytes, variables: Mapping[str, bytes], line: int) -> bytes:
+    """``text`` with each ``$NAME`` replaced; plain text as long as the file has defined no variable."""
+    if len(text) <= 2 or not variables or b"$" not in text:
+        return text
+    parts: list[bytes] = []
+    at = 0
+    while (found := text.find(b"$", at)) >= 0:
+        end = found + 1
+        while end < len(text) and text[end] not in _VARIABLE_ENDS:
+            end += 1
+        name = text[found + 1 : end]
+        if not name or name.startswith(b"("):
+            parts.append(text[at : found + 1])
+            at = found + 1
+            continue
+        value = variables.get(name.decode("latin-1").lower())
+        if value is None:
+            raise VariableError(line, f"unknown variable {name[:64].decode('latin-1')!r}")
+        parts += (text[at:found], value)
+        at = end
+    return b"".join((*parts, text[at:]))

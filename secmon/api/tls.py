@@ -1,25 +1,20 @@
 """HTTPS: the certificate of a first start, and the context that the settings ask for (conventions.md 10.3)."""
 
-import datetime
-import ipaddress
 import os
 import socket
 import ssl
 import warnings
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives import serialization
 
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.config.api import Https
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.common.selfsigned import self_signed
 
-VALID_DAYS = 365
 _EXACT = {"TLSv1": ssl.TLSVersion.TLSv1, "TLSv1.1": ssl.TLSVersion.TLSv1_1, "TLSv1.2": ssl.TLSVersion.TLSv1_2}
 
 
@@ -39,43 +34,6 @@ def ensure_certificate(paths: Paths, settings: Https, clock: Clock) -> bool:
     except OSError as error:
         raise _failure(Path(error.filename or key), error.strerror or str(error)) from error
     return True
-
-
-def self_signed(host_name: str, clock: Clock) -> tuple[bytes, bytes]:
-    """A new RSA 2048 key and its certificate, both PEM: valid for 365 days, for localhost and ``host_name``."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    subject = x509.Name(
-        [
-            x509.NameAttribute(NameOID.COUNTRY_NAME, "US"),
-            x509.NameAttribute(NameOID.STATE_OR_PROVINCE_NAME, "California"),
-            x509.NameAttribute(NameOID.LOCALITY_NAME, "San Francisco"),
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "secmon"),
-            x509.NameAttribute(NameOID.COMMON_NAME, "secmon"),
-        ]
-    )
-    names = dict.fromkeys(["localhost", host_name])
-    alternatives = [x509.DNSName(name) for name in names if name.isascii() and name]
-    now = clock.now()
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
-        .add_extension(
-            x509.SubjectAlternativeName([*alternatives, x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
-        )
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
-        .sign(key, hashes.SHA256())
-    )
-    key_pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return key_pem, certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def server_context(paths: Paths, settings: Https, key_password: str | None = None) -> ssl.SSLContext:

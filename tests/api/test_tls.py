@@ -11,11 +11,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtensionOID, NameOID
 
-from secmon.api.tls import ensure_certificate, needs_password, self_signed, server_context
+from secmon.api.tls import ensure_certificate, needs_password, server_context
 from secmon.common.clock import ManualClock, SystemClock
 from secmon.common.config.api import Https, parse_api_config
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.common.selfsigned import self_signed
 from tests.api.conftest import Serve
 from tests.api.toys import api_config
 

@@ -40,10 +40,10 @@ def test_the_local_file_wins(tmp_path: Path) -> None:
 
 
 def test_options_of_other_versions_are_kept_with_one_warning(tmp_path: Path) -> None:
-    options = load(tmp_path, "windows.debug=0\nremoted.verify_msg_id=1\n")
-    assert options.get("remoted.verify_msg_id") == 1
+    options = load(tmp_path, "windows.debug=0\nagent.tolerance=1\n")
+    assert options.get("agent.tolerance") == 1
     (warning,) = options.warnings
-    assert "windows.debug, remoted.verify_msg_id" in warning
+    assert "windows.debug, agent.tolerance" in warning
 
 
 @pytest.mark.parametrize(

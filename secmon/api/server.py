@@ -55,7 +55,10 @@ def open_listening(
     if config.https.enabled:
         ensure_certificate(paths, config.https, clock)
         context = server_context(paths, config.https, key_password)
-    return Listening(tuple(sockets or bind_sockets(config.host, config.port)), context)
+    try:
+        return Listening(tuple(sockets or bind_sockets(config.host, config.port)), context)
+    except SecmonError as error:
+        raise SecmonError(error.code, f"{error.extra}; change host or port in {paths.api_config}") from error
 
 
 class ApiServer:

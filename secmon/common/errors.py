@@ -149,7 +149,7 @@ CATALOGUE: dict[int, ErrorSpec] = {
     2003: ErrorSpec(_I, "HTTPS cannot be set up", "Correct the https section of api.yaml, or the files it names"),
     2004: ErrorSpec(_I, "The API configuration cannot be read", "Check the permissions of api.yaml"),
     2010: ErrorSpec(
-        _I, "The address of the API cannot be used", "Choose another host or port in api.yaml, or free the port"
+        _I, "An address cannot be listened on", "Choose another host or port in the file named, or free the port"
     ),
     2012: ErrorSpec(
         _I,

@@ -98,7 +98,7 @@ class MasterSide:
         return no_peer(name) if channel is None else RemotePeer(name, channel, self._node.clock)
 
     async def start(self) -> None:
-        """Publish, then open the ports. Raises ConfigError for a port that cannot be taken."""
+        """Publish, then open the ports. Raises 2010 for a port that cannot be taken."""
         create = asyncio.create_task
         self._tasks = [
             create(self.security.run(), name="publisher of the security state"),

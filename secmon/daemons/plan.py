@@ -7,6 +7,7 @@ from secmon.common.config.api import ApiConfig, load_api_config
 from secmon.common.config.checks import validate_installation
 from secmon.common.config.main import MainConfig, load_main_config, validate_main_config
 from secmon.common.config.options import InternalOptions, load_internal_options
+from secmon.common.config.ports import check_ports
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.logkeeper import KeeperSettings
 from secmon.common.paths import Paths
@@ -77,6 +78,8 @@ def plan_node(paths: Paths) -> Plan:
     if problems:
         raise SecmonError(1908, "; ".join(str(problem) for problem in problems))
     main = load_main_config(paths)
+    for collision in check_ports(paths, api, main.cluster, options):
+        raise collision
     wanted = [spec for spec in STANDARD if spec.name != "secmon-clusterd" or not main.cluster.disabled]
     user, notes = _service_user(paths, api)
     return Plan(

@@ -65,7 +65,7 @@ class WorkerSide:
         return RemotePeer(self._node.name, link.channel, self._node.clock, unreachable=lambda: SecmonError(3023))
 
     async def start(self) -> None:
-        """Open the port for the master's calls and begin to link. Raises ConfigError for a port that is taken."""
+        """Open the port for the master's calls and begin to link. Raises 2010 for a port that cannot be taken."""
         await self.cluster.start([self._serve_master])
         assert self.cluster.running is not None
         self._tasks = [

@@ -57,7 +57,7 @@ class MasterCluster:
         node_version: str = __version__,
     ) -> None:
         """Raises SecmonError 3042 when the cluster's authority cannot be used."""
-        self.settings, self._clock = settings, clock
+        self.settings, self._clock, self._paths = settings, clock, paths
         self.keystore = Keystore(paths, settings.node_name, clock, is_master=True)
         self.authority = Authority(paths, settings.cluster_name, clock, settings.certificate_life)
         self.authority.equip(self.keystore)
@@ -99,7 +99,7 @@ class MasterCluster:
         """What is done at every heartbeat; it ends only when it fails."""
 
     async def start(self, services: Sequence[AddService] = ()) -> None:
-        """Serve both ports. Raises ConfigError 3004 for a port that cannot be taken; nothing is left open then."""
+        """Serve both ports. Raises 2010 for a port that cannot be taken; nothing is left open then."""
         cluster = new_server()
         pb_grpc.add_MembershipServicer_to_server(self._membership, cluster)
         for add in services:
@@ -114,9 +114,9 @@ class MasterCluster:
         host, settings = self.settings.bind_addr, self.settings
         try:
             mutual = server_credentials(self.keystore, self._clock, clients=True)
-            self.port = listen(cluster, host, settings.listen_port, mutual, setting="port")
+            self.port = listen(cluster, host, settings.listen_port, mutual, setting=self._setting())
             server_only = server_credentials(self.keystore, self._clock, clients=False)
-            self.enrol_port = listen(strangers, host, settings.enrol_port, server_only, setting="clusterd.enrol_port")
+            self.enrol_port = listen(strangers, host, settings.enrol_port, server_only, setting=self._enrol_setting())
             await cluster.start()
             await strangers.start()
         except BaseException:
@@ -124,6 +124,14 @@ class MasterCluster:
             raise
         self.running = asyncio.create_task(self._beat(), name="membership")
         log.info("master %s of cluster %s listens on %s:%s", settings.node_name, settings.cluster_name, host, self.port)
+
+    def _setting(self) -> str:
+        if self.settings.listen_port == self.settings.port:
+            return f"cluster.port in {self._paths.main_config}"
+        return f"clusterd.peer_port in {self._paths.local_internal_options}"
+
+    def _enrol_setting(self) -> str:
+        return f"clusterd.enrol_port (by default cluster.port + 1) in {self._paths.local_internal_options}"
 
     async def stop(self, reason: str = "the master stops", grace: float = 2.0) -> None:
         """Tell the workers, give running calls ``grace`` seconds, close the ports."""

@@ -44,6 +44,7 @@ class WorkerCluster:
     ) -> None:
         self.settings, self._clock = settings, clock
         self.keystore = Keystore(paths, settings.node_name, clock)
+        self._options = paths.local_internal_options
         self.port = settings.listen_port
         self._lease = LeaseWriter(paths.lease, clock)
         self.link = MasterLink(
@@ -61,7 +62,7 @@ class WorkerCluster:
         """The link's task; it ends only when it fails."""
 
     async def start(self, services: Sequence[Callable[[aio.Server], None]] = ()) -> None:
-        """Serve peers and begin to link. Raises ConfigError 3004 for a port that cannot be taken.
+        """Serve peers and begin to link. Raises 2010 for a port that cannot be taken.
 
         The port opens before the node has a certificate; until then nobody's certificate is accepted.
         """
@@ -70,7 +71,9 @@ class WorkerCluster:
             add(self._server)
         credentials = server_credentials(self.keystore, self._clock, clients=True)
         host = self.settings.bind_addr
-        self.port = listen(self._server, host, self.settings.listen_port, credentials, setting="clusterd.peer_port")
+        # Not cluster.port: that is where a worker looks for the master.
+        setting = f"clusterd.peer_port in {self._options}"
+        self.port = listen(self._server, host, self.settings.listen_port, credentials, setting=setting)
         await self._server.start()
         log.info("worker %s listens for its peers on %s:%s", self.settings.node_name, host, self.port)
         self.running = asyncio.create_task(self.link.run(), name="master link")

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from secmon.common.config.main import load_main_config
+from secmon.common.config.options import load_internal_options
 from secmon.common.paths import Paths
 from secmon.common.security.errors import AuthenticationError
 from secmon.common.security.login import authenticate
@@ -203,6 +204,29 @@ def test_init_warns_of_a_secret_that_everybody_may_read(root: Path, option: str)
     assert f"Warning: every user of this host may read {file}" in done.stderr
 
 
+def test_init_with_a_port_of_its_own_for_peers(root: Path) -> None:
+    done = run("init", str(root / "n"), *WORKER, "--peer-port", "1520", "--api-port", "1516", text=f"{KEY}\n")
+    assert done.exit_code == 0, done.output
+    assert load_internal_options(Paths(root / "n")).get("clusterd.peer_port") == 1520
+    assert load_main_config(Paths(root / "n")).cluster.port == 1516
+    assert run("config", "check", "--root", str(root / "n")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--api-port", "1516"), "cluster.port"),
+        (("--api-port", "1517"), "cluster.port + 1"),
+        (("--peer-port", "55000"), "clusterd.peer_port"),
+    ],
+)
+def test_init_refuses_ports_that_are_the_same(root: Path, options: tuple[str, ...], named: str) -> None:
+    done = run("init", str(root / "n"), *MASTER, *options)
+    assert done.exit_code == 1
+    assert f"a port other than {named}" in done.output
+    assert not (root / "n").exists()
+
+
 def test_init_worker_asks_for_the_key_without_echo(root: Path) -> None:
     done = run(
         "init", str(root / "n"), "--type", "worker", "--node-name", "w1", "--master", "10.0.0.1", text=f"{KEY}\n"
@@ -351,6 +375,17 @@ def test_start_with_an_invalid_main_configuration(master: Path) -> None:
     done = run("start", "--root", str(master))
     assert done.exit_code == 1
     assert done.stdout.startswith("Error when trying to start secmon. 2000 - ")
+
+
+def test_start_with_ports_that_are_the_same_is_one_line(master: Path) -> None:
+    (master / "api/configuration/api.yaml").write_text("port: 1516\n")
+    done = run("start", "--root", str(master))
+    assert done.exit_code == 1
+    assert re.fullmatch(
+        r"Error when trying to start [^\n]* 2000 - [^\n]*: port: 1516 [^\n]*cluster\.port[^\n]*\n", done.stdout
+    )
+    checked = run("config", "check", "--root", str(master))
+    assert (checked.exit_code, "cluster.port" in checked.output) == (1, True)
 
 
 def test_start_with_an_encrypted_key_needs_a_terminal(master: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from secmon.common.config.main import load_main_config
 from secmon.common.paths import Paths
 from secmon.daemons.ports import free_port
 from secmon.daemons.states import daemon_states, pid_files, process_start
@@ -123,7 +124,12 @@ def test_port_in_use_is_one_clear_line(alone: tuple[Paths, int], root: Path) -> 
     secmon("init", str(other), "--api-host", LOOPBACK, "--api-port", str(port))
     failed = secmon("start", "--root", str(other), check=False)
     assert failed.returncode == 1
-    assert re.search(r"^Error when trying to start the secmon API\. 2010 - .*\.$", failed.stdout, re.M)
+    said = (
+        f"{LOOPBACK}, port {port}: Address already in use; change host or port in {other}/api/configuration/api.yaml."
+    )
+    assert re.search(
+        rf"^Error when trying to start the secmon API\. 2010 - .*: {re.escape(said)}$", failed.stdout, re.M
+    )
     assert "Traceback" not in failed.stdout + failed.stderr
 
 
@@ -206,6 +212,25 @@ def test_hung_cluster_daemon_is_told_truthfully_until_it_is_replaced(master: tup
     assert ask(port, "/cluster/nodes", token)[1]["error"] in {3020, 3021}
     wait_until(lambda: process_start(hung) is None, "the watchdog kills it")
     wait_until(lambda: ask(port, "/cluster/nodes", token)[0] == 200, "another one serves")
+
+
+def test_port_of_the_cluster_in_use_is_one_clear_line(master: tuple[Paths, int], root: Path) -> None:
+    paths, port = master
+    peers, worker, key = load_main_config(paths).cluster.port, root / "w", root / "key"
+    key.write_text(load_main_config(paths).cluster.key)
+    secmon(
+        *("init", str(worker), "--type", "worker", "--node-name", "w", "--master", LOOPBACK, "--port", str(peers)),
+        *("--bind", LOOPBACK, "--api-host", LOOPBACK, "--key-file", str(key)),
+        *("--api-port", str(free_port(LOOPBACK, port + 1, {peers, peers + 1}))),
+    )
+    failed = secmon("start", "--root", str(worker), check=False)
+    assert failed.returncode == 1
+    file = f"{worker}/etc/local_internal_options.conf"
+    said = f"{LOOPBACK}, port {peers}: Address already in use; change clusterd.peer_port in {file}."
+    assert re.search(
+        rf"^Error when trying to start secmon-clusterd\. 2010 - .*: {re.escape(said)}", failed.stdout, re.M
+    )
+    assert "Traceback" not in failed.stdout + failed.stderr
 
 
 def test_everything_by_which_a_node_is_found_comes_back(master: tuple[Paths, int]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from grpc import aio
 
 from secmon.common.clock import SystemClock
-from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.errors import SecmonError
 from secmon.common.rpc import certificates, proof
 from secmon.common.rpc.certificates import MASTER_NAME, NodeCredentials, fingerprint, node_target
 from secmon.common.rpc.credentials import channel_credentials, open_channel, peer_identity
@@ -269,11 +269,21 @@ async def test_a_taken_port_stops_the_start(tmp_path: Path) -> None:
         taken = kit.master.port
         worker = kit.build_worker("alpha", listen_port=taken)
         other = kit.build_master("other", listen_port=taken)
-        with pytest.raises(ConfigError) as caught:
+        clash = rf"2010: .*, port {taken}: Address already in use; change"
+        with pytest.raises(
+            SecmonError, match=rf"{clash} clusterd\.peer_port in {tmp_path}/other/etc/local_internal_opt"
+        ):
             await other.start()
-        assert (caught.value.code, caught.value.value) == (3004, taken)
-        with pytest.raises(ConfigError):
+        with pytest.raises(
+            SecmonError, match=rf"{clash} clusterd\.peer_port in {tmp_path}/alpha/etc/local_internal_opt"
+        ):
             await worker.start()
+        third = kit.build_master("third", port=taken, listen_port=taken)
+        with pytest.raises(SecmonError, match=rf"{clash} cluster\.port in {tmp_path}/third/etc/ossec\.conf"):
+            await third.start()
+        fourth = kit.build_master("fourth", enrol_port=taken)
+        with pytest.raises(SecmonError, match=rf"{clash} clusterd\.enrol_port \(by default cluster\.port \+ 1\)"):
+            await fourth.start()
 
 
 async def test_health_follows_the_reports(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import yaml
 
 from secmon.common.config import settings
 from secmon.common.config.api import ApiConfig, load_api_config
-from secmon.common.config.main import Problem, check_main_config, validate_main_config
-from secmon.common.config.options import check_internal_options, unknown_options
+from secmon.common.config.main import Problem, check_main_config, load_main_config, validate_main_config
+from secmon.common.config.options import check_internal_options, load_internal_options, unknown_options
+from secmon.common.config.ports import check_ports
 from secmon.common.errors import ConfigError, Fault, SecmonError
 from secmon.common.paths import Paths
 
@@ -24,6 +25,8 @@ def validate_installation(paths: Paths) -> list[Problem]:
     problems = validate_main_config(paths)
     problems += map(_problem, _check_api_config(paths))
     problems += map(_problem, check_internal_options(paths))
+    if not problems:  # else there is no configuration that ports could be read off
+        problems += map(_problem, _collisions(paths))
     return problems
 
 
@@ -46,6 +49,11 @@ def _problem(error: ConfigError) -> Problem:
     if len(value) > MAX_VALUE:
         value = type(value)(value[:MAX_VALUE])
     return Problem(error.file, None, "", error.key, value, error.allowed)
+
+
+def _collisions(paths: Paths) -> Iterator[ConfigError]:
+    api, cluster = load_api_config(paths), load_main_config(paths).cluster
+    return check_ports(paths, api, cluster, load_internal_options(paths))
 
 
 def _check_api_config(paths: Paths) -> Iterator[ConfigError]:

@@ -1,5 +1,7 @@
 """gRPC over TLS as all nodes use it: servers, channels, and who is at the other end."""
 
+import os
+import socket
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -10,7 +12,7 @@ import grpc.aio
 from cryptography import x509
 
 from secmon.common.clock import Clock
-from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.errors import SecmonError
 from secmon.common.rpc import certificates
 from secmon.common.rpc.certificates import NodeCredentials, PeerIdentity, identity_of
 from secmon.common.rpc.keystore import Keystore
@@ -43,12 +45,20 @@ def new_server(
 
 
 def listen(server: grpc.aio.Server, host: str, port: int, credentials: grpc.ServerCredentials, *, setting: str) -> int:
-    """Bind ``server``; the port taken. Raises ConfigError 3004 naming ``setting`` when that is not possible."""
+    """Bind ``server``; the port taken. Raises 2010 with ``setting``, option and file, when that is not possible."""
     try:
         return server.add_secure_port(endpoint(host, port), credentials)
     except RuntimeError:
-        allowed = f"a free port of an address of this host ({host} is not, or another process listens there)"
-        raise ConfigError("cluster", setting, port, allowed, code=3004) from None
+        raise SecmonError(2010, f"{host}, port {port}: {_obstacle(host, port)}; change {setting}") from None
+
+
+def _obstacle(host: str, port: int) -> str:
+    """What the kernel says, which gRPC keeps to itself."""
+    try:
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
+            return "it was in use a moment ago"
+    except OSError as error:
+        return str(error) if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
 
 
 def server_credentials(keystore: Keystore, clock: Clock, *, clients: bool) -> grpc.ServerCredentials:

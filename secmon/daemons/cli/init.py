@@ -1,10 +1,14 @@
 """``secmon init``: a new installation folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from secmon.common.config.api import ApiConfig
 from secmon.common.config.cluster import ClusterSection, wrong_values
+from secmon.common.config.options import InternalOptions
+from secmon.common.config.ports import check_ports
 from secmon.common.paths import Paths
 from secmon.daemons.cli.group import installation_paths
 from secmon.daemons.install import Credentials, generate_cluster_key, install
@@ -17,6 +21,11 @@ from secmon.daemons.install import Credentials, generate_cluster_key, install
 @click.option("--cluster-name", default="secmon", show_default=True, help="The same on all nodes.")
 @click.option("--master", help="Address of the master as this node reaches it; on the master its own address.")
 @click.option("--port", type=click.IntRange(1025, 65534), default=1516, show_default=True, help="Port of the cluster.")
+@click.option(
+    "--peer-port",
+    type=click.IntRange(1025, 65534),
+    help="Port this node itself listens on for its peers, where that is not --port: a second node on one host.",
+)
 @click.option("--bind", default="0.0.0.0", show_default=True, help="Address the cluster port listens on.")
 @click.option(
     "--key-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="File with the cluster key."
@@ -35,6 +44,7 @@ def init(
     cluster_name: str,
     master: str | None,
     port: int,
+    peer_port: int | None,
     bind: str,
     key_file: Path | None,
     admin_password_file: Path | None,
@@ -75,12 +85,15 @@ def init(
             nodes=[master],
         )
         _check(cluster)
-    elif key_file or node_name or master:
-        raise click.UsageError("--node-name, --master and --key-file need --type master or --type worker")
+    elif key_file or node_name or master or peer_port:
+        raise click.UsageError("--node-name, --master, --key-file and --peer-port need --type master or --type worker")
+    options = {} if peer_port is None else {"clusterd.peer_port": peer_port}
+    _check_ports(paths, ApiConfig(host=api_host, port=api_port), cluster, options)
     credentials = install(
         paths,
         cluster=cluster,
         api={"port": api_port, "host": api_host},
+        options=options,
         admin_password=_secret(admin_password_file) if admin_password_file else None,
     )
     _report(paths, cluster, credentials)
@@ -100,6 +113,13 @@ def _check(cluster: ClusterSection) -> None:
         shown = wrong.value if wrong.key == "key" else repr(wrong.value)
         option = _OPTIONS.get(wrong.key, wrong.key)
         raise click.ClickException(f"{option}: {shown} is not allowed; allowed: {wrong.allowed}")
+
+
+def _check_ports(paths: Paths, api: ApiConfig, cluster: ClusterSection | None, options: Mapping[str, int]) -> None:
+    """Raises ConfigError: an installation that could not start is not made."""
+    section = cluster or ClusterSection(disabled=True)
+    for collision in check_ports(paths, api, section, InternalOptions(options)):
+        raise collision
 
 
 def _required_name() -> str:

@@ -5,7 +5,6 @@ beside the table (:func:`manager_row`), and :mod:`secmon.common.agents.reading` 
 """
 
 import platform
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
@@ -13,7 +12,7 @@ import msgspec
 from sqlalchemy import ColumnElement, FromClause, Integer, Select, Subquery, and_, cast, func, literal, or_, select
 
 from secmon.common.agents.schema import agent_groups, agents
-from secmon.common.agentwire.keepalive import parse_system
+from secmon.common.agentwire.keepalive import System, parse_system
 from secmon.common.agentwire.version import MANAGER_VERSION
 from secmon.common.query import Fields, Op, Sort
 from secmon.common.query.columns import Column, Kind
@@ -71,9 +70,8 @@ def columns_of(source: FromClause) -> dict[str, Column]:
     }
 
 
-def manager_row(node: str, created: int | None) -> Subquery:
+def manager_row(node: str, *, host: str, system: System, created: int | None) -> Subquery:
     """Agent 000 (agent-link.md 0.4): the manager on ``node``, installed at ``created`` (seconds since 1970)."""
-    host, system = socket.gethostname(), parse_system(_own_system())
     values: dict[str, object] = {
         "id": 0,
         "name": host,
@@ -185,8 +183,12 @@ def _listed(numbers: Iterable[int]) -> Select[tuple[int]]:
     return select(func.json_each(msgspec.json.encode(sorted(numbers)).decode()).table_valued("value").c.value)
 
 
-def _own_system() -> str:
-    """This host as an agent's keepalive would describe it (agent-link.md 6.3)."""
+def own_system() -> System:
+    """This host as an agent on it would be known (agent-link.md 6.3)."""
+    return parse_system(_system_line())
+
+
+def _system_line() -> str:
     host = platform.uname()
     uname = " |".join((host.system, host.node, host.release, host.version, host.machine))
     try:

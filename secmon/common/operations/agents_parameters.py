@@ -1,4 +1,7 @@
-"""Parameters that operations on agents share, and what they ask of agents (conventions.md 5.8). Names are the wire's."""
+"""Parameters that operations on agents share, and what they ask of agents (conventions.md 5.8).
+
+Fields bear the names they have on the wire.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

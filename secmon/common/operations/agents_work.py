@@ -1,12 +1,13 @@
 """What the operations that read agents share: who may be seen, and pages as outcomes."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from sqlalchemy import Connection, Subquery
 
-from secmon.common.agents.collection import FIELDS, MANAGER_ID, Condition, manager_row, within
+from secmon.common.agents.collection import FIELDS, MANAGER_ID, Condition, manager_row, own_system, within
 from secmon.common.agents.reading import count_combinations, count_states, read_page, read_platforms, unknown_ids
 from secmon.common.agents.store import number
 from secmon.common.errors import SecmonError
@@ -69,7 +70,8 @@ async def page_of_agents(
 
 def own_row(ctx: Context, connection: Connection) -> Subquery:
     """Agent 000, this node's manager."""
-    return manager_row(ctx.node.name, number(connection, "created") or None)
+    created = number(connection, "created") or None
+    return manager_row(ctx.node.name, host=socket.gethostname(), system=own_system(), created=created)
 
 
 async def combinations(ctx: Context, query: Query, *, manager: bool = True) -> Page:

@@ -5,12 +5,13 @@ import logging
 import math
 import os
 import traceback
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from secmon.api.authentication import Authenticator, claimed_user
+from secmon.api.authentication import Authenticator, bearer_token, claimed_user
 from secmon.api.binding import bind
 from secmon.api.cors import Cors
 from secmon.api.limits import FailedLogins, RequestRate
@@ -27,7 +28,7 @@ from secmon.common.node import Node, Router
 from secmon.common.operations.call import Call
 from secmon.common.operations.catalogue import Catalogue, Operation
 from secmon.common.operations.parameters import ParameterError
-from secmon.common.outcome import Result
+from secmon.common.outcome import Outcome, Result
 from secmon.common.security.errors import AuthenticationError
 
 log = logging.getLogger("secmon.api")
@@ -37,6 +38,10 @@ BODY_SECONDS = 20.0
 
 BODIES_BYTES = 256 << 20
 """Memory for all bodies at once; four of the largest have room in any case."""
+
+UNKNOWN_USER = "unknown_user"
+MAX_SHOWN = 1024
+"""Characters of a path in lines other than that of its request."""
 
 CLIENT_GONE = 499
 """Status in the log of a request whose client left before its answer."""
@@ -114,10 +119,12 @@ class Dispatcher:
             answer = await self._answer(request, found, receive)
         except (SecmonError, AuthenticationError, ParameterError, Refused) as error:
             answer = self._refusal(request, found, error)
+            if answer.status_code >= 500:
+                self._log_cause(request, answer.status_code, error)
         except Exception as error:
-            log.exception("request %s %s failed", request.method, request.shown_path)
+            log.exception("request %s %s %s failed", request.id, request.method, request.shown_path)
             trace = "".join(traceback.format_exception(error))
-            self._log.message("error", f"{request.method} {request.shown_path} failed", traceback=trace)
+            self._log.message("error", f"{_title(request)} failed", traceback=trace)
             answer = render_error(self._node, SecmonError(1000), request.identity or _nobody())
         if self._cors is not None and found is not None and found.methods and request.method != "OPTIONS":
             self._cors.decorate(request, answer)
@@ -141,6 +148,10 @@ class Dispatcher:
         values = bind(operation, request, found.values) if request.query or not found.optional else {}
         self._check_settings(operation)
         result = await self._run(operation, self._call(operation, values, identity, request))
+        if isinstance(result, Outcome) and result.node_errors:
+            self._log.message(
+                "warning", f"{_title(request)} is answered without some nodes: {_by_node(result.node_errors)}"
+            )
         return render(self._node, operation, result, identity, pretty=values.get("pretty", False))
 
     def _no_operation(self, request: Request, found: Found | None) -> Answer:
@@ -164,11 +175,12 @@ class Dispatcher:
 
     def _call(self, operation: Operation, values: dict[str, Any], identity: Identity, request: Request) -> Call:
         timeout = self._node.api_config.intervals.request_timeout
+        request.id = os.urandom(16).hex()
         return Call(
             operation=operation.name,
             params=values,
             identity=identity,
-            request_id=os.urandom(16).hex(),
+            request_id=request.id,
             deadline=None if values.get("wait_for_complete") else self._node.clock.monotonic() + timeout,
             client=request.client,
         )
@@ -209,6 +221,29 @@ class Dispatcher:
             self._node.counters.add("api.refused.rate")
             self._log.message("debug", f"Request of {request.client} refused: limit of requests per minute reached")
 
+    def _log_cause(self, request: Request, status: int, error: Exception) -> None:
+        """A line for the operator, beside that of the request; the id leads to the entries in the logs of all nodes."""
+        cause = str(error)
+        if isinstance(error, SecmonError) and error.nodes:
+            known = set(error.nodes.values()) == {error.message}
+            cause += f" ({', '.join(sorted(error.nodes)) if known else _by_node(error.nodes)})"
+        self._log.message("error" if status == 500 else "warning", f"{_title(request)} failed: {cause}")
+
+    def _user(self, request: Request) -> str:
+        """For the log: who asks, or says so in a Basic header. A request refused early has its token looked up only."""
+        if request.identity is not None:
+            return request.identity.user
+        header = request.header(b"authorization")
+        if header is None:
+            return UNKNOWN_USER
+        if (name := claimed_user(header)) is not None:
+            return name
+        try:
+            token = bearer_token(header)
+        except AuthenticationError:
+            return UNKNOWN_USER
+        return self._node.tokens.recognise(self._node.security.view(), token) or UNKNOWN_USER
+
     def _log_soon(self, entry: "_Entry") -> None:
         """Log behind the answers of this turn of the loop, all in one write; a crash loses no more than these."""
         if not self._entries:
@@ -219,9 +254,8 @@ class Dispatcher:
         entries, self._entries = self._entries, []
         for request, seconds, status in entries:
             identity = request.identity
-            user = identity.user if identity else claimed_user(request.header(b"authorization")) or "unknown_user"
             self._log.request(
-                user,
+                self._user(request),
                 identity.context_hash if identity else None,
                 request.client,
                 request.method,
@@ -232,6 +266,17 @@ class Dispatcher:
                 status,
             )
         self._log.flush()
+
+
+def _title(request: Request) -> str:
+    """How lines beside that of the request name it."""
+    who = request.identity.user if request.identity else UNKNOWN_USER
+    what = f"{request.method} {request.shown_path[:MAX_SHOWN]} of {who} from {request.client}"
+    return f"Request {request.id} ({what})" if request.id else f"Request {what}"
+
+
+def _by_node(errors: Mapping[str, str]) -> str:
+    return "; ".join(f"{node}: {text}" for node, text in sorted(errors.items()))
 
 
 class _Entry(NamedTuple):

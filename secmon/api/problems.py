@@ -13,6 +13,9 @@ PROBLEM_TYPE = b"application/problem+json; charset=utf-8"
 NodeErrors = Mapping[str, Mapping[str, str]]
 
 
+_PATTERN = re.compile(r"matching regex '.*'(?= - at |\Z)")
+
+
 class Refused(Exception):
     """A request that gets no further than the adapter; ``title`` is the phrase of ``status`` unless given."""
 
@@ -61,6 +64,10 @@ def error_problem(error: SecmonError, dapi_errors: NodeErrors | None = None) -> 
 
 
 def flat(text: str) -> str:
-    """The text of a validator on one line: blank lines end a sentence, white space collapses."""
+    """The text of a validator on one line: blank lines end a sentence, white space collapses.
+
+    Patterns, which the validator shows escaped twice, are left to the API description.
+    """
+    text = _PATTERN.sub("in the form that the API description gives", text)
     sentences = re.sub(r"\n\n+", ". ", text).replace("\n", "")
     return re.sub(r"\s+", " ", sentences).strip()

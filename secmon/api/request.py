@@ -19,10 +19,12 @@ MIN_BODY_RATE = 500
 class Request:
     """Method, path, query, headers, peer; later also body and identity, for the answer and the log.
 
-    ``path`` is percent-encoded. ``client`` is the address of the TCP peer: forwarding headers are never believed.
+    ``path`` is percent-encoded. ``id`` is that of the call, which the logs of all nodes concerned name; empty for a
+    request that got no further than the adapter. ``client`` is the address of the TCP peer: forwarding headers are
+    never believed.
     """
 
-    __slots__ = ("body", "client", "headers", "held", "identity", "method", "path", "query", "scope")
+    __slots__ = ("body", "client", "headers", "held", "id", "identity", "method", "path", "query", "scope")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -34,6 +36,7 @@ class Request:
         self.body = b""
         self.identity: Identity | None = None
         self.held = 0
+        self.id = ""
 
     @property
     def shown_path(self) -> str:

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 
 import httpx
 import pytest
@@ -231,6 +232,8 @@ async def test_body_faults(toy: Toy) -> None:
     expect_problem(await put(b'{"name": "\\ud800"}'), 400, "Bad Request")
     expect_problem(await put(b'{"name": "x", "zzz": 1}'), 400, "Bad Request", "Invalid field found {'zzz'}")
     expect_problem(await put(b'{"count": 1}'), 400, "Bad Request")
+    form = "Expected `str` in the form that the API description gives - at `$.name`"
+    expect_problem(await put(b'{"name": "a b"}'), 400, "Bad Request", form)
     expect_problem(await put(b"[" * 100_000), 400, "Bad Request")
     expect_problem(await put(b'{"name": "x"}', **{"Content-Type": "text/plain"}), 406, "Not Acceptable", error=6002)
     # A broken body comes before the type, unknown members after it.
@@ -345,6 +348,63 @@ async def test_unforeseen_fault(serve: Serve) -> None:
         assert "Traceback" not in answer.text
 
 
+def _causes(toy: Toy) -> list[str]:
+    """The lines beside those of requests, from their level on, ids of requests cut out."""
+    lines = [line[20:] for line in toy.log().splitlines() if " with parameters " not in line]
+    return [re.sub(r"Request [0-9a-f]{32} ", "Request ID ", line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/fail?code=3021", "failed: 3021: The request did not finish in time (manager)"),
+        ("/fail?code=3018&node=w1", "failed: 3018: The request could not be sent to the node (w1: over there)"),
+        ("/fail?code=0", "failed: 1000: Unexpected internal error (manager)"),
+    ],
+)
+async def test_the_cause_of_a_failure_stands_in_the_log_with_the_id_of_the_request(
+    toy: Toy, path: str, said: str
+) -> None:
+    assert (await toy.client.get(path)).status_code == 500
+    assert _causes(toy) == [f"ERROR: Request ID (GET /fail of {USER} from 127.0.0.1) {said}"]
+    assert toy.router.calls[-1].request_id in toy.log()
+    assert toy.log().splitlines()[-1].endswith(": 500")  # the request's own line is as always
+
+
+async def test_the_cause_of_an_incomplete_answer_stands_in_the_log(toy: Toy) -> None:
+    assert (await toy.client.get("/partial")).status_code == 200
+    title = f"Request ID (GET /partial of {USER} from 127.0.0.1)"
+    assert _causes(toy) == [f"WARNING: {title} is answered without some nodes: there: not connected"]
+
+
+async def test_the_cause_of_a_refusal_before_the_call(toy: Toy) -> None:
+    assert isinstance(toy.node.services.lease, ToyLease)
+    toy.node.services.lease.seconds = 0
+    assert (await toy.client.get("/items")).status_code == 503
+    (line,) = _causes(toy)
+    assert line.startswith("WARNING: Request GET /items of unknown_user from 127.0.0.1 failed: 3043: This node has not")
+
+
+async def test_mistakes_of_clients_have_no_second_line(toy: Toy) -> None:
+    for path in ("/items?limit=0", "/nothing", "/fail?code=1730"):
+        assert (await toy.client.get(path)).status_code in (400, 404)
+    assert _causes(toy) == []
+
+
+async def test_who_was_refused_early_is_logged_when_the_token_is_known(serve: Serve) -> None:
+    """Found among the verified ones only: what is not verified is never shown as a name."""
+    async with serve(api_config(max_upload_size=100)) as toy:
+        known = f"Bearer {await toy.token()}"
+        forged = f"{known[:-4]}AAAA"
+        headers = {"Authorization": known}
+        for user in ("unknown_user", USER):  # known from the second time on
+            assert (await toy.client.put("/items", headers=headers, content=b"x" * 100)).status_code == 413
+            assert f'INFO: {user} 127.0.0.1 "PUT /items"' in toy.log().splitlines()[-1]
+            assert (await toy.client.get("/", headers=headers)).status_code == 200
+        await toy.client.put("/items", headers={"Authorization": forged}, content=b"x" * 100)
+        assert 'INFO: unknown_user 127.0.0.1 "PUT /items"' in toy.log().splitlines()[-1]
+
+
 async def test_node_names_are_hidden_from_who_may_not_read_nodes(toy: Toy) -> None:
     with toy.node.security.write() as change:
         for row in change.select(schema.user_roles):
@@ -362,9 +422,12 @@ async def test_daemons_not_ready(toy: Toy) -> None:
     assert (await toy.client.get("/")).status_code == 200
 
 
-async def test_time_limit(serve: Serve) -> None:
+async def test_time_limit(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     async with serve(api_config(intervals=Intervals(request_timeout=1)), clock=SystemClock()) as toy:
         await toy.log_in()
         answer = await toy.client.get("/wait")
         expect_problem(answer, 500, "Secmon Internal Error", error=3021)
         assert toy.latch.cancelled.is_set()
+        # The node where it happened names the request too: that is how one gets there from the log of the API.
+        request_id = toy.router.calls[-1].request_id
+        assert f"request {request_id}: GET /wait did not finish in time" in caplog.messages

@@ -184,6 +184,7 @@ class Executor:
         try:
             return await within(limit, running)
         except TimeoutError:
+            log.warning("request %s: %s did not finish in time", call.request_id, call.operation)
             raise self._named(SecmonError(3021)) from None
         except SecmonError as error:
             raise self._named(error) from None

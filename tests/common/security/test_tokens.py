@@ -52,6 +52,17 @@ def test_round_trip(store: SecurityStore, tokens: Tokens) -> None:
         )
 
 
+def test_a_token_is_recognised_once_it_was_verified_and_while_it_is_good(store: SecurityStore, tokens: Tokens) -> None:
+    token = issue(tokens, store)
+    assert tokens.recognise(store.view(), token) is None
+    tokens.verify(store.view(), token)
+    assert tokens.recognise(store.view(), token) == "mira"
+    assert tokens.recognise(store.view(), token + "x") is None
+    with store.write() as change:
+        revoke_user(change, 100, CLOCK)
+    assert tokens.recognise(store.view(), token) is None
+
+
 def test_claims(store: SecurityStore, tokens: Tokens) -> None:
     view = store.view()
     token = tokens.issue(view, find(view, "admin"), (7, 3), context_hash="ab" * 16)

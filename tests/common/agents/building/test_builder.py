@@ -326,14 +326,14 @@ def reads() -> int:
     return int(next(line for line in lines if line.startswith("syscr")).split()[1])
 
 
-def test_twenty_thousand_files_that_do_not_change_are_not_read(site: Site) -> None:
-    for group in range(20):
+def test_thousands_of_files_that_do_not_change_are_not_read(site: Site) -> None:
+    for group in range(4):
         folder = site.paths.shared / f"g{group}"
         folder.mkdir()
         for number in range(1000):
             (folder / str(number)).write_bytes(b"x")
     site.clock.advance(3600)
-    assert len(site.builder.scan([])) == 21
+    assert len(site.builder.scan([])) == 5
     before = reads()
     assert site.builder.scan([]) == []
-    assert reads() - before < 1000
+    assert reads() - before < 200

@@ -1,0 +1,1 @@
+"""The agents' side of a node: enrolment, connections, shared files, commands."""

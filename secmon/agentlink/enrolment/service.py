@@ -1,0 +1,177 @@
+"""The enrolment service: one TLS connection, one request, one reply (agent-link.md 1.3, 15.1)."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from secmon.agentlink.enrolment.tls import names_match
+from secmon.common.agents.enrol import FAREWELL, MAX_REQUEST, Refusal, Request, Rules, accepted, parse
+from secmon.common.agents.entries import Entry
+from secmon.common.agents.names import normal_address
+from secmon.common.counters import Counters
+
+log = logging.getLogger("secmon.authd")
+
+Admit = Callable[[Request], Awaitable[Entry]]
+"""Adds the agent that a request asks for. Raises Refusal."""
+
+BACKLOG = 1000
+"""Connections that the kernel keeps while all places are taken; more are dropped."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Bounds of a connection, in seconds, and how many are served at once."""
+
+    handshake: float = 5.0
+    read: float = 1.0
+    request: float = 10.0
+    answer: float = 60.0
+    close: float = 1.0
+    connections: int = 500
+
+
+class EnrolmentService:
+    """Listens from ``start`` to ``stop``. ``rules`` and ``context`` may be replaced at any time: they are for new
+    connections."""
+
+    def __init__(
+        self,
+        *,
+        listening: socket.socket,
+        context: ssl.SSLContext,
+        rules: Rules,
+        admit: Admit,
+        counters: Counters,
+        check_host: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        """``listening`` is bound; ``check_host``: a client's certificate must be made out to its address."""
+        self.context, self.rules = context, rules
+        self._listening, self._admit, self._counters = listening, admit, counters
+        self._check_host = check_host
+        self._limits = limits or Limits()
+        self._places = asyncio.Semaphore(self._limits.connections)
+        self._running: set[asyncio.Task[None]] = set()
+        self._accepting: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._listening.setblocking(False)
+        self._listening.listen(BACKLOG)
+        self._accepting = asyncio.create_task(self._accept(), name="enrolment")
+
+    async def finished(self) -> None:
+        """Wait while the service listens; raises what ended it."""
+        if self._accepting is not None:
+            await self._accepting
+
+    async def stop(self) -> None:
+        """Take no more connections, and finish those that are there: their bounds are short."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.gather(self._accepting, return_exceptions=True)
+        self._listening.close()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._places.acquire()
+            try:
+                connection, address = await loop.sock_accept(self._listening)
+            except OSError as error:
+                self._places.release()
+                if self._listening.fileno() < 0:
+                    raise
+                # Out of descriptors, or the client has gone already: the next one may do better.
+                log.warning("a connection could not be taken: %s", error.strerror)
+                await asyncio.sleep(0.1)
+                continue
+            task = asyncio.create_task(self._serve(connection, str(address[0]).partition("%")[0]))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._places.release()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._counters.add("authd.unexpected_errors")
+            log.error("an enrolment failed", exc_info=error)
+
+    async def _serve(self, connection: socket.socket, peer: str) -> None:
+        source = normal_address(peer)
+        self._counters.add("authd.connections")
+        try:
+            reader, writer = await self._handshake(connection)
+        except (OSError, TimeoutError) as error:
+            connection.close()
+            self._counters.add("authd.handshake_failures")
+            log.info("%s: no TLS connection: %s", source, error or type(error).__name__)
+            return
+        try:
+            await self._answer(reader, writer, source)
+            writer.close()
+            await writer.wait_closed()
+        except (OSError, TimeoutError) as error:
+            self._counters.add("authd.broken_connections")
+            log.debug("%s: the connection broke: %s", source, error or type(error).__name__)
+            writer.transport.abort()
+
+    async def _handshake(self, connection: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol,
+            connection,
+            ssl=self.context,
+            ssl_handshake_timeout=self._limits.handshake,
+            ssl_shutdown_timeout=self._limits.close,
+        )
+        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str) -> None:
+        if self._check_host and not names_match(writer.get_extra_info("peercert") or {}, source):
+            self._counters.add("authd.wrong_certificates")
+            log.warning("%s: its certificate is made out to somebody else", source)
+            return
+        data = await self._read(reader)
+        if not data:
+            self._counters.add("authd.silent_connections")
+            return
+        async with asyncio.timeout(self._limits.answer):
+            try:
+                entry = await self._admit(parse(data, source, self.rules))
+            except Refusal as refused:
+                self._counters.add("authd.refused")
+                log.warning("%s: enrolment refused: %r", source, str(refused)[:300])
+                await self._refuse(writer, refused)
+                return
+            self._counters.add("authd.accepted")
+            log.info("%s: enrolled as agent %s (%s)", source, entry.padded, entry.name)
+            writer.write(accepted(entry))
+            await writer.drain()
+
+    async def _read(self, reader: asyncio.StreamReader) -> bytes:
+        """What the client sends up to a line feed, its end, a pause, or the most there may be."""
+        data = b""
+        try:
+            async with asyncio.timeout(self._limits.request):
+                while len(data) < MAX_REQUEST:
+                    more = await asyncio.wait_for(reader.read(MAX_REQUEST - len(data)), self._limits.read)
+                    data += more
+                    if not more or b"\n" in more:
+                        break
+        except TimeoutError:
+            pass  # some clients send no line feed: what has come is their request
+        return data
+
+    async def _refuse(self, writer: asyncio.StreamWriter, refused: Refusal) -> None:
+        """The reason and the farewell, in a record each: some agents read only one."""
+        for line in (refused.line, FAREWELL):
+            writer.write(line.encode("utf-8", "surrogateescape"))
+            await writer.drain()
+            await asyncio.sleep(0)

@@ -1,0 +1,100 @@
+"""Messages to agents: sealed in the cipher the agent last used, over the way its last control message came."""
+
+import asyncio
+
+from secmon.agentlink.counterfile import SenderCounter
+from secmon.agentlink.counts import LinkCounts, Sent
+from secmon.agentlink.roll import Agent
+from secmon.agentlink.routes import Route
+from secmon.common.clock import Clock
+
+_RETRIES = 64
+"""Messages that wait for their second try at the same time, for one agent or many."""
+
+
+class Outgoing:
+    """Sends; what cannot be sent is the caller's to know and counted here."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        counts: LinkCounts,
+        counter: SenderCounter,
+        *,
+        silent_seconds: float,
+        retry_seconds: float,
+    ) -> None:
+        """``silent_seconds``: after so long without a valid message an agent counts as out of reach."""
+        self._clock = clock
+        self._counts = counts
+        self._counter = counter
+        self._silent = silent_seconds
+        self._retry = retry_seconds
+        self._waiting: set[asyncio.TimerHandle] = set()
+
+    def route_to(self, agent: Agent) -> Route | None:
+        """The way to the agent, if messages may take it now (agent-link.md 4.6)."""
+        route = agent.route
+        if route is None or route.closed or self._clock.monotonic() - agent.last_valid > self._silent:
+            return None
+        return route
+
+    def reply(self, agent: Agent, text: bytes, kind: Sent) -> None:
+        """Send without waiting; what does not fit is tried once more, a little later."""
+        route = self.route_to(agent)
+        if route is None:
+            return
+        payload = self._seal(agent, text)
+        if self._write(agent, route, payload, kind):
+            return
+        if len(self._waiting) >= _RETRIES:
+            self._dropped(agent)
+            return
+
+        def again() -> None:
+            self._waiting.discard(handle)
+            if not self._write(agent, route, payload, kind):
+                self._dropped(agent)
+
+        handle = asyncio.get_running_loop().call_later(self._retry, again)
+        self._waiting.add(handle)
+
+    async def deliver(self, agent: Agent, text: bytes, kind: Sent) -> bool:
+        """Send, waiting once for room; whether it was sent.
+
+        Raises ValueError for an empty or too long text.
+        """
+        route = self.route_to(agent)
+        if route is None:
+            return False
+        payload = self._seal(agent, text)
+        if self._write(agent, route, payload, kind):
+            return True
+        await asyncio.sleep(self._retry)
+        if self._write(agent, route, payload, kind):
+            return True
+        self._dropped(agent)
+        return False
+
+    def close(self) -> None:
+        """Forget what waits."""
+        for handle in self._waiting:
+            handle.cancel()
+        self._waiting.clear()
+
+    def _seal(self, agent: Agent, text: bytes) -> bytes:
+        return agent.cipher.seal(text, agent.answers_in, self._counter.take())
+
+    def _write(self, agent: Agent, route: Route, payload: bytes, kind: Sent) -> bool:
+        if route.closed or not route.room_for(len(payload)) or not route.write(payload):
+            return False
+        self._counts.bytes_sent += len(payload)
+        self._counts.sent(kind)
+        if agent.counts is not None:
+            agent.counts.sent(kind)
+        return True
+
+    def _dropped(self, agent: Agent) -> None:
+        self._counts.undelivered += 1
+        if agent.counts is not None:
+            agent.counts.undelivered += 1

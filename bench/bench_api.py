@@ -63,6 +63,9 @@ class Alone:
     def remaining(self) -> float:
         return float("inf")
 
+    def refusal(self) -> None:
+        return None
+
 
 class Local:
     """Everything runs here."""

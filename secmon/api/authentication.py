@@ -88,8 +88,11 @@ class Authenticator:
         return identity
 
     def _check_lease(self) -> None:
-        if self._node.services.lease.remaining() <= 0:
-            raise SecmonError(3043)
+        lease = self._node.services.lease
+        if lease.remaining() <= 0:
+            refusal = lease.refusal()
+            # Whoever asks is not known yet: the text of the catalogue, and nothing about this cluster.
+            raise SecmonError(3043, f"the master refuses it: {SecmonError(refusal)}" if refusal else None)
 
 
 def bearer_token(header: str | None) -> str:

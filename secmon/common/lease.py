@@ -1,9 +1,9 @@
 """The security lease: until when a worker may trust its replica of the security state.
 
 The cluster daemon extends it at each sign of life of the master, the API process reads it at each request. Both map
-the same 16 bytes of ``paths.lease``: the reading of the host's monotonic clock at which the lease ends (double), and
-the same 8 bytes combined with the id of this boot, so that neither a reading torn in the middle nor a file from before
-a reboot is ever trusted. A doubtful file counts as run out.
+the same 20 bytes of ``paths.lease``: the reading of the host's monotonic clock at which the lease ends (double), the
+same 8 bytes combined with the id of this boot, so that neither a reading torn in the middle nor a file from before a
+reboot is ever trusted, and the code of the master's refusal, 0 without one. A doubtful file counts as run out.
 """
 
 import hashlib
@@ -14,7 +14,8 @@ from pathlib import Path
 
 from secmon.common.clock import Clock
 
-_SIZE = 16
+_SIZE = 20
+_TIMES = 16
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -24,6 +25,9 @@ class UnlimitedLease:
     def remaining(self) -> float:
         return float("inf")
 
+    def refusal(self) -> None:
+        return None
+
 
 class LeaseWriter:
     """The cluster daemon's side. A new writer starts with a lease that has run out."""
@@ -32,6 +36,7 @@ class LeaseWriter:
         self._path, self._clock, self._boot = path, clock, _boot()
         self._map = self._open()
         self._write(0.0)
+        self.refused(None)
 
     def _open(self) -> mmap.mmap:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,6 +56,10 @@ class LeaseWriter:
                 self._map = self._open()
             self._write(start + seconds)
 
+    def refused(self, code: int | None) -> None:
+        """Why the master does not let the node in; ``None``: it did."""
+        self._map[_TIMES:_SIZE] = struct.pack("=I", code or 0)
+
     def expire(self) -> None:
         """End the lease now."""
         self._write(0.0)
@@ -61,7 +70,7 @@ class LeaseWriter:
     def _write(self, until: float) -> None:
         self._until = until
         first = struct.pack("=d", until)
-        self._map[:_SIZE] = first + _mix(first, self._boot)
+        self._map[:_TIMES] = first + _mix(first, self._boot)
 
 
 class LeaseReader:
@@ -77,11 +86,16 @@ class LeaseReader:
         self._follow()
         if self._map is None:
             return 0.0
-        data = self._map[:_SIZE]
+        data = self._map[:_TIMES]
         if _mix(data[:8], self._boot) != data[8:]:
             return 0.0
         until: float = struct.unpack("=d", data[:8])[0]
         return max(0.0, until - self._clock.monotonic())
+
+    def refusal(self) -> int | None:
+        """Code with which the master refused this node last, until it lets it in."""
+        self._follow()
+        return struct.unpack("=I", self._map[_TIMES:_SIZE])[0] or None if self._map is not None else None
 
     def close(self) -> None:
         if self._map is not None:

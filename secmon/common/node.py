@@ -116,6 +116,9 @@ class Lease(Protocol):
     def remaining(self) -> float:
         """Seconds left; infinite on the master and without a cluster, not positive when it has run out."""
 
+    def refusal(self) -> int | None:
+        """Code of the error with which the master keeps this node out, if it does."""
+
 
 class AgentLink(Protocol):
     """The agents connected to this node (agent-link.md 8)."""

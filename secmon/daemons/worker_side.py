@@ -52,6 +52,7 @@ class WorkerSide:
             Coordinator(executor, no_peer, limit=options.get("clusterd.fanout_limit")),
             self._find_master,
             hold_seconds=options.get("clusterd.hold_ms") / 1000,
+            refusal=lambda: self.cluster.link.refusal,
         )
         self._tasks: list[asyncio.Task[Any]] = []
 

@@ -16,6 +16,10 @@ class LeaseKeeper:
     def __init__(self, writer: LeaseWriter, seconds: float, security: Callable[[], pb.Position]) -> None:
         self._writer, self._seconds, self._security = writer, seconds, security
 
+    def refused(self, code: int | None) -> None:
+        """Let the API say why the lease is not extended; ``None``: the master has let the node in."""
+        self._writer.refused(code)
+
     def heard(self, beat: pb.MasterBeat, asked: float) -> bool:
         """``asked``: monotonic reading when the beat answered was made. Whether the lease was extended."""
         own = self._security()

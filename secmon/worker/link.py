@@ -127,7 +127,8 @@ class MasterLink:
             self._handshakes = 0
             await self._enrol(defect)
         session = await self._join()
-        self.refusal, self._handshakes = None, 0
+        self._note(None)
+        self._handshakes = 0
         self._backoff.reset()
         await self._stay(session)
 
@@ -136,8 +137,13 @@ class MasterLink:
             await enrol(self._settings, self._keystore, self._clock, self._hello(), defect)
         except SecmonError as error:
             if error.code != 3023:
-                self.refusal = error
+                self._note(error)
             raise
+
+    def _note(self, refusal: SecmonError | None) -> None:
+        self.refusal = refusal
+        if self._lease:
+            self._lease.refused(refusal.code if refusal else None)
 
     async def _join(self) -> MasterSession:
         credentials = self._keystore.current
@@ -150,8 +156,9 @@ class MasterLink:
             call = pb_grpc.MembershipStub(channel).Join(None)
             answer = await self._greet(call, hello)
             if answer.HasField("refusal"):
-                self.refusal = SecmonError(answer.refusal.code, answer.refusal.reason)
-                raise self.refusal
+                refusal = SecmonError(answer.refusal.code, answer.refusal.reason)
+                self._note(refusal)
+                raise refusal
             return self._welcomed(channel, call, answer.welcome)
         except BaseException:
             await channel.close(None)

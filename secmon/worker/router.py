@@ -22,13 +22,23 @@ class WorkerRouter:
     """Places on a worker."""
 
     def __init__(
-        self, executor: Executor, coordinator: Coordinator, find_master: FindMaster, *, hold_seconds: float
+        self,
+        executor: Executor,
+        coordinator: Coordinator,
+        find_master: FindMaster,
+        *,
+        hold_seconds: float,
+        refusal: Callable[[], SecmonError | None] = lambda: None,
     ) -> None:
-        """``find_master`` waits so many seconds for the master's session; a call waits ``hold_seconds`` at most."""
+        """``find_master`` waits so many seconds for the master's session; a call waits ``hold_seconds`` at most.
+
+        ``refusal``: why the master keeps this node out, if it does.
+        """
         self._executor = executor
         self._coordinator = coordinator
         self._find_master = find_master
         self._hold_seconds = hold_seconds
+        self._refusal = refusal
 
     async def route(self, call: Call) -> Result:
         """See ``common.node.Router``. Raises 3023 when the master stays away."""
@@ -46,7 +56,8 @@ class WorkerRouter:
             hold = max(0.0, min(hold, (call.deadline - node.clock.monotonic()) / 2))
         master = await self._find_master(hold)
         if master is None:
-            lost = SecmonError(3023)
+            refusal = self._refusal()
+            lost = SecmonError(3023, f"the master refuses it: {refusal}" if refusal else None)
             lost.nodes = {node.name: lost.message}
             raise lost
         return await master.execute(structs.replace(call, identity=self._sendable(call.identity)), part=False)

@@ -165,6 +165,11 @@ async def test_lease_run_out(toy: Toy) -> None:
     answer = await toy.client.get("/")
     expect_problem(answer, 503, "Service Unavailable", error=3043, dapi_errors=None)
     assert (await toy.client.post(LOGIN, auth=(USER, PASSWORD))).status_code == 503
+    assert "refuses" not in answer.text
+    toy.node.services.lease.refused = 3025
+    answer = await toy.client.get("/")
+    expect_problem(answer, 503, "Service Unavailable", error=3043)
+    assert answer.json()["detail"].endswith("the master refuses it: 3025: The proof of the cluster key is wrong")
 
 
 # Validation

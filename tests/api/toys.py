@@ -53,9 +53,13 @@ class ToyLease:
     """A lease with the seconds that the test sets."""
 
     seconds: float = float("inf")
+    refused: int | None = None
 
     def remaining(self) -> float:
         return self.seconds
+
+    def refusal(self) -> int | None:
+        return self.refused
 
 
 @dataclass

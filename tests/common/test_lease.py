@@ -114,3 +114,23 @@ def test_a_lease_whose_file_is_removed_is_written_anew(tmp_path: Path) -> None:
     assert reader.remaining() == 30
     writer.close()
     reader.close()
+
+
+def test_the_code_of_a_refusal_stands_until_the_node_is_let_in(tmp_path: Path) -> None:
+    clock, path = ManualClock(), tmp_path / "lease"
+    reader = LeaseReader(path, clock)
+    assert reader.refusal() is None
+    writer = LeaseWriter(path, clock)
+    assert reader.refusal() is None
+    writer.refused(3025)
+    assert (reader.refusal(), reader.remaining()) == (3025, 0.0)
+    writer.refused(None)
+    writer.renew(30)
+    assert (reader.refusal(), reader.remaining()) == (None, 30)
+    writer.refused(3028)
+    assert (reader.refusal(), reader.remaining()) == (3028, 30)
+    writer.close()
+    writer = LeaseWriter(path, clock)
+    assert reader.refusal() is None
+    writer.close()
+    reader.close()

@@ -233,6 +233,28 @@ def test_port_of_the_cluster_in_use_is_one_clear_line(master: tuple[Paths, int],
     assert "Traceback" not in failed.stdout + failed.stderr
 
 
+def test_worker_that_is_refused_says_why(master: tuple[Paths, int], root: Path) -> None:
+    paths, port = master
+    peers, worker, key = load_main_config(paths).cluster.port, Paths(root / "w"), root / "key"
+    key.write_text("x" * 32)
+    api = free_port(LOOPBACK, port + 3, set())
+    secmon(
+        *("init", str(worker.root), "--type", "worker", "--node-name", "w", "--master", LOOPBACK, "--port", str(peers)),
+        *("--bind", LOOPBACK, "--api-host", LOOPBACK, "--api-port", str(api), "--key-file", str(key)),
+        *("--peer-port", str(free_port(LOOPBACK, api + 1, set()))),
+    )
+    secmon("start", "--root", str(worker.root), "--daemonize")
+    try:
+        said = "the master refuses it: 3025: The proof of the cluster key is wrong"
+        wait_until(lambda: said in ask(api, "/cluster/nodes", "Bearer x")[1]["detail"], "the API names the cause")
+        status, problem = ask(api, "/cluster/nodes", "Bearer x")
+        assert (status, problem["error"]) == (503, 3043)
+        told = secmon("cluster", "nodes", "--root", str(worker.root), check=False)
+        assert (told.returncode, said in told.stderr) == (1, True), told.stderr
+    finally:
+        secmon("stop", "--root", str(worker.root))
+
+
 def test_everything_by_which_a_node_is_found_comes_back(master: tuple[Paths, int]) -> None:
     paths, _ = master
     before = sorted(pids(paths))

@@ -79,6 +79,9 @@ class OwnLease:
     def remaining(self) -> float:
         return math.inf
 
+    def refusal(self) -> None:
+        return None
+
 
 @dataclass
 class FixedRoster:
@@ -233,6 +236,7 @@ class World:
     def close(self) -> None:
         for one in self.nodes.values():
             one.node.security.close()
+            one.node.agents.close()
 
     def call(self, operation: str, user: str, params: Mapping[str, Any], *, on: Running) -> Call:
         """The call of ``user`` as ``on`` would receive it."""

@@ -1,5 +1,7 @@
 """Putting a node together out of its folder."""
 
+import logging
+from contextlib import suppress
 from dataclasses import dataclass
 
 from secmon.common.clock import Clock, SystemClock
@@ -7,11 +9,15 @@ from secmon.common.config.api import ApiConfig, load_api_config
 from secmon.common.config.main import MainConfig, load_main_config
 from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.counters import Counters
+from secmon.common.layout import restore_folders
 from secmon.common.lease import LeaseReader, UnlimitedLease
 from secmon.common.node import Lease, Node, Services
 from secmon.common.paths import Paths
+from secmon.common.store.fitness import check_store
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.control import SupervisorControl
+
+log = logging.getLogger("secmon.daemon")
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class Installation:
 
     @property
     def is_worker(self) -> bool:
-        return not self.main.cluster.disabled and self.main.cluster.node_type == "worker"
+        return self.main.cluster.is_worker
 
 
 def read_installation(paths: Paths) -> Installation:
@@ -34,7 +40,10 @@ def read_installation(paths: Paths) -> Installation:
 
 
 def open_node(installation: Installation, *, clock: Clock | None = None) -> Node:
-    """A node without the services of the cluster. Its security store is writable on the master only."""
+    """A node without the services of the cluster. Its security store is writable on the master only.
+
+    Raises 2012 for a store that does not fit the node's role: a master's is never made here.
+    """
     paths, clock = installation.paths, clock or SystemClock()
     lease: Lease = LeaseReader(paths.lease, clock) if installation.is_worker else UnlimitedLease()
     return Node(
@@ -42,8 +51,18 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
         api_config=installation.api,
         main_config=installation.main,
         options=installation.options,
-        security=SecurityStore(paths.security_db, writable=not installation.is_worker),
+        security=_open_security(installation),
         services=Services(control=SupervisorControl(paths), lease=lease),
         clock=clock,
         counters=Counters(),
     )
+
+
+def _open_security(installation: Installation) -> SecurityStore:
+    paths, worker = installation.paths, installation.is_worker
+    check_store(paths, worker=worker)
+    if worker and not paths.security_db.exists():
+        log.warning("%s is missing: nobody can log in here until the master has sent its state", paths.security_db)
+        with suppress(FileExistsError):  # another daemon of the node was quicker
+            restore_folders(paths, ["api/configuration/security"])
+    return SecurityStore(paths.security_db, writable=not worker, create=worker)

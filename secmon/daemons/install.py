@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from secmon.common.clock import SystemClock
 from secmon.common.config.main import ClusterSection
 from secmon.common.config.options import LOCAL_TEMPLATE
-from secmon.common.layout import create_layout
+from secmon.common.layout import create_layout, restore_folders
 from secmon.common.paths import Paths
 from secmon.common.rbac.defaults import load_defaults
 from secmon.common.security.admin import initialise
+from secmon.common.security.audit import Author, audited
 from secmon.common.security.passwords import check_password, generate_password
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.privileges import find_account, is_root
@@ -43,8 +44,7 @@ def install(
     """
     if admin_password is not None:
         check_password(admin_password)
-    account = find_account() if is_root() else None
-    owner = (account.uid, account.gid) if account else None
+    owner = _owner()
     credentials: list[Credentials] = []
 
     def make_users() -> None:
@@ -58,12 +58,37 @@ def install(
             SecurityStore(paths.security_db, writable=False).close()
         else:
             credentials.append(_first_users(paths, admin_password))
-        if owner:
-            for file in paths.security.glob("security.db*"):
-                os.chown(file, *owner)
+        give_store(paths)
 
     create_layout(paths, cluster=cluster, owner=owner, api_overrides=api, before_main=make_users)
     return credentials[0] if credentials else None
+
+
+def make_users_anew(paths: Paths, author: Author) -> Credentials:
+    """A new security store with generated passwords in an installation whose store is lost; written to the audit log.
+
+    The caller has made sure that the node does not run and that no users are there.
+    """
+    restore_folders(paths, ["api/configuration/security"], _owner())
+    for rest in paths.security.glob("security.db*"):
+        rest.unlink()
+    credentials = _first_users(paths, None, author)
+    give_store(paths)
+    return credentials
+
+
+def give_store(paths: Paths) -> None:
+    """Give the security store to the service user, as root and where there is one; it is closed to everybody else."""
+    owner = _owner()
+    for file in paths.security.glob("security.db*"):
+        file.chmod(0o640)
+        if owner:
+            os.chown(file, *owner)
+
+
+def _owner() -> tuple[int, int] | None:
+    account = find_account() if is_root() else None
+    return (account.uid, account.gid) if account else None
 
 
 def generate_cluster_key() -> str:
@@ -71,17 +96,21 @@ def generate_cluster_key() -> str:
     return "".join(secrets.choice(_KEY_ALPHABET) for _ in range(32))
 
 
-def _first_users(paths: Paths, admin_password: str | None) -> Credentials:
-    """The administrator and the user of dashboards; the passwords that were generated."""
+def _first_users(paths: Paths, admin_password: str | None, author: Author | None = None) -> Credentials:
+    """The administrator and the user of dashboards; the passwords that were generated.
+
+    With an ``author`` the change is written to the audit log.
+    """
     names = [user.username for user in sorted(load_defaults().users, key=lambda user: user.id)]
     generated = {name: generate_password() for name in names}
     admin, dashboard = generated.values()
     if admin_password is not None:
         admin = admin_password
         del generated[names[0]]
-    store = SecurityStore(paths.security_db)
+    store, clock = SecurityStore(paths.security_db), SystemClock()
+    transaction = audited(store, paths.audit_log, author, clock) if author else None
     try:
-        initialise(store, admin_password=admin, dashboard_password=dashboard, clock=SystemClock())
+        initialise(store, admin_password=admin, dashboard_password=dashboard, clock=clock, transaction=transaction)
     finally:
         store.close()
     return Credentials(generated)

@@ -11,6 +11,7 @@ from secmon.common.config.ports import check_ports
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.logkeeper import KeeperSettings
 from secmon.common.paths import Paths
+from secmon.common.store.fitness import check_store, misfit
 from secmon.daemons.logs import LogSettings
 from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
 from secmon.daemons.watchdog import WatchSettings
@@ -61,14 +62,21 @@ STANDARD = (
 
 
 def check_node(paths: Paths) -> list[str]:
-    """Everything that is wrong with the configuration files of the node, one sentence each."""
-    return [str(problem) for problem in validate_installation(paths)]
+    """Everything that is wrong with the configuration files of the node, one sentence each.
+
+    When nothing is: whether the security store fits the node that they make.
+    """
+    problems = [str(problem) for problem in validate_installation(paths)]
+    if not problems and (reason := misfit(paths, worker=load_main_config(paths).cluster.is_worker)):
+        problems.append(reason)
+    return problems
 
 
 def plan_node(paths: Paths) -> Plan:
     """What to run for the configuration as it stands.
 
-    Raises ConfigError for a file that cannot be used, SecmonError 1908 naming everything wrong in the main one.
+    Raises ConfigError for a file that cannot be used, SecmonError 1908 naming everything wrong in the main one, 2012
+    for a security store that is lost or does not fit the node's role.
     """
     if not paths.main_config.exists():
         raise SecmonError(1908, f"{paths.root} holds no installation; make one: secmon init {paths.root}")
@@ -80,6 +88,7 @@ def plan_node(paths: Paths) -> Plan:
     main = load_main_config(paths)
     for collision in check_ports(paths, api, main.cluster, options):
         raise collision
+    check_store(paths, worker=main.cluster.is_worker)
     wanted = [spec for spec in STANDARD if spec.name != "secmon-clusterd" or not main.cluster.disabled]
     user, notes = _service_user(paths, api)
     return Plan(

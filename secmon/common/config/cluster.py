@@ -31,6 +31,11 @@ class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False
 
     @property
+    def is_worker(self) -> bool:
+        """Whether the node follows a master; a disabled cluster makes it its own."""
+        return not self.disabled and self.node_type == "worker"
+
+    @property
     def master(self) -> str:
         """Address of the master; only the first node counts."""
         return self.nodes[0]

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from secmon.common.config.checks import invalid
-from secmon.common.config.main import validate_main_config
+from secmon.common.config.main import parse_main_config, validate_main_config
 from secmon.common.config.masking import restore_text
 from secmon.common.config.replace import replace_main_config
 from secmon.common.config.upload import check_upload
@@ -16,6 +16,7 @@ from secmon.common.operations.executor import Context
 from secmon.common.operations.parameters import Common
 from secmon.common.operations.permissions import OfNode, on_manager, on_node
 from secmon.common.outcome import Messages, Outcome
+from secmon.common.store.fitness import misfit
 
 log = logging.getLogger("secmon.operations")
 
@@ -79,7 +80,7 @@ def _checked(node: Node, text: str) -> tuple[bytes, bytes]:
     """What stands on disk, and what may replace it: the upload with masked secrets restored.
 
     Raises 1113, 1124 to 1131 (``check_upload``), 1019 when the present file cannot be read, 1908 when the new one is
-    not valid.
+    not valid, 1127 when a worker would no longer follow the master whose security state it holds.
     """
     file = node.paths.main_config
     try:
@@ -90,7 +91,16 @@ def _checked(node: Node, text: str) -> tuple[bytes, bytes]:
     check_upload(parse_xml(new, file.name), _parsed(saved), node.api_config.upload_configuration)
     if problems := validate_main_config(new, file=file.name):
         raise invalid(problems)
+    _check_role(node, new)
     return saved, new.encode()
+
+
+def _check_role(node: Node, new: str) -> None:
+    """A worker's security state is a copy: standing alone it would honour for ever what the master has revoked."""
+    if node.role == "worker" and not parse_main_config(new).cluster.is_worker:
+        reason = misfit(node.paths, worker=False)
+        if reason is not None:
+            raise SecmonError(1127, f"cluster: {reason}")
 
 
 def _parsed(saved: bytes) -> Element | None:

@@ -1,6 +1,7 @@
 """Changes of the security state that revoke tokens: passwords, configuration, signing keys; and the first contents."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 import msgspec
 
@@ -96,16 +97,34 @@ def replace_signing_key(tx: WriteTransaction, clock: Clock) -> SigningKey:
     return rotate_signing_key(tx, clock)
 
 
-def initialise(store: SecurityStore, *, admin_password: str, dashboard_password: str, clock: Clock) -> None:
+def promote(tx: WriteTransaction, clock: Clock) -> None:
+    """Make a copy of another master's store the origin, in place of a master that is lost.
+
+    Every token dies, with all the keys that signed them: the copy may lack the master's last revocations.
+    """
+    tx.take_over()
+    revoke_all(tx)
+    replace_signing_key(tx, clock)
+
+
+def initialise(
+    store: SecurityStore,
+    *,
+    admin_password: str,
+    dashboard_password: str,
+    clock: Clock,
+    transaction: AbstractContextManager[WriteTransaction] | None = None,
+) -> None:
     """Fill an empty store with the default contents, a signing key and the two default users.
 
+    ``transaction`` is one of the store, where the change shall be written down; otherwise it is not.
     Raises ``ValueError`` when the store is not empty, 5009 or 5007 for a password against the rules.
     """
     passwords = {1: admin_password, 2: dashboard_password}
     for password in passwords.values():
         check_password(password)
     hashes = {user: hash_password(password) for user, password in passwords.items()}
-    with store.write() as tx:
+    with transaction or store.write() as tx:
         if tx.revision != 1:
             raise ValueError("the security store is not empty")
         _put_settings(tx, Settings())

@@ -44,12 +44,14 @@ def misfit(paths: Paths, *, worker: bool) -> str | None:
     anew = (
         "put back a backup of the file; or put a worker's copy of it there "
         f"({below} of a worker that is stopped) and run: secmon cluster promote --root {root}; "
-        f"or begin anew, without the old users: secmon user create-defaults --root {root}"
+        f"or run: secmon user create-defaults --root {root} (begins anew, without the old users)"
     )
     try:
         found = read_standing(file)
+    except sqlite3.OperationalError as error:
+        return f"{file} cannot be read ({error}): check the owner and the permissions of the file and of its folder"
     except sqlite3.Error as error:
-        remedy = f"remove it, the master sends its state again: rm {file}*" if worker else anew
+        remedy = f"run: rm {file}* (the master sends its state again)" if worker else anew
         return f"{file} cannot be read ({error}): {remedy}"
     if worker:
         return None
@@ -60,8 +62,8 @@ def misfit(paths: Paths, *, worker: bool) -> str | None:
     if found.replica:
         return (
             f"{file} is a copy of another master's security state (store {found.store_id}, revision {found.revision}): "
-            "let this node be a worker of that master; or, when that master is lost, stop this node and take the copy "
-            f"over: secmon cluster promote --root {root}"
+            "let this node be a worker of that master; or, when that master is lost, stop this node and run: "
+            f"secmon cluster promote --root {root} (takes the copy over)"
         )
     return None
 
@@ -69,7 +71,7 @@ def misfit(paths: Paths, *, worker: bool) -> str | None:
 def read_standing(file: Path) -> Standing | None:
     """What the store in ``file`` says of itself; None when there is no file. A file without tables holds nothing.
 
-    Raises ``sqlite3.Error`` for a file that is no database.
+    Raises ``sqlite3.DatabaseError`` for a file that is no database, ``OperationalError`` for one that cannot be opened.
     """
     if not file.exists():
         return None

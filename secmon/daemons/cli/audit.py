@@ -8,8 +8,8 @@ import msgspec
 
 from secmon.common.paths import Paths
 from secmon.common.security.audit_check import Report, check_end, verify
-from secmon.common.store.security import SecurityStore
-from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
+from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, root_option
+from secmon.daemons.cli.store import open_masters_store
 
 
 @click.group(cls=LazyGroup, short_help="Work with the log of security changes.")
@@ -27,18 +27,16 @@ def audit() -> None:
 def verify_log(file: Path | None, paths: Paths, as_json: bool) -> None:
     """Check that no line of the audit log was altered or removed; name the first that was.
 
-    The log of the installation is also checked against its security store: every change must be there. With FILE a
-    copy of a log is checked by itself.
+    The log of the installation is also checked against its security store: every change must be there. Both are on
+    the master; a worker has no audit log. With FILE a copy of a log is checked by itself.
 
     \b
     Examples:
       secmon audit verify --root /opt/secmon
       secmon audit verify /backup/security.log
 
-    Exit status: 0 whole, 1 not whole, 2 wrong usage.
+    Exit status: 0 whole, 1 not whole or not to be checked here, 2 wrong usage.
     """
-    if file is None:
-        require_installation(paths)
     report = verify(file) if file else _verify_installation(paths)
     where = file or paths.audit_log
     if as_json:
@@ -49,10 +47,8 @@ def verify_log(file: Path | None, paths: Paths, as_json: bool) -> None:
 
 
 def _verify_installation(paths: Paths) -> Report:
-    if not paths.security_db.exists():
-        raise click.ClickException(f"{paths.security_db} does not exist; make an installation: secmon init")
     # The store is looked at first: changes made meanwhile only make the log longer.
-    store = SecurityStore(paths.security_db, writable=False)
+    store = open_masters_store(paths, instead="the audit log is on the master")
     try:
         position = store.position()
     finally:

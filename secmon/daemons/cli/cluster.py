@@ -1,4 +1,4 @@
-"""``secmon cluster``: the cluster as this node sees it."""
+"""``secmon cluster``: the cluster as this node sees it, and a new master for it."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +15,13 @@ _MEMBER = ("name", "type", "version", "ip")
 _HEALTH = (*_MEMBER, "agents", "files", "compared", "last seen")
 
 
-@click.group(cls=LazyGroup, short_help="Look at the cluster from this node.")
+@click.group(
+    cls=LazyGroup,
+    lazy={"promote": "secmon.daemons.cli.promote:promote"},
+    short_help="Look at the cluster from this node; replace its master.",
+)
 def cluster() -> None:
-    """Look at the cluster from this node. The node must run.
+    """Look at the cluster from this node, which must run; replace a master that is lost.
 
     Example:  secmon cluster nodes --root /opt/secmon
     """

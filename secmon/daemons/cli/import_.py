@@ -1,18 +1,17 @@
 """``secmon import``: take over what another manager holds."""
 
-import os
 from pathlib import Path
 
 import click
 import msgspec
 
 from secmon.common.clock import SystemClock
-from secmon.common.config.main import load_main_config
 from secmon.common.paths import Paths
-from secmon.common.security.audit import Author, audited
+from secmon.common.security.audit import audited
 from secmon.common.security.migration import Report, Source, import_rbac, read_source
 from secmon.common.store.security import SecurityStore
-from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
+from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, root_option
+from secmon.daemons.cli.store import host_author, open_masters_store
 
 _PROGRESS_FROM = 2_000
 """Rows from which progress is shown."""
@@ -45,15 +44,9 @@ def rbac(file: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
 
     Exit status: 0 done, 1 failed or refused, 2 wrong usage.
     """
-    require_installation(paths)
-    cluster = load_main_config(paths).cluster
-    if not cluster.disabled and cluster.node_type == "worker":
-        raise click.ClickException(f"this node is a worker: run the command on the master, {cluster.master}")
-    if not paths.security_db.exists():
-        raise click.ClickException(f"{paths.security_db} does not exist; make an installation: secmon init")
-    source = read_source(file)
-    store = SecurityStore(paths.security_db)
+    store = open_masters_store(paths)
     try:
+        source = read_source(file)
         report = _import(store, paths, source, dry_run=dry_run)
     finally:
         store.close()
@@ -71,8 +64,7 @@ def _import(store: SecurityStore, paths: Paths, source: Source, *, dry_run: bool
             click.echo(f"\r{percent:3} % of {total} rows", nl=done == total, err=True)
 
     clock = SystemClock()
-    author = Author(user="local", user_id=0, operation="secmon import rbac", client=f"uid:{os.getuid()}")
-    written = audited(store, paths.audit_log, author, clock)
+    written = audited(store, paths.audit_log, host_author("secmon import rbac"), clock)
     return import_rbac(store, source, clock, dry_run=dry_run, progress=progress, transaction=written)
 
 

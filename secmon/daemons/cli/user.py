@@ -1,19 +1,21 @@
 """``secmon user``: users of the API, for who has the host but not the password."""
 
-import os
+import sqlite3
 import sys
 
 import click
 
 from secmon.common.clock import SystemClock
-from secmon.common.config.main import load_main_config
 from secmon.common.paths import Paths
 from secmon.common.security.admin import set_password
-from secmon.common.security.audit import Author, audited
+from secmon.common.security.audit import audited
 from secmon.common.security.passwords import generate_password
 from secmon.common.store import schema
+from secmon.common.store.fitness import read_standing
 from secmon.common.store.security import SecurityStore
-from secmon.daemons.cli.group import LazyGroup, require_installation, root_option
+from secmon.daemons.cli.group import LazyGroup, root_option
+from secmon.daemons.cli.store import host_author, open_masters_store, require_master, require_stopped
+from secmon.daemons.install import make_users_anew
 
 
 @click.group(cls=LazyGroup)
@@ -22,6 +24,32 @@ def user() -> None:
 
     Example:  secmon user reset-password admin --generate
     """
+
+
+@user.command("create-defaults", short_help="Begin anew after the loss of all users.")
+@root_option
+def create_defaults(paths: Paths) -> None:
+    """Make the two default users anew, in an installation that has lost its security store.
+
+    For a master, or a node that stands alone, without a backup and without a worker to take the users from; stop it
+    first. All users, roles, policies and rules of before are gone, on the workers too once they are connected again.
+
+    Example:  secmon user create-defaults --root /opt/secmon
+
+    Exit status: 0 made, 1 failed, or there are users, 2 wrong usage.
+    """
+    require_master(paths, instead="run the command on the master")
+    require_stopped(paths)
+    try:
+        standing = read_standing(paths.security_db)
+    except sqlite3.Error as error:
+        raise click.ClickException(f"{paths.security_db} cannot be read ({error}); move it aside first") from None
+    if standing is not None and standing.users:
+        raise click.ClickException(f"{paths.security_db} holds users; nothing was changed")
+    credentials = make_users_anew(paths, host_author("secmon user create-defaults"))
+    click.echo("Passwords, shown only now:")
+    for name, password in credentials.passwords.items():
+        click.echo(f"  {name:12}{password}")
 
 
 @user.command("reset-password", short_help="Give a user a new password.")
@@ -38,18 +66,12 @@ def reset_password(name: str | None, paths: Paths, generate: bool) -> None:
 
     Exit status: 0 changed, 1 failed, 2 wrong usage.
     """
-    require_installation(paths)
-    cluster = load_main_config(paths).cluster
-    if not cluster.disabled and cluster.node_type == "worker":
-        raise click.ClickException(f"this node is a worker: run the command on the master, {cluster.master}")
-    if not paths.security_db.exists():
-        raise click.ClickException(f"{paths.security_db} does not exist; make an installation: secmon init")
-    store = SecurityStore(paths.security_db)
+    store = open_masters_store(paths)
     try:
         identifier, known = _find(store, name)
         password = generate_password() if generate else _typed_password(known)
         clock = SystemClock()
-        author = Author(user="local", user_id=0, operation="secmon user reset-password", client=f"uid:{os.getuid()}")
+        author = host_author("secmon user reset-password")
         with audited(store, paths.audit_log, author, clock) as tx:
             set_password(tx, identifier, password, clock)
     finally:

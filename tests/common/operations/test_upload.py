@@ -1,5 +1,6 @@
 """``PUT /manager/configuration`` and ``PUT /cluster/{node_id}/configuration`` (manager.md 5 and 20)."""
 
+import re
 import stat
 from typing import Any
 
@@ -172,3 +173,35 @@ async def test_readers_change_nothing(cluster: World, name: str, user: str) -> N
         await cluster.run(name, user, body=edited(cluster.nodes["beta"].node, "<!-- x -->"), **params)
     assert caught.value.code == 4000
     assert not backup_path(cluster.nodes["beta"].node.paths).exists()
+
+
+ROLE = b"<node_type>worker</node_type>"
+CLUSTER_SECTION = re.compile(rb"<cluster>.*</cluster>", re.DOTALL)
+
+
+async def test_a_worker_does_not_leave_the_master_whose_users_it_copied(empty_world: World) -> None:
+    master, node = empty_world.start("alpha").node, empty_world.start("beta").node
+    node.security.apply_snapshot(master.security.snapshot())
+    saved = node.paths.main_config.read_bytes()
+    assert ROLE in saved
+    for new in (
+        saved.replace(ROLE, b"<node_type>master</node_type>"),
+        saved.replace(b"<disabled>no</disabled>", b"<disabled>yes</disabled>"),
+        CLUSTER_SECTION.sub(b"", saved),
+    ):
+        assert new != saved
+        body = await empty_world.body(NODE_UPLOAD, body=new, node_id="beta")
+        [failed] = body["data"]["failed_items"]
+        assert (failed["error"]["code"], failed["id"]) == (1127, ["beta"])
+        assert "is a copy of another master's security state" in failed["error"]["message"]
+        assert "secmon cluster promote" in failed["error"]["message"]
+    assert node.paths.main_config.read_bytes() == saved
+    assert await code(empty_world, edited(node, "<!-- x -->"), NODE_UPLOAD, node_id="beta") == 0
+    moved = node.paths.main_config.read_bytes().replace(b"10.9.0.1", b"10.9.0.7")
+    assert await code(empty_world, moved, NODE_UPLOAD, node_id="beta") == 0
+
+
+async def test_a_master_may_leave_its_cluster(empty_world: World) -> None:
+    node = empty_world.start("alpha").node
+    alone = CLUSTER_SECTION.sub(b"", node.paths.main_config.read_bytes())
+    assert await code(empty_world, alone, NODE_UPLOAD, node_id="alpha") == 0

@@ -80,7 +80,13 @@ class Fleet:
         return self._running.commands
 
     @property
-    def refusals(self) -> Mapping[str, int]:
+    def not_connected(self) -> int:
+        """Agents that behave and are not connected now."""
+        bad = sum(self._options.misbehave.values())
+        return sum(not agent.connected for agent in self.agents[: len(self.agents) - bad])
+
+    @property
+    def refusals(self) -> "Counter[str]":
         """What servers said when they refused to enrol, and how often."""
         return self._running.refusals
 

@@ -23,6 +23,7 @@ _HERE = "secmon.daemons.cli"
         "import": f"{_HERE}.import_:import_",
         "audit": f"{_HERE}.audit:audit",
         "cluster": f"{_HERE}.cluster:cluster",
+        "fleet": f"{_HERE}.fleet:fleet",
         "openapi": f"{_HERE}.openapi:openapi",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

@@ -133,7 +133,9 @@ def _label(text: str) -> tuple[str, str]:
 def fleet(servers: tuple[Server, ...], agents: int, seconds: float | None, as_json: bool, **chosen: Any) -> None:
     """Run simulated agents against nodes.
 
-    They enrol, connect, send keepalives and events, take group files, answer requests and obey commands. A server is HOST, HOST:PORT or HOST:PORT:ENROLMENT_PORT, with udp:// in front for datagrams. The agents start
+    They enrol, connect, send keepalives and events, take group files, answer requests and obey commands.
+
+    A server is HOST, HOST:PORT or HOST:PORT:ENROLMENT_PORT, with udp:// in front for datagrams. The agents start
     spread over the servers and go to the next one when theirs is lost.
 
     \b

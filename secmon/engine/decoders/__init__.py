@@ -1,0 +1,1 @@
+"""Decoders: from the text of a log to fields (ruleset.md 5)."""

@@ -1,0 +1,124 @@
+"""Finding the decoder of an event, and letting it extract fields (ruleset.md 5.4, 5.5)."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from secmon.engine.decoders.decoder import Decoder, Decoders, Offset
+from secmon.engine.event import STATIC, Event
+
+_STATIC = frozenset(STATIC)
+
+
+class Selected(NamedTuple):
+    """The decoder that won, and where in the log its root and its own prematch ended."""
+
+    decoder: Decoder
+    after_parent: int
+    after_prematch: int
+
+
+class Plugin(Protocol):
+    """A decoder written in code (ruleset.md 5.6, 5.7)."""
+
+    def __call__(self, event: Event, text: bytes, decoder: Decoder) -> None:
+        """Extract fields of ``text`` by the options of ``decoder``, the one that was selected."""
+
+
+class DecoderWalk:
+    """Decodes events; the same for all events of a ruleset."""
+
+    def __init__(self, decoders: Decoders, plugins: Mapping[str, Plugin], *, field_limit: int = 256) -> None:
+        """``field_limit``: dynamic fields that one event may have."""
+        self._with_program, self._without_program = decoders.with_program, decoders.without_program
+        self._plugins = plugins
+        self._field_limit = field_limit
+
+    def decode(self, event: Event) -> None:
+        """Set decoder, category and fields of ``event``. The first root that matches is final."""
+        program, log = event.program_name, event.log
+        for root in self._without_program if program is None else self._with_program:
+            if program is not None and root.program_name is not None and not root.program_name.test(program):
+                continue
+            after = 0
+            if root.prematch is not None:
+                end = root.prematch.search(log)
+                if end is None:
+                    continue
+                after = min(end + 1, len(log))
+            self._descend(event, root, after)
+            return
+
+    def _descend(self, event: Event, root: Decoder, after: int) -> None:
+        log = event.log
+        event.decoder, event.category = root, root.category
+        if not root.children:
+            self._extract(event, [root], Selected(root, after, after))
+            return
+        k, children = 0, root.children
+        while k < len(children):
+            child = children[k]
+            if child.prematch is None:
+                self._extract(event, children[k:], Selected(root, after, after))
+                return
+            start = after if child.prematch_offset is Offset.AFTER_PARENT else 0
+            end = child.prematch.search(log[start:] if start else log)
+            if end is not None:
+                event.decoder, event.category, event.parent = child, child.category, root.name
+                self._extract(event, children[k:], Selected(child, after, min(start + end + 1, len(log))))
+                return
+            k = _after_group(children, k) if child.continued else k + 1
+
+    def _extract(self, event: Event, chain: Sequence[Decoder], selected: Selected) -> None:
+        """Run the chain of same-named decoders that begins with the first of ``chain``."""
+        log = event.log
+        last: int | None = None
+        for decoder in chain:
+            if decoder.plugin is not None:
+                self._plugins[decoder.plugin](event, log[_plugin_start(selected) :], selected.decoder)
+            elif decoder.regex is not None:
+                start = _start(decoder.regex_offset, selected, last)
+                found = decoder.regex.capture(log[start:] if start else log)
+                if found is not None:
+                    last = min(start + found.end + 1, len(log))
+                    if not self._assign(event, decoder.order, found.groups):
+                        return
+            else:
+                return
+            if not decoder.continued:
+                return
+
+    def _assign(self, event: Event, order: Sequence[str], groups: Sequence[bytes]) -> bool:
+        """Groups to fields; False once an event has as many dynamic fields as it may."""
+        for name, value in zip(order, groups, strict=False):
+            if name in _STATIC:
+                event.static[name] = value
+            elif len(event.dynamic) >= self._field_limit:
+                return False
+            else:
+                event.add_dynamic(name, value)
+        return True
+
+
+def _after_group(children: Sequence[Decoder], k: int) -> int:
+    """The first child behind those that are called as the one at ``k``."""
+    name = children[k].own_name
+    while k < len(children) and children[k].own_name == name:
+        k += 1
+    return k
+
+
+def _start(offset: Offset, selected: Selected, last: int | None) -> int:
+    match offset:
+        case Offset.NONE:
+            return 0
+        case Offset.AFTER_PARENT:
+            return selected.after_parent
+        case Offset.AFTER_PREMATCH:
+            return selected.after_prematch
+        case Offset.AFTER_REGEX:
+            return selected.after_prematch if last is None else last
+
+
+def _plugin_start(selected: Selected) -> int:
+    """A plugin reads from where the selected decoder says, also when another decoder names the plugin."""
+    return _start(selected.decoder.plugin_offset, selected, None)

@@ -1,0 +1,44 @@
+"""What the loaders of a ruleset have to say (ruleset.md 15)."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Severity = Literal["WARNING", "ERROR", "CRITICAL"]
+
+MOST = 50
+"""Messages kept of one load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One finding. ``line`` is 0 when it concerns a file as a whole."""
+
+    severity: Severity
+    number: int
+    text: str
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        """As logs and the API show it."""
+        place = f" ({self.file}, line {self.line})" if self.line else f" ({self.file})" if self.file else ""
+        return f"{self.severity}: ({self.number}): {self.text}{place}"
+
+
+class RulesetError(Exception):
+    """The ruleset cannot be used; ``message`` says where and why."""
+
+    def __init__(self, number: int, text: str, *, file: str = "", line: int = 0) -> None:
+        self.message = Message("ERROR", number, text, file, line)
+        super().__init__(str(self.message))
+
+
+@dataclass
+class Diagnostics:
+    """Collects the warnings of a load."""
+
+    messages: list[Message] = field(default_factory=list)
+
+    def warn(self, number: int, text: str, *, file: str = "", line: int = 0) -> None:
+        if len(self.messages) < MOST:
+            self.messages.append(Message("WARNING", number, text, file, line))

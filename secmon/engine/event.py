@@ -1,0 +1,91 @@
+"""An event on its way through the engine (ruleset.md 4.2, 5.5). Texts are bytes, as they came."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from secmon.engine.decoders.decoder import Decoder
+    from secmon.engine.rules.rule import Rule
+
+STATIC = (
+    "protocol",
+    "action",
+    "srcip",
+    "srcport",
+    "srcuser",
+    "dstip",
+    "dstport",
+    "dstuser",
+    "id",
+    "status",
+    "url",
+    "data",
+    "extra_data",
+    "system_name",
+)
+"""Names of the static fields, in the order in which alerts show them (ruleset.md 9.1)."""
+
+MANAGER_ID = "000"
+SYSLOG = "syslog"
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """One event.
+
+    ``log`` is what decoders and rules see, ``full_log`` what was received. ``location`` begins with
+    ``(name) address->`` when it came from an agent. ``time`` is when it is processed, in local time with its zone;
+    ``received`` the same moment in whole seconds since 1970. ``timestamp`` is the text of the log's own header.
+    """
+
+    queue: str
+    location: bytes
+    full_log: bytes
+    log: bytes
+    time: datetime
+    received: int
+    agent_id: str = MANAGER_ID
+    agent_name: bytes = b""
+    hostname: bytes = b""
+    program_name: bytes | None = None
+    timestamp: bytes | None = None
+    size: int = 0
+
+    decoder: "Decoder | None" = None
+    """The decoder that won; its options count."""
+    parent: str | None = None
+    """Name of the root decoder, when the winner is a child that was chosen by its prematch."""
+    category: str = SYSLOG
+    static: dict[str, bytes] = field(default_factory=dict)
+    dynamic: list[tuple[str, bytes]] = field(default_factory=list)
+    names: dict[str, bytes] = field(default_factory=dict)
+    """Dynamic fields by name in lower case; the first of each name."""
+
+    rule: "Rule | None" = None
+    bound_rule: int | None = None
+    """A forwarded alert names its rule itself (ruleset.md 5.7)."""
+    matched: int = 0
+    """Level of the composite that has used this event."""
+    previous: list[bytes] = field(default_factory=list)
+    """Logs of the events that completed a composite, or the previous output of ``check_diff``."""
+    previous_log: bytes | None = None
+    first_seen: bool = False
+    """A finding that is new in the agent's store (rootcheck)."""
+
+    @property
+    def from_agent(self) -> bool:
+        return self.agent_id != MANAGER_ID
+
+    def set_static(self, name: str, value: bytes) -> None:
+        """The last value of a static field counts."""
+        self.static[name] = value
+
+    def add_dynamic(self, name: str, value: bytes) -> None:
+        """The first value of a name counts, all are shown."""
+        self.dynamic.append((name, value))
+        self.names.setdefault(name.lower(), value)
+
+    def dynamic_value(self, name: str) -> bytes | None:
+        """A dynamic field by its name in lower case."""
+        return self.names.get(name)

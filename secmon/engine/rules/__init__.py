@@ -1,0 +1,1 @@
+"""Rules: which decoded events matter, and how much (ruleset.md 6)."""

@@ -4,15 +4,15 @@ All functions work on a connection of ``AgentStore.write()``, so that what they 
 can share one durable commit. Each call that changes something makes a revision.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from secrets import token_hex
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Column, ColumnElement, Connection, and_, bindparam, delete, insert, or_, select, update
 
-from secmon.common.agents.entries import ENTRY, TOMBSTONE, Entry, Ledger, Tombstone, change
+from secmon.common.agents.entries import ENTRY, TOMBSTONE, Entry, Ledger, Tombstone, change, tombstones
 from secmon.common.agents.force import NEVER, Force, Holder, may_replace
 from secmon.common.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
 from secmon.common.agents.schema import agent_groups, agents, removed
@@ -70,8 +70,8 @@ def add(
     with change(connection) as ledger:
         _remove(connection, ledger, replaced, purge=purge)
         if new.id is not None:
-            _forget(connection, ledger, agent)
-        entry = _insert(connection, ledger, agent, new, now)
+            _unbury(connection, ledger, _stone(connection, agent))
+        entry = _insert(connection, ledger, [(agent, new)], now)[0]
     return Added(entry, tuple(replaced.values()))
 
 
@@ -85,6 +85,53 @@ def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -
         return []
     with change(connection) as ledger:
         return _remove(connection, ledger, wanted, purge=purge)
+
+
+def load(connection: Connection, news: Sequence[New], *, now: int) -> list[SecmonError | None]:
+    """Add many agents with ids and keys of their own in one revision, as another manager has kept them.
+
+    For each the reason why it was left out, or ``None``: 1708 for an id and 1705 for a name in use, 1725 for an id that
+    is none. Addresses may collide: they did over there. An id with a tombstone comes back.
+    """
+    names, ids = set(connection.execute(select(agents.c.name)).scalars()), set(_ids(connection))
+    results: list[SecmonError | None] = []
+    taken: list[tuple[int, New]] = []
+    for new in news:
+        fault = _unfit(new, ids, names)
+        results.append(fault)
+        if fault is None and new.id is not None:
+            names.add(new.name)
+            ids.add(new.id)
+            taken.append((new.id, new))
+    if taken:
+        with change(connection) as ledger:
+            stones = {one.id: one for one in tombstones(connection)}
+            _unbury(connection, ledger, [stones[agent] for agent, _ in taken if agent in stones])
+            _insert(connection, ledger, taken, now)
+        _reserve(connection, max(agent for agent, _ in taken))
+    return results
+
+
+def bury(connection: Connection, stones: Sequence[tuple[int, str, str, str]]) -> list[int]:
+    """Keep ids, names, addresses and keys of agents that were removed elsewhere; the ids that were not known yet."""
+    known = {*_ids(connection), *connection.execute(select(removed.c.id)).scalars()}
+    fresh = [stone for stone in {one[0]: one for one in stones}.values() if stone[0] not in known]
+    if fresh:
+        with change(connection) as ledger:
+            _bury(connection, ledger, [Tombstone(*stone, 0, ledger.revision) for stone in fresh])
+        _reserve(connection, max(stone[0] for stone in fresh))
+    return [stone[0] for stone in fresh]
+
+
+def purge(connection: Connection, ids: Iterable[int]) -> list[int]:
+    """Take the lines of removed agents out of the key file; the ids of those that had one. The ids stay used."""
+    wanted = set(ids)
+    stones = [one for one in tombstones(connection) if one.id in wanted and not one.purged]
+    if stones:
+        with change(connection) as ledger:
+            _unbury(connection, ledger, stones)
+            _bury(connection, ledger, [replace(one, purged=1, revision=ledger.revision) for one in stones])
+    return [one.id for one in stones]
 
 
 def rewrite(connection: Connection, lines: Mapping[int, tuple[str, str, str]]) -> list[int]:
@@ -248,20 +295,41 @@ def _holders(connection: Connection, condition: ColumnElement[bool]) -> list[Hol
 
 
 def _take_id(connection: Connection, wanted: int | None) -> int:
-    following = number(connection, "next_id")
-    agent = following if wanted is None else wanted
+    agent = number(connection, "next_id") if wanted is None else wanted
     if agent > MAX_ID:
         raise SecmonError(1725, "all ids are used up")
     if agent <= 0:
         raise SecmonError(1708, f"agent {padded(agent)} is the manager")
-    if agent >= following:
-        put(connection, "next_id", agent + 1)
+    _reserve(connection, agent)
     return agent
 
 
-def _insert(connection: Connection, ledger: Ledger, agent: int, new: New, now: int) -> Entry:
+def _reserve(connection: Connection, agent: int) -> None:
+    """No agent gets this id, or one below it, by itself."""
+    if agent >= number(connection, "next_id"):
+        put(connection, "next_id", agent + 1)
+
+
+def _unfit(new: New, ids: Set[int], names: Set[str]) -> SecmonError | None:
+    if new.id is None or not 0 < new.id <= MAX_ID:
+        return SecmonError(1725, f"{new.id} is no id")
+    if new.id in ids:
+        return SecmonError(1708, padded(new.id))
+    return SecmonError(1705, new.name) if new.name in names else None
+
+
+def _insert(connection: Connection, ledger: Ledger, news: Iterable[tuple[int, New]], now: int) -> list[Entry]:
+    rows = [_entry(agent, new, now, ledger.revision) for agent, new in news]
+    connection.execute(insert(agents), [_values(ENTRY, row) for row in rows])
+    write_members(connection, rows)
+    for row in rows:
+        ledger.came(row)
+    return rows
+
+
+def _entry(agent: int, new: New, now: int, revision: int) -> Entry:
     joined = join_groups(new.groups) or None
-    entry = Entry(
+    return Entry(
         id=agent,
         name=new.name,
         register_ip=new.address,
@@ -269,33 +337,43 @@ def _insert(connection: Connection, ledger: Ledger, agent: int, new: New, now: i
         date_add=now,
         group=joined,
         group_hash=group_hash(joined) if joined else None,
-        revision=ledger.revision,
+        revision=revision,
     )
-    connection.execute(insert(agents), dict(zip((column.name for column in ENTRY), astuple(entry), strict=True)))
-    write_members(connection, [entry])
-    ledger.came(entry)
-    return entry
 
 
 def _remove(connection: Connection, ledger: Ledger, ids: Iterable[int], *, purge: bool) -> list[Entry]:
     gone = [_known(connection, agent) for agent in ids]
-    for one in gone:
-        stone = Tombstone(one.id, one.name, one.register_ip, one.internal_key, int(purge), ledger.revision)
-        connection.execute(delete(agents).where(agents.c.id == one.id))
-        connection.execute(
-            insert(removed), dict(zip((column.name for column in TOMBSTONE), astuple(stone), strict=True))
-        )
-        ledger.went(one)
-        ledger.came(stone)
+    if gone:
+        connection.execute(delete(agents).where(agents.c.id == bindparam("agent")), [{"agent": one.id} for one in gone])
+        for one in gone:
+            ledger.went(one)
+        stones = [
+            Tombstone(one.id, one.name, one.register_ip, one.internal_key, int(purge), ledger.revision) for one in gone
+        ]
+        _bury(connection, ledger, stones)
     return gone
 
 
-def _forget(connection: Connection, ledger: Ledger, agent: int) -> None:
-    """Take the tombstone away from an id that somebody asked for by name: the agent is back."""
-    row = connection.execute(select(*TOMBSTONE).where(removed.c.id == agent)).one_or_none()
-    if row is not None:
-        connection.execute(delete(removed).where(removed.c.id == agent))
-        ledger.went(Tombstone(*row))
+def _bury(connection: Connection, ledger: Ledger, stones: Sequence[Tombstone]) -> None:
+    connection.execute(insert(removed), [_values(TOMBSTONE, one) for one in stones])
+    for one in stones:
+        ledger.came(one)
+
+
+def _unbury(connection: Connection, ledger: Ledger, stones: Sequence[Tombstone]) -> None:
+    if stones:
+        where = removed.c.id == bindparam("agent")
+        connection.execute(delete(removed).where(where), [{"agent": one.id} for one in stones])
+        for one in stones:
+            ledger.went(one)
+
+
+def _stone(connection: Connection, agent: int) -> list[Tombstone]:
+    return [Tombstone(*row) for row in connection.execute(select(*TOMBSTONE).where(removed.c.id == agent))]
+
+
+def _values(columns: Iterable[Column[Any]], row: Entry | Tombstone) -> dict[str, Any]:
+    return dict(zip((column.name for column in columns), astuple(row), strict=True))
 
 
 def _line(entry: Entry) -> tuple[str, str, str]:
@@ -315,3 +393,7 @@ def _known(connection: Connection, agent: int) -> Entry:
 
 def _exists(connection: Connection, agent: int) -> bool:
     return connection.execute(select(agents.c.id).where(agents.c.id == agent)).first() is not None
+
+
+def _ids(connection: Connection) -> list[int]:
+    return list(connection.execute(select(agents.c.id)).scalars())

@@ -19,6 +19,7 @@ _HERE = "secmon.daemons.cli"
         "status": f"{_HERE}.service:status",
         "demo": f"{_HERE}.demo:demo",
         "config": f"{_HERE}.config:config",
+        "verify-agent-conf": f"{_HERE}.agentconf:verify",
         "user": f"{_HERE}.user:user",
         "import": f"{_HERE}.import_:import_",
         "audit": f"{_HERE}.audit:audit",

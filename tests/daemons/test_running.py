@@ -57,7 +57,7 @@ def alone(root: Path) -> Iterator[tuple[Paths, int]]:
     port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
     paths = Paths(root / "n")
     secmon("init", str(paths.root), "--api-host", LOOPBACK, "--api-port", str(port))
-    paths.local_internal_options.write_text("daemons.stop_timeout=10\n")
+    paths.local_internal_options.write_text("daemons.stop_timeout=90\n")
     secmon("start", "--root", str(paths.root), "--daemonize")
     yield paths, port
     secmon("stop", "--root", str(paths.root))
@@ -285,6 +285,12 @@ def test_commands_while_a_node_stops(alone: tuple[Paths, int]) -> None:
     assert (reloaded.returncode, "the node is being stopped" in reloaded.stderr) == (1, True)
     late = secmon("restart", "--root", root, "--timeout", "1", check=False)
     assert (late.returncode, "has not stopped" in late.stderr) == (1, True)
-    assert "runs in the background" in secmon("restart", "--root", root).stdout
+    command = [sys.executable, "-m", "secmon.daemons.cli", "restart", "--root", root]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1, cwd=REPOSITORY) as restarting:
+        assert restarting.stdout is not None
+        assert "it is started again when it has stopped" in restarting.stdout.readline()
+        os.kill(frozen, signal.SIGKILL)
+        assert "runs in the background" in restarting.stdout.read()
+    assert restarting.returncode == 0
     assert answers(port)
     assert process_start(frozen) is None

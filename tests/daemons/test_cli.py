@@ -300,7 +300,7 @@ def test_init_where_no_folder_can_be(root: Path) -> None:
     (root / "file").write_text("")
     done = run("init", str(root / "file" / "n"))
     assert done.exit_code == 1
-    assert done.output == f"Error: {root}/file/n: Not a directory\n"
+    assert done.output == f"Error: {root}/file: File exists\n"
 
 
 def test_init_twice_changes_nothing(master: Path) -> None:

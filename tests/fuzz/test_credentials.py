@@ -124,7 +124,7 @@ def test_damaged_tokens(target: Target, token: bytes) -> None:
 def test_flipped_bits(target: Target, token: bytes, place: int, bits: int, node: str) -> None:
     place %= len(token) - 2  # the last letter holds bits that the signature does not use
     letter = bytes([(token[place] ^ bits) & 0x7F])
-    if letter in b" \t\r\n\0" or letter < b" ":
+    if letter <= b" " or letter == b"\x7f":  # no header may hold these
         letter = b"~"
     refused(target, b"Bearer " + token[:place] + letter + token[place + 1 :], node)
 

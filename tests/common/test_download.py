@@ -1,0 +1,107 @@
+"""Downloads from real servers, good and bad."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from secmon.common.clock import SystemClock
+from secmon.common.download import DownloadError, check_url, download
+from secmon.common.selfsigned import self_signed
+from tests.common.webserver import answer, web_server
+
+pytestmark = pytest.mark.anyio
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("page", "content"),
+    [
+        (answer(b"hello"), b"hello"),
+        (answer(b""), b""),
+        (CHUNKED, b"abcde"),
+        (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", b"until the end"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"late"), b"late"),
+    ],
+)
+async def test_answers(page: bytes, content: bytes) -> None:
+    async with web_server({"/file": page}) as server:
+        assert await download(server.url("/file"), limit=100, seconds=20) == content
+
+
+async def test_the_query_is_sent() -> None:
+    async with web_server({"/f?a=b&c": answer(b"x")}) as server:
+        assert await download(server.url("/f?a=b&c"), limit=9, seconds=20) == b"x"
+
+
+async def test_redirects() -> None:
+    pages = {
+        "/a": answer(b"", "Location: /b", status="302 Found"),
+        "/b": answer(b"", "Location: c", status="301 Moved"),
+        "/c": answer(b"there"),
+        "/loop": answer(b"", "Location: /loop", status="307 Temporary Redirect"),
+        "/away": answer(b"", "Location: file:///etc/passwd", status="302 Found"),
+        "/nowhere": answer(b"", status="302 Found"),
+    }
+    async with web_server(pages) as server:
+        assert await download(server.url("/a"), limit=9, seconds=20) == b"there"
+        for path, text in (("/loop", "redirects"), ("/away", "http://"), ("/nowhere", "redirects")):
+            with pytest.raises(DownloadError, match=text):
+                await download(server.url(path), limit=9, seconds=20)
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (answer(b"", status="404 Not Found"), "status 404"),
+        (answer(b"12345678901"), "11 bytes, more than 10"),
+        (b"HTTP/1.1 200 OK\r\n\r\n12345678901", "more than 10"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", "before the end"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab", "before the end"),
+        (b"", "before the end"),
+        (b"no http at all\r\n\r\n", "."),
+        (answer(b"x", "Content-Encoding: gzip"), "encoded"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000, "head"),
+    ],
+)
+async def test_bad_answers(page: bytes, text: str) -> None:
+    async with web_server({"/file": page}) as server:
+        with pytest.raises(DownloadError, match=text):
+            await download(server.url("/file"), limit=10, seconds=20)
+
+
+async def test_a_server_that_never_ends_is_left() -> None:
+    async with web_server({"/file": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"}) as server:
+        server.slow.add("/file")
+        with pytest.raises(DownloadError, match="not finished within"):
+            await download(server.url("/file"), limit=10, seconds=0.2)
+
+
+async def test_nobody_there() -> None:
+    async with web_server({}) as server:
+        url = server.url("/")
+    with pytest.raises(DownloadError):
+        await download(url, limit=10, seconds=20)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "file:///etc/passwd", "ftp://a/b", "http://", "//a/b", "http://a b", "http://u:p@a", "http://a:x/"]
+)
+def test_addresses_that_are_refused(url: str) -> None:
+    with pytest.raises(DownloadError):
+        check_url(url)
+
+
+async def test_certificates_are_checked(tmp_path: Path) -> None:
+    key, certificate = self_signed("files.example", SystemClock())
+    (tmp_path / "c").write_bytes(certificate)
+    (tmp_path / "k").write_bytes(key)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(tmp_path / "c", tmp_path / "k")
+    trust = ssl.create_default_context(cafile=str(tmp_path / "c"))
+    trust.check_hostname = False
+    async with web_server({"/file": answer(b"safe")}, tls=tls) as server:
+        assert await download(server.url("/file"), limit=10, seconds=20, trust=trust) == b"safe"
+        with pytest.raises(DownloadError, match="certificate"):
+            await download(server.url("/file"), limit=10, seconds=20)

@@ -8,7 +8,7 @@ from pathlib import Path
 from secmon.common.atomic import write_file
 from secmon.common.config.api import api_template
 from secmon.common.config.cluster import ClusterSection, wrong_values
-from secmon.common.config.main import main_config_template
+from secmon.common.config.main import AgentPorts, main_config_template
 from secmon.common.config.options import LOCAL_TEMPLATE, internal_options_template
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
@@ -69,6 +69,7 @@ def create_layout(
     cluster: ClusterSection | None = None,
     owner: tuple[int, int] | None = None,
     api_overrides: Mapping[str, object] | None = None,
+    agent_ports: AgentPorts | None = None,
     before_main: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Create what is missing and return it, relative to the root; what exists is left as it is.
@@ -81,7 +82,7 @@ def create_layout(
     made, and OSError.
     """
     who = _Owner(owner if os.geteuid() == 0 else None)
-    files = _files(paths, cluster, api_overrides or {})
+    files = _files(paths, cluster, api_overrides or {}, agent_ports or AgentPorts())
     made = [
         name
         for mode, by_user, names in _FOLDERS
@@ -121,12 +122,12 @@ def _make_folder(folder: Path, mode: int, owner: tuple[int | None, int | None]) 
 
 
 def _files(
-    paths: Paths, cluster: ClusterSection | None, api_overrides: Mapping[str, object]
+    paths: Paths, cluster: ClusterSection | None, api_overrides: Mapping[str, object], agent_ports: AgentPorts
 ) -> list[tuple[Path, int, bool, str]]:
     """Path, mode, whether the product user owns it, and content of each first file."""
     for wrong in wrong_values(cluster) if cluster else ():
         raise ConfigError(str(paths.main_config), f"cluster.{wrong.key}", wrong.value, wrong.allowed, code=3004)
-    main = main_config_template(cluster)
+    main = main_config_template(cluster, agent_ports)
     return [
         (paths.api_config, 0o660, False, api_template(api_overrides)),
         (paths.internal_options, 0o640, False, internal_options_template()),

@@ -15,7 +15,9 @@ import click
 
 from secmon.common.atomic import write_file
 from secmon.common.config.api import load_api_config
-from secmon.common.config.main import ClusterSection, load_main_config
+from secmon.common.config.auth import read_auth
+from secmon.common.config.main import AgentPorts, ClusterSection, load_main_config
+from secmon.common.config.remote import load_remote
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.control import SupervisorControl
@@ -28,8 +30,11 @@ from secmon.daemons.probe import Probe
 from secmon.daemons.runfiles import SupervisorLock
 
 ADDRESS = "127.0.0.1"
+AGENTS_ADDRESS = "0.0.0.0"
+"""Agents may come from anywhere."""
 FIRST_API_PORT = 55000
 FIRST_CLUSTER_PORT = 1516
+FIRST_AGENT_PORT = 1514
 ADMINISTRATOR = "admin"
 MASTER = "master-node"
 
@@ -50,6 +55,12 @@ class DemoNode:
         return load_api_config(self.paths).port
 
     @property
+    def agent_ports(self) -> tuple[int, ...]:
+        """Where agents connect and enrol."""
+        enrolment = read_auth(load_main_config(self.paths)).port
+        return (*(block.port for block in load_remote(self.paths)), enrolment)
+
+    @property
     def lock(self) -> SupervisorLock:
         return SupervisorLock(self.paths.root, self.paths.run)
 
@@ -58,12 +69,18 @@ class Demo:
     """The nodes below ``folder``; made by the first run, used again by later ones."""
 
     def __init__(
-        self, folder: Path, *, workers: int, api_port: int = FIRST_API_PORT, cluster_port: int = FIRST_CLUSTER_PORT
+        self,
+        folder: Path,
+        *,
+        workers: int,
+        api_port: int = FIRST_API_PORT,
+        cluster_port: int = FIRST_CLUSTER_PORT,
+        agent_port: int = FIRST_AGENT_PORT,
     ) -> None:
         """The ports are where the search for free ones begins."""
         names = [MASTER, *(f"worker{number}" for number in range(1, workers + 1))]
         self._folder = folder
-        self._api_port, self._cluster_port = api_port, cluster_port
+        self._api_port, self._cluster_port, self._agent_port = api_port, cluster_port, agent_port
         self._nodes = [DemoNode(name, Paths(folder / name)) for name in names]
         self._password_file = folder / "admin-password"
         self._key_file = folder / "cluster-key"
@@ -124,16 +141,17 @@ class Demo:
     def _make(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         for node in self._existing():
-            if not is_free(ADDRESS, node.port):
-                raise StartFailed(
-                    f"port {node.port} of {node.name} is in use by another program; end that program, "
-                    "or let the demo choose other ports: secmon demo --fresh"
-                )
+            for address, port in ((ADDRESS, node.port), *((AGENTS_ADDRESS, port) for port in node.agent_ports)):
+                if not is_free(address, port):
+                    raise StartFailed(
+                        f"port {port} of {node.name} is in use by another program; end that program, "
+                        "or let the demo choose other ports: secmon demo --fresh"
+                    )
         missing = [node for node in self._nodes if not node.paths.main_config.exists()]
         if not missing:
             return
         with click.progressbar(missing, label="Making the nodes", item_show_func=_name) as nodes:
-            taken = {node.port for node in self._existing()}
+            taken = {port for node in self._existing() for port in (node.port, *node.agent_ports)}
             for node in nodes:
                 self._install(node, taken)
         moved = [node for number, node in enumerate(self._nodes) if node.port != self._api_port + number]
@@ -147,7 +165,12 @@ class Demo:
         api: dict[str, object] = {"host": ADDRESS, "port": port}
         if self._stays_root():
             api["drop_privileges"] = False
-        credentials = install(node.paths, cluster=self._cluster(node.name), api=api, options=options)
+        cluster = self._cluster(node.name)
+        taken.update((cluster.port, cluster.port + 1))
+        first = free_port(AGENTS_ADDRESS, self._agent_port, taken, count=2)
+        taken.update((first, first + 1))
+        ports = AgentPorts(connections=first, enrolment=first + 1)
+        credentials = install(node.paths, cluster=cluster, api=api, options=options, agent_ports=ports)
         if credentials is not None:
             write_file(self._password_file, f"{credentials.passwords[ADMINISTRATOR]}\n".encode(), 0o600)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from secmon.common.clock import SystemClock
-from secmon.common.config.main import ClusterSection
+from secmon.common.config.main import AgentPorts, ClusterSection
 from secmon.common.config.options import LOCAL_TEMPLATE
 from secmon.common.layout import create_layout, restore_folders
 from secmon.common.paths import Paths
@@ -34,12 +34,14 @@ def install(
     cluster: ClusterSection | None,
     api: Mapping[str, object] | None = None,
     options: Mapping[str, int] | None = None,
+    agent_ports: AgentPorts | None = None,
     admin_password: str | None = None,
 ) -> Credentials | None:
     """Create the installation; a worker has no users of its own, so there are no credentials for it.
 
     ``api`` and ``options`` are settings of api.yaml and internal options that differ from the defaults. As root
-    everything is given to the service user where it exists. ``admin_password`` None has one generated. Raises
+    everything is given to the service user where it exists. ``agent_ports`` are those where agents come in.
+    ``admin_password`` None has one generated. Raises
     ConfigError for values that are not allowed, 5009 or 5007 for a password against the rules, before anything is made.
     """
     if admin_password is not None:
@@ -60,7 +62,9 @@ def install(
             credentials.append(_first_users(paths, admin_password))
         give_store(paths)
 
-    create_layout(paths, cluster=cluster, owner=owner, api_overrides=api, before_main=make_users)
+    create_layout(
+        paths, cluster=cluster, owner=owner, api_overrides=api, agent_ports=agent_ports, before_main=make_users
+    )
     return credentials[0] if credentials else None
 
 

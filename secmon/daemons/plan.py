@@ -4,10 +4,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from secmon.common.config.api import ApiConfig, load_api_config
+from secmon.common.config.auth import read_auth
 from secmon.common.config.checks import validate_installation
 from secmon.common.config.main import MainConfig, load_main_config, validate_main_config
 from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.config.ports import check_ports
+from secmon.common.config.remote import load_remote
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.logkeeper import KeeperSettings
 from secmon.common.paths import Paths
@@ -86,7 +88,8 @@ def plan_node(paths: Paths) -> Plan:
     if problems:
         raise SecmonError(1908, "; ".join(str(problem) for problem in problems))
     main = load_main_config(paths)
-    for collision in check_ports(paths, api, main.cluster, options):
+    auth = read_auth(main)
+    for collision in check_ports(paths, api, main.cluster, options, auth=auth, remote=load_remote(paths)):
         raise collision
     check_store(paths, worker=main.cluster.is_worker)
     wanted = [spec for spec in STANDARD if spec.name != "secmon-clusterd" or not main.cluster.disabled]

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from secmon.common.config.main import ClusterSection
+from secmon.common.config.main import AgentPorts, ClusterSection
 from secmon.common.paths import Paths
 from secmon.daemons.install import install
 from tests.waiting import wait_until
@@ -246,7 +246,9 @@ def make_node(
         "access.max_request_per_minute": 1_000_000,
         **(api or {}),
     }
-    credentials = install(paths, cluster=section, api=settings)
+    # In a network namespace of its own a node has the usual ports.
+    ports = None if prefix else AgentPorts(connections=free_port(), enrolment=free_port())
+    credentials = install(paths, cluster=section, api=settings, agent_ports=ports)
     chosen = {**QUICK, **({"clusterd.peer_port": 0} if role == "worker" and address == "127.0.0.1" else {})}
     lines = [f"{option}={value}" for option, value in {**chosen, **(options or {})}.items()]
     paths.local_internal_options.write_text("\n".join(lines) + "\n")

@@ -13,7 +13,7 @@ from secmon.common.config.main import load_main_config
 from secmon.common.config.options import load_internal_options
 from secmon.common.paths import Paths
 from secmon.daemons.daemon import StartFailed
-from secmon.daemons.demo import ADDRESS, Demo
+from secmon.daemons.demo import ADDRESS, Demo, DemoNode
 from secmon.daemons.ports import free_port, is_free
 from secmon.daemons.runfiles import SupervisorLock
 
@@ -21,7 +21,7 @@ from secmon.daemons.runfiles import SupervisorLock
 def demo_of(root: Path, *, workers: int) -> Demo:
     """A demo with ports of its own: a real one may run beside this test, and other tests do."""
     first = 57000 + os.getpid() % 100 * 10
-    return Demo(root, workers=workers, api_port=first, cluster_port=first + 1000)
+    return Demo(root, workers=workers, api_port=first, cluster_port=first + 1000, agent_port=first + 2000)
 
 
 def test_port_in_use_is_passed_over() -> None:
@@ -50,6 +50,8 @@ def test_three_nodes_that_belong_together(root: Path) -> None:
     configs = [load_api_config(Paths(root / name)) for name in names]
     assert len({config.port for config in configs}) == 3
     assert {config.host for config in configs} == {ADDRESS}
+    nodes = [DemoNode(name, Paths(root / name)) for name in names]
+    assert len({port for node in nodes for port in node.agent_ports}) == 6
     ports = [load_internal_options(Paths(root / name)).get("clusterd.peer_port") for name in names]
     assert ports == [-1, 0, 0]
     assert stat.S_IMODE((root / "admin-password").stat().st_mode) == 0o600

@@ -7,9 +7,11 @@ import yaml
 
 from secmon.common.config import settings
 from secmon.common.config.api import ApiConfig, load_api_config
+from secmon.common.config.auth import read_auth
 from secmon.common.config.main import Problem, check_main_config, load_main_config, validate_main_config
 from secmon.common.config.options import check_internal_options, load_internal_options, unknown_options
 from secmon.common.config.ports import check_ports
+from secmon.common.config.remote import load_remote
 from secmon.common.errors import ConfigError, Fault, SecmonError
 from secmon.common.paths import Paths
 
@@ -52,8 +54,8 @@ def _problem(error: ConfigError) -> Problem:
 
 
 def _collisions(paths: Paths) -> Iterator[ConfigError]:
-    api, cluster = load_api_config(paths), load_main_config(paths).cluster
-    return check_ports(paths, api, cluster, load_internal_options(paths))
+    api, main, options = load_api_config(paths), load_main_config(paths), load_internal_options(paths)
+    return check_ports(paths, api, main.cluster, options, auth=read_auth(main), remote=load_remote(paths))
 
 
 def _check_api_config(paths: Paths) -> Iterator[ConfigError]:

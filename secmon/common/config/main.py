@@ -7,7 +7,7 @@ import msgspec
 from secmon.common.config.cluster import NO_NODE, ClusterSection, read_cluster
 from secmon.common.config.convert import MAIN_ROOT, Json, convert_main
 from secmon.common.config.problems import Problem, Report
-from secmon.common.config.template import main_config_template
+from secmon.common.config.template import AgentPorts, main_config_template
 from secmon.common.config.validation import check_sections
 from secmon.common.config.values import seconds
 from secmon.common.config.xml import Element, XmlError, parse_xml, read_xml
@@ -17,6 +17,7 @@ from secmon.common.paths import Paths
 __all__ = [
     "MAIN_ROOT",
     "NO_NODE",
+    "AgentPorts",
     "ClusterSection",
     "MainConfig",
     "Problem",

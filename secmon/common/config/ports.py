@@ -1,14 +1,16 @@
 """The ports that a node listens on, by the options that set them; no two may be the same."""
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
 from secmon.common.config.api import ApiConfig
+from secmon.common.config.auth import AuthSettings
 from secmon.common.config.cluster import ClusterSection
 from secmon.common.config.options import InternalOptions
+from secmon.common.config.remote import RemoteBlock
 from secmon.common.config.settings import STARTUP_ERROR
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
@@ -31,7 +33,7 @@ class Port(NamedTuple):
 
 
 def own_ports(paths: Paths, api: ApiConfig, cluster: ClusterSection, options: InternalOptions) -> Iterator[Port]:
-    """The ports of the node with this configuration; the master listens for enrolment too."""
+    """The ports of the node for clients and for its peers; the master listens for the enrolment of nodes too."""
     yield Port(api.host, api.port, "port", paths.api_config)
     if cluster.disabled:
         return
@@ -47,11 +49,27 @@ def own_ports(paths: Paths, api: ApiConfig, cluster: ClusterSection, options: In
         yield Port(cluster.bind_addr, enrol, "clusterd.enrol_port", paths.local_internal_options)
 
 
+def agents_ports(paths: Paths, auth: AuthSettings, remote: Sequence[RemoteBlock]) -> Iterator[Port]:
+    """The TCP ports of the node for agents."""
+    if not auth.disabled and auth.remote_enrollment:
+        yield Port("::" if auth.ipv6 else "0.0.0.0", auth.port, "auth.port", paths.main_config)
+    for block in remote:
+        if "tcp" in block.protocols:
+            yield Port(block.host, block.port, "remote.port", paths.main_config)
+
+
 def check_ports(
-    paths: Paths, api: ApiConfig, cluster: ClusterSection, options: InternalOptions
+    paths: Paths,
+    api: ApiConfig,
+    cluster: ClusterSection,
+    options: InternalOptions,
+    *,
+    auth: AuthSettings | None = None,
+    remote: Sequence[RemoteBlock] = (),
 ) -> Iterator[ConfigError]:
     """An error for each two ports of the node that are the same; it names both options."""
-    for one, two in combinations(own_ports(paths, api, cluster, options), 2):
+    own = [*own_ports(paths, api, cluster, options), *agents_ports(paths, auth or AuthSettings(), remote)]
+    for one, two in combinations(own, 2):
         if one.meets(two):
             allowed = f"a port other than {two.option} of {two.file}: this node listens on both"
             yield ConfigError(str(one.file), one.option, one.number, allowed, code=STARTUP_ERROR)

@@ -1,6 +1,16 @@
 """The main configuration file of a new installation."""
 
+from msgspec import Struct
+
 from secmon.common.config.cluster import ClusterSection
+
+
+class AgentPorts(Struct, frozen=True, kw_only=True):
+    """Where agents reach the node: ``connections`` for TCP and UDP, ``enrolment`` for TLS."""
+
+    connections: int = 1514
+    enrolment: int = 1515
+
 
 _TEMPLATE = """\
 <!-- Main configuration of this node. It is read at start: after a change run "secmon config check" and restart.
@@ -37,7 +47,7 @@ _TEMPLATE = """\
   <!-- Connections of agents. -->
   <remote>
     <connection>secure</connection>
-    <port>1514</port>
+    <port>{ports.connections}</port>
     <protocol>tcp</protocol>
     <queue_size>131072</queue_size>
   </remote>
@@ -45,7 +55,7 @@ _TEMPLATE = """\
   <!-- Enrolment of agents. -->
   <auth>
     <disabled>no</disabled>
-    <port>1515</port>
+    <port>{ports.enrolment}</port>
     <use_source_ip>no</use_source_ip>
     <purge>yes</purge>
     <use_password>no</use_password>
@@ -94,7 +104,7 @@ _TEMPLATE = """\
 """
 
 
-def main_config_template(cluster: ClusterSection | None) -> str:
+def main_config_template(cluster: ClusterSection | None, ports: AgentPorts | None = None) -> str:
     """Text of a commented file; without ``cluster`` its section is disabled and waits to be filled in.
 
     Values are to be checked first (``cluster.wrong_values``): all but the name are written as they are.
@@ -111,4 +121,5 @@ def main_config_template(cluster: ClusterSection | None) -> str:
         nodes="\n".join(f"      <node>{node}</node>" for node in section.nodes),
         hidden="yes" if section.hidden else "no",
         disabled="yes" if section.disabled else "no",
+        ports=ports or AgentPorts(),
     )

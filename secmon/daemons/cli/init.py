@@ -6,9 +6,12 @@ from pathlib import Path
 import click
 
 from secmon.common.config.api import ApiConfig
+from secmon.common.config.auth import AuthSettings
 from secmon.common.config.cluster import ClusterSection, wrong_values
+from secmon.common.config.main import AgentPorts
 from secmon.common.config.options import InternalOptions
 from secmon.common.config.ports import check_ports
+from secmon.common.config.remote import RemoteBlock
 from secmon.common.paths import Paths
 from secmon.daemons.cli.group import installation_paths
 from secmon.daemons.install import Credentials, generate_cluster_key, install
@@ -37,6 +40,12 @@ from secmon.daemons.install import Credentials, generate_cluster_key, install
 )
 @click.option("--api-port", type=click.IntRange(1, 65535), default=55000, show_default=True, help="Port of the API.")
 @click.option("--api-host", default="0.0.0.0", show_default=True, help="Address the API listens on.")
+@click.option(
+    "--agent-port", type=click.IntRange(1, 65535), default=1514, show_default=True, help="Port agents connect to."
+)
+@click.option(
+    "--auth-port", type=click.IntRange(1, 65535), default=1515, show_default=True, help="Port agents enrol at."
+)
 def init(
     folder: Path,
     node_type: str | None,
@@ -50,6 +59,8 @@ def init(
     admin_password_file: Path | None,
     api_port: int,
     api_host: str,
+    agent_port: int,
+    auth_port: int,
 ) -> None:
     """Create an installation in FOLDER: configuration files, and on a master the users with generated passwords.
 
@@ -88,12 +99,14 @@ def init(
     elif key_file or node_name or master or peer_port:
         raise click.UsageError("--node-name, --master, --key-file and --peer-port need --type master or --type worker")
     options = {} if peer_port is None else {"clusterd.peer_port": peer_port}
-    _check_ports(paths, ApiConfig(host=api_host, port=api_port), cluster, options)
+    agent_ports = AgentPorts(connections=agent_port, enrolment=auth_port)
+    _check_ports(paths, ApiConfig(host=api_host, port=api_port), cluster, options, agent_ports)
     credentials = install(
         paths,
         cluster=cluster,
         api={"port": api_port, "host": api_host},
         options=options,
+        agent_ports=agent_ports,
         admin_password=_secret(admin_password_file) if admin_password_file else None,
     )
     _report(paths, cluster, credentials)
@@ -115,10 +128,18 @@ def _check(cluster: ClusterSection) -> None:
         raise click.ClickException(f"{option}: {shown} is not allowed; allowed: {wrong.allowed}")
 
 
-def _check_ports(paths: Paths, api: ApiConfig, cluster: ClusterSection | None, options: Mapping[str, int]) -> None:
+def _check_ports(
+    paths: Paths,
+    api: ApiConfig,
+    cluster: ClusterSection | None,
+    options: Mapping[str, int],
+    agent_ports: AgentPorts,
+) -> None:
     """Raises ConfigError: an installation that could not start is not made."""
     section = cluster or ClusterSection(disabled=True)
-    for collision in check_ports(paths, api, section, InternalOptions(options)):
+    auth = AuthSettings(disabled=False, port=agent_ports.enrolment)
+    remote = [RemoteBlock(port=agent_ports.connections)]
+    for collision in check_ports(paths, api, section, InternalOptions(options), auth=auth, remote=remote):
         raise collision
 
 

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from secmon.common.config.api import ApiConfig
+from secmon.common.config.auth import AuthSettings
 from secmon.common.config.checks import validate_installation
 from secmon.common.config.cluster import ClusterSection, NodeType
 from secmon.common.config.options import InternalOptions
 from secmon.common.config.ports import check_ports
+from secmon.common.config.remote import RemoteBlock
 from secmon.common.layout import create_layout
 from secmon.common.paths import Paths
 
@@ -51,6 +53,16 @@ def clash(file: str, option: str, port: int, other: str, other_file: str) -> str
 )
 def test_both_options_are_named(configuration: dict[str, object], said: str) -> None:
     assert found(**configuration) == [said]  # type: ignore[arg-type]
+
+
+def test_agents_come_in_elsewhere() -> None:
+    cluster, api, options = ClusterSection(disabled=True), ApiConfig(port=1515), InternalOptions.defaults()
+    auth, udp = AuthSettings(disabled=False), RemoteBlock(port=1515, protocols=("udp",))
+    (problem,) = check_ports(PATHS, api, cluster, options, auth=auth, remote=[udp])
+    assert problem.extra == clash(API, "port", 1515, "auth.port", MAIN)
+    (problem,) = check_ports(PATHS, ApiConfig(), cluster, options, auth=auth, remote=[RemoteBlock(port=1515)])
+    assert problem.extra == clash(MAIN, "auth.port", 1515, "remote.port", MAIN)
+    assert not list(check_ports(PATHS, api, cluster, options, auth=AuthSettings(disabled=True)))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from secmon.common.events.journal import JournalWriter
@@ -64,11 +64,13 @@ class EventQueue:
                 await asyncio.sleep(GATHER_SECONDS)
             batch, self._waiting, self._bytes = self._waiting, [], 0
             self._in_hand = len(batch)
-            while not await loop.run_in_executor(self._thread, self._write, batch):
-                if self._stopping:
+            while batch:
+                batch, pause = await loop.run_in_executor(self._thread, self._write, batch)
+                self._in_hand = len(batch)
+                if batch and self._stopping:
                     log.error("%d events could not be written before the stop", len(batch))
                     break
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(pause)
             self._in_hand = 0
             if self.full and len(self._waiting) < self._size / 2 and self._bytes < MAX_BYTES / 2:
                 self.full = False
@@ -88,16 +90,17 @@ class EventQueue:
         self._thread.shutdown()
         self._journal.close()
 
-    def _write(self, batch: Sequence[bytes]) -> bool:
-        """In the thread: whether the batch is in the journal."""
+    def _write(self, batch: list[bytes]) -> tuple[list[bytes], float]:
+        """In the thread: what could not be written, and the seconds to wait before the next try."""
         journal = self._journal
         if journal.full:
             journal.make_room()
         if journal.full:
-            return False
+            return batch, RETRY_SECONDS
+        before = journal.next
         try:
             journal.append(batch)
         except OSError as error:
             log.error("Events cannot be written: %s", error)
-            return False
-        return True
+            return batch[journal.next - before :], DISK_RETRY_SECONDS
+        return [], 0.0

@@ -70,7 +70,7 @@ class Outgoing:
         payload = self._seal(agent, text)
         if self._write(agent, route, payload, kind):
             return True
-        await asyncio.sleep(self._retry)
+        await route.room(self._retry)
         if self._write(agent, route, payload, kind):
             return True
         self._dropped(agent)
@@ -86,7 +86,7 @@ class Outgoing:
         return agent.cipher.seal(text, agent.answers_in, self._counter.take())
 
     def _write(self, agent: Agent, route: Route, payload: bytes, kind: Sent) -> bool:
-        if route.closed or not route.room_for(len(payload)) or not route.write(payload):
+        if route.closed or not route.write(payload):
             return False
         self._counts.bytes_sent += len(payload)
         self._counts.sent(kind)

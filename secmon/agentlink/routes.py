@@ -18,11 +18,14 @@ class Route(Protocol):
     @property
     def closed(self) -> bool: ...
 
-    def room_for(self, size: int) -> bool:
-        """Whether ``size`` bytes fit what may wait to be sent."""
+    def same(self, other: "Route") -> bool:
+        """Whether both lead to the same place."""
+
+    async def room(self, seconds: float) -> None:
+        """Wait until less waits to be sent, at most so long."""
 
     def write(self, payload: bytes) -> bool:
-        """Send one payload; whether it was taken."""
+        """Send one payload; whether it was taken: what does not fit what may wait to be sent is not."""
 
     def close(self) -> None:
         """End a connection at once; nothing for datagrams."""

@@ -58,6 +58,6 @@ class StateQueue:
     def _bounded(self, updates: list[StateUpdate]) -> list[StateUpdate]:
         if len(updates) <= MAX_WAITING:
             return updates
-        kept = [one for one in updates if not isinstance(one, Touch)][-MAX_WAITING:]
+        kept = list[StateUpdate](one for one in updates if not isinstance(one, Touch))[-MAX_WAITING:]
         self.dropped += len(updates) - len(kept)
         return kept

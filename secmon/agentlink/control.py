@@ -1,0 +1,185 @@
+"""Control messages of agents (agent-link.md 6): what they change, and what they are answered."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from secmon.agentlink.complaints import Complaints
+from secmon.agentlink.counts import LinkCounts, MessageCounts
+from secmon.agentlink.eventqueue import EventQueue
+from secmon.agentlink.outgoing import Outgoing
+from secmon.agentlink.roll import Agent
+from secmon.agentlink.routes import Route
+from secmon.agentlink.statequeue import StateQueue
+from secmon.common.agents.states import Beat, Refusal, Shutdown, Startup, Touch
+from secmon.common.agentwire import keepalive
+from secmon.common.agentwire.address import bare
+from secmon.common.agentwire.location import source
+from secmon.common.agentwire.version import too_new
+from secmon.common.clock import Clock
+
+DAEMON = "secmon-remoted"
+ACK = b"#!-agent ack "
+_STARTUP = "agent startup "
+_SHUTDOWN = "agent shutdown "
+_REQUEST = b"req "
+_HIGHER = "Agent version must be lower or equal to manager version"
+_NO_VERSION = "Couldn't retrieve version"
+_json = msgspec.json.Decoder(dict[str, Any])
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """This node, in agents' labels and states; ``node`` is empty for a node without a name."""
+
+    host: str
+    node: str
+
+
+class Shared(Protocol):
+    """Shared files of groups, seen from a keepalive."""
+
+    def judge(self, agent: Agent) -> None:
+        """Set ``agent.config_status`` from what it has and what its group has; send the files if they differ."""
+
+    def assign(self, agent: Agent) -> None:
+        """Find a group for an agent that has none."""
+
+
+class Control:
+    """Handles the texts after ``#!-``. Answers go out before anything else happens."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        counts: LinkCounts,
+        outgoing: Outgoing,
+        states: StateQueue,
+        events: EventQueue,
+        complaints: Complaints,
+        shared: Shared,
+        answered: Callable[[Agent, Route, bytes], None],
+        identity: Identity,
+        *,
+        allow_higher: bool,
+    ) -> None:
+        """``answered`` gets what follows ``req``; ``allow_higher``: agents newer than the manager may connect."""
+        self._clock = clock
+        self._counts = counts
+        self._outgoing = outgoing
+        self._states = states
+        self._events = events
+        self._complaints = complaints
+        self._shared = shared
+        self._answered = answered
+        self._identity = identity
+        self._allow_higher = allow_higher
+
+    def handle(self, agent: Agent, counts: MessageCounts, route: Route, raw: bytes) -> None:
+        """One control message that was authentic."""
+        stops = raw.startswith(b"agent shutdown ") and raw.partition(b"\0")[0] == b"agent shutdown "
+        if route.closed and not stops:
+            self._counts.dequeued_after += 1
+            return
+        if agent.route is not None and agent.route.same(route):
+            route = agent.route
+        elif not (stops and route.stream):
+            agent.route = route
+        self._counts.control += 1
+        counts.control += 1
+        if raw.startswith(_REQUEST):
+            self._counts.request += 1
+            counts.request += 1
+            self._answered(agent, route, raw[len(_REQUEST) :])
+            return
+        text = raw.partition(b"\0")[0].decode("utf-8", "replace")
+        if text.startswith(_STARTUP):
+            self._start(agent, counts, route, text)
+        elif text == _SHUTDOWN:
+            self._stop(agent, counts)
+        elif "\n" in text:
+            self._keepalive(agent, counts, route, keepalive.complete(text))
+        else:
+            self._complaints.warn("Unknown control messages", "Agent %s sent an unknown control message", agent.key.id)
+
+    def _start(self, agent: Agent, counts: MessageCounts, route: Route, text: str) -> None:
+        self._counts.startup += 1
+        counts.startup += 1
+        said = _members(text)
+        version = said.get("version") if said is not None else None
+        if said is not None and not isinstance(version, str):
+            self._refuse(agent, route, _NO_VERSION, None)
+        elif version is not None and not self._allow_higher and too_new(version):
+            self._refuse(agent, route, _HIGHER, version)
+        else:
+            route.refused = False
+            self._outgoing.reply(agent, ACK, "ack")
+            agent.version = version
+            agent.said = 0
+            agent.last_keepalive = self._now()
+            self._states.add(Startup(agent.number, agent.last_keepalive))
+
+    def _refuse(self, agent: Agent, route: Route, why: str, version: str | None) -> None:
+        route.refused = True
+        self._outgoing.reply(agent, b'#!-err {"message":"%b"}' % why.encode(), "ack")
+        self._complaints.warn("Refused startups", "Agent %s is refused: %s (%s)", agent.key.id, why, version)
+        self._states.add(Refusal(agent.number, version))
+
+    def _stop(self, agent: Agent, counts: MessageCounts) -> None:
+        self._counts.shutdown += 1
+        counts.shutdown += 1
+        agent.version = None
+        agent.said = agent.last_keepalive = 0
+        self._states.add(Shutdown(agent.number, self._now()))
+        key, address = agent.key, bare(agent.key.address)
+        line = f"1:{source(key.id, key.name, address)}{DAEMON}:ossec: Agent stopped: '{key.name}->{address}'."
+        self._events.add(line.encode())
+
+    def _keepalive(self, agent: Agent, counts: MessageCounts, route: Route, text: str) -> None:
+        self._counts.keepalive += 1
+        counts.keepalive += 1
+        if route.refused:
+            return
+        self._outgoing.reply(agent, ACK, "ack")
+        agent.last_keepalive = self._now()
+        said = hash(text)
+        if said == agent.said:
+            self._states.add(Touch(agent.number, agent.last_keepalive))
+            self._shared.judge(agent)
+            return
+        parsed = keepalive.parse(text)
+        agent.said = said
+        agent.merged_sum = parsed.merged_sum
+        agent.config_status = None
+        self._shared.judge(agent)
+        labels = _labels(parsed, self._identity)
+        self._states.add(Beat(agent.number, agent.last_keepalive, parsed, agent.config_status or "synced", labels))
+        if agent.group is None and parsed.merged_sum is not None:
+            self._shared.assign(agent)
+
+    def _now(self) -> int:
+        return int(self._clock.now().timestamp())
+
+
+def _members(startup: str) -> Mapping[str, Any] | None:
+    """The JSON object of a startup; None without one, or when it cannot be read."""
+    start = startup.find("{")
+    if start < 0:
+        return None
+    try:
+        return _json.decode(startup[start:])
+    except msgspec.DecodeError:
+        return None
+
+
+def _labels(said: keepalive.Keepalive, identity: Identity) -> list[tuple[str, str]]:
+    """Those of the agent, then those of the node (agent-link.md 6.5 step 6)."""
+    labels = [label for line in said.labels if (label := keepalive.split_label(line)) is not None]
+    labels.append(("#_manager_hostname", identity.host))
+    if said.agent_ip:
+        labels.append(("#_agent_ip", said.agent_ip))
+    if identity.node:
+        labels.append(("#_node_name", identity.node))
+    if said.version:
+        labels.append(("#_wazuh_version", said.version))  # the name that existing agents' labels and rules have
+    return labels

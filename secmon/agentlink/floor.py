@@ -1,0 +1,121 @@
+"""The connections of agents, and what bounds them: their turns, their number, their time to say who they are."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from secmon.agentlink.counts import LinkCounts
+from secmon.agentlink.eventqueue import EventQueue
+from secmon.agentlink.receiving import Receiving
+from secmon.agentlink.roll import Agent
+from secmon.agentlink.tcp import LARGEST_READ, Connection
+from secmon.common.clock import Clock
+
+TURN_BYTES = 1 << 20
+"""Bytes that all connections together may bring in a turn of the loop, when many have much to say."""
+SWEEP_SECONDS = 5.0
+
+
+class ConnectionFloor:
+    """All TCP connections of agents. A peer that is slow, silent or floods costs its own connection."""
+
+    def __init__(
+        self,
+        receiving: Receiving,
+        events: EventQueue,
+        clock: Clock,
+        counts: LinkCounts,
+        *,
+        read_chunk: int,
+        send_limit: int,
+        unproved_limit: int,
+        unproved_seconds: float,
+    ) -> None:
+        self.buffer = memoryview(bytearray(LARGEST_READ))
+        self.connections: set[Connection] = set()
+        self._receiving = receiving
+        self._events = events
+        self._clock = clock
+        self._counts = counts
+        self._chunk = read_chunk
+        self._send_limit = send_limit
+        self._unproved_limit = unproved_limit
+        self._unproved_seconds = unproved_seconds
+        self._unproved: dict[Connection, None] = {}  # the oldest first
+        self._share = LARGEST_READ
+        self._resting: list[Connection] = []
+        self._held: list[Connection] = []
+        self._turn_comes = False
+        self.payload: Callable[[Connection, bytes], None] = receiving.receive
+
+    def connection(self) -> Connection:
+        """A protocol for an accepted connection."""
+        return Connection(self, send_limit=self._send_limit)
+
+    @property
+    def full(self) -> bool:
+        return self._events.full
+
+    def allowance(self) -> int:
+        return self._share
+
+    def broken(self, connection: Connection, why: str) -> None:
+        self._receiving.broken(connection, why)
+
+    def opened(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        connection.since = self._clock.monotonic()
+        if len(self._unproved) >= self._unproved_limit:
+            self._counts.evicted += 1
+            next(iter(self._unproved)).close()
+        self._unproved[connection] = None
+
+    def proved(self, connection: Connection) -> None:
+        self._unproved.pop(connection, None)
+
+    def gone(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self._unproved.pop(connection, None)
+
+    def rest(self, connection: Connection) -> None:
+        if self._events.full:
+            self._held.append(connection)
+            return
+        self._resting.append(connection)
+        if not self._turn_comes:
+            self._turn_comes = True
+            asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def wake_all(self) -> None:
+        """There is room again."""
+        held, self._held = self._held, []
+        for connection in held:
+            connection.wake()
+
+    def close_those_of(self, agents: Iterable[Agent]) -> None:
+        """End all connections of agents whose keys no longer count."""
+        stale = set(agents)
+        for connection in [each for each in self.connections if each.agent in stale]:
+            connection.close()
+
+    def close(self) -> None:
+        for connection in list(self.connections):
+            connection.close()
+
+    async def sweep(self) -> None:
+        """Close, for ever, connections that have not said who they are in time."""
+        while True:
+            await asyncio.sleep(min(SWEEP_SECONDS, self._unproved_seconds))
+            limit = self._clock.monotonic() - self._unproved_seconds
+            for connection in [each for each in self._unproved if each.since < limit]:
+                self._counts.evicted += 1
+                connection.close()
+
+    def _next_turn(self) -> None:
+        self._turn_comes = False
+        resting, self._resting = self._resting, []
+        self._share = max(self._chunk, min(LARGEST_READ, TURN_BYTES // max(1, len(resting))))
+        if self._events.full:
+            self._held += resting
+            return
+        for connection in resting:
+            connection.wake()

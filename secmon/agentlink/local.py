@@ -1,0 +1,137 @@
+"""The local socket: what other daemons of the node ask of the link (see ``common.agents.linkwire``)."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from secmon.common.agents.linkwire import (
+    MAX_FRAME,
+    Answer,
+    Question,
+    Report,
+    Reports,
+    decode_question,
+    encode,
+    framed,
+)
+
+log = logging.getLogger("secmon.agentlink")
+
+MAX_CLIENTS = 8192
+IDLE_SECONDS = 30.0
+"""Time a client has to ask, and to take its answer."""
+MAX_REPORTS = 1000
+"""Reports that wait for a listener; what comes beyond is lost to it."""
+
+
+class LocalSocket:
+    """Answers questions of daemons while open."""
+
+    def __init__(self, path: Path, answer: Callable[[Question], Awaitable[Answer]]) -> None:
+        self._path = path
+        self._answer = answer
+        self._server: asyncio.Server | None = None
+        self._clients: set[asyncio.Task[None]] = set()
+        self._listeners: set[asyncio.Queue[Report]] = set()
+
+    async def open(self) -> None:
+        """Listen; a stale socket is replaced. Raises OSError."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        aside = self._path.with_name(f"{self._path.name}~")
+        aside.unlink(missing_ok=True)
+        try:
+            listener.bind(str(aside))
+            os.chmod(aside, 0o660)
+            self._server = await asyncio.start_unix_server(self._serve, sock=listener, backlog=1024)
+            os.replace(aside, self._path)
+        except BaseException:
+            listener.close()
+            raise
+
+    async def close(self) -> None:
+        """Take nothing new, and cut off what is under way."""
+        if self._server is None:
+            return
+        self._path.unlink(missing_ok=True)
+        self._server.close()
+        for task in list(self._clients):
+            task.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
+        await self._server.wait_closed()
+        self._server = None
+
+    def report(self, agent: int, payload: bytes) -> None:
+        """Tell all listeners what an agent reports on its upgrade."""
+        for listener in self._listeners:
+            with suppress(asyncio.QueueFull):
+                listener.put_nowait(Report(agent, payload))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(self._clients) >= MAX_CLIENTS:
+            writer.close()
+            return
+        self._clients.add(task)
+        try:
+            question = await self._question(reader)
+            if isinstance(question, Reports):
+                await self._report(reader, writer)
+            else:
+                await self._converse(question, reader, writer)
+        except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
+            log.debug("A question of another daemon has failed: %r", error)
+        except asyncio.CancelledError:
+            return  # the link stops
+        finally:
+            self._clients.discard(task)
+            writer.close()
+
+    async def _question(self, reader: asyncio.StreamReader) -> Question:
+        async with asyncio.timeout(IDLE_SECONDS):
+            size = int.from_bytes(await reader.readexactly(4), "little")
+            if size > MAX_FRAME:
+                raise EOFError
+            question: Question = decode_question(await reader.readexactly(size))
+            return question
+
+    async def _converse(self, question: Question, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer, unless the client goes first."""
+        gone = asyncio.ensure_future(reader.read(1))
+        answer = asyncio.ensure_future(self._answer(question))
+        try:
+            await asyncio.wait({gone, answer}, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                await _write(writer, answer.result())
+        finally:
+            gone.cancel()
+            answer.cancel()
+            await asyncio.gather(gone, answer, return_exceptions=True)
+
+    async def _report(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        listener: asyncio.Queue[Report] = asyncio.Queue(MAX_REPORTS)
+        self._listeners.add(listener)
+        gone = asyncio.ensure_future(reader.read(1))
+        try:
+            while not gone.done():
+                waiting = asyncio.ensure_future(listener.get())
+                await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                if not waiting.done():
+                    waiting.cancel()
+                    return
+                await _write(writer, Answer(report=waiting.result()))
+        finally:
+            self._listeners.discard(listener)
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
+
+
+async def _write(writer: asyncio.StreamWriter, answer: Answer) -> None:
+    async with asyncio.timeout(IDLE_SECONDS):
+        writer.write(framed(encode(answer)))
+        await writer.drain()

@@ -1,0 +1,57 @@
+"""Sockets that listen for agents and syslog senders."""
+
+import resource
+import socket
+
+BACKLOG = 4096
+DATAGRAM_BUFFER = 8 << 20
+"""Bytes of datagrams that may wait in the kernel, as far as it allows."""
+
+
+def listen_tcp(host: str, port: int, *, keepalive: tuple[int, int, int]) -> socket.socket:
+    """A listening socket, of both families for ``::``. Raises OSError.
+
+    ``keepalive``: idle seconds, interval, count; accepted connections have them from it.
+    """
+    listener = _socket(host, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        for option, value in zip(options, keepalive, strict=True):
+            listener.setsockopt(socket.IPPROTO_TCP, option, value)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def bind_udp(host: str, port: int) -> socket.socket:
+    """A socket for datagrams, of both families for ``::``. Raises OSError."""
+    endpoint = _socket(host, socket.SOCK_DGRAM)
+    try:
+        endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, DATAGRAM_BUFFER)
+        endpoint.bind((host, port))
+    except BaseException:
+        endpoint.close()
+        raise
+    return endpoint
+
+
+def allow_files(wanted: int) -> int:
+    """Let this process open ``wanted`` files, or as many as it may; how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _socket(host: str, kind: socket.SocketKind) -> socket.socket:
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
+    made.setblocking(False)
+    if ":" in host:
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    return made

@@ -1,0 +1,173 @@
+"""What happens to each payload of an agent (agent-link.md 4.3-4.5, 5.5, 11): the hot path."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from secmon.agentlink.complaints import Complaints
+from secmon.agentlink.control import Control
+from secmon.agentlink.counts import LinkCounts, MessageCounts
+from secmon.agentlink.eventqueue import EventQueue
+from secmon.agentlink.roll import Agent, Roll
+from secmon.agentlink.routes import Route
+from secmon.agentlink.verification import Verification
+from secmon.common.agentwire.crypto import Cipher
+from secmon.common.agentwire.errors import MessageError
+from secmon.common.agentwire.frames import PING, PONG
+from secmon.common.clock import Clock
+
+_MARK = b"#!-"
+_REPORT = b"u:upgrade_module:"
+_INVENTORY = (b"d:syscollector:", b"5:syscollector:")
+_BANG, _HASH = b"!"[0], b"#"[0]
+
+KeyWanted = Callable[[str, str], None]
+"""Told ``id`` or ``ip`` and its value when a key is missing or likely wrong (agent-link.md 2.5)."""
+
+
+class Sender(Route, Protocol):
+    """A route that also remembers which agent proved to use it."""
+
+    agent: Agent | None
+
+    def admitted(self, agent: Agent) -> None:
+        """The agent's first valid message has come this way."""
+
+
+class Hooks:
+    """Others that want certain events too. Each is called on the loop and must return at once."""
+
+    def __init__(
+        self,
+        *,
+        report: Callable[[int, bytes], None] | None = None,
+        inventory: Callable[[Agent, bytes], None] | None = None,
+        key_wanted: KeyWanted | None = None,
+    ) -> None:
+        """``report``: the agent's number and the payload of its report on an upgrade (10.6); ``inventory``: an agent
+        and a whole message of its inventory (11.3)."""
+        self.report = report
+        self.inventory = inventory
+        self.key_wanted = key_wanted
+
+
+class Receiving:
+    """Judges payloads, and hands on what they say."""
+
+    def __init__(
+        self,
+        roll: Roll,
+        clock: Clock,
+        counts: LinkCounts,
+        events: EventQueue,
+        control: Control,
+        complaints: Complaints,
+        hooks: Hooks,
+        verification: Verification | None,
+        *,
+        overtake_seconds: float,
+    ) -> None:
+        self._roll = roll
+        self._clock = clock
+        self._counts = counts
+        self._events = events
+        self._control = control
+        self._complaints = complaints
+        self._hooks = hooks
+        self._verification = verification
+        self._overtake = overtake_seconds
+
+    def receive(self, route: Sender, payload: bytes) -> None:
+        """One payload as it came over ``route``, which is closed when the payload is refused."""
+        if payload[0] == _BANG:
+            end = payload.find(b"!", 1) + 1
+            agent = self._roll.by_mark.get(payload[:end])
+            sealed = payload[end:]
+            if agent is None:
+                self._refuse_mark(route, payload[1 : end - 1], closed=end > 0)
+                return
+            if route.agent is not agent and not agent.may_come_from(route.source):
+                self._refuse(route, f"agent {agent.key.id} is not registered with this address", ("id", agent.key.id))
+                return
+        elif payload[0] == _HASH and payload.startswith(PING):
+            self._counts.ping += 1
+            route.write(PONG)
+            return
+        else:
+            agent = self._roll.by_address.get(route.source)
+            sealed = payload
+            if agent is None:
+                self._refuse(route, "no agent is registered with this address", ("ip", route.source))
+                return
+        stale = agent.stream
+        if stale is not None and stale is not route and not self._may_overtake(agent):
+            self._refuse(route, f"agent {agent.key.id} is connected from {stale.source}")
+            return
+        try:
+            text, cipher, counter = agent.cipher.open(sealed)
+        except MessageError as error:
+            self._refuse_message(route, agent, error.reason)
+            return
+        if self._verification is not None and (why := self._verification.refusal(agent, counter)):
+            self._refuse_message(route, agent, why)
+            return
+        if stale is not None and stale is not route:
+            stale.close()
+        self._accept(route, agent, text, cipher, len(payload))
+
+    def broken(self, route: Sender, why: str) -> None:
+        """The stream of frames cannot go on."""
+        self._refuse(route, f"a frame is refused ({why})")
+
+    def _accept(self, route: Sender, agent: Agent, text: bytes, cipher: Cipher, size: int) -> None:
+        if route.agent is not agent:
+            route.admitted(agent)
+        agent.last_valid = self._clock.monotonic()
+        agent.answers_in = cipher
+        self._counts.bytes_received += size
+        counts = agent.counts
+        if counts is None:
+            counts = agent.counts = MessageCounts(int(self._clock.now().timestamp()))
+        if text.startswith(_MARK):
+            self._control.handle(agent, counts, route, text[len(_MARK) :])
+        else:
+            self._take_event(agent, counts, text)
+
+    def _take_event(self, agent: Agent, counts: MessageCounts, text: bytes) -> None:
+        end = text.find(0)
+        if end >= 0:
+            text = text[:end]
+        if len(text) < 3 or text[1] != 58:  # ":"
+            self._complaints.warn("Events without a queue", "Agent %s sent an event without a queue", agent.key.id)
+            return
+        if text.startswith(b"keepalive", 2):
+            return
+        self._events.add(b"%b%b%b" % (text[:2], agent.prefix, text[2:]))
+        self._counts.event += 1
+        counts.event += 1
+        if text.startswith(_REPORT):
+            if self._hooks.report is not None:
+                self._hooks.report(agent.number, text[len(_REPORT) :])
+        elif self._hooks.inventory is not None and text.startswith(_INVENTORY):
+            self._hooks.inventory(agent, text)
+
+    def _may_overtake(self, agent: Agent) -> bool:
+        return 0 < self._overtake < self._clock.monotonic() - agent.last_valid
+
+    def _refuse_mark(self, route: Sender, mark: bytes, *, closed: bool) -> None:
+        if closed and mark.isdigit():
+            name = mark[:16].decode("ascii")
+            self._refuse(route, f"agent {name} is not known", ("id", name))
+        else:
+            self._refuse(route, "a message is refused (format)")
+
+    def _refuse_message(self, route: Sender, agent: Agent, reason: str) -> None:
+        wanted = ("id", agent.key.id) if reason == "auth" else None
+        self._refuse(route, f"a message in the name of agent {agent.key.id} is refused ({reason})", wanted)
+
+    def _refuse(self, route: Sender, why: str, wanted: tuple[str, str] | None = None) -> None:
+        """``wanted``: the key that is missing or likely wrong, as for :data:`KeyWanted`."""
+        self._counts.unknown += 1
+        self._complaints.warn("Refused messages", "%s: %s", route.source, why)
+        if wanted and self._hooks.key_wanted is not None:
+            self._hooks.key_wanted(*wanted)
+        route.close()

@@ -1,0 +1,120 @@
+"""Requests to components of agents, and their answers (agent-link.md 8.1, 8.2, 15.5)."""
+
+import asyncio
+from random import getrandbits
+from typing import Any
+
+from secmon.agentlink.outgoing import Outgoing
+from secmon.agentlink.roll import Agent
+from secmon.agentlink.routes import Route
+
+BUSY = b"err Internal error"
+NOT_SENT = b"err Cannot send request"
+NO_ACK = b"err Maximum attempts exceeded"
+NO_ANSWER = b"err Response timeout"
+
+
+class _Waiting:
+    """A request that was sent."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[bytes] = loop.create_future()
+        self.acknowledged: asyncio.Future[None] = loop.create_future()
+
+
+class Requests:
+    """Sends requests and matches answers; the number of those under way is bounded."""
+
+    def __init__(
+        self,
+        outgoing: Outgoing,
+        *,
+        pool: int,
+        turn_seconds: float,
+        answer_seconds: float,
+        repeat_seconds: float,
+        attempts: int,
+    ) -> None:
+        """``turn_seconds``: wait for a place in the pool; ``repeat_seconds`` and ``attempts`` are for UDP."""
+        self._outgoing = outgoing
+        self._pool = asyncio.Semaphore(pool)
+        self._turn = turn_seconds
+        self._answer = answer_seconds
+        self._repeat = repeat_seconds
+        self._attempts = attempts
+        self._counter = getrandbits(32)
+        self._waiting: dict[tuple[int, bytes], _Waiting] = {}
+
+    @property
+    def under_way(self) -> int:
+        return len(self._waiting)
+
+    async def ask(self, agent: Agent, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
+        """The answer of ``target``, or one of the texts of 8.2; ``timeout`` in seconds bounds it all when given."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._ask(agent, target, payload)
+        except TimeoutError:
+            return NO_ANSWER
+
+    def answered(self, agent: Agent, route: Route, rest: bytes) -> None:
+        """What an agent sent after ``req``; late and unknown answers are acknowledged, and dropped."""
+        counter, _, answer = rest.partition(b" ")
+        waiting = self._waiting.get((agent.number, counter))
+        if not route.stream:
+            if answer == b"ack":
+                if waiting is not None and not waiting.acknowledged.done():
+                    waiting.acknowledged.set_result(None)
+                return
+            self._outgoing.reply(agent, b"#!-req %b ack" % counter[:16], "request")
+        if waiting is not None and not waiting.answer.done():
+            waiting.answer.set_result(answer)
+
+    async def _ask(self, agent: Agent, target: str, payload: bytes) -> bytes:
+        try:
+            async with asyncio.timeout(self._turn):
+                await self._pool.acquire()
+        except TimeoutError:
+            return BUSY
+        self._counter = (self._counter + 1) & 0xFFFFFFFF
+        counter = b"%x" % self._counter
+        place = agent.number, counter
+        waiting = self._waiting[place] = _Waiting()
+        try:
+            text = b"#!-req %b %b %b" % (counter, target.encode(), payload)
+            route = self._outgoing.route_to(agent)
+            if route is None:
+                return NOT_SENT
+            return await (self._over_tcp if route.stream else self._over_udp)(agent, text, waiting)
+        finally:
+            del self._waiting[place]
+            self._pool.release()
+
+    async def _over_tcp(self, agent: Agent, text: bytes, waiting: _Waiting) -> bytes:
+        if not await self._send(agent, text):
+            return NOT_SENT
+        return await self._wait(waiting, NO_ANSWER)
+
+    async def _over_udp(self, agent: Agent, text: bytes, waiting: _Waiting) -> bytes:
+        for _ in range(self._attempts):
+            if not await self._send(agent, text):
+                return NOT_SENT
+            heard: set[asyncio.Future[Any]] = {waiting.acknowledged, waiting.answer}
+            done, _ = await asyncio.wait(heard, timeout=self._repeat, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return await self._wait(waiting, NO_ACK)
+        return NO_ACK
+
+    async def _send(self, agent: Agent, text: bytes) -> bool:
+        try:
+            return await self._outgoing.deliver(agent, text, "request")
+        except ValueError:  # longer than a message can be
+            return False
+
+    async def _wait(self, waiting: _Waiting, otherwise: bytes) -> bytes:
+        try:
+            async with asyncio.timeout(self._answer):
+                return await waiting.answer
+        except TimeoutError:
+            return otherwise

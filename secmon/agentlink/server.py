@@ -1,0 +1,356 @@
+"""The agent link of a node: everything that listens, answers, sends and keeps, put together."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.agentlink.complaints import Complaints
+from secmon.agentlink.control import Control, Identity
+from secmon.agentlink.counterfile import ReceiverCounters, SenderCounter
+from secmon.agentlink.counts import LinkCounts, agents_shown
+from secmon.agentlink.eventqueue import EventQueue
+from secmon.agentlink.floor import ConnectionFloor
+from secmon.agentlink.local import LocalSocket
+from secmon.agentlink.outgoing import Outgoing
+from secmon.agentlink.ports import bind_udp, listen_tcp
+from secmon.agentlink.pushing import Pusher
+from secmon.agentlink.receiving import Hooks, Receiving
+from secmon.agentlink.requests import NOT_SENT, Requests
+from secmon.agentlink.roll import Agent, Roll, read_changes
+from secmon.agentlink.settings import LinkSettings
+from secmon.agentlink.shared import Assigner, SharedFiles
+from secmon.agentlink.statequeue import StateQueue
+from secmon.agentlink.syslog import SyslogConnection, SyslogDesk
+from secmon.agentlink.udp import Address, DatagramRoute, read_datagrams
+from secmon.agentlink.verification import Verification
+from secmon.common.agents.linkwire import Answer, Ask, Question, Statistics, Tell
+from secmon.common.agents.states import Origin, reset
+from secmon.common.agents.store import AgentStore
+from secmon.common.clock import Clock
+from secmon.common.config.remote import RemoteBlock
+from secmon.common.events.journal import JournalWriter
+from secmon.common.paths import Paths
+
+log = logging.getLogger("secmon.agentlink")
+
+KEYS_SECONDS = 0.25
+"""Between two looks at the registry."""
+_SCA = "#!-sca-dump:"
+_MARK = "#!-"
+
+
+class Ports:
+    """The sockets of the ``remote`` sections, bound while the process may still do so."""
+
+    def __init__(self, settings: LinkSettings) -> None:
+        """Raises OSError."""
+        self.tcp: list[tuple[RemoteBlock, socket.socket]] = []
+        self.udp: list[tuple[RemoteBlock, socket.socket]] = []
+        try:
+            for block in settings.blocks:
+                if "tcp" in block.protocols:
+                    made = listen_tcp(block.host, block.port, keepalive=settings.tcp_keepalive)
+                    self.tcp.append((block, made))
+                if "udp" in block.protocols:
+                    self.udp.append((block, bind_udp(block.host, block.port)))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for _, each in (*self.tcp, *self.udp):
+            each.close()
+
+
+class AgentLinkServer:
+    """Serves the agents of a node. Build it, start it once, stop it once."""
+
+    def __init__(
+        self,
+        settings: LinkSettings,
+        ports: Ports,
+        *,
+        paths: Paths,
+        clock: Clock,
+        store: AgentStore,
+        identity: Identity,
+        node: str,
+        assigner: Assigner,
+        hooks: Hooks | None = None,
+    ) -> None:
+        """``store`` is closed by the caller, after the stop; ``node`` is the name in agents' states.
+
+        ``hooks.report`` None: reports go to those who listen at the local socket. Raises SecmonError 1005, OSError.
+        """
+        self.settings = settings
+        self.counts = LinkCounts(int(clock.now().timestamp()))
+        self.roll = Roll()
+        self._ports = ports
+        self._paths = paths
+        self._clock = clock
+        self._store = store
+        self._origin = Origin(node, identity.host)
+        self._complaints = Complaints(log, clock)
+        self.local = LocalSocket(paths.agent_link_socket, self._answer)
+        hooks = hooks or Hooks()
+        hooks.report = hooks.report or self.local.report
+        self.journal = JournalWriter(
+            paths.events, clock, limit=settings.events_limit, segment=min(64 << 20, settings.events_limit // 8)
+        )
+        self.events = EventQueue(self.journal, size=settings.queue_size, on_room=self._room)
+        self.states = StateQueue(store, self._origin)
+        self._outgoing = Outgoing(
+            clock,
+            self.counts,
+            SenderCounter(paths.counters),
+            silent_seconds=settings.silent_seconds,
+            retry_seconds=settings.retry_seconds,
+        )
+        self.requests = Requests(
+            self._outgoing,
+            pool=settings.request_pool,
+            turn_seconds=settings.request_turn_seconds,
+            answer_seconds=settings.answer_seconds,
+            repeat_seconds=settings.repeat_seconds,
+            attempts=settings.attempts,
+        )
+        self.pusher = Pusher(paths, clock, self._outgoing)
+        self.shared = SharedFiles(paths, self.roll, self.states, self.pusher, assigner)
+        self._verification = (
+            Verification(ReceiverCounters(paths.counters), flush_every=settings.counters_every)
+            if settings.verify_counters
+            else None
+        )
+        self._receiving = self._build_receiving(identity, hooks)
+        self.floor = ConnectionFloor(
+            self._receiving,
+            self.events,
+            clock,
+            self.counts,
+            read_chunk=settings.read_chunk,
+            send_limit=settings.send_limit,
+            unproved_limit=settings.unproved_limit,
+            unproved_seconds=settings.unproved_seconds,
+        )
+        self._syslog: set[SyslogConnection] = set()
+        self._servers: list[asyncio.Server] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writers: list[asyncio.Task[None]] = []
+
+    def _build_receiving(self, identity: Identity, hooks: Hooks) -> Receiving:
+        block = self.settings.secure
+        control = Control(
+            self._clock,
+            self.counts,
+            self._outgoing,
+            self.states,
+            self.events,
+            self._complaints,
+            self.shared,
+            self.requests.answered,
+            identity,
+            allow_higher=block is not None and block.allow_higher_versions,
+        )
+        return Receiving(
+            self.roll,
+            self._clock,
+            self.counts,
+            self.events,
+            control,
+            self._complaints,
+            hooks,
+            self._verification,
+            overtake_seconds=block.overtake_seconds if block else 0,
+        )
+
+    # Starting and stopping
+
+    async def start(self) -> None:
+        """Serve: returns when agents can connect. Raises OSError, SQLAlchemyError."""
+        await asyncio.to_thread(self._reset)
+        await self.refresh()
+        self._writers = [self._task("states", self.states.run()), self._task("events", self.events.run())]
+        self._tasks = [
+            self._task("keys", self._follow_registry()),
+            self._task("connections", self.floor.sweep()),
+            self._task("shared files", self.shared.watch()),
+            self._task("first groups", self.shared.assign_for_ever()),
+            *(self._task("sender", self.pusher.run()) for _ in range(self.settings.senders)),
+        ]
+        if self.settings.counts_sweep_seconds:
+            self._tasks.append(self._task("counts", self._sweep_counts()))
+        await self.local.open()
+        await self._listen()
+
+    async def finished(self) -> None:
+        """Wait while everything works; raises what ended a part of it."""
+        done, _ = await asyncio.wait([*self._tasks, *self._writers], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+            raise RuntimeError(f"{task.get_name()} has ended")
+
+    async def stop(self) -> None:
+        """Take nothing new, write what was taken, end all connections. Also after a start that failed."""
+        loop = asyncio.get_running_loop()
+        for _, endpoint in self._ports.udp:
+            loop.remove_reader(endpoint)
+        for server in self._servers:
+            server.close()
+        await self.local.close()
+        self.floor.close()
+        for syslog in list(self._syslog):
+            syslog.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.states.stop()
+        self.events.stop()
+        await asyncio.gather(*self._writers, return_exceptions=True)
+        if self._verification is not None:
+            await self._verification.flush()
+        self._outgoing.close()
+        self._complaints.flush()
+        self.events.close()
+        self._ports.close()
+
+    async def refresh(self) -> None:
+        """Take over what is new in the registry."""
+        changes = await asyncio.to_thread(read_changes, self._store, self.roll.position)
+        if changes is None:
+            return
+        # The groups' files are known before an agent of the group is judged.
+        await self.shared.look({row.group for row in changes.rows if row.group})
+        applied = self.roll.apply(changes)
+        self.counts.reloads += 1
+        self.floor.close_those_of(applied.stale)
+        if self._verification is not None:
+            for agent in applied.stale:
+                await self._verification.forget(agent)
+        self.shared.judge_all(applied.regrouped)
+
+    def _task(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.create_task(work, name=f"remoted: {name}")
+
+    def _reset(self) -> None:
+        with self._store.write() as connection:
+            reset(connection, self._origin.node, now=int(self._clock.now().timestamp()))
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        for block, listener in self._ports.tcp:
+            if block.secure:
+                self._servers.append(await loop.create_server(self.floor.connection, sock=listener))
+            else:
+                self._servers.append(await loop.create_server(self._syslog_factory(block), sock=listener))
+        for block, endpoint in self._ports.udp:
+            take = self._datagram_of(endpoint) if block.secure else self._desk(block).datagram
+            loop.add_reader(endpoint, read_datagrams, endpoint, take)
+
+    def _datagram_of(self, endpoint: socket.socket) -> Callable[[str, Address, bytes], None]:
+        def take(source: str, address: Address, data: bytes) -> None:
+            if self.events.full:
+                self.counts.discarded += 1
+            elif data:
+                self._receiving.receive(DatagramRoute(endpoint, address, source), data)
+            else:
+                self.counts.unknown += 1
+
+        return take
+
+    def _desk(self, block: RemoteBlock) -> SyslogDesk:
+        return SyslogDesk(block, self.counts, self.events, self._complaints)
+
+    def _syslog_factory(self, block: RemoteBlock) -> Callable[[], SyslogConnection]:
+        desk = self._desk(block)
+        return lambda: SyslogConnection(desk, self._syslog.add, self._syslog.discard)
+
+    def _room(self) -> None:
+        self.floor.wake_all()
+        for syslog in list(self._syslog):
+            syslog.wake()
+
+    # Work that goes on
+
+    async def _follow_registry(self) -> None:
+        while True:
+            await asyncio.sleep(KEYS_SECONDS)
+            try:
+                await self.refresh()
+            except SQLAlchemyError as error:
+                log.error("The registry of agents cannot be read: %s", error)
+                await asyncio.sleep(KEYS_SECONDS * 8)
+
+    async def _sweep_counts(self) -> None:
+        """Forget the counters of agents that are no longer active."""
+        while True:
+            await asyncio.sleep(self.settings.counts_sweep_seconds)
+            oldest = self._clock.now().timestamp() - self.settings.silent_seconds
+            for agent in self.roll.by_number.values():
+                if agent.counts is not None and agent.last_keepalive < oldest and self._silent(agent):
+                    agent.counts = None
+
+    def _silent(self, agent: Agent) -> bool:
+        return agent.last_keepalive == 0 or self._outgoing.route_to(agent) is None
+
+    # Questions of other daemons
+
+    async def request(self, agent: int, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
+        """As ``AgentLink.request``."""
+        found = self.roll.by_number.get(agent)
+        if found is None:
+            return NOT_SENT
+        return await self.requests.ask(found, target, payload, timeout=timeout)
+
+    async def send(self, messages: Sequence[tuple[int, str]]) -> Sequence[int]:
+        """As ``AgentLink.send``; texts may come with or without the marker of control messages."""
+        sent = await _some_at_a_time([self._tell(agent, text) for agent, text in messages])
+        return [agent for (agent, _), done in zip(messages, sent, strict=True) if not done]
+
+    async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
+        """As ``AgentLink.statistics``."""
+        now = int(self._clock.now().timestamp())
+        if agents is None:
+            return self.counts.shown(
+                now=now,
+                sessions=len(self.floor.connections) + len(self._syslog),
+                queue_size=self.settings.queue_size,
+                queue_usage=self.events.usage,
+            )
+        found = (self.roll.by_number.get(number) for number in dict.fromkeys(agents))
+        return agents_shown([(one.number, one.counts) for one in found if one and one.counts], now=now)
+
+    async def _tell(self, number: int, text: str) -> bool:
+        agent = self.roll.by_number.get(number)
+        if agent is None:
+            return False
+        marked = text if text.startswith(_MARK) else _MARK + text
+        try:
+            return await self._outgoing.deliver(agent, marked.encode(), "sca" if marked.startswith(_SCA) else "ar")
+        except ValueError:  # longer than a message can be
+            return False
+
+    async def _answer(self, question: Question) -> Answer:
+        match question:
+            case Ask(agent, target, payload, timeout):
+                return Answer(answer=await self.request(agent, target, payload, timeout=timeout))
+            case Tell(messages):
+                return Answer(unsent=list(await self.send(messages)))
+            case Statistics(agents):
+                return Answer(statistics=await self.statistics(agents))
+        return Answer()
+
+
+async def _some_at_a_time(work: Iterable[Awaitable[bool]], *, at_once: int = 256) -> list[bool]:
+    """The results in order; one that has to wait keeps few others waiting."""
+    results: list[bool] = []
+    batch: list[Awaitable[bool]] = []
+    for each in work:
+        batch.append(each)
+        if len(batch) == at_once:
+            results += await asyncio.gather(*batch)
+            batch.clear()
+    return results + await asyncio.gather(*batch)

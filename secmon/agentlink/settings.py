@@ -1,0 +1,85 @@
+"""Settings of the link, read off the configuration of the node."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from secmon.common.config.main import MainConfig
+from secmon.common.config.options import OPTIONS, InternalOptions
+from secmon.common.config.remote import QUEUE_SIZE, RemoteBlock
+
+PREFIX = "remoted."
+
+
+class LinkSettings(Struct, frozen=True, kw_only=True):
+    """Times in seconds, sizes in bytes."""
+
+    blocks: Sequence[RemoteBlock] = ()
+    silent_seconds: float = 600.0
+    """An agent that has been silent for longer is not sent anything."""
+    verify_counters: bool = False
+    counters_every: int = 128
+    senders: int = 8
+    read_chunk: int = 4096
+    send_limit: int = 131_072
+    retry_seconds: float = 1.0
+    tcp_keepalive: tuple[int, int, int] = (30, 10, 3)
+    files: int = 458_752
+    request_pool: int = 1024
+    request_turn_seconds: float = 10.0
+    answer_seconds: float = 60.0
+    repeat_seconds: float = 1.0
+    attempts: int = 4
+    counts_sweep_seconds: float = 5.0
+    events_limit: int = 256 << 20
+    """Of the journal."""
+    unproved_limit: int = 2048
+    """Connections that have not said who they are."""
+    unproved_seconds: float = 60.0
+    """Time they have for it."""
+
+    @property
+    def secure(self) -> RemoteBlock | None:
+        """The section for agents; None when there are syslog senders only, or nobody."""
+        return next((block for block in self.blocks if block.secure), None)
+
+    @property
+    def queue_size(self) -> int:
+        return self.secure.queue_size if self.secure else QUEUE_SIZE
+
+
+def link_settings(blocks: Sequence[RemoteBlock], main: MainConfig, options: InternalOptions) -> LinkSettings:
+    """The settings of a node."""
+
+    def option(name: str) -> int:
+        return options.get(PREFIX + name)
+
+    return LinkSettings(
+        blocks=blocks,
+        silent_seconds=main.seconds("global", "agents_disconnection_time", default=600),
+        verify_counters=bool(option("verify_msg_id")),
+        counters_every=option("recv_counter_flush"),
+        senders=option("sender_pool"),
+        read_chunk=option("receive_chunk"),
+        send_limit=option("send_buffer_size"),
+        retry_seconds=option("send_timeout_to_retry"),
+        tcp_keepalive=(option("tcp_keepidle"), option("tcp_keepintvl"), option("tcp_keepcnt")),
+        files=option("rlimit_nofile"),
+        request_pool=option("request_pool"),
+        request_turn_seconds=option("request_timeout"),
+        answer_seconds=option("response_timeout"),
+        repeat_seconds=option("request_rto_sec") + option("request_rto_msec") / 1000 or 0.1,
+        attempts=option("max_attempts"),
+        counts_sweep_seconds=option("state_interval"),
+        events_limit=option("events_mb") << 20,
+    )
+
+
+def shown_settings(settings: LinkSettings, options: InternalOptions) -> Mapping[str, Any]:
+    """The active configuration by section (agent-link.md 12.3)."""
+    internal = {name.removeprefix(PREFIX): options.get(name) for name in OPTIONS if name.startswith(PREFIX)}
+    return {
+        "remote": [block.shown() for block in settings.blocks],
+        "internal": {"remoted": internal},
+    }

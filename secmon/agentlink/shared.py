@@ -1,0 +1,149 @@
+"""Shared files of groups: which an agent should have, whether it has them; its first group (agent-link.md 7.5, 7.6)."""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from secmon.agentlink.pushing import Pusher
+from secmon.agentlink.roll import Agent, Roll
+from secmon.agentlink.statequeue import StateQueue
+from secmon.common.agents.groups import merged_path
+from secmon.common.agents.names import DEFAULT_GROUP
+from secmon.common.agents.schema import ConfigStatus
+from secmon.common.agents.states import Configured
+from secmon.common.errors import SecmonError
+from secmon.common.paths import Paths
+
+log = logging.getLogger("secmon.agentlink")
+
+LOOK_SECONDS = 1.0
+"""Between two looks at the merged files of the groups in use."""
+MAX_ASSIGNED = 500
+"""Agents that get their first group in one step."""
+RETRY_SECONDS = 2.0
+
+Assigner = Callable[[Mapping[int, str]], Awaitable[Mapping[int, str]]]
+"""Gives agents their first group: by number, the sum of the files each has, to the names joined by commas.
+
+Agents that do not exist are left out of the answer. Raises SecmonError when the master cannot be asked.
+"""
+
+
+class Merged(NamedTuple):
+    """A merged file: what tells that it changed, and its md5."""
+
+    signature: tuple[int, int, int]
+    sum: str
+
+
+class SharedFiles:
+    """Knows the merged file of each combination of groups in use."""
+
+    def __init__(self, paths: Paths, roll: Roll, states: StateQueue, pusher: Pusher, assigner: Assigner) -> None:
+        self._paths = paths
+        self._roll = roll
+        self._states = states
+        self._pusher = pusher
+        self._assigner = assigner
+        self._merged: dict[str, Merged] = {}
+        self._unassigned: dict[int, str] = {}
+        self._wake = asyncio.Event()
+
+    def judge(self, agent: Agent) -> None:
+        """Compare what an agent has with what its group has; send the files if they differ.
+
+        A group that has no merged file here, or not yet, asks nothing of its agents.
+        """
+        merged = self._merged.get(agent.group) if agent.group else None
+        differs = merged is not None and agent.merged_sum != merged.sum
+        status: ConfigStatus = "not synced" if differs else "synced"
+        if agent.config_status not in (None, status):
+            self._states.add(Configured(agent.number, status))
+        agent.config_status = status
+        if merged is None or agent.group is None:
+            return
+        if differs:
+            self._pusher.want(agent, agent.group, merged.sum)
+        else:
+            agent.pushed = None
+
+    def assign(self, agent: Agent) -> None:
+        """Ask for the first group of an agent; it is told about its files when the answer is there."""
+        if not agent.assigning:
+            agent.assigning = True
+            self._unassigned[agent.number] = agent.merged_sum or ""
+            self._wake.set()
+
+    async def look(self, also: Iterable[str] = ()) -> None:
+        """Look at the merged files of the groups in use and of ``also``, and judge the agents of those that changed."""
+        wanted = {DEFAULT_GROUP, *self._roll.groups(), *also}
+        found = await asyncio.to_thread(self._read, wanted, self._merged)
+        changed = {joined for joined in wanted if found.get(joined) != self._merged.get(joined)}
+        self._merged = found
+        if changed:
+            self.judge_all(agent for agent in self._roll.by_number.values() if agent.group in changed)
+
+    def judge_all(self, agents: Iterable[Agent]) -> None:
+        """Judge those that have said what they have."""
+        for agent in list(agents):
+            if agent.config_status is not None:
+                self.judge(agent)
+
+    async def watch(self) -> None:
+        """Look again and again, for ever."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.look()
+
+    async def assign_for_ever(self) -> None:
+        """Give first groups to agents, many at a time; an answer that does not come is asked for again."""
+        while True:
+            await self._wake.wait()
+            batch = dict(list(self._unassigned.items())[:MAX_ASSIGNED])
+            if not batch:
+                self._wake.clear()
+                continue
+            try:
+                groups = await self._assigner(batch)
+            except SecmonError as error:
+                log.warning("%d agents wait for their first group: %s", len(self._unassigned), error.message)
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            for number in batch:
+                del self._unassigned[number]
+            await self._assigned(batch, groups)
+
+    async def _assigned(self, batch: Iterable[int], groups: Mapping[int, str]) -> None:
+        await self.look(set(groups.values()))
+        for number in batch:
+            agent = self._roll.by_number.get(number)
+            if agent is None:
+                continue
+            agent.assigning = False
+            if agent.group is None and number in groups:
+                agent.group = groups[number]
+            self.judge_all([agent])
+
+    def _read(self, wanted: Iterable[str], known: Mapping[str, Merged]) -> dict[str, Merged]:
+        found: dict[str, Merged] = {}
+        for joined in wanted:
+            merged = self._read_one(joined, known.get(joined))
+            if merged is not None:
+                found[joined] = merged
+        return found
+
+    def _read_one(self, joined: str, known: Merged | None) -> Merged | None:
+        path = merged_path(self._paths, joined)
+        try:
+            status = path.stat()
+            signature = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if known is not None and known.signature == signature:
+                return known
+            return Merged(signature, hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            log.error("Shared files cannot be read: %s", error)
+            return known

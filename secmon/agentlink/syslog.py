@@ -1,0 +1,99 @@
+"""Plain syslog: lines over TCP, datagrams over UDP, from permitted addresses (agent-link.md 4.8)."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import cast
+
+from secmon.agentlink.complaints import Complaints
+from secmon.agentlink.counts import LinkCounts
+from secmon.agentlink.eventqueue import EventQueue
+from secmon.common.agentwire.address import source_text
+from secmon.common.agentwire.location import escape
+from secmon.common.config.remote import RemoteBlock, permitted
+
+MAX_LINE = 65000
+_PRIORITY = re.compile(rb"<[^<>\n]{0,16}>")
+
+
+class SyslogDesk:
+    """Turns lines of permitted senders into events."""
+
+    def __init__(self, block: RemoteBlock, counts: LinkCounts, events: EventQueue, complaints: Complaints) -> None:
+        self._block = block
+        self._counts = counts
+        self._events = events
+        self._complaints = complaints
+
+    @property
+    def full(self) -> bool:
+        return self._events.full
+
+    def admits(self, source: str) -> bool:
+        """Whether ``source`` may send; a refusal is logged."""
+        fine = permitted(source, self._block.allowed, self._block.denied)
+        if not fine:
+            self._counts.unknown += 1
+            self._complaints.warn("Syslog from addresses not allowed", "%s: not allowed to send syslog", source)
+        return fine
+
+    def line(self, source: str, line: bytes) -> None:
+        """One line, without its end."""
+        priority = _PRIORITY.match(line)
+        text = line[priority.end() :] if priority else line
+        if text:
+            self._events.add(b"2:%b:%b" % (escape(source).encode(), text[:MAX_LINE].replace(b"\0", b" ")))
+            self._counts.syslog += 1
+
+    def datagram(self, source: str, _address: object, data: bytes) -> None:
+        if self._events.full:
+            self._counts.discarded += 1
+        elif self.admits(source):
+            self.line(source, data.removesuffix(b"\n"))
+
+
+class SyslogConnection(asyncio.Protocol):
+    """One sender over TCP."""
+
+    def __init__(
+        self, desk: SyslogDesk, opened: Callable[["SyslogConnection"], None], gone: Callable[["SyslogConnection"], None]
+    ) -> None:
+        self._desk = desk
+        self._opened = opened
+        self._gone = gone
+        self._transport: asyncio.Transport | None = None
+        self._rest = b""
+        self._source = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._source = source_text(transport.get_extra_info("peername")[0])
+        self._opened(self)
+        if not self._desk.admits(self._source):
+            self.close()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if self._rest and self._transport is not None:
+            self._desk.line(self._source, self._rest)
+        self._transport = None
+        self._gone(self)
+
+    def data_received(self, data: bytes) -> None:
+        *lines, rest = (self._rest + data).split(b"\n")
+        while len(rest) > MAX_LINE:
+            lines.append(rest[:MAX_LINE])
+            rest = rest[MAX_LINE:]
+        self._rest = rest
+        for line in lines:
+            self._desk.line(self._source, line.removesuffix(b"\r"))
+        if self._desk.full and self._transport is not None:
+            self._transport.pause_reading()
+
+    def wake(self) -> None:
+        """Read again."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()

@@ -1,0 +1,73 @@
+"""Datagrams of agents."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from secmon.agentlink.roll import Agent
+from secmon.agentlink.routes import Route
+from secmon.common.agentwire.address import source_text
+
+Address: TypeAlias = tuple[Any, ...]
+"""Host and port; for IPv6 also flow and scope."""
+
+LARGEST = 65536
+A_TURN = 128
+"""Datagrams taken before others have their turn."""
+
+
+class DatagramRoute:
+    """Back to where a datagram came from; a :class:`~secmon.agentlink.receiving.Sender`."""
+
+    __slots__ = ("_address", "_endpoint", "agent", "refused", "source")
+
+    stream = False
+    closed = False
+
+    def __init__(self, endpoint: socket.socket, address: Address, source: str) -> None:
+        self._endpoint = endpoint
+        self._address = address
+        self.source = source
+        self.agent: Agent | None = None
+        self.refused = False
+
+    def same(self, other: Route) -> bool:
+        return (
+            isinstance(other, DatagramRoute) and other._address == self._address and other._endpoint is self._endpoint
+        )
+
+    def admitted(self, agent: Agent) -> None:
+        self.agent = agent
+
+    def write(self, payload: bytes) -> bool:
+        try:
+            self._endpoint.sendto(payload, self._address)
+        except OSError:  # no room, or no way there: datagrams may be lost
+            return False
+        return True
+
+    async def room(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+_source = lru_cache(maxsize=65536)(source_text)
+
+
+def read_datagrams(endpoint: socket.socket, take: Callable[[str, Address, bytes], None]) -> None:
+    """Read what has come, at most ``A_TURN``; ``take`` gets the sender's address as text and as it is, and the data.
+
+    To be called when ``endpoint`` can be read.
+    """
+    for _ in range(A_TURN):
+        try:
+            data, address = endpoint.recvfrom(LARGEST)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:  # an error of an earlier answer, reported here
+            continue
+        take(_source(address[0]), address, data)

@@ -1,0 +1,66 @@
+"""What ``secmon-remoted`` is asked over its local socket, and answers.
+
+One question for each connection: a frame (32-bit little-endian length, msgpack) each way; :class:`Reports` is answered
+by a frame for each report until one side closes. Who may open the socket is trusted: its mode is 0660.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+MAX_FRAME = 16 << 20
+"""Bytes of one question or answer."""
+
+
+class Ask(msgspec.Struct, frozen=True, tag=True):
+    """A request to a component of an agent. Answer: its bytes."""
+
+    agent: int
+    target: str
+    payload: bytes
+    timeout: float | None = None
+
+
+class Tell(msgspec.Struct, frozen=True, tag=True):
+    """Texts for agents. Answer: numbers of the agents that could not be sent theirs."""
+
+    messages: list[tuple[int, str]]
+
+
+class Statistics(msgspec.Struct, frozen=True, tag=True):
+    """Counters of the link, or of some of its agents. Answer: the object of agent-link.md 12.1 or 12.2."""
+
+    agents: list[int] | None = None
+
+
+class Reports(msgspec.Struct, frozen=True, tag=True):
+    """Reports of agents on their upgrades from now on. Answers: :class:`Report`."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """An agent's report on its upgrade; ``payload`` is the JSON text after ``u:upgrade_module:``."""
+
+    agent: int
+    payload: bytes
+
+
+Question = Ask | Tell | Statistics | Reports
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What was asked for: one of the fields is set."""
+
+    answer: bytes | None = None
+    unsent: list[int] | None = None
+    statistics: Mapping[str, Any] | None = None
+    report: Report | None = None
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_question = msgspec.msgpack.Decoder(Question).decode
+decode_answer = msgspec.msgpack.Decoder(Answer).decode
+
+
+def framed(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "little") + data

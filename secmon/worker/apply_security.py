@@ -182,7 +182,7 @@ def _tell(before: Position, taken: Snapshot) -> None:
     if before.store_id not in ("", taken.store_id):
         _log.error(
             "The master has another security store: this node followed store %s to revision %d and has now taken over "
-            "store %s at revision %d, with other users. This is right when the master was made anew, replaced or "
+            "store %s at revision %d with its users. This is right when the master was made anew, replaced or "
             "promoted; if nobody did that, look at the master",
             before.store_id,
             before.revision,

@@ -65,6 +65,8 @@ class Event:
     rule: "Rule | None" = None
     bound_rule: int | None = None
     """A forwarded alert names its rule itself (ruleset.md 5.7)."""
+    forgotten: bool = False
+    """Too old for composites."""
     matched: int = 0
     """Level of the composite that has used this event."""
     previous: list[bytes] = field(default_factory=list)

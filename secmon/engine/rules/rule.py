@@ -1,21 +1,24 @@
-"""A rule, as loaded (ruleset.md 6.1, 6.2)."""
+"""A rule, as loaded (ruleset.md 6.1, 6.2). Rules never change after the load: what happens stands in ``State``."""
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 from secmon.engine.event import Event
+from secmon.engine.patterns import Expression
+from secmon.engine.state import State
 
 Category = Literal["syslog", "firewall", "ids", "web-log", "squid", "windows", "ossec"]
-Condition = Callable[[Event], bool]
+Condition = Callable[[Event, State], bool]
 
 DEFAULT_FREQUENCY = 2
+ALERT_LEVEL, MAIL_LEVEL = 1, 7
+"""Defaults of ``log_alert_level`` and ``email_alert_level``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mitre:
-    """One reference of a rule: a technique, in the newer form with one of its tactics."""
+    """One reference of a rule: a technique; in the newer form with one of its tactics."""
 
     technique: str
     tactic: str | None = None
@@ -25,19 +28,32 @@ class Mitre:
 class Composite:
     """What makes a rule one of several events (ruleset.md 6.8, 6.9).
 
-    ``same`` and ``different`` name static fields, ``location`` or, in the ``_fields`` forms, dynamic fields.
+    ``same`` and ``different`` name static fields or ``location``; the ``_fields`` forms dynamic fields in lower case.
+    One of ``sid``, ``group`` and ``regex`` says which events count.
     """
 
     frequency: int = DEFAULT_FREQUENCY
     timeframe: int = 360
     sid: int | None = None
     group: bytes | None = None
-    regex: Condition | None = None
+    regex: Expression | None = None
     same: tuple[str, ...] = ()
     different: tuple[str, ...] = ()
     same_fields: tuple[str, ...] = ()
     different_fields: tuple[str, ...] = ()
     every_agent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What every event that a rule matches has: used to skip rules, never to decide.
+
+    ``decoder``: one of these ids. ``fields``: a field with one of these values in lower case.
+    """
+
+    decoders: frozenset[int] | None = None
+    field_name: str | None = None
+    values: frozenset[bytes] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -56,11 +72,11 @@ class Rule:
     category: Category = "syslog"
     noalert: bool = False
     accuracy: int = 1
-    maxsize: int = 0
     ignore: int = 0
     """Seconds for which the rule stays silent after it has fired."""
     composite: Composite | None = None
     conditions: tuple[Condition, ...] = ()
+    needs: tuple[Need, ...] = ()
     ignored_fields: tuple[str, ...] = ()
     """Fields of the ``ignore`` element."""
     check_ignored: tuple[str, ...] = ()
@@ -73,13 +89,15 @@ class Rule:
     info: str | None = None
     cve: str | None = None
     mitre: tuple[Mitre, ...] = ()
-    details: dict[str, object] = field(default_factory=dict)
-    """Elements as the API shows them (analysis-api.md)."""
 
     children: list["Rule"] = field(default_factory=list)
-    fired: int = 0
-    silent_since: int | None = None
-    sid_memory: "deque[Event] | None" = None
-    """Events that this rule selected, when a composite asks for them by its id."""
-    group_memories: list["deque[Event]"] = field(default_factory=list)
-    """Memories of composites that ask for events of one of this rule's groups."""
+    feeds: tuple[int, ...] = ()
+    """Composites that ask for events of one of this rule's groups."""
+    remembered: bool = False
+    """A composite asks for this rule's events by its id."""
+
+    weight: int = 0
+    """Siblings are tried in falling order: level 0 first, ``accuracy="0"`` last (ruleset.md 6.4, Q6)."""
+
+    def __post_init__(self) -> None:
+        self.weight = self.level if self.accuracy == 0 else (self.level or 99) * 100

@@ -1,0 +1,82 @@
+"""One event through the whole engine: decoder, rule, and what follows from it (ruleset.md 6.7, 11)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from secmon.engine.event import Event
+from secmon.engine.predecode import Message, predecode
+from secmon.engine.rules.evaluate import Selection, Trace, select
+from secmon.engine.rules.rule import Rule
+from secmon.engine.ruleset import Ruleset
+from secmon.engine.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of an event. ``alert``: it is to be written; ``rule`` is the one shown."""
+
+    event: Event
+    rule: Rule | None
+    alert: bool
+    fired: int = 0
+    """How often the rule has fired since the last hour change, this time included."""
+
+
+class Engine:
+    """A ruleset at work. The ruleset is shared and never changes; the state is this engine's own."""
+
+    def __init__(self, ruleset: Ruleset, state: State, *, host: bytes, session: bool = False) -> None:
+        """``session``: of logtest, where a silenced rule is shown as it is (analysis-api.md 6.3)."""
+        self.ruleset, self.state = ruleset, state
+        self._host, self._session = host, session
+
+    def process(self, message: Message, time: datetime, trace: Trace | None = None) -> Verdict:
+        """Analyse one message that is processed at ``time``, local time with its zone."""
+        event = predecode(message, time=time, host=self._host)
+        self.ruleset.walk.decode(event)
+        return self.judge(event, trace)
+
+    def judge(self, event: Event, trace: Trace | None = None) -> Verdict:
+        """Rules for an event that is decoded already."""
+        found = self._bound(event) if event.bound_rule is not None else self._select(event, trace)
+        if found is None:
+            return Verdict(event, None, alert=False)
+        state = self.state
+        state.fired[found.rule.id] = state.fired.get(found.rule.id, 0) + 1
+        return self._consequences(event, found)
+
+    def _select(self, event: Event, trace: Trace | None) -> Selection | None:
+        return select(self.ruleset.rules.roots, event, self.state, trace)
+
+    def _bound(self, event: Event) -> Selection | None:
+        rule = self.ruleset.rules.by_id.get(event.bound_rule or 0)
+        return None if rule is None else Selection(rule, None)
+
+    def _consequences(self, event: Event, found: Selection) -> Verdict:
+        """Silence, muting, memory (ruleset.md 6.7)."""
+        rule, state = found.rule, self.state
+        event.rule = rule
+        if rule.level == 0:
+            return self._verdict(event, alert=False)
+        if rule.ignore and self._silent(rule, event):
+            if self._session or found.previous is None:
+                return self._verdict(event, alert=False)
+            event.rule = rule = found.previous
+        if rule.check_ignored and state.muted.muted(event, rule.check_ignored):
+            return self._verdict(event, alert=False)
+        if rule.ignored_fields:
+            state.muted.mute(event, rule.ignored_fields)
+        state.remember(event, rule.id if rule.remembered else None, rule.feeds)
+        return self._verdict(event, alert=rule.write)
+
+    def _silent(self, rule: Rule, event: Event) -> bool:
+        """Whether the rule fired within its ``ignore`` seconds; if not, they begin now."""
+        since = self.state.silent_since.get(rule.id)
+        if since is not None and event.received - since < rule.ignore:
+            return True
+        self.state.silent_since[rule.id] = event.received
+        return False
+
+    def _verdict(self, event: Event, *, alert: bool) -> Verdict:
+        assert event.rule is not None, "a verdict names a rule"
+        return Verdict(event, event.rule, alert, self.state.fired.get(event.rule.id, 0))

@@ -1,0 +1,281 @@
+"""From rule files to the tree of rules (ruleset.md 6.3 to 6.5)."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from secmon.engine.decoders.decoder import Decoders
+from secmon.engine.diagnostics import Diagnostics, RulesetError
+from secmon.engine.lists import CdbList
+from secmon.engine.patterns import PatternError, compile_expression
+from secmon.engine.patterns.osmatch import OSMatch, search_word
+from secmon.engine.rules.composite import looking_back
+from secmon.engine.rules.conditions import conditions_of
+from secmon.engine.rules.reader import Draft, RuleReader
+from secmon.engine.rules.rule import ALERT_LEVEL, DEFAULT_FREQUENCY, MAIL_LEVEL, Composite, Rule
+from secmon.engine.xml import VariableError, XmlError, parse
+
+FIRST_BELOW = 10
+"""Rules with smaller ids are the roots of the tree, one for each category."""
+
+
+@dataclass
+class Rules:
+    """All rules: the roots in order, and every rule by its id."""
+
+    roots: list[Rule] = field(default_factory=list)
+    by_id: dict[int, Rule] = field(default_factory=dict)
+
+
+class RuleLoader:
+    """Takes files in load order. Parents must have come before."""
+
+    def __init__(
+        self,
+        decoders: Decoders,
+        lists: Mapping[str, CdbList],
+        diagnostics: Diagnostics,
+        *,
+        alert_level: int = ALERT_LEVEL,
+        mail_level: int = MAIL_LEVEL,
+        default_timeframe: int = 360,
+        field_limit: int = 256,
+    ) -> None:
+        self.rules = Rules()
+        self._decoders, self._lists, self._diagnostics = decoders, lists, diagnostics
+        self._alert_level, self._mail_level = alert_level, mail_level
+        self._default_timeframe, self._field_limit = default_timeframe, field_limit
+        self._group_composites: list[tuple[int, OSMatch]] = []
+
+    def load(self, file: str, data: bytes) -> None:
+        """Add the rules of one file. Raises RulesetError."""
+        try:
+            roots = parse(data)
+        except VariableError as error:
+            raise RulesetError(1227, f"variable error: {error.problem}", file=file, line=error.line) from None
+        except XmlError as error:
+            raise RulesetError(1226, f"XML error: {error.problem}", file=file, line=error.line) from None
+        if not roots and data:
+            raise RulesetError(1226, "the file holds no element", file=file)
+        reader = RuleReader(
+            file,
+            self._decoders,
+            self._diagnostics,
+            default_timeframe=self._default_timeframe,
+            field_limit=self._field_limit,
+        )
+        for group in roots:
+            if group.key != "group" or list(group.attributes) != ["name"]:
+                raise RulesetError(
+                    1230,
+                    f"invalid element {group.name!r}: rules stand in a group with a name",
+                    file=file,
+                    line=group.line,
+                )
+            if not group.children:
+                raise RulesetError(1231, "the group is empty", file=file, line=group.line)
+            for element in group.children:
+                if element.key != "rule":
+                    raise RulesetError(1230, f"invalid element {element.name!r}", file=file, line=element.line)
+                draft = reader.read(element)
+                draft.groups = group.attributes["name"] + draft.groups
+                self._take(draft)
+
+    # -- one rule
+
+    def _take(self, draft: Draft) -> None:
+        existing = self.rules.by_id.get(draft.id)
+        if existing is not None and not draft.overwrite:
+            self._warn(7612, f"rule {draft.id} exists already; this one is left out", draft)
+            return
+        if existing is not None:
+            self._overwrite(existing, draft)
+            return
+        if draft.overwrite:
+            self._warn(7613, f"rule {draft.id} overwrites none", draft)
+        if self._unknown_list(draft):
+            return
+        rule = self._rule(draft)
+        if not self._remember(rule, draft) or not self._place(rule, draft):
+            return
+        self.rules.by_id[rule.id] = rule
+
+    def _rule(self, draft: Draft) -> Rule:
+        options = draft.options
+        rule = Rule(
+            id=draft.id,
+            level=draft.level,
+            file=draft.file,
+            line=draft.line,
+            description=draft.description or b"",
+            groups=draft.groups,
+            category=draft.category or "syslog",
+            noalert=draft.noalert,
+            accuracy=draft.accuracy,
+            ignore=draft.ignore,
+            ignored_fields=draft.ignored_fields,
+            check_ignored=draft.check_ignored,
+            mail=(draft.level >= self._mail_level or "alert_by_email" in options) and "no_email_alert" not in options,
+            write=(draft.level >= self._alert_level or "log_alert" in options) and "no_log" not in options,
+            active_response="no_ar" not in options,
+            full_log="no_full_log" not in options,
+            counter="no_counter" not in options,
+            info=draft.info,
+            cve=draft.cve,
+            mitre=tuple(draft.mitre),
+        )
+        self._compile(rule, draft)
+        return rule
+
+    def _compile(self, rule: Rule, draft: Draft) -> None:
+        """Conditions and needs; the search of a composite is the last one."""
+        rule.conditions, rule.needs = conditions_of(draft, self._lists)
+        if draft.is_composite:
+            rule.composite = self._composite(draft)
+            rule.conditions += (looking_back(rule.id, rule.level, rule.composite),)
+
+    def _composite(self, draft: Draft) -> Composite:
+        sid, group = draft.parents.get("if_matched_sid"), draft.parents.get("if_matched_group")
+        regex = None
+        if draft.matched_regex is not None:
+            try:
+                regex = compile_expression("osregex", draft.matched_regex)
+            except PatternError as error:
+                text = f"if_matched_regex of rule {draft.id}: {error}"
+                raise RulesetError(5107, text, file=draft.file, line=draft.line) from None
+        return Composite(
+            frequency=draft.frequency or DEFAULT_FREQUENCY,
+            timeframe=draft.timeframe,
+            sid=int(sid) if sid and sid.isdigit() else None,
+            group=group.encode() if group and not sid else None,
+            regex=regex,
+            same=tuple(dict.fromkeys(draft.same)),
+            different=tuple(dict.fromkeys(draft.different)),
+            same_fields=tuple(draft.same_fields),
+            different_fields=tuple(draft.different_fields),
+            every_agent=draft.every_agent,
+        )
+
+    def _overwrite(self, rule: Rule, draft: Draft) -> None:
+        """A new definition in the old one's place: parents, memories and children stay (ruleset.md 6.5)."""
+        for name in ("if_sid", "if_group", "if_level"):
+            if name in draft.parents:
+                self._warn(7605, f"{name} of rule {draft.id} cannot be changed by an overwrite", draft)
+        if self._unknown_list(draft):
+            return
+        old = rule.composite
+        new = self._rule(draft)
+        if new.composite is not None and old is not None:
+            new.composite.sid, new.composite.group = old.sid, old.group
+        keep = {"children", "feeds", "remembered", "weight"}
+        for name in Rule.__slots__:
+            if name not in keep:
+                setattr(rule, name, getattr(new, name))
+
+    def _unknown_list(self, draft: Draft) -> bool:
+        missing = [one.path for one in draft.lists if one.path not in self._lists]
+        for path in missing:
+            self._warn(7616, f"list {path!r} of rule {draft.id} is not loaded; the rule is left out", draft)
+        return bool(missing)
+
+    # -- memories of composites
+
+    def _remember(self, rule: Rule, draft: Draft) -> bool:
+        """Have the events kept that a composite asks for. False: the rule is left out."""
+        composite = rule.composite
+        if composite is None:
+            return True
+        text = draft.parents.get("if_matched_sid")
+        if text is not None:
+            if composite.sid is None:
+                self._warn(7615, f"if_matched_sid {text!r} of rule {draft.id} is no number", draft)
+                return False
+            target = self.rules.by_id.get(composite.sid)
+            if target is None:
+                self._warn(7620, f"rule {composite.sid}, which rule {draft.id} looks back for, is not loaded", draft)
+                return False
+            target.remembered = True
+        elif composite.group is not None:
+            wanted = OSMatch(composite.group)
+            for one in self.rules.by_id.values():
+                if wanted.test(one.groups):
+                    one.feeds += (rule.id,)
+        return True
+
+    # -- the tree
+
+    def _place(self, rule: Rule, draft: Draft) -> bool:
+        """Put the rule below its parents. False: it has none, and is left out."""
+        if rule.id < FIRST_BELOW:
+            _insert(self.rules.roots, rule)
+            return True
+        parents = self._parents(rule, draft)
+        for parent in parents:
+            _insert(parent.children, rule)
+        return bool(parents)
+
+    def _parents(self, rule: Rule, draft: Draft) -> list[Rule]:
+        given = dict(draft.parents)
+        if "if_sid" not in given and "if_group" not in given:
+            if "if_matched_group" in given:
+                given["if_group"] = given["if_matched_group"]
+            elif "if_matched_sid" in given:
+                given["if_sid"] = given["if_matched_sid"]
+        if "if_sid" in given:
+            return self._by_id(rule, draft, given["if_sid"])
+        if "if_level" in given:
+            return self._by_level(draft, given["if_level"])
+        if "if_group" in given:
+            return self._by_group(draft, given["if_group"])
+        found = [one for one in self.rules.roots if one.category == rule.category][:1]
+        if not found:
+            self._warn(7611, f"no rule is the root of category {rule.category!r}; rule {draft.id} is left out", draft)
+        return found
+
+    def _by_id(self, rule: Rule, draft: Draft, text: str) -> list[Rule]:
+        if not re.fullmatch(r"[\d,\s]+", text):
+            self._warn(7618, f"if_sid {text!r} of rule {draft.id} holds more than numbers", draft)
+            return []
+        numbers = dict.fromkeys(int(one) for one in re.findall(r"\d+", text))
+        for number in (one for one in numbers if one not in self.rules.by_id):
+            self._warn(7617, f"rule {number}, a parent of rule {draft.id}, is not loaded", draft)
+        found = [self.rules.by_id[one] for one in numbers if one in self.rules.by_id]
+        if found:
+            rule.category = found[0].category
+        else:
+            self._warn(7619, f"rule {draft.id} has no parent; it is left out", draft)
+        return found
+
+    def _by_level(self, draft: Draft, text: str) -> list[Rule]:
+        if not text.isdigit() or int(text) == 0:
+            self._warn(7609, f"if_level {text!r} of rule {draft.id} is not a level", draft)
+            return []
+        found = [one for one in self.rules.by_id.values() if one.weight >= int(text) * 100]
+        if not found:
+            self._warn(7608, f"no rule has the if_level {text} of rule {draft.id}", draft)
+        return found
+
+    def _by_group(self, draft: Draft, text: str) -> list[Rule]:
+        found = [one for one in self.rules.by_id.values() if search_word(text.encode(), one.groups)]
+        if not found:
+            self._warn(7610, f"no rule has the if_group {text!r} of rule {draft.id}", draft)
+        return found
+
+    def _warn(self, number: int, text: str, draft: Draft) -> None:
+        self._diagnostics.warn(number, text, file=draft.file, line=draft.line)
+
+
+def _insert(siblings: list[Rule], rule: Rule) -> None:
+    """By falling weight, behind those that weigh the same."""
+    siblings.insert(bisect_right(siblings, -rule.weight, key=lambda one: -one.weight), rule)
+
+
+def load_rules(
+    files: Iterable[tuple[str, bytes]], decoders: Decoders, lists: Mapping[str, CdbList], diagnostics: Diagnostics
+) -> Rules:
+    """All rules of ``files`` (name and content, in load order). Raises RulesetError."""
+    loader = RuleLoader(decoders, lists, diagnostics)
+    for file, data in files:
+        loader.load(file, data)
+    return loader.rules

@@ -1,0 +1,64 @@
+"""A ruleset, compiled: decoders, lists and rules that belong together and never change (ruleset.md 1)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from secmon.engine.decoders.decoder import Decoders
+from secmon.engine.decoders.json_fields import decode_json
+from secmon.engine.decoders.loader import load_decoders
+from secmon.engine.decoders.walk import DecoderWalk, Plugin
+from secmon.engine.diagnostics import Diagnostics, Message
+from secmon.engine.lists import CdbList
+from secmon.engine.rules.loader import RuleLoader, Rules
+from secmon.engine.rules.rule import ALERT_LEVEL, MAIL_LEVEL
+
+File = tuple[str, bytes]
+"""Path below the installation folder, and content."""
+
+PLUGINS: Mapping[str, Plugin] = {"JSON_Decoder": decode_json}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the configuration says about a load (ruleset.md 6.2, 11)."""
+
+    alert_level: int = ALERT_LEVEL
+    mail_level: int = MAIL_LEVEL
+    default_timeframe: int = 360
+    field_limit: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """What one engine, or many sessions, work with."""
+
+    decoders: Decoders
+    walk: DecoderWalk
+    lists: Mapping[str, CdbList]
+    rules: Rules
+    settings: Settings
+    messages: tuple[Message, ...]
+    """What the load had to say, warnings only."""
+
+
+def compile_ruleset(
+    decoders: Iterable[File], lists: Mapping[str, bytes], rules: Iterable[File], settings: Settings | None = None
+) -> Ruleset:
+    """Compile files in load order. ``lists``: source by path. Raises RulesetError."""
+    chosen = settings or Settings()
+    diagnostics = Diagnostics()
+    known = load_decoders(decoders, diagnostics, order_size=chosen.field_limit)
+    compiled = {path: CdbList(source) for path, source in lists.items()}
+    loader = RuleLoader(
+        known,
+        compiled,
+        diagnostics,
+        alert_level=chosen.alert_level,
+        mail_level=chosen.mail_level,
+        default_timeframe=chosen.default_timeframe,
+        field_limit=chosen.field_limit,
+    )
+    for file, data in rules:
+        loader.load(file, data)
+    walk = DecoderWalk(known, PLUGINS, field_limit=chosen.field_limit)
+    return Ruleset(known, walk, compiled, loader.rules, chosen, tuple(diagnostics.messages))

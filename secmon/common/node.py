@@ -10,9 +10,11 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from secmon.common.agents.admission import Admission
 from secmon.common.agents.store import AgentStore
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.config.api import ApiConfig
+from secmon.common.config.auth import read_auth
 from secmon.common.config.main import MainConfig
 from secmon.common.config.options import InternalOptions
 from secmon.common.counters import Counters
@@ -168,10 +170,13 @@ class Node:
     counters: Counters = field(default_factory=Counters)
     tokens: Tokens = field(init=False)
     agents: AgentStore = field(init=False)
+    admission: Admission = field(init=False)
+    """Adds agents; on the master."""
 
     def __post_init__(self) -> None:
         self.tokens = Tokens(self.clock)
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
+        self.admission = Admission(self.agents, self.paths, self.clock, read_auth(self.main_config))
 
     @property
     def clustered(self) -> bool:

@@ -58,6 +58,7 @@ class Plan:
 
 STANDARD = (
     DaemonSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
+    DaemonSpec(name="secmon-authd", factory="secmon.daemons.authd:build"),
     DaemonSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
 )
 """The daemons in the order of start (manager.md 16)."""
@@ -92,7 +93,8 @@ def plan_node(paths: Paths) -> Plan:
     for collision in check_ports(paths, api, main.cluster, options, auth=auth, remote=load_remote(paths)):
         raise collision
     check_store(paths, worker=main.cluster.is_worker)
-    wanted = [spec for spec in STANDARD if spec.name != "secmon-clusterd" or not main.cluster.disabled]
+    unused = {"secmon-clusterd": main.cluster.disabled, "secmon-authd": auth.disabled}
+    wanted = [spec for spec in STANDARD if not unused.get(spec.name, False)]
     user, notes = _service_user(paths, api)
     return Plan(
         daemons=tuple(replace(spec, log=_log(spec.name, main, options)) for spec in wanted),

@@ -51,12 +51,18 @@ def pids(paths: Paths) -> list[int]:
     return [int(file.stem.rpartition("-")[2]) for files in pid_files(paths.run).values() for file in files]
 
 
+def agent_ports(port: int) -> tuple[str, ...]:
+    """Options that keep the agents' ports of this node apart from those of others here."""
+    first = free_port("0.0.0.0", port - 20_000, set(), count=2)
+    return "--agent-port", str(first), "--auth-port", str(first + 1)
+
+
 @pytest.fixture
 def alone(root: Path) -> Iterator[tuple[Paths, int]]:
     """A stand-alone node that runs in the background, and its API port."""
     port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
     paths = Paths(root / "n")
-    secmon("init", str(paths.root), "--api-host", LOOPBACK, "--api-port", str(port))
+    secmon("init", str(paths.root), "--api-host", LOOPBACK, "--api-port", str(port), *agent_ports(port))
     paths.local_internal_options.write_text("daemons.stop_timeout=90\n")
     secmon("start", "--root", str(paths.root), "--daemonize")
     yield paths, port
@@ -67,7 +73,9 @@ def test_node_in_the_background(alone: tuple[Paths, int]) -> None:
     paths, port = alone
     root = str(paths.root)
     assert answers(port)
-    assert secmon("status", "--root", root).stdout.split() == ["secmon-apid", "running"]
+    lines = [line.split() for line in secmon("status", "--root", root).stdout.splitlines()]
+    assert ["secmon-apid", "running"] in lines
+    assert {state for _, state in lines} == {"running"}
     refused = secmon("start", "--root", root, check=False)
     assert refused.returncode == 1
     assert "is already running" in refused.stderr
@@ -104,7 +112,7 @@ def test_stopped_node_leaves_nothing(alone: tuple[Paths, int]) -> None:
 
 def test_node_in_the_foreground_logs_for_its_starter_too(root: Path) -> None:
     port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
-    secmon("init", str(root / "n"), "--api-host", LOOPBACK, "--api-port", str(port))
+    secmon("init", str(root / "n"), "--api-host", LOOPBACK, "--api-port", str(port), *agent_ports(port))
     command = [sys.executable, "-m", "secmon.daemons.cli", "start", "--root", str(root / "n")]
     with (root / "errors").open("wb") as errors:
         node = subprocess.Popen(command, stderr=errors, cwd=REPOSITORY)
@@ -121,7 +129,7 @@ def test_node_in_the_foreground_logs_for_its_starter_too(root: Path) -> None:
 def test_port_in_use_is_one_clear_line(alone: tuple[Paths, int], root: Path) -> None:
     _, port = alone
     other = root / "m"
-    secmon("init", str(other), "--api-host", LOOPBACK, "--api-port", str(port))
+    secmon("init", str(other), "--api-host", LOOPBACK, "--api-port", str(port), *agent_ports(port))
     failed = secmon("start", "--root", str(other), check=False)
     assert failed.returncode == 1
     said = (
@@ -187,6 +195,7 @@ def master(root: Path) -> Iterator[tuple[Paths, int]]:
     secmon(
         *("init", str(paths.root), "--type", "master", "--master", LOOPBACK, "--bind", LOOPBACK, "--port", str(peers)),
         *("--api-host", LOOPBACK, "--api-port", str(port), "--admin-password-file", str(root / "password")),
+        *agent_ports(port),
     )
     paths.local_internal_options.write_text("daemons.watchdog_ms=1000\ndaemons.watchdog_misses=35\n")
     secmon("start", "--root", str(paths.root), "--daemonize")
@@ -206,7 +215,8 @@ def test_hung_cluster_daemon_is_told_truthfully_until_it_is_replaced(master: tup
     assert states["data"]["affected_items"][0]["secmon-apid"] == "running"
     assert ask(port, "/cluster/status", token)[1]["data"] == {"enabled": "yes", "running": "no"}
     lines = secmon("status", "--root", str(paths.root)).stdout.splitlines()
-    assert [line.split() for line in lines] == [["secmon-clusterd", "failed"], ["secmon-apid", "running"]]
+    states = dict(line.split() for line in lines)
+    assert (states["secmon-clusterd"], states["secmon-apid"]) == ("failed", "running")
     told = secmon("cluster", "nodes", "--root", str(paths.root), check=False)
     assert (told.returncode, "did not answer in time" in told.stderr) == (1, True)
     assert ask(port, "/cluster/nodes", token)[1]["error"] in {3020, 3021}
@@ -222,6 +232,7 @@ def test_port_of_the_cluster_in_use_is_one_clear_line(master: tuple[Paths, int],
         *("init", str(worker), "--type", "worker", "--node-name", "w", "--master", LOOPBACK, "--port", str(peers)),
         *("--bind", LOOPBACK, "--api-host", LOOPBACK, "--key-file", str(key)),
         *("--api-port", str(free_port(LOOPBACK, port + 1, {peers, peers + 1}))),
+        *agent_ports(port),
     )
     failed = secmon("start", "--root", str(worker), check=False)
     assert failed.returncode == 1
@@ -242,6 +253,7 @@ def test_worker_that_is_refused_says_why(master: tuple[Paths, int], root: Path) 
         *("init", str(worker.root), "--type", "worker", "--node-name", "w", "--master", LOOPBACK, "--port", str(peers)),
         *("--bind", LOOPBACK, "--api-host", LOOPBACK, "--api-port", str(api), "--key-file", str(key)),
         *("--peer-port", str(free_port(LOOPBACK, api + 1, set()))),
+        *agent_ports(port),
     )
     secmon("start", "--root", str(worker.root), "--daemonize")
     try:

@@ -39,7 +39,8 @@ class Admission:
     """Belongs to one event loop."""
 
     def __init__(self, store: AgentStore, paths: Paths, clock: Clock, settings: AuthSettings) -> None:
-        self._store, self._paths, self._clock, self._settings = store, paths, clock, settings
+        self._store, self._paths, self._clock = store, paths, clock
+        self.settings = settings
         self.host_name = socket.gethostname()
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
@@ -51,7 +52,7 @@ class Admission:
         cancelled may have been added nevertheless.
         """
         done: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(new, force or self._settings.force, done))
+        self._waiting.append(_Waiting(new, force or self.settings.force, done))
         if self._task is None:
             self._task = asyncio.create_task(self._work(), name="admission of agents")
         return await done
@@ -91,7 +92,7 @@ class Admission:
         if absent is not None:
             return SecmonError(1710, absent)
         now = int(self._clock.now().timestamp())
-        purge, host_name = self._settings.purge, self.host_name
+        purge, host_name = self.settings.purge, self.host_name
         try:
             return registry.add(connection, one.new, now=now, force=one.force, purge=purge, host_name=host_name)
         except SecmonError as error:

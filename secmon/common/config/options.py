@@ -64,6 +64,9 @@ OPTIONS: Mapping[str, Option] = {
         3600, 1, 86_400, "Seconds that a request between nodes may take, wait_for_complete or not."
     ),
     "clusterd.debug": Option(0, 0, 2, "Detail of the cluster's log."),
+    "auth.timeout_seconds": Option(1, 0, 2_147_483_647, "Seconds that an agent may take to send more of its request."),
+    "auth.timeout_microseconds": Option(0, 0, 999_999, "Microseconds in addition to these seconds."),
+    "authd.debug": Option(0, 0, 2, "Detail of the log of enrolment."),
     "apid.debug": Option(0, 0, 2, "Detail of the API's log."),
     "remoted.recv_counter_flush": Option(128, 10, 999_999, "Messages after which counters of agents are written."),
     "remoted.comp_average_printout": Option(19_999, 10, 999_999, "Kept for existing files."),

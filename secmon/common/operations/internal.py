@@ -1,10 +1,11 @@
 """What the daemons ask each other for themselves. No client can: these operations have no route.
 
-They come over the local socket or from a connected worker, and their identity is that of the user they are about.
+They come over the local socket or from a connected worker. Their identity is that of the user they are about, if any.
 """
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
+from secmon.common.agents.registry import New
 from secmon.common.operations.catalogue import Catalogue, Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.outcome import Plain
@@ -29,3 +30,22 @@ async def upgrade_password_hash(ctx: Context, params: HashUpgrade) -> Plain:
     user = ctx.call.identity.user_id
     await ctx.change_security(lambda tx: upgrade_hash(tx, user, old=params.old, new=params.new))
     return Plain()
+
+
+class Enrolment(Struct, frozen=True, kw_only=True):
+    """An agent that asks a worker for a key; the worker has checked the form of all this (agent-link.md 13)."""
+
+    name: str
+    address: str
+    groups: list[str] = []
+    key_hash: str | None = None
+
+
+@operation(
+    "POST", "/internal/agents", params=Enrolment, place=Place.MASTER, open_to_all=True, exempt=True, catalogue=INTERNAL,
+)  # fmt: skip
+async def enrol_agent(ctx: Context, params: Enrolment) -> Plain:
+    """Add an agent under the master's rules; its row of the registry."""
+    new = New(name=params.name, address=params.address, groups=tuple(params.groups), key_hash=params.key_hash)
+    added = await ctx.node.admission.add(new)
+    return Plain(data=to_builtins(added.entry))

@@ -1,0 +1,44 @@
+"""Who decides on a request: the master by itself, a worker by asking the master (agent-link.md 1.6, 13)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from secmon.agentlink.enrolment.service import Admit
+from secmon.common.agents.admission import Admission
+from secmon.common.agents.enrol import BAD_ANSWER, Refusal, Request, refusal, relayed_refusal
+from secmon.common.agents.entries import Entry
+from secmon.common.agents.registry import New
+from secmon.common.errors import SecmonError
+
+Ask = Callable[[dict[str, Any]], Awaitable[object]]
+"""Has the master enrol an agent with these parameters; the row that it answers with. Raises SecmonError."""
+
+
+def by_itself(admission: Admission) -> Admit:
+    """On the master."""
+
+    async def admit(request: Request) -> Entry:
+        new = New(name=request.name, address=request.address, groups=request.groups, key_hash=request.key_hash)
+        try:
+            return (await admission.add(new)).entry
+        except SecmonError as error:
+            raise refusal(request, error, host_name=admission.host_name) from None
+
+    return admit
+
+
+def by_the_master(ask: Ask) -> Admit:
+    """On a worker."""
+
+    async def admit(request: Request) -> Entry:
+        try:
+            row = await ask(msgspec.to_builtins(request))
+            return msgspec.convert(row, Entry)
+        except SecmonError as error:
+            raise relayed_refusal(error) from None
+        except msgspec.ValidationError:
+            raise Refusal(BAD_ANSWER) from None
+
+    return admit

@@ -3,12 +3,17 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from secmon.engine.decoders import eventchannel
+from secmon.engine.decoders.eventchannel import decode_eventchannel
 from secmon.engine.event import Event
 from secmon.engine.predecode import Message, predecode
 from secmon.engine.rules.evaluate import Selection, Trace, select
 from secmon.engine.rules.rule import Rule
 from secmon.engine.ruleset import Ruleset
 from secmon.engine.state import State
+
+EVENT_CHANNEL = "f"
+"""Queue of the Windows event channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +34,15 @@ class Engine:
         """``session``: of logtest, where a silenced rule is shown as it is (analysis-api.md 6.3)."""
         self.ruleset, self.state = ruleset, state
         self._host, self._session = host, session
+        self._windows = ruleset.decoders.internal[eventchannel.NAME]
 
     def process(self, message: Message, time: datetime, trace: Trace | None = None) -> Verdict:
         """Analyse one message that is processed at ``time``, local time with its zone."""
         event = predecode(message, time=time, host=self._host)
-        self.ruleset.walk.decode(event)
+        windows = self._windows if message.queue == EVENT_CHANNEL and not self._session else None
+        if windows is None or not decode_eventchannel(event, windows):
+            self.ruleset.walk.decode(event)
+        self.state.accumulator.lend(event)
         return self.judge(event, trace)
 
     def judge(self, event: Event, trace: Trace | None = None) -> Verdict:

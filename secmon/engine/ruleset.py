@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from secmon.engine.decoders.decoder import Decoders
+from secmon.engine.decoders.devices import decode_forwarded_alert, decode_pf, decode_sonicwall, decode_symantec
 from secmon.engine.decoders.json_fields import decode_json
 from secmon.engine.decoders.loader import load_decoders
 from secmon.engine.decoders.walk import DecoderWalk, Plugin
@@ -15,7 +16,13 @@ from secmon.engine.rules.rule import ALERT_LEVEL, MAIL_LEVEL
 File = tuple[str, bytes]
 """Path below the installation folder, and content."""
 
-PLUGINS: Mapping[str, Plugin] = {"JSON_Decoder": decode_json}
+PLUGINS: Mapping[str, Plugin] = {
+    "JSON_Decoder": decode_json,
+    "PF_Decoder": decode_pf,
+    "SymantecWS_Decoder": decode_symantec,
+    "SonicWall_Decoder": decode_sonicwall,
+    "OSSECAlert_Decoder": decode_forwarded_alert,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from secmon.engine.accumulator import Accumulator
 from secmon.engine.event import Event
 from secmon.engine.seen import FirstTimes, LastContents, Muted
 
@@ -20,6 +21,7 @@ class State:
     contents: LastContents
     first_times: FirstTimes = field(default_factory=FirstTimes)
     muted: Muted = field(default_factory=Muted)
+    accumulator: Accumulator = field(default_factory=Accumulator)
     memory: int = MEMORY
     fired: dict[int, int] = field(default_factory=dict)
     silent_since: dict[int, int] = field(default_factory=dict)

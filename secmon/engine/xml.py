@@ -50,15 +50,23 @@ class Element:
 
 def parse(data: bytes) -> list[Element]:
     """The root elements with variables replaced, ``var`` elements left out. Raises XmlError, VariableError."""
-    roots = _Reader(data).read()
-    return list(_expanded(roots, {}))
+    return list(_expanded(_Reader(data).read(), {}))
+
+
+def parse_payload(data: bytes) -> list[Element]:
+    """The root elements of XML within an event: long texts are cut instead of refused, and nothing is expanded.
+
+    Raises XmlError.
+    """
+    return _Reader(data, cut=True).read()
 
 
 class _Reader:
     """One pass over the text. A stack instead of recursion: files may nest a thousand levels."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, *, cut: bool = False) -> None:
         self._data = data
+        self._cut = cut
         self._at = 0
         self._line = 1
         self._counted = 0
@@ -70,7 +78,9 @@ class _Reader:
             text, what = self._content(inside=bool(opened))
             if opened:
                 opened[-1].content += text
-                if len(opened[-1].content) > MAX_TEXT:
+                if len(opened[-1].content) > MAX_TEXT and self._cut:
+                    opened[-1].content = opened[-1].content[:MAX_TEXT]
+                elif len(opened[-1].content) > MAX_TEXT:
                     raise self._error(f"the content of {opened[-1].name!r} is longer than {MAX_TEXT} bytes")
             if what == "end":
                 if opened:
@@ -175,7 +185,9 @@ class _Reader:
         key = name.decode("latin-1")
         if key in element.attributes:
             raise self._error(f"attribute {key!r} stands twice in {element.name!r}")
-        if len(value) > MAX_TEXT:
+        if len(value) > MAX_TEXT and self._cut:
+            value = value[:MAX_TEXT]
+        elif len(value) > MAX_TEXT:
             raise self._error(f"the value of attribute {key!r} is longer than {MAX_TEXT} bytes")
         element.attributes[key] = value
         self._at = end + 1

@@ -1,0 +1,136 @@
+"""The Windows event channel: XML in JSON becomes JSON, and that fields (ruleset.md 5.9)."""
+
+import json
+from typing import Any
+
+from secmon.engine.decoders.audit_policy import CATEGORIES, CHANGES, SUBCATEGORIES
+from secmon.engine.decoders.decoder import Decoder
+from secmon.engine.decoders.json_fields import flatten
+from secmon.engine.event import Event
+from secmon.engine.xml import Element, XmlError, parse_payload
+
+NAME = "windows_eventchannel"
+_SEVERITIES = {"1": "CRITICAL", "2": "ERROR", "3": "WARNING", "4": "INFORMATION", "5": "VERBOSE"}
+_AUDIT_FAILURE, _AUDIT_SUCCESS = 0x10000000000000, 0x20000000000000
+_NOTHING = frozenset(("", "(NULL)", "-"))
+
+
+def decode_eventchannel(event: Event, decoder: Decoder) -> bool:
+    """Replace log and full log by the JSON that rules are written for, and extract its fields.
+
+    False when the event is not of this kind: it stays as it is.
+    """
+    document = convert(event.full_log)
+    if document is None:
+        return False
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogateescape")
+    event.log = event.full_log = text
+    event.size = len(text)
+    event.decoder, event.category = decoder, decoder.category
+    flatten(event, document, decoder)
+    return True
+
+
+def convert(data: bytes) -> dict[str, Any] | None:
+    """``{"win": {...}}`` of what the agent sent; None when that is not what it should be."""
+    try:
+        received = json.loads(data.decode("utf-8", "surrogateescape"))
+        if not isinstance(received, dict) or not isinstance(received.get("Event"), str):
+            return None
+        # Values keep their backslashes doubled, as in the JSON they came in (Q19).
+        roots = parse_payload(received["Event"].replace("\\", "\\\\").encode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError, XmlError):
+        return None
+    sections = [one for root in roots for one in (root.children if root.key == "event" else [root])]
+    win: dict[str, dict[str, Any]] = {"system": {}, "eventdata": {}}
+    for section in sections:
+        if section.key == "system":
+            _system(section, win["system"])
+        elif section.key == "eventdata":
+            _event_data(section, win["eventdata"])
+        else:
+            _other(section, win)
+    _severity(win["system"])
+    message = received.get("Message")
+    if isinstance(message, str):
+        win["system"]["message"] = f'"{message.rstrip()}"'
+    _policy(win["eventdata"])
+    return {"win": {name: values for name, values in win.items() if values}}
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape").rstrip()
+
+
+def _first_lower(name: str) -> str:
+    return name[:1].lower() + name[1:]
+
+
+def _system(section: Element, system: dict[str, Any]) -> None:
+    named = {
+        "provider": {"Name": "providerName", "Guid": "providerGuid", "EventSourceName": "eventSourceName"},
+        "timecreated": {"SystemTime": "systemTime"},
+        "execution": {"ProcessID": "processID", "ThreadID": "threadID"},
+    }
+    for child in section.children:
+        if child.key in named:
+            for attribute, name in named[child.key].items():
+                if value := _text(child.attributes.get(attribute, b"")):
+                    system[name] = value
+        elif child.key != "correlation" and (value := _text(child.content)):
+            system[_first_lower(child.name)] = value
+
+
+def _event_data(section: Element, data: dict[str, Any]) -> None:
+    unnamed: list[str] = []
+    for child in section.children:
+        value = _text(child.content)
+        if value in _NOTHING:
+            continue
+        if child.key != "data":
+            data[_first_lower(child.name)] = value
+        elif name := _text(child.attributes.get("Name", b"")):
+            data[_first_lower(name)] = value
+        else:
+            unnamed.append(value)
+    if unnamed:
+        data["data"] = ", ".join(unnamed)
+
+
+def _other(section: Element, win: dict[str, dict[str, Any]]) -> None:
+    """``UserData`` and the like: what stands below each of their children."""
+    for child in section.children:
+        values = win.setdefault(_first_lower(child.name), {})
+        for one in child.children:
+            if (value := _text(one.content)) not in _NOTHING:
+                values[_first_lower(one.name)] = value
+
+
+def _severity(system: dict[str, Any]) -> None:
+    level = str(system.get("level", ""))
+    found = _SEVERITIES.get(level, "UNKNOWN")
+    if level == "0":
+        try:
+            keywords = int(str(system.get("keywords", "0")), 16)
+        except ValueError:
+            keywords = 0
+        if keywords & _AUDIT_FAILURE:
+            found = "AUDIT_FAILURE"
+        elif keywords & _AUDIT_SUCCESS:
+            found = "AUDIT_SUCCESS"
+    system["severityValue"] = found
+
+
+def _policy(data: dict[str, Any]) -> None:
+    """Names of audit policies beside their numbers."""
+    category, sub = (str(data.get(name, "")).strip("%") for name in ("categoryId", "subcategoryId"))
+    if category and sub:
+        for name, table, number in (("category", CATEGORIES, category), ("subcategory", SUBCATEGORIES, sub)):
+            if number in table:
+                data[name] = table[number]
+    changes = data.get("auditPolicyChanges")
+    if isinstance(changes, str):
+        names = [CHANGES[one] for one in (part.strip().strip("%") for part in changes.split(",")) if one in CHANGES]
+        data["auditPolicyChangesId"] = changes
+        if names:
+            data["auditPolicyChanges"] = ", ".join(names)

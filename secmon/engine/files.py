@@ -1,0 +1,187 @@
+"""The files of a ruleset: what the main configuration names, in load order (ruleset.md 1.2, 1.3)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from secmon.common.config.main import MAIN_ROOT, load_main_config
+from secmon.common.config.options import load_internal_options
+from secmon.common.config.xml import Element, parse_xml, read_xml
+from secmon.common.errors import ConfigError, os_text
+from secmon.common.paths import Paths
+from secmon.engine.decoders.loader import LOCAL_FILE
+from secmon.engine.diagnostics import Message, RulesetError
+from secmon.engine.patterns import Expression, PatternError, compile_expression
+from secmon.engine.ruleset import File, Ruleset, Settings, compile_ruleset
+
+DECODERS, RULES, LISTS = "ruleset/decoders", "ruleset/rules", "etc/lists"
+DEFAULT_PATTERN = ".xml$"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Each file directly in ``path`` whose path matches ``pattern``."""
+
+    path: str
+    pattern: Expression
+
+
+@dataclass(slots=True)
+class Part:
+    """What the section says of decoders, or of rules; paths are relative to the installation."""
+
+    folders: list[Folder] = field(default_factory=list)
+    includes: list[str] = field(default_factory=list)
+    excludes: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Section:
+    """The ``<ruleset>`` sections of a configuration, several of them together."""
+
+    decoders: Part = field(default_factory=Part)
+    rules: Part = field(default_factory=Part)
+    lists: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Sources:
+    """Files as read, in load order; lists by the path that rules name."""
+
+    decoders: list[File] = field(default_factory=list)
+    lists: dict[str, bytes] = field(default_factory=dict)
+    rules: list[File] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    """Warnings: files that cannot be read are left out."""
+
+
+def read_section(document: Element, file: str) -> Section:
+    """The section of a main configuration that is parsed already. Raises ConfigError 1101."""
+    section = Section()
+    for root in (each for each in document.children if each.name == MAIN_ROOT):
+        for block in (each for each in root.children if each.name == "ruleset"):
+            for option in block.children:
+                _read_option(section, option, file)
+    for part, usual in ((section.decoders, DECODERS), (section.rules, RULES)):
+        if not part.folders:
+            part.folders.append(Folder(usual, compile_expression("osregex", DEFAULT_PATTERN.encode())))
+    return section
+
+
+def parse_section(data: bytes | str, file: str = "ossec.conf") -> Section:
+    """As ``read_section``, from text. Raises ConfigError."""
+    return read_section(parse_xml(data, file, code=1101), file)
+
+
+def _read_option(section: Section, option: Element, file: str) -> None:
+    value = (option.text or "").strip()
+    kind, _, what = option.name.partition("_")
+    part = {"decoder": section.decoders, "rule": section.rules}.get(kind)
+    if option.name == "list":
+        section.lists.append(_with_folder(value.removesuffix(".cdb"), RULES))
+    elif part is not None and what == "dir":
+        part.folders.append(Folder(value.rstrip("/"), _pattern(option, file)))
+    elif part is not None and what == "include":
+        part.includes.append(_with_folder(value, DECODERS if kind == "decoder" else RULES))
+    elif part is not None and what == "exclude":
+        part.excludes.add(value)
+    else:
+        allowed = "decoder_dir, rule_dir, decoder_include, rule_include, decoder_exclude, rule_exclude, list"
+        raise ConfigError(f"{file}:{option.line}", "ruleset", option.tag, allowed, code=1101)
+
+
+def _pattern(option: Element, file: str) -> Expression:
+    text = option.attributes.get("pattern", "" if option.attributes else DEFAULT_PATTERN)
+    try:
+        if text:
+            return compile_expression("osregex", text.encode())
+    except PatternError as error:
+        text = f"{text} ({error})"
+    raise ConfigError(f"{file}:{option.line}", f"ruleset.{option.tag}.pattern", text, "a pattern", code=1101)
+
+
+def _with_folder(path: str, folder: str) -> str:
+    return path if "/" in path else f"{folder}/{path}"
+
+
+def collect(root: Path, section: Section) -> Sources:
+    """Read the files that ``section`` names below ``root``. Raises RulesetError 1226 for an empty decoder file."""
+    sources = Sources()
+    for part, into in ((section.decoders, sources.decoders), (section.rules, sources.rules)):
+        for path in _load_order(_members(root, part, sources.messages)):
+            _read(root, path, lambda data, into=into, path=path: into.append((path, data)), sources.messages)  # type: ignore[misc]
+    for path in dict.fromkeys(section.lists):
+        _read(root, path, lambda data, path=path: sources.lists.__setitem__(path, data), sources.messages)  # type: ignore[misc]
+    for path, data in sources.decoders:
+        if not data and path != LOCAL_FILE:
+            raise RulesetError(1226, "the file is empty", file=path)
+    return sources
+
+
+def _members(root: Path, part: Part, messages: list[Message]) -> list[str]:
+    found = list(part.includes)
+    for folder in part.folders:
+        try:
+            names = sorted(each.name for each in (root / folder.path).iterdir() if each.is_file())
+        except OSError as error:
+            messages.append(Message("WARNING", 1103, f"the folder cannot be read: {os_text(error)}", folder.path))
+            continue
+        paths = ((name, f"{folder.path}/{name}") for name in names)
+        found += [
+            path for name, path in paths if folder.pattern.test(path.encode()) and not part.excludes & {name, path}
+        ]
+    return list(dict.fromkeys(found))
+
+
+def _load_order(paths: Iterable[str]) -> list[str]:
+    """By base name, byte by byte; folders do not count."""
+    return sorted(paths, key=lambda path: path.rpartition("/")[2].encode())
+
+
+def _read(root: Path, path: str, use: Callable[[bytes], None], messages: list[Message]) -> None:
+    try:
+        use((root / path).read_bytes())
+    except OSError as error:
+        messages.append(Message("WARNING", 1103, f"the file cannot be read: {os_text(error)}", path))
+
+
+def compile_sources(sources: Sources, settings: Settings | None = None) -> Ruleset:
+    """The ruleset of ``sources``, with the warnings of both steps. Raises RulesetError."""
+    made = compile_ruleset(sources.decoders, sources.lists, sources.rules, settings)
+    return replace(made, messages=(*sources.messages, *made.messages))
+
+
+def compile_installation(paths: Paths) -> Ruleset:
+    """What the engine of this installation works with. Raises ConfigError, RulesetError."""
+    section = read_section(read_xml(paths.main_config), str(paths.main_config))
+    return compile_sources(collect(paths.root, section), settings_of(paths))
+
+
+def settings_of(paths: Paths) -> Settings:
+    """Levels and limits of an installation's configuration. Raises ConfigError."""
+    config, usual = load_main_config(paths), Settings()
+    options = load_internal_options(paths)
+    return Settings(
+        alert_level=config.integer("alerts", "log_alert_level", default=usual.alert_level),
+        mail_level=config.integer("alerts", "email_alert_level", default=usual.mail_level),
+        default_timeframe=options["analysisd.default_timeframe"],
+        field_limit=options["analysisd.decoder_order_size"],
+    )
+
+
+def collect_folder(folder: Path) -> Sources:
+    """A ruleset of ``folder`` itself: its ``decoders/*.xml``, ``rules/*.xml`` and ``lists/*``.
+
+    The files are named as if the folder was ``ruleset`` of an installation, lists as copied to ``etc/lists``. Raises
+    OSError for a folder without rules, and RulesetError.
+    """
+    sources = Sources()
+    for name, into in (("decoders", sources.decoders), ("rules", sources.rules)):
+        for file in sorted((folder / name).iterdir(), key=lambda file: file.name.encode()):
+            if file.suffix == ".xml":
+                into.append((f"ruleset/{name}/{file.name}", file.read_bytes()))
+    lists = folder / "lists"
+    for file in sorted(lists.iterdir()) if lists.is_dir() else ():
+        if file.is_file() and not file.name.startswith("."):
+            sources.lists[f"{LISTS}/{file.name}"] = file.read_bytes()
+    return sources

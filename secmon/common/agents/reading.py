@@ -25,7 +25,7 @@ from secmon.common.agents.collection import (
 from secmon.common.agents.schema import agents
 from secmon.common.query import Page, Query, Sort, sql
 from secmon.common.query.ast import Node
-from secmon.common.query.columns import nest
+from secmon.common.query.columns import Column, nest
 from secmon.common.rbac.evaluate import Scope
 
 COUNT = "count"
@@ -136,8 +136,15 @@ def _statements(
     query: Query, source: FromClause, columns: Columns, now: datetime, where: Sequence[Condition]
 ) -> sql.Statements:
     base = select(source).where(*(one(columns) for one in where))
-    tie = (columns["id"].expression,)
-    return sql.apply(base, query, columns, FIELDS, now=now, default_sort=BY_ID, tie=tie)
+    return sql.apply(base, query, columns, FIELDS, now=now, default_sort=BY_ID, tie=(tie(columns),))
+
+
+def tie(columns: Columns) -> ColumnElement[int]:
+    """The id, to order rows of equal sort values.
+
+    An expression for the reason that :func:`columns_of` gives: sorted by the bare id any index seems useful.
+    """
+    return columns["id"].expression + 0
 
 
 def _manager(
@@ -195,5 +202,9 @@ def _group_order(sort: Sort, columns: Columns) -> list[ColumnElement[Any]]:
 
 
 def _group(row: dict[str, object], fields: Sequence[str], columns: Columns) -> dict[str, object]:
-    shown = {name: None if row[name] is None else columns[name].shown(row[name]) for name in fields}
+    shown = {name: _shown(columns[name], row[name]) for name in fields}
     return nest({name: MISSING if value is None else value for name, value in shown.items()} | {COUNT: row[COUNT]})
+
+
+def _shown(column: Column, value: object) -> object:
+    return value if value is None or column.show is None else column.show(value)

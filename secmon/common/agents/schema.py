@@ -58,7 +58,7 @@ agents = Table(
     Column("changed", Integer, nullable=False, server_default="0"),  # ``meta.sequence`` at the last change of the state
     Column("reported", Integer, nullable=False, server_default="0"),  # value of ``changed`` the master has confirmed
     Index("agents_by_name", "name", unique=True),
-    Index("agents_by_folded_name", text("lower(name)")),  # as clients ask for names
+    Index("agents_by_folded_name", text("name COLLATE NOCASE")),  # as clients ask for names
     Index("agents_by_address", "register_ip"),
     Index("agents_by_status", "connection_status", "last_keepalive"),
     Index("agents_by_node", "node_name"),
@@ -73,7 +73,7 @@ agent_groups = Table(
     Column("priority", Integer, primary_key=True),  # 0 is the lowest
     Column("name", Text, nullable=False),
     Index("agent_groups_by_name", "name", "agent_id"),
-    Index("agent_groups_by_folded_name", text("lower(name)"), "agent_id"),  # as clients ask for groups
+    Index("agent_groups_by_folded_name", text("name COLLATE NOCASE"), "agent_id"),  # as clients ask for groups
 )
 """``agents.group`` taken apart, for questions about members."""
 

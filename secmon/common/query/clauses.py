@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, and_, case, cast, false, func, literal, or_, true
+from sqlalchemy import ColumnElement, String, and_, case, cast, false, literal, or_, true
 
 from secmon.common.errors import SecmonError
 from secmon.common.query.ast import Clause, Op
 from secmon.common.query.columns import Column, Kind, spaced_version
 from secmon.common.query.dates import Age, moment
+from secmon.common.query.folding import folded, like
 from secmon.common.query.limits import EXCERPT
 from secmon.common.query.search import Search
 
 _Condition = ColumnElement[bool]
 
-# LIKE's escape character; q cannot hold it.
-_ESCAPE = "|"
+# The bars before signs are ``folding.ESCAPE``.
 _QUOTES = str.maketrans({"'": "_", '"': "_"})
 _LITERAL = str.maketrans({"%": "|%", "_": "|_", "|": "||", "'": "_", '"': "_"})
 _WILD = str.maketrans({"|": "||", "'": "_", '"': "_"})
@@ -70,12 +70,12 @@ def _plain(clause: Clause, column: Column) -> _Condition:
 def _holds(column: Column, text: str) -> _Condition:
     """An id holds ``text`` as clients see it, zero-padded, or is that number: 001 finds 001, not 010; 01 both."""
     if column.kind is not Kind.ID:
-        return _text_of(column).ilike(_wildcards(text), escape=_ESCAPE)
+        return like(_text_of(column), _wildcards(text))
     number, digits = column.expression, cast(column.expression, String)
     padded = case(
         (number < 10, literal("00").concat(digits)), (number < 100, literal("0").concat(digits)), else_=digits
     )
-    held = padded.ilike(_wildcards(text), escape=_ESCAPE)
+    held = like(padded, _wildcards(text))
     return or_(held, number == _bindable(text)) if text.isascii() and text.isdecimal() else held
 
 
@@ -99,7 +99,7 @@ def _like(clause: Clause, column: Column) -> _Condition:
         value = spaced_version(value)
     if column.kind is Kind.ID and value.isdecimal():  # stored without leading zeros
         value = value.lstrip("0") or "0"
-    return _text_of(column).ilike(_wildcards(value), escape=_ESCAPE)
+    return like(_text_of(column), _wildcards(value))
 
 
 def _text(clause: Clause, column: Column) -> _Condition:
@@ -109,9 +109,9 @@ def _text(clause: Clause, column: Column) -> _Condition:
     if column.kind is Kind.VERSION:
         value = spaced_version(value)
     if clause.op in (Op.EQ, Op.NE) and value != value.translate(_QUOTES):
-        same = column.expression.ilike(value.translate(_LITERAL), escape=_ESCAPE)
+        same = like(column.expression, value.translate(_LITERAL))
         return same if clause.op is Op.EQ else ~same
-    return _compare(clause.op, func.lower(column.expression), func.lower(value))
+    return _compare(clause.op, folded(column.expression), folded(value))
 
 
 def _number(clause: Clause, column: Column) -> _Condition:
@@ -170,7 +170,7 @@ def _members(clause: Clause, column: Column) -> _Condition:
         held = column.member(clause.value)
         return held if clause.op is Op.EQ else and_(column.expression.is_not(None), ~held)
     whole = literal(",").concat(column.expression).concat(",")
-    member = whole.ilike(f"%,{clause.value.translate(_LITERAL)},%", escape=_ESCAPE)
+    member = like(whole, f"%,{clause.value.translate(_LITERAL)},%")
     return member if clause.op is Op.EQ else ~member
 
 

@@ -1,13 +1,15 @@
 """How the fields of an SQL collection stand in the database, and how rows become items again."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
 from sqlalchemy import ColumnElement
+
+from secmon.common.query.shaping import Item
 
 
 class Kind(Enum):
@@ -49,39 +51,54 @@ class Column:
     render: Callable[[Any], object] | None = None
     member: Callable[[str], ColumnElement[bool]] | None = None
 
-    def shown(self, value: object) -> object:
-        """A stored value, not null, as clients see it."""
-        if self.render is not None:
-            return self.render(value)
-        if self.kind is Kind.ID:
-            return f"{value:03}" if isinstance(value, int) else str(value).zfill(3)
-        if self.kind is Kind.MEMBERS:
-            return str(value).split(",") if value else []
-        return value
+    @property
+    def show(self) -> Callable[[Any], object] | None:
+        """How clients see a stored value that is not null; None: as it is."""
+        return self.render or {Kind.ID: _padded, Kind.MEMBERS: _split}.get(self.kind)
 
 
-def nest(row: Mapping[str, object], columns: Mapping[str, Column] | None = None) -> dict[str, object]:
-    """A row keyed by (dotted) field names as an item: ``os.name`` within ``os``.
+def shaper(names: Iterable[str], columns: Mapping[str, Column]) -> Callable[[Iterable[object]], Item]:
+    """A function from rows, their values in the order of ``names``, to items: ``os.name`` stands within ``os``.
 
     Nulls and the text ``(null)`` are left out (conventions.md 13.4). ``columns`` says how to show the values.
     """
-    item: dict[str, object] = {}
-    for name, value in row.items():
-        if value is None or value == "(null)":
-            continue
-        if columns is not None and name in columns:
-            value = columns[name].shown(value)
-            if value is None:
+    plan = [(*_place(name), columns[name].show if name in columns else None) for name in names]
+    places = {(*parents, last) for parents, last, _ in plan}
+    if both := [".".join(path) for path in places if any(path == other[: len(path)] for other in places - {path})]:
+        raise ValueError(f"a value and an object at once: {', '.join(both)}")
+
+    def shape(row: Iterable[object]) -> Item:
+        item: Item = {}
+        for (parents, last, show), value in zip(plan, row, strict=True):
+            if value is None or value == "(null)":
                 continue
-        *parents, last = name.split(".")
-        level = item
-        for parent in parents:
-            below = level.setdefault(parent, {})
-            if not isinstance(below, dict):
-                raise ValueError(f"field {parent} is a value and an object at once: {name}")
-            level = below
-        level[last] = value
-    return item
+            if show is not None and (value := show(value)) is None:
+                continue
+            level: Any = item
+            for parent in parents:
+                level = level.setdefault(parent, {})
+            level[last] = value
+        return item
+
+    return shape
+
+
+def _place(name: str) -> tuple[tuple[str, ...], str]:
+    *parents, last = name.split(".")
+    return tuple(parents), last
+
+
+def nest(row: Mapping[str, object], columns: Mapping[str, Column] | None = None) -> Item:
+    """One row keyed by field names as :func:`shaper` shows it."""
+    return shaper(row, columns or {})(row.values())
+
+
+def _padded(number: object) -> str:
+    return f"{number:03}" if isinstance(number, int) else str(number).zfill(3)
+
+
+def _split(members: str) -> list[str]:
+    return members.split(",") if members else []
 
 
 _TIGHT_VERSION = re.compile(r"([A-Za-z]+?)(v[0-9])")

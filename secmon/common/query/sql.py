@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal, o
 
 from secmon.common.query.ast import And, Clause, Node
 from secmon.common.query.clauses import condition, equals, found_in
-from secmon.common.query.columns import Column, Kind, nest
+from secmon.common.query.columns import Column, Kind, shaper
 from secmon.common.query.fields import Fields
 from secmon.common.query.objects import Page, Part
 from secmon.common.query.query import Query
@@ -102,8 +102,7 @@ def fetch(connection: Connection, statements: Statements, columns: Mapping[str, 
 def fetch_items(connection: Connection, statements: Statements, columns: Mapping[str, Column]) -> list[Item]:
     """The items of the page alone."""
     found = connection.execute(statements.page)
-    names = tuple(found.keys())
-    return [nest(dict(zip(names, row, strict=True)), columns) for row in found]
+    return list(map(shaper(found.keys(), columns), found.all()))
 
 
 def fetch_part(connection: Connection, statements: Statements, columns: Mapping[str, Column]) -> Part:

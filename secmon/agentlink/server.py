@@ -98,7 +98,8 @@ class AgentLinkServer:
         self.local = LocalSocket(paths.agent_link_socket, self._answer)
         hooks = hooks or Hooks()
         hooks.report = hooks.report or self.local.report
-        self.journal = JournalWriter(
+        counter = SenderCounter(paths.counters)
+        self.journal = JournalWriter(  # last of what may fail: it holds a lock
             paths.events, clock, limit=settings.events_limit, segment=min(64 << 20, settings.events_limit // 8)
         )
         self.events = EventQueue(self.journal, size=settings.queue_size, on_room=self._room)
@@ -106,7 +107,7 @@ class AgentLinkServer:
         self._outgoing = Outgoing(
             clock,
             self.counts,
-            SenderCounter(paths.counters),
+            counter,
             silent_seconds=settings.silent_seconds,
             retry_seconds=settings.retry_seconds,
         )
@@ -312,16 +313,35 @@ class AgentLinkServer:
 
     async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
         """As ``AgentLink.statistics``."""
-        now = int(self._clock.now().timestamp())
         if agents is None:
-            return self.counts.shown(
-                now=now,
-                sessions=len(self.floor.connections) + len(self._syslog),
-                queue_size=self.settings.queue_size,
-                queue_usage=self.events.usage,
-            )
+            return self._statistics()
+        now = int(self._clock.now().timestamp())
         found = (self.roll.by_number.get(number) for number in dict.fromkeys(agents))
         return agents_shown([(one.number, one.counts) for one in found if one and one.counts], now=now)
+
+    def counters(self) -> Mapping[str, Any]:
+        """The statistics, and what operators of the link want to know besides."""
+        counts, journal = self.counts, self.journal
+        return {
+            **self._statistics(),
+            "link": {
+                "agents": len(self.roll),
+                "evicted": counts.evicted,
+                "journal": {"bytes": journal.size, "events": journal.next, "lost": journal.lost, "full": journal.full},
+                "pushes_waiting": self.pusher.waiting,
+                "requests": self.requests.under_way,
+                "states_dropped": self.states.dropped,
+                "syslog": counts.syslog,
+            },
+        }
+
+    def _statistics(self) -> dict[str, Any]:
+        return self.counts.shown(
+            now=int(self._clock.now().timestamp()),
+            sessions=len(self.floor.connections) + len(self._syslog),
+            queue_size=self.settings.queue_size,
+            queue_usage=self.events.usage,
+        )
 
     async def _tell(self, number: int, text: str) -> bool:
         agent = self.roll.by_number.get(number)

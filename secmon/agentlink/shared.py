@@ -22,7 +22,7 @@ LOOK_SECONDS = 1.0
 """Between two looks at the merged files of the groups in use."""
 MAX_ASSIGNED = 500
 """Agents that get their first group in one step."""
-RETRY_SECONDS = 2.0
+RETRY_SECONDS = 0.5
 
 Assigner = Callable[[Mapping[int, str]], Awaitable[Mapping[int, str]]]
 """Gives agents their first group: by number, the sum of the files each has, to the names joined by commas.

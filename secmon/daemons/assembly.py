@@ -4,6 +4,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
+from secmon.common.agents.linkclient import LinkClient
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.config.api import ApiConfig, load_api_config
 from secmon.common.config.main import MainConfig, load_main_config
@@ -52,7 +53,9 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
         main_config=installation.main,
         options=installation.options,
         security=_open_security(installation),
-        services=Services(control=SupervisorControl(paths), lease=lease),
+        services=Services(
+            control=SupervisorControl(paths), lease=lease, agent_link=LinkClient(paths.agent_link_socket)
+        ),
         clock=clock,
         counters=Counters(),
     )

@@ -59,6 +59,7 @@ class Plan:
 STANDARD = (
     DaemonSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
     DaemonSpec(name="secmon-authd", factory="secmon.daemons.authd:build"),
+    DaemonSpec(name="secmon-remoted", factory="secmon.daemons.remoted:build", needs_root=True),
     DaemonSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
 )
 """The daemons in the order of start (manager.md 16)."""
@@ -90,10 +91,15 @@ def plan_node(paths: Paths) -> Plan:
         raise SecmonError(1908, "; ".join(str(problem) for problem in problems))
     main = load_main_config(paths)
     auth = read_auth(main)
-    for collision in check_ports(paths, api, main.cluster, options, auth=auth, remote=load_remote(paths)):
+    remote = load_remote(paths)
+    for collision in check_ports(paths, api, main.cluster, options, auth=auth, remote=remote):
         raise collision
     check_store(paths, worker=main.cluster.is_worker)
-    unused = {"secmon-clusterd": main.cluster.disabled, "secmon-authd": auth.disabled}
+    unused = {
+        "secmon-clusterd": main.cluster.disabled,
+        "secmon-authd": auth.disabled,
+        "secmon-remoted": not remote,
+    }
     wanted = [spec for spec in STANDARD if not unused.get(spec.name, False)]
     user, notes = _service_user(paths, api)
     return Plan(

@@ -3,8 +3,11 @@
 They come over the local socket or from a connected worker. Their identity is that of the user they are about, if any.
 """
 
+import asyncio
+
 from msgspec import Struct, to_builtins
 
+from secmon.common.agents.assigning import assign_first_groups
 from secmon.common.agents.registry import New
 from secmon.common.operations.catalogue import Catalogue, Place, operation
 from secmon.common.operations.executor import Context
@@ -49,3 +52,22 @@ async def enrol_agent(ctx: Context, params: Enrolment) -> Plain:
     new = New(name=params.name, address=params.address, groups=tuple(params.groups), key_hash=params.key_hash)
     added = await ctx.node.admission.add(new)
     return Plain(data=to_builtins(added.entry))
+
+
+class FirstGroups(Struct, frozen=True, kw_only=True):
+    """Agents of a worker that have no group yet, and the md5 of the shared files each has, in the same order."""
+
+    agents: list[int]
+    sums: list[str]
+
+
+@operation(
+    "PUT", "/internal/agents/first-groups", params=FirstGroups, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def assign_agents(ctx: Context, params: FirstGroups) -> Plain:
+    """Assign them (agent-link.md 7.6); groups joined by commas, by agent. Agents that do not exist are left out."""
+    wanted = dict(zip(params.agents, params.sums, strict=False))
+    guess = bool(ctx.node.options.get("remoted.guess_agent_group"))
+    found = await asyncio.to_thread(assign_first_groups, ctx.node.agents, ctx.node.paths, wanted, guess=guess)
+    return Plain(data={str(agent): joined for agent, joined in found.items()})

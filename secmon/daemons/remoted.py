@@ -1,0 +1,139 @@
+"""secmon-remoted: the agents' connections of this node."""
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from grpc import aio
+
+from secmon.agentlink.control import Identity
+from secmon.agentlink.ports import allow_files
+from secmon.agentlink.server import AgentLinkServer, Ports
+from secmon.agentlink.settings import LinkSettings, link_settings, shown_settings
+from secmon.agentlink.shared import Assigner
+from secmon.common.agents.assigning import assign_first_groups
+from secmon.common.agents.store import AgentStore
+from secmon.common.clock import SystemClock
+from secmon.common.config.remote import load_remote
+from secmon.common.errors import SecmonError
+from secmon.common.identity import local_identity
+from secmon.common.node import Node
+from secmon.common.operations.call import Call
+from secmon.common.outcome import Plain
+from secmon.common.rpc.channels import local_channel, local_failure
+from secmon.common.rpc.peer import RemotePeer
+from secmon.daemons.assembly import Installation, open_node, read_installation
+from secmon.daemons.daemon import Context
+
+OPERATION = "PUT /internal/agents/first-groups"
+
+MASTER_SECONDS = 10.0
+"""How long a worker waits for the master's answer; it asks again."""
+
+
+def build(context: Context) -> "RemoteDaemon":
+    """The daemon for the installation in ``context.paths``, its ports taken: one below 1024 needs root.
+
+    Raises ConfigError, 2010.
+    """
+    installation = read_installation(context.paths)
+    settings = link_settings(load_remote(context.paths), installation.main, installation.options)
+    allow_files(settings.files)
+    try:
+        ports = Ports(settings)
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
+            raise
+        option = f"change the ports of the remote sections in {context.paths.main_config}"
+        raise SecmonError(2010, f"{os.strerror(error.errno)}; {option}") from error
+    return RemoteDaemon(installation, settings, ports)
+
+
+class RemoteDaemon:
+    """The link, and on a worker the way to the master that assigns groups."""
+
+    name = "secmon-remoted"
+
+    def __init__(self, installation: Installation, settings: LinkSettings, ports: Ports) -> None:
+        self._installation = installation
+        self._settings = settings
+        self._ports = ports
+        self._node: Node | None = None
+        self._store: AgentStore | None = None
+        self._channel: aio.Channel | None = None
+        self.server: AgentLinkServer | None = None
+
+    async def start(self) -> None:
+        """Serve agents. Raises what stops the start."""
+        clock = SystemClock()
+        node = self._node = open_node(self._installation, clock=clock)
+        # Agents report their states again within seconds: a loss of power may take the last.
+        self._store = AgentStore(node.paths.agents_db, durable=False)
+        self.server = AgentLinkServer(
+            self._settings,
+            self._ports,
+            paths=node.paths,
+            clock=clock,
+            store=self._store,
+            identity=Identity(socket.gethostname(), node.name if node.clustered else ""),
+            node=node.name,
+            assigner=self._by_itself(node) if node.role == "master" else self._by_the_master(node),
+        )
+        await self.server.start()
+
+    def _by_itself(self, node: Node) -> Assigner:
+        guess = bool(node.options.get("remoted.guess_agent_group"))
+
+        async def assign(wanted: Mapping[int, str]) -> Mapping[int, str]:
+            return await asyncio.to_thread(assign_first_groups, node.agents, node.paths, wanted, guess=guess)
+
+        return assign
+
+    def _by_the_master(self, node: Node) -> Assigner:
+        """Through the cluster daemon of this node, which knows the way."""
+        path = node.paths.cluster_socket
+        self._channel = local_channel(path)
+        peer = RemotePeer(node.name, self._channel, node.clock, unreachable=lambda: local_failure(path))
+
+        async def assign(wanted: Mapping[int, str]) -> Mapping[int, str]:
+            call = Call(
+                operation=OPERATION,
+                params={"agents": list(wanted), "sums": list(wanted.values())},
+                identity=local_identity(),
+                request_id=os.urandom(16).hex(),
+                deadline=node.clock.monotonic() + MASTER_SECONDS,
+                client=self.name,
+            )
+            result = await peer.execute(call, part=False)
+            groups: dict[str, str] = result.data if isinstance(result, Plain) else {}
+            return {int(number): joined for number, joined in groups.items()}
+
+        return assign
+
+    async def finished(self) -> None:
+        if self.server is not None:
+            await self.server.finished()
+
+    async def stop(self) -> None:
+        if self.server is not None:
+            await self.server.stop()
+        self._ports.close()
+        if self._channel is not None:
+            await self._channel.close(None)
+        if self._node is not None:
+            self._node.security.close()
+            self._node.agents.close()
+        if self._store is not None:
+            self._store.close()
+
+    async def reload(self) -> None:
+        """Ports and limits change at a restart; keys, groups and shared files are followed all the time."""
+
+    def counters(self) -> Mapping[str, Any]:
+        return self.server.counters() if self.server is not None else {}
+
+    def active_config(self) -> Mapping[str, Any]:
+        return shown_settings(self._settings, self._installation.options)

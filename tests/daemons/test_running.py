@@ -51,9 +51,13 @@ def pids(paths: Paths) -> list[int]:
     return [int(file.stem.rpartition("-")[2]) for files in pid_files(paths.run).values() for file in files]
 
 
+def pid_of(paths: Paths, daemon: str) -> int:
+    return int(pid_files(paths.run)[daemon][0].stem.rpartition("-")[2])
+
+
 def agent_ports(port: int) -> tuple[str, ...]:
     """Options that keep the agents' ports of this node apart from those of others here."""
-    first = free_port("0.0.0.0", port - 20_000, set(), count=2)
+    first = free_port("0.0.0.0", port - 40_000, set(), count=2)
     return "--agent-port", str(first), "--auth-port", str(first + 1)
 
 
@@ -79,9 +83,9 @@ def test_node_in_the_background(alone: tuple[Paths, int]) -> None:
     refused = secmon("start", "--root", root, check=False)
     assert refused.returncode == 1
     assert "is already running" in refused.stderr
-    (killed,) = pids(paths)
+    killed = pid_of(paths, "secmon-apid")
     os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: daemon_states(paths)["secmon-apid"] == "running" and pids(paths) != [killed], "it is back")
+    wait_until(lambda: daemon_states(paths)["secmon-apid"] == "running" and killed not in pids(paths), "it is back")
     assert answers(port)
     before = pids(paths)
     secmon("restart", "--root", root)
@@ -105,7 +109,7 @@ def test_stopped_node_leaves_nothing(alone: tuple[Paths, int]) -> None:
     processes = pids(paths)
     secmon("stop", "--root", str(paths.root))
     assert not answers(port)
-    assert [process_start(pid) for pid in processes] == [None]
+    assert {process_start(pid) for pid in processes} == {None}
     assert [path.name for path in paths.run.iterdir()] == ["supervisor.lock"]
     assert list(paths.sockets.iterdir()) == []
 
@@ -285,7 +289,7 @@ def test_everything_by_which_a_node_is_found_comes_back(master: tuple[Paths, int
 def test_commands_while_a_node_stops(alone: tuple[Paths, int]) -> None:
     paths, port = alone
     root = str(paths.root)
-    (frozen,) = pids(paths)
+    frozen = pid_of(paths, "secmon-apid")
     os.kill(frozen, signal.SIGSTOP)  # so that the stop takes its full time
     stopped = secmon("stop", "--root", root, "--timeout", "1", check=False)
     assert (stopped.returncode, "still runs" in stopped.stderr) == (1, True)

@@ -10,6 +10,7 @@ from secmon.engine.decoders.loader import load_decoders
 from secmon.engine.decoders.walk import DecoderWalk, Plugin
 from secmon.engine.diagnostics import Diagnostics, Message
 from secmon.engine.lists import CdbList
+from secmon.engine.rules.index import index_children
 from secmon.engine.rules.loader import RuleLoader, Rules
 from secmon.engine.rules.rule import ALERT_LEVEL, MAIL_LEVEL
 
@@ -67,5 +68,6 @@ def compile_ruleset(
     )
     for file, data in rules:
         loader.load(file, data)
+    index_children([*loader.rules.by_id.values()])
     walk = DecoderWalk(known, PLUGINS, field_limit=chosen.field_limit)
     return Ruleset(known, walk, compiled, loader.rules, chosen, tuple(diagnostics.messages))

@@ -24,27 +24,36 @@ class Trace(Protocol):
 
 
 def select(roots: Sequence[Rule], event: Event, state: State, trace: Trace | None = None) -> Selection | None:
-    """The reference: every rule on the way is asked."""
+    """The rule of ``event``. With a ``trace`` every rule on the way is asked: that is the reference."""
     for root in roots:
         if root.category == event.category:
-            found = _evaluate(root, event, state, trace)
+            found = _search(root, event, state) if trace is None else _explain(root, event, state, trace)
             if found is not None:
                 return found
     return None
 
 
-def _evaluate(rule: Rule, event: Event, state: State, trace: Trace | None) -> Selection | None:
-    if trace is not None:
-        trace.trying(rule)
+def _search(rule: Rule, event: Event, state: State) -> Selection | None:
     for condition in rule.conditions:
         if not condition(event, state):
             return None
-    if trace is not None:
-        trace.matched(rule)
-        if rule.children:
-            trace.descending(rule)
+    for child in rule.children if rule.index is None else rule.index.candidates(event):
+        found = _search(child, event, state)
+        if found is not None:
+            return found if found.previous is not None else Selection(found.rule, rule)
+    return None if rule.noalert else Selection(rule, None)
+
+
+def _explain(rule: Rule, event: Event, state: State, trace: Trace) -> Selection | None:
+    trace.trying(rule)
+    for condition in rule.conditions:
+        if not condition(event, state):
+            return None
+    trace.matched(rule)
+    if rule.children:
+        trace.descending(rule)
     for child in rule.children:
-        found = _evaluate(child, event, state, trace)
+        found = _explain(child, event, state, trace)
         if found is not None:
             return found if found.previous is not None else Selection(found.rule, rule)
     return None if rule.noalert else Selection(rule, None)

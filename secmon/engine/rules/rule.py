@@ -1,8 +1,8 @@
 """A rule, as loaded (ruleset.md 6.1, 6.2). Rules never change after the load: what happens stands in ``State``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from secmon.engine.event import Event
 from secmon.engine.patterns import Expression
@@ -56,6 +56,13 @@ class Need:
     values: frozenset[bytes] = frozenset()
 
 
+class Candidates(Protocol):
+    """An index of children."""
+
+    def candidates(self, event: Event) -> Sequence["Rule"]:
+        """Those that may match, in their order."""
+
+
 @dataclass(slots=True, eq=False)
 class Rule:
     """One rule: what it asks of an event, and what it says about one.
@@ -96,6 +103,8 @@ class Rule:
     remembered: bool = False
     """A composite asks for this rule's events by its id."""
 
+    index: "Candidates | None" = None
+    """Finds the children that an event can match; None: all are asked."""
     weight: int = 0
     """Siblings are tried in falling order: level 0 first, ``accuracy="0"`` last (ruleset.md 6.4, Q6)."""
 

@@ -93,13 +93,15 @@ def count_combinations(
     source = agents if manager is None else everyone(manager)
     columns = columns_of(source)
     conditions = [*sql.where(query, columns, now), *(one(columns) for one in where)]
-    grouped = [columns[name].expression for name in fields]
+    grouped = [_grouping(columns[name]) for name in fields]
     shown = [one.label(name) for name, one in zip(fields, grouped, strict=True)]
     base = select(*shown, func.count().label(COUNT)).select_from(source).where(*conditions).group_by(*grouped)
-    total: int = connection.execute(select(func.count()).select_from(base.subquery())).scalar_one()
     page = base.order_by(*_group_order(query.sort or Sort(()), columns), func.min(columns["id"].expression))
     found = connection.execute(page.offset(query.offset).limit(query.limit))
-    return Page([_group(dict(zip(found.keys(), row, strict=True)), fields, columns) for row in found], total)
+    items = [_group(dict(zip(found.keys(), row, strict=True)), fields, columns) for row in found]
+    if len(items) < query.limit and (items or query.offset == 0):
+        return Page(items, query.offset + len(items))
+    return Page(items, connection.execute(select(func.count()).select_from(base.subquery())).scalar_one())
 
 
 def read_platforms(connection: Connection, where: Sequence[Condition] = ()) -> list[str]:
@@ -111,7 +113,7 @@ def read_platforms(connection: Connection, where: Sequence[Condition] = ()) -> l
 
 def count_states(connection: Connection, where: Sequence[Condition] = ()) -> list[tuple[str, str, int]]:
     """How many agents have each pair of connection status and state of their group configuration."""
-    pair = (agents.c.connection_status, agents.c.group_config_status)
+    pair = (_grouping(_COLUMNS["status"]), agents.c.group_config_status)
     statement = select(*pair, func.count()).where(*(one(_COLUMNS) for one in where)).group_by(*pair)
     return [(status, synced, number) for status, synced, number in connection.execute(statement)]
 
@@ -199,6 +201,11 @@ def _group_order(sort: Sort, columns: Columns) -> list[ColumnElement[Any]]:
     for name in sort.fields:
         order += [func.count()] if name == COUNT else [first(one) for one in sql.sort_values(Sort((name,)), columns)]
     return [one.desc().nulls_last() if sort.descending else one.asc().nulls_first() for one in order]
+
+
+def _grouping(column: Column) -> ColumnElement[Any]:
+    """What to group by: where a field sorts by a single expression, that one, which has the same values."""
+    return column.sort[0] if len(column.sort) == 1 else column.expression
 
 
 def _group(row: dict[str, object], fields: Sequence[str], columns: Columns) -> dict[str, object]:

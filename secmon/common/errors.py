@@ -47,6 +47,8 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1006: ErrorSpec(_U, "File or folder absent or unreadable", "Check the path and its permissions"),
     1013: ErrorSpec(_I, "A local socket could not be reached", "Restart the manager so that its sockets exist again"),
     1014: ErrorSpec(_I, "A local socket did not answer", "Restart the manager so that its sockets exist again"),
+    1015: ErrorSpec(_U, "The version of the agent is not known", "Let the agent connect once"),
+    1016: ErrorSpec(_I, "The file could not be moved into its place", "Check owner and permissions of the folders"),
     1017: ErrorSpec(_U, "Some daemons are not ready", "Wait for the restart to finish, or start the daemons"),
     1018: ErrorSpec(_U, "The body is not valid JSON", "Send valid JSON"),
     1019: ErrorSpec(_U, "The safety copy of the file could not be made", "Check free space and permissions"),
@@ -54,13 +56,20 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1101: ErrorSpec(_U, "The configuration could not be read", "Run: secmon config check"),
     1102: ErrorSpec(_U, "Unknown configuration section", "Use a documented section name"),
     1103: ErrorSpec(_U, "The section has no such field", "Use a field that the section holds"),
+    1104: ErrorSpec(_U, "Not a type of a group's file", "Use one of conf, rootkit_files, rootkit_trojans, rcl"),
     1106: ErrorSpec(_U, "The section is not in the configuration", "Add the section or ask for another"),
     1107: ErrorSpec(_I, "The internal options file is missing", "Restore etc/internal_options.conf"),
     1108: ErrorSpec(_I, "An internal option is not defined", "Restore the default options"),
     1109: ErrorSpec(_U, "An internal option is not a number", "Correct the value"),
     1110: ErrorSpec(_U, "An internal option is out of range", "Correct the value"),
+    1112: ErrorSpec(_U, "The content is empty", "Send the whole file"),
     1113: ErrorSpec(_U, "The content is not well-formed XML", "Correct the XML"),
+    1114: ErrorSpec(_U, "Agents would not understand the configuration; the old one stands", "Correct what is named"),
     1116: ErrorSpec(_U, "The component has no such configuration", "Ask for one that the component has"),
+    1117: ErrorSpec(
+        _U, "The component cannot be asked", "Check that the agent is connected and that the component runs there"
+    ),
+    1118: ErrorSpec(_I, "The answer of the component cannot be understood", "Try again; read the log of the component"),
     1121: ErrorSpec(_U, "The daemon does not run on this node", "Start it, or ask a node where it runs"),
     1122: ErrorSpec(_N, "Experimental features are off", "Set experimental_features to true and restart the API"),
     1124: ErrorSpec(
@@ -75,6 +84,7 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1127: ErrorSpec(
         _U, "The upload changes a protected section", "Leave the section as it was, or lift the protection"
     ),
+    1128: ErrorSpec(_U, "The component does not have this configuration", "Use one of those named"),
     1129: ErrorSpec(
         _U,
         "The upload accepts higher agent versions, which the API settings forbid",
@@ -86,6 +96,7 @@ CATALOGUE: dict[int, ErrorSpec] = {
         "Use a premium key, or allow public keys",
     ),
     1131: ErrorSpec(_U, "The quota of the threat-intelligence key could not be read", "Check the key and try again"),
+    1310: ErrorSpec(_U, "Only agents have this, not the manager (agent 000)", "Choose another agent"),
     1400: ErrorSpec(_U, "offset must not be negative", "Use 0 or more"),
     1401: ErrorSpec(_U, "limit must not be negative", "Use 1 or more"),
     1403: ErrorSpec(_U, "Not a sortable field", "Use one of the fields named"),
@@ -96,6 +107,11 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1409: ErrorSpec(_U, "q uses an operator that does not exist here", "Use =, !=, <, > or ~"),
     1411: ErrorSpec(_U, "A relative time has no valid unit", "Use a number with d, h, m or s"),
     1412: ErrorSpec(_U, "Not a date", "Use 7d, 1h, YYYY-MM-DD, YYYY-MM-DD HH:MM:SS or YYYY-MM-DDTHH:MM:SSZ"),
+    1652: ErrorSpec(
+        _U,
+        "No active response has this name",
+        "Use a name of the manager's ar.conf, or ! and the name of a program on the agents",
+    ),
     1701: ErrorSpec(_N, "The agent does not exist", "List the agents with GET /agents?select=id,name"),
     1703: ErrorSpec(_U, "Agent 000 is the manager: the action cannot be applied to it", "Choose another agent"),
     1705: ErrorSpec(_U, "An agent with this name exists already", "Choose another name"),
@@ -134,6 +150,15 @@ CATALOGUE: dict[int, ErrorSpec] = {
     ),
     1757: ErrorSpec(_I, "The agent could not be removed", "Read the manager's log"),
     1760: ErrorSpec(_U, "Only agents older than 3.12.0 have this"),
+    1813: ErrorSpec(_U, "No upgrade was requested for the agent", "Request one with PUT /agents/upgrade"),
+    1816: ErrorSpec(
+        _I, "Too little is known of the agent to upgrade it", "Let the agent connect, and try again after its keepalive"
+    ),
+    1819: ErrorSpec(_U, "There are no packages for the agent's platform", "Upgrade the agent on its host"),
+    1820: ErrorSpec(_U, "An upgrade of the agent is under way", "Wait for it: GET /agents/upgrade_result"),
+    1821: ErrorSpec(_U, "The agent's version is too old for upgrades from here", "Upgrade the agent on its host"),
+    1822: ErrorSpec(_U, "The agent has this version, or a newer one", "Use force=true to install it nevertheless"),
+    1823: ErrorSpec(_U, "The version asked for is newer than the manager's", "Use force=true, or upgrade the manager"),
     1901: ErrorSpec(
         _I, "The control socket of the node's supervisor does not exist", "Restart the manager on that host"
     ),

@@ -4,24 +4,27 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from sqlalchemy import Connection
 
 from secmon.common.agents.collection import FIELDS, other_than, without_group
-from secmon.common.agents.reading import COUNT
+from secmon.common.agents.reading import COUNT, count_combinations, read_platforms
 from secmon.common.agentwire.version import MANAGER_VERSION
 from secmon.common.operations.agents_parameters import AgentFilters, AgentId, Status, conditions
 from secmon.common.operations.agents_work import (
     READ_ANY,
     READ_NAMED,
-    combinations,
+    ask,
     page_of_agents,
-    platforms,
-    status_summary,
+    scope_of,
+    seen,
+    seen_manager,
+    summarize,
 )
 from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context, read_query
 from secmon.common.operations.parameters import Common, Distinct, Limit, Names, Offset, Q, SearchFor, Select, SortBy
 from secmon.common.outcome import Messages, Outcome, Plain
-from secmon.common.query import Query
+from secmon.common.query import Page, Query
 from secmon.common.rbac.gate import Require
 
 Text = str | UnsetType
@@ -174,8 +177,14 @@ async def list_outdated(ctx: Context, params: OutdatedQuery) -> Outcome:
 )  # fmt: skip
 async def count_distinct(ctx: Context, params: StatisticsQuery) -> Outcome:
     """How many agents share each combination of values of the fields given."""
-    select = Query.parse(fields=FIELDS, select=params.fields).select
-    page = await combinations(ctx, replace(read_query(params, STATISTICS), select=select))
+    query, scope, now = read_query(params, STATISTICS), scope_of(ctx.grant("agent:id")), ctx.node.clock.now()
+    fields = Query.parse(fields=FIELDS, select=params.fields).select or FIELDS.select or ()
+
+    def read(connection: Connection) -> Page:
+        manager = seen_manager(ctx, connection, scope)
+        return count_combinations(connection, query, fields, now=now, where=seen(scope), manager=manager)
+
+    page = await ask(ctx, read)
     return Outcome(items=list(page.items), total=page.total)
 
 
@@ -184,13 +193,15 @@ async def count_distinct(ctx: Context, params: StatisticsQuery) -> Outcome:
 )
 async def list_platforms(ctx: Context, params: Common) -> Outcome:
     """The platforms that agents run on."""
-    return Outcome(items=list(await platforms(ctx)))
+    where = seen(scope_of(ctx.grant("agent:id")))
+    return Outcome(items=list(await ask(ctx, lambda connection: read_platforms(connection, where))))
 
 
 @operation("GET", "/agents/summary/status", params=Common, place=Place.MASTER, require=(READ_ANY,), data=StatusSummary)
 async def summarize_status(ctx: Context, params: Common) -> Plain:
     """How many agents are connected, and how many have the configuration of their groups."""
-    return Plain(data=await status_summary(ctx))
+    where = seen(scope_of(ctx.grant("agent:id")))
+    return Plain(data=await ask(ctx, lambda connection: summarize(connection, where)))
 
 
 @operation("GET", "/agents/uninstall", params=Common, place=Place.MASTER, require=(Require("agent:uninstall"),))

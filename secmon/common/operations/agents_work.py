@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Subquery
 
-from secmon.common.agents.collection import FIELDS, MANAGER_ID, Condition, manager_row, own_system, within
-from secmon.common.agents.reading import count_combinations, count_states, read_page, read_platforms, unknown_ids
+from secmon.common.agents.collection import MANAGER_ID, Condition, manager_row, own_system, within
+from secmon.common.agents.reading import count_states, read_page, unknown_ids
 from secmon.common.agents.store import number
 from secmon.common.errors import SecmonError
 from secmon.common.operations.executor import Context
@@ -57,7 +57,7 @@ async def page_of_agents(
     conditions = [*seen(scope), *where]
 
     def read(connection: Connection) -> tuple[Page, list[str]]:
-        row = own_row(ctx, connection) if manager and MANAGER_ID in scope else None
+        row = seen_manager(ctx, connection, scope) if manager else None
         page = read_page(connection, query, now=now, where=conditions, manager=row)
         return page, unknown_ids(connection, grant.ids) if grant.explicit else []
 
@@ -68,36 +68,19 @@ async def page_of_agents(
     return outcome
 
 
-def own_row(ctx: Context, connection: Connection) -> Subquery:
-    """Agent 000, this node's manager."""
+def seen_manager(ctx: Context, connection: Connection, scope: Scope) -> Subquery | None:
+    """Agent 000, this node's manager, if it is in ``scope``."""
+    if MANAGER_ID not in scope:
+        return None
     created = number(connection, "created") or None
     return manager_row(ctx.node.name, host=socket.gethostname(), system=own_system(), created=created)
 
 
-async def combinations(ctx: Context, query: Query, *, manager: bool = True) -> Page:
-    """Combinations of the values of ``query.select``, each with its ``count`` of agents the caller may read."""
-    scope, now = scope_of(ctx.grant("agent:id")), ctx.node.clock.now()
-    fields = query.select or FIELDS.select or ()
-
-    def read(connection: Connection) -> Page:
-        row = own_row(ctx, connection) if manager and MANAGER_ID in scope else None
-        return count_combinations(connection, query, fields, now=now, where=seen(scope), manager=row)
-
-    return await ask(ctx, read)
-
-
-async def platforms(ctx: Context) -> list[str]:
-    """The platforms that occur among the agents the caller may read, the manager's own aside."""
-    where = seen(scope_of(ctx.grant("agent:id")))
-    return await ask(ctx, lambda connection: read_platforms(connection, where))
-
-
-async def status_summary(ctx: Context) -> dict[str, dict[str, int]]:
-    """Agents the caller may read, the manager aside: by connection, and by the state of their configuration."""
-    scope = scope_of(ctx.grant("agent:id"))
-    connection, configuration = dict.fromkeys(STATUSES, 0), {"synced": 0, "not_synced": 0}
-    for status, state, count in await ask(ctx, lambda store: count_states(store, seen(scope))):
-        connection[status] += count
-        configuration[state.replace(" ", "_")] += count
-    total = {"total": sum(connection.values())}
-    return {"connection": connection | total, "configuration": configuration | total}
+def summarize(connection: Connection, where: Sequence[Condition]) -> dict[str, dict[str, int]]:
+    """Agents that meet ``where``, the manager aside: by connection, and by the state of their configuration."""
+    connections, configurations = dict.fromkeys(STATUSES, 0), {"synced": 0, "not_synced": 0}
+    for status, state, count in count_states(connection, where):
+        connections[status] += count
+        configurations[state.replace(" ", "_")] += count
+    total = {"total": sum(connections.values())}
+    return {"connection": connections | total, "configuration": configurations | total}

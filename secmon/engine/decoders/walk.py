@@ -9,6 +9,12 @@ from secmon.engine.event import STATIC, Event
 _STATIC = frozenset(STATIC)
 
 
+REMEMBERED = 4096
+"""Names of programs whose roots are remembered."""
+_EMPTY = 256
+"""Stands for the first byte of an empty log."""
+
+
 class Selected(NamedTuple):
     """The decoder that won, and where in the log its root and its own prematch ended."""
 
@@ -29,16 +35,16 @@ class DecoderWalk:
 
     def __init__(self, decoders: Decoders, plugins: Mapping[str, Plugin], *, field_limit: int = 256) -> None:
         """``field_limit``: dynamic fields that one event may have."""
-        self._with_program, self._without_program = decoders.with_program, decoders.without_program
+        self._with_program = decoders.with_program
+        self._by_program: dict[bytes, tuple[Decoder, ...]] = {}
+        self._by_first_byte = _by_first_byte(decoders.without_program)
         self._plugins = plugins
         self._field_limit = field_limit
 
     def decode(self, event: Event) -> None:
         """Set decoder, category and fields of ``event``. The first root that matches is final."""
-        program, log = event.program_name, event.log
-        for root in self._without_program if program is None else self._with_program:
-            if program is not None and root.program_name is not None and not root.program_name.test(program):
-                continue
+        log = event.log
+        for root in self._roots(event):
             after = 0
             if root.prematch is not None:
                 end = root.prematch.search(log)
@@ -47,6 +53,20 @@ class DecoderWalk:
                 after = min(end + 1, len(log))
             self._descend(event, root, after)
             return
+
+    def _roots(self, event: Event) -> Sequence[Decoder]:
+        """The roots that the program's name, or else the first byte of the log, allows, in their order."""
+        program = event.program_name
+        if program is None:
+            return self._by_first_byte[event.log[0] if event.log else _EMPTY]
+        found = self._by_program.get(program)
+        if found is None:
+            if len(self._by_program) >= REMEMBERED:
+                self._by_program.clear()
+            found = self._by_program[program] = tuple(
+                one for one in self._with_program if one.program_name is None or one.program_name.test(program)
+            )
+        return found
 
     def _descend(self, event: Event, root: Decoder, after: int) -> None:
         log = event.log
@@ -97,6 +117,13 @@ class DecoderWalk:
             else:
                 event.add_dynamic(name, value)
         return True
+
+
+def _by_first_byte(roots: Sequence[Decoder]) -> list[tuple[Decoder, ...]]:
+    """For each first byte, and for none, the roots whose prematch may match."""
+    firsts = [(one, one.prematch.first_bytes if one.prematch is not None else None) for one in roots]
+    lower = [byte + 32 if 65 <= byte <= 90 else byte for byte in range(_EMPTY + 1)]
+    return [tuple(one for one, first in firsts if first is None or byte in first) for byte in lower]
 
 
 def _after_group(children: Sequence[Decoder], k: int) -> int:

@@ -23,6 +23,10 @@ class Found(NamedTuple):
 class Expression(Protocol):
     """A compiled pattern."""
 
+    @property
+    def first_bytes(self) -> frozenset[int] | None:
+        """Bytes, in lower case, that whatever matches begins with; None when that may be any."""
+
     def test(self, subject: bytes) -> bool:
         """Whether it matches."""
 
@@ -53,6 +57,7 @@ class _Match:
     """OS_Match knows no end index: a match counts as one of the whole subject."""
 
     __slots__ = ("matcher", "test")
+    first_bytes = None
 
     def __init__(self, pattern: bytes) -> None:
         if len(pattern) > MAX_PATTERN:
@@ -68,11 +73,12 @@ class _Match:
 
 
 class _Regex:
-    __slots__ = ("matcher", "search")
+    __slots__ = ("first_bytes", "matcher", "search")
 
     def __init__(self, pattern: bytes) -> None:
         self.matcher = OSRegex(pattern)
         self.search = self.matcher.search
+        self.first_bytes = self.matcher.first_bytes
 
     def test(self, subject: bytes) -> bool:
         return self.search(subject) is not None
@@ -83,11 +89,12 @@ class _Regex:
 
 
 class _Pcre2:
-    __slots__ = ("capture_groups", "matcher", "test")
+    __slots__ = ("first_bytes", "matcher", "test")
 
     def __init__(self, pattern: bytes) -> None:
         self.matcher = Pcre(pattern)
         self.test = self.matcher.test
+        self.first_bytes = self.matcher.first_bytes
 
     def search(self, subject: bytes) -> int | None:
         found = self.matcher.capture(subject)
@@ -102,6 +109,7 @@ class _Text:
     """Equality; only of the rule element ``action``."""
 
     __slots__ = ("text",)
+    first_bytes = None
 
     def __init__(self, pattern: bytes) -> None:
         self.text = pattern

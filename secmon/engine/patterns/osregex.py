@@ -2,7 +2,7 @@
 
 This is the reference: the matcher is the published one, step by step, because public decoders are written around what
 it does at its edges: lazy repetition with four places to go back to, and an end index that may be one further than the
-last byte matched. :mod:`secmon.engine.patterns.filters` spares most calls.
+last byte matched. Most texts are told apart before it runs: by the plain text in the pattern.
 """
 
 from dataclasses import dataclass
@@ -44,6 +44,14 @@ class Alternative:
     code: tuple[int, ...]
     begin: bool
     end: bool
+    prefix: bytes
+    """What a match begins with, in lower case."""
+    required: bytes
+    """A text that each match holds, in lower case."""
+
+    def possible(self, text: bytes) -> bool:
+        """Whether the matcher can find anything in ``text``, in lower case."""
+        return text.startswith(self.prefix) if self.begin else self.required in text
 
 
 class OSRegex:
@@ -59,22 +67,34 @@ class OSRegex:
         self.groups = max(one.code.count(MARK) // 2 for one in self._alternatives)
 
     @property
+    def first_bytes(self) -> frozenset[int] | None:
+        """Bytes, in lower case, that whatever matches begins with; None when that may be any."""
+        if not all(one.begin and one.prefix for one in self._alternatives):
+            return None
+        return frozenset(one.prefix[0] for one in self._alternatives)
+
+    @property
     def alternatives(self) -> list[Alternative]:
         return self._alternatives
 
     def search(self, subject: bytes) -> int | None:
         """The end index of the first alternative that matches; None when none does."""
+        text = subject.lower()
         for one in self._alternatives:
-            found = _run(one, subject, None)
-            if found is not None:
-                return found
+            if one.possible(text):
+                found = run_alternative(one, subject, text, {})
+                if found is not None:
+                    return found
         return None
 
     def capture(self, subject: bytes) -> tuple[int, list[bytes]] | None:
         """End index and groups of the first alternative that matches."""
+        text = subject.lower()
         for one in self._alternatives:
+            if not one.possible(text):
+                continue
             marks: dict[int, int] = {}
-            found = _run(one, subject, marks)
+            found = run_alternative(one, subject, text, marks)
             if found is not None:
                 groups = _pairs(one, subject, marks)
                 return None if groups is None else (found, groups)
@@ -125,7 +145,34 @@ def _compile(text: bytes) -> Alternative:
         else:
             code.append(_lower(byte))
         i += 1
-    return Alternative((*code, NUL, NUL, NUL, NUL), begin, end)
+    runs = _literals(code)
+    prefix = runs[0][1] if runs and runs[0][0] == 0 else b""
+    return Alternative(
+        (*code, NUL, NUL, NUL, NUL), begin, end, prefix, max((run for _, run in runs), key=len, default=b"")
+    )
+
+
+def _literals(code: list[int]) -> list[tuple[int, bytes]]:
+    """Runs of plain bytes with their places; parentheses do not interrupt them.
+
+    The last byte of a pattern is left out: behind a class the matcher may do without it.
+    """
+    runs: list[tuple[int, bytes]] = []
+    run, start, i = bytearray(), 0, 0
+    while i < len(code):
+        if code[i] == ESC:
+            if run:
+                runs.append((start, bytes(run)))
+                run = bytearray()
+            i += 3 if i + 2 < len(code) and code[i + 2] in (PLUS, STAR) else 2
+            continue
+        if code[i] != MARK and i + 1 < len(code):
+            start = start if run else i
+            run.append(code[i])
+        i += 1
+    if run:
+        runs.append((start, bytes(run)))
+    return runs
 
 
 def _lower(byte: int) -> int:
@@ -146,11 +193,10 @@ def _pairs(one: Alternative, subject: bytes, marks: dict[int, int]) -> list[byte
     return groups
 
 
-def _run(one: Alternative, subject: bytes, marks: dict[int, int] | None) -> int | None:  # noqa: C901 - the published algorithm, in its order
-    """The end index, or None. ``marks`` takes the places of parentheses, by their position in the code."""
-    code, text, size = one.code, subject.lower(), len(subject)
-    if marks is None:
-        marks = {}
+def run_alternative(one: Alternative, subject: bytes, text: bytes, marks: dict[int, int]) -> int | None:  # noqa: C901 - the published algorithm, in its order
+    """The end index, or None. ``text`` is the subject in lower case; ``marks`` takes the places of parentheses, by
+    their position in the code."""
+    code, size = one.code, len(subject)
     end: int | None = 0
     seen, i, p = False, 0, 0
     restart: int | None = None

@@ -1,10 +1,14 @@
 """PCRE2 by the library itself: byte mode, no options (ruleset.md 3.3)."""
 
 import logging
+import re
 
 import pcre2  # type: ignore[import-untyped]  # the package has no stubs
 
 log = logging.getLogger("secmon.engine.patterns")
+
+_BEGINNING = re.compile(rb"\^(?:\(\?i\))?([A-Za-z0-9 _\-:=<%])(?![?*{])")
+"""Of patterns whose first byte can be read off."""
 
 
 class PcreError(ValueError):
@@ -28,6 +32,12 @@ class Pcre:
             raise PcreError(str(error)) from None
         self._text = pattern
         self._warned = False
+
+    @property
+    def first_bytes(self) -> frozenset[int] | None:
+        """The byte, in lower case, that whatever matches begins with; None when that may be any."""
+        found = _BEGINNING.match(self._text)
+        return None if found is None or b"|" in self._text else frozenset(found[1].lower())
 
     def test(self, subject: bytes) -> bool:
         try:

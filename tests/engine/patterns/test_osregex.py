@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.engine.patterns.osregex import OSRegex, OSRegexError
+from secmon.engine.patterns.osregex import OSRegex, OSRegexError, run_alternative
 
 VECTORS: list[tuple[str, str, int | None, list[str]]] = [
     (r"^user (\S+) ", "user bob from 1", 8, ["bob"]),
@@ -126,6 +126,21 @@ def test_any_bytes_are_a_pattern_or_an_error(pattern: bytes, subject: bytes) -> 
     except OSRegexError:
         return
     compiled.capture(subject)
+
+
+@given(PATTERNS, SUBJECTS)
+def test_texts_told_apart_beforehand_would_not_match(pattern: bytes, subject: bytes) -> None:
+    text = subject.lower()
+    for one in OSRegex(pattern).alternatives:
+        if run_alternative(one, subject, text, {}) is not None:
+            assert one.possible(text)
+
+
+@given(PATTERNS, SUBJECTS)
+def test_a_match_begins_with_one_of_the_first_bytes(pattern: bytes, subject: bytes) -> None:
+    compiled = OSRegex(pattern)
+    if compiled.first_bytes is not None and compiled.search(subject) is not None:
+        assert subject.lower()[0] in compiled.first_bytes
 
 
 def test_a_hostile_pattern_takes_few_steps() -> None:

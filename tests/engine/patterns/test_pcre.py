@@ -20,6 +20,14 @@ def test_captures(pattern: bytes, subject: bytes, expected: tuple[int, list[byte
     assert compile_expression("pcre2", pattern).capture(subject) == expected
 
 
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [(rb"^abc", b"a"), (rb"^(?i)Abc", b"a"), (rb"^a?b", None), (rb"^a|b", None), (rb"abc", None), (rb"^\d", None)],
+)
+def test_first_bytes(pattern: bytes, expected: bytes | None) -> None:
+    assert compile_expression("pcre2", pattern).first_bytes == (None if expected is None else frozenset(expected))
+
+
 def test_what_is_no_pattern() -> None:
     with pytest.raises(PatternError, match="parenthesis"):
         compile_expression("pcre2", b"(a")

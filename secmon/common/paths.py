@@ -127,6 +127,35 @@ class Paths:
         return self.root / "queue/events"
 
     @property
+    def local_events(self) -> Path:
+        """The journal of events that this node's own sources hand to the analysis engine."""
+        return self.root / "queue/events-local"
+
+    @property
+    def queue_socket(self) -> Path:
+        """Datagrams of existing tools for the analysis engine."""
+        return self.sockets / "queue"
+
+    @property
+    def analysis_socket(self) -> Path:
+        """Events for the analysis engine, acknowledged when they are stored."""
+        return self.sockets / "analysis"
+
+    @property
+    def logtest_socket(self) -> Path:
+        return self.sockets / "logtest"
+
+    @property
+    def ruleset_status(self) -> Path:
+        """What the analysis engine says of the ruleset that is in force, and of the files that are not."""
+        return self.run / "ruleset-status.json"
+
+    @property
+    def stats(self) -> Path:
+        """Statistics of the analysis engine."""
+        return self.root / "stats"
+
+    @property
     def upgrades(self) -> Path:
         """Packages fetched for upgrades of agents."""
         return self.root / "var/upgrade"

@@ -144,16 +144,18 @@ def rotate_size(
     return _close(series.current, target, wait_seconds)
 
 
-def finish(series: LogSeries) -> list[Path]:
+def finish(series: LogSeries, *, before: date | None = None) -> list[Path]:
     """Compress every closed part that is not: what :func:`rotate_day` just closed or an interruption left.
 
+    ``before``: of earlier days only, where the file of the day is among the parts.
     Returns the compressed files; a part that a writer still holds, or all when another process is at it, are left for
     the next run. Raises OSError; then the part stays as it was.
     """
     with _folder_lock(series.archive, wait_seconds=0) as locked:
         if not locked:
             return []
-        plain = [part.with_suffix("") if part.suffix == ".gz" else part for _, _, part in series.parts()]
+        parts = [part for day, _, part in series.parts() if before is None or day < before]
+        plain = [part.with_suffix("") if part.suffix == ".gz" else part for part in parts]
         return [compressed for part in plain if part.exists() and (compressed := _compress(part))]
 
 

@@ -67,6 +67,27 @@ OPTIONS: Mapping[str, Option] = {
     "auth.timeout_seconds": Option(1, 0, 2_147_483_647, "Seconds that an agent may take to send more of its request."),
     "auth.timeout_microseconds": Option(0, 0, 999_999, "Microseconds in addition to these seconds."),
     "authd.debug": Option(0, 0, 2, "Detail of the log of enrolment."),
+    "analysisd.default_timeframe": Option(
+        360, 60, 3600, "Seconds that composite rules look back when they do not say."
+    ),
+    "analysisd.stats_maxdiff": Option(999_000, 10, 999_999, "Events above the average of an hour that always alert."),
+    "analysisd.stats_mindiff": Option(1250, 10, 999_999, "Events above the average of an hour that never alert."),
+    "analysisd.stats_percent_diff": Option(150, 5, 9999, "Percent above the average of an hour that alert."),
+    "analysisd.fts_list_size": Option(
+        32, 12, 512, "Last keys that first times of intrusion detectors are held against."
+    ),
+    "analysisd.fts_min_size_for_str": Option(14, 6, 128, "Leading bytes that make two such keys alike."),
+    "analysisd.log_fw": Option(1, 0, 1, "Write events of firewalls to firewall.log."),
+    "analysisd.decoder_order_size": Option(256, 32, 1024, "Fields that a decoder may name, and an event may have."),
+    "analysisd.geoip_jsonout": Option(0, 0, 1, "Kept for existing files."),
+    "analysisd.label_cache_maxage": Option(10, 0, 60, "Seconds that the labels of an agent are kept."),
+    "analysisd.show_hidden_labels": Option(0, 0, 1, "Show hidden labels in alerts."),
+    "analysisd.rlimit_nofile": Option(458_752, 1024, 1_048_576, "Files that may be open."),
+    "analysisd.min_rotate_interval": Option(600, 10, 86_400, "Seconds of the shortest rotate_interval."),
+    "analysisd.state_interval": Option(5, 0, 86_400, "Seconds between two versions of the state file; 0: none."),
+    "analysisd.decode_event_queue_size": Option(16_384, 128, 2_000_000, "Local events that may wait to be stored."),
+    "analysisd.events_mb": Option(64, 16, 65_536, "Megabytes of local events that may wait for their analysis."),
+    "analysisd.debug": Option(0, 0, 2, "Detail of the log of the analysis."),
     "apid.debug": Option(0, 0, 2, "Detail of the API's log."),
     "remoted.recv_counter_flush": Option(128, 10, 999_999, "Messages after which counters of agents are written."),
     "remoted.comp_average_printout": Option(19_999, 10, 999_999, "Kept for existing files."),
@@ -108,6 +129,7 @@ OPTIONS: Mapping[str, Option] = {
     "monitord.size_rotate": Option(512, 0, 4096, "Megabytes of a log that start a rotation; 0: by day only."),
     "monitord.daily_rotations": Option(12, 1, 256, "Rotations by size on one day."),
     "monitord.compress": Option(1, 0, 1, "Compress rotated logs."),
+    "monitord.sign": Option(1, 0, 1, "Write checksums of the alerts and archives of past days."),
 }
 
 

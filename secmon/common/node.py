@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from secmon.common.agents.admission import Admission
+from secmon.common.agents.memberships import Memberships
 from secmon.common.agents.store import AgentStore
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.config.api import ApiConfig
@@ -172,10 +173,12 @@ class Node:
     agents: AgentStore = field(init=False)
     admission: Admission = field(init=False)
     """Adds agents; on the master."""
+    memberships: Memberships = field(init=False)
 
     def __post_init__(self) -> None:
         self.tokens = Tokens(self.clock)
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
+        self.memberships = Memberships(self.agents)
         self.admission = Admission(self.agents, self.paths, self.clock, read_auth(self.main_config))
 
     @property

@@ -1,17 +1,20 @@
 """Rows of the registry as values, and the ledger that each change of them goes through."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, select
+from sqlalchemy import Column, Connection, select
 
 from secmon.common.agents.names import padded, split_groups
 from secmon.common.agents.schema import REGISTRY, agents, removed
 from secmon.common.agents.store import advance, get, put
 
 _MODULUS = 1 << 128
+_AT_ONCE = 5000
+"""Ids of one question: well below the bound on parameters of a statement."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -65,6 +68,13 @@ def entries(connection: Connection) -> list[Entry]:
 def tombstones(connection: Connection) -> list[Tombstone]:
     """All removed agents by id."""
     return [Tombstone(*row) for row in connection.execute(select(*TOMBSTONE).order_by(removed.c.id))]
+
+
+def pick(connection: Connection, columns: Sequence[Column[Any]], ids: Sequence[int]) -> Iterator[Any]:
+    """The rows of these ids that exist, of the table that the columns belong to; however many ids there are."""
+    identity = columns[0].table.c.id
+    for start in range(0, len(ids), _AT_ONCE):
+        yield from connection.execute(select(*columns).where(identity.in_(ids[start : start + _AT_ONCE])))
 
 
 def fingerprint(row: Entry | Tombstone) -> int:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 from sqlalchemy import Column, ColumnElement, Connection, and_, bindparam, delete, insert, or_, select, update
 
-from secmon.common.agents.entries import ENTRY, TOMBSTONE, Entry, Ledger, Tombstone, change, tombstones
+from secmon.common.agents.entries import ENTRY, TOMBSTONE, Entry, Ledger, Tombstone, change, pick, tombstones
 from secmon.common.agents.force import NEVER, Force, Holder, may_replace
 from secmon.common.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
 from secmon.common.agents.schema import agent_groups, agents, removed
@@ -68,7 +68,7 @@ def add(
         raise SecmonError(1705, f"{new.name} is the manager")
     agent = _take_id(connection, new.id)
     with change(connection) as ledger:
-        _remove(connection, ledger, replaced, purge=purge)
+        _remove(connection, ledger, [_known(connection, one) for one in replaced], purge=purge)
         if new.id is not None:
             _unbury(connection, ledger, _stone(connection, agent))
         entry = _insert(connection, ledger, [(agent, new)], now)[0]
@@ -80,11 +80,11 @@ def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -
 
     Their ids are never given out again.
     """
-    wanted = [agent for agent in dict.fromkeys(ids) if _exists(connection, agent)]
-    if not wanted:
-        return []
-    with change(connection) as ledger:
-        return _remove(connection, ledger, wanted, purge=purge)
+    gone = sorted((Entry(*row) for row in pick(connection, ENTRY, list(set(ids)))), key=lambda one: one.id)
+    if gone:
+        with change(connection) as ledger:
+            _remove(connection, ledger, gone, purge=purge)
+    return gone
 
 
 def load(connection: Connection, news: Sequence[New], *, now: int) -> list[SecmonError | None]:
@@ -217,7 +217,10 @@ def assign(connection: Connection, groups: Mapping[int, Sequence[str]]) -> list[
 
     Raises 1701 and 1737 naming the agent, and changes nothing then.
     """
-    before = {agent: _known(connection, agent) for agent in groups}
+    before = {row[0]: Entry(*row) for row in pick(connection, ENTRY, list(groups))}
+    unknown = [agent for agent in groups if agent not in before]
+    if unknown:
+        raise SecmonError(1701, ids=tuple(map(padded, unknown)))
     joined = {agent: join_groups(names) or DEFAULT_GROUP for agent, names in groups.items()}
     for agent, text in joined.items():
         if text.count(",") >= MAX_GROUPS:
@@ -341,17 +344,15 @@ def _entry(agent: int, new: New, now: int, revision: int) -> Entry:
     )
 
 
-def _remove(connection: Connection, ledger: Ledger, ids: Iterable[int], *, purge: bool) -> list[Entry]:
-    gone = [_known(connection, agent) for agent in ids]
+def _remove(connection: Connection, ledger: Ledger, gone: Sequence[Entry], *, purge: bool) -> None:
     if gone:
-        connection.execute(delete(agents).where(agents.c.id == bindparam("agent")), [{"agent": one.id} for one in gone])
+        where = agents.c.id == bindparam("agent")
+        connection.execute(delete(agents).where(where), [{"agent": one.id} for one in gone])
         for one in gone:
             ledger.went(one)
-        stones = [
-            Tombstone(one.id, one.name, one.register_ip, one.internal_key, int(purge), ledger.revision) for one in gone
-        ]
+        purged, revision = int(purge), ledger.revision
+        stones = [Tombstone(one.id, one.name, one.register_ip, one.internal_key, purged, revision) for one in gone]
         _bury(connection, ledger, stones)
-    return gone
 
 
 def _bury(connection: Connection, ledger: Ledger, stones: Sequence[Tombstone]) -> None:
@@ -389,10 +390,6 @@ def _known(connection: Connection, agent: int) -> Entry:
     if entry is None:
         raise SecmonError(1701, ids=(padded(agent),))
     return entry
-
-
-def _exists(connection: Connection, agent: int) -> bool:
-    return connection.execute(select(agents.c.id).where(agents.c.id == agent)).first() is not None
 
 
 def _ids(connection: Connection) -> list[int]:

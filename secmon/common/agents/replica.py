@@ -4,7 +4,7 @@ A replica remembers in ``meta.source`` whose copy it is. Write it once itself (a
 the next change it is sent does not fit, and it asks for everything.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -28,14 +28,12 @@ from secmon.common.agents.entries import (
     Ledger,
     Tombstone,
     entries,
+    pick,
     tombstones,
 )
 from secmon.common.agents.registry import write_members
 from secmon.common.agents.schema import agent_groups, agents, removed
 from secmon.common.agents.store import get, number, put
-
-_AT_ONCE = 5000
-"""Ids of one question: well below the bound on parameters of a statement."""
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
@@ -107,8 +105,8 @@ def take_over(connection: Connection, changes: RegistryChanges) -> bool:
     if here.revision >= changes.revision:
         return False
     touched = [*(one.id for one in changes.entries), *(one.id for one in changes.tombstones)]
-    old = {row[0]: Entry(*row) for row in _picked(connection, ENTRY, touched)}
-    stones = {row[0]: Tombstone(*row) for row in _picked(connection, TOMBSTONE, touched)}
+    old = {row[0]: Entry(*row) for row in pick(connection, ENTRY, touched)}
+    stones = {row[0]: Tombstone(*row) for row in pick(connection, TOMBSTONE, touched)}
     ledger = Ledger(changes.revision, int(here.digest, 16))
     for entry in old.values():
         ledger.went(entry)
@@ -209,9 +207,3 @@ def _delete(connection: Connection, table: Table, ids: Sequence[int], *, column:
 def _run(connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
         connection.execute(statement, rows)
-
-
-def _picked(connection: Connection, columns: Sequence[Column[Any]], ids: Sequence[int]) -> Iterator[Any]:
-    table = columns[0].table
-    for start in range(0, len(ids), _AT_ONCE):
-        yield from connection.execute(select(*columns).where(table.c.id.in_(ids[start : start + _AT_ONCE])))

@@ -2,6 +2,7 @@
 
 from secmon.common.operations import (
     agents,
+    agents_write,
     cluster,
     logs,
     manager,
@@ -32,6 +33,7 @@ AREAS = (
     security_catalogue,
     run_as,
     agents,
+    agents_write,
     cluster,
     manager,
     logs,

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from secmon.common import query
+from secmon.common.agents.groups import list_groups
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.node import Node
 from secmon.common.operations.call import Call
@@ -103,6 +104,12 @@ class Inventory:
             roster = self._node.services.roster
             names = {member.name for member in roster.members()} | set(roster.absent()) if roster else set()
             return names | {self._node.name}
+        if kind == "agent:group":
+            return self._node.memberships.members(value)
+        if kind == "agent:id":
+            return self._node.memberships.everybody()
+        if kind == "group:id":
+            return frozenset(list_groups(self._node.paths))
         view = self._node.security.view()
         held = {"role:id": view.roles, "policy:id": view.policies, "rule:id": view.rules}.get(kind, {})
         return {str(one) for one in held}

@@ -22,12 +22,14 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.control import SupervisorControl
 from secmon.daemons.daemon import StartFailed
+from secmon.daemons.demo_agents import agents_folder, demo_agents
 from secmon.daemons.install import generate_cluster_key, install
 from secmon.daemons.launch import Launched, launch
 from secmon.daemons.ports import free_port, is_free
 from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
 from secmon.daemons.probe import Probe
 from secmon.daemons.runfiles import SupervisorLock
+from secmon.fleet import Server
 
 ADDRESS = "127.0.0.1"
 AGENTS_ADDRESS = "0.0.0.0"
@@ -37,6 +39,7 @@ FIRST_CLUSTER_PORT = 1516
 FIRST_AGENT_PORT = 1514
 ADMINISTRATOR = "admin"
 MASTER = "master-node"
+AGENTS = 12
 
 _START_SECONDS = 120.0
 _JOIN_SECONDS = 60.0
@@ -73,13 +76,14 @@ class Demo:
         folder: Path,
         *,
         workers: int,
+        agents: int = AGENTS,
         api_port: int = FIRST_API_PORT,
         cluster_port: int = FIRST_CLUSTER_PORT,
         agent_port: int = FIRST_AGENT_PORT,
     ) -> None:
-        """The ports are where the search for free ones begins."""
+        """``agents`` are simulated ones. The ports are where the search for free ones begins."""
         names = [MASTER, *(f"worker{number}" for number in range(1, workers + 1))]
-        self._folder = folder
+        self._folder, self._agents = folder, agents
         self._api_port, self._cluster_port, self._agent_port = api_port, cluster_port, agent_port
         self._nodes = [DemoNode(name, Paths(folder / name)) for name in names]
         self._password_file = folder / "admin-password"
@@ -98,7 +102,9 @@ class Demo:
             click.echo(f"The daemons of the demo run as root: {self._stays_root()}.")
         async with self._running() as ending:
             if await self._joined(ending):
-                click.echo(self._instructions())
+                async with demo_agents(self._folder, self._servers(), self._agents, ending):
+                    click.echo(self._instructions())
+                    await ending.wait()
             await ending.wait()
             click.echo("\nStopping ...")
         click.echo(f"The demo has stopped; its data stays in {self._folder}")
@@ -133,6 +139,7 @@ class Demo:
         for node in list(self._existing()):
             if node.name == MASTER or node.name.removeprefix("worker").isdecimal():
                 shutil.rmtree(node.paths.root)
+        agents_folder(self._folder).remove()
         self._password_file.unlink(missing_ok=True)
         self._key_file.unlink(missing_ok=True)
 
@@ -277,6 +284,10 @@ class Demo:
     def _urls(self) -> list[str]:
         return [f"https://{ADDRESS}:{node.port}" for node in self._nodes]
 
+    def _servers(self) -> list[Server]:
+        """Where agents go."""
+        return [Server(ADDRESS, node.agent_ports[0], node.agent_ports[-1]) for node in self._nodes]
+
     def _instructions(self) -> str:
         urls = self._urls()
         first, second, third = urls[0], urls[min(1, len(urls) - 1)], urls[min(2, len(urls) - 1)]
@@ -292,14 +303,25 @@ class Demo:
             f'  TOKEN=$(curl -k -s -u {ADMINISTRATOR}:{self._password()} -X POST "{login}")',
             f'  curl -k -s -H "Authorization: Bearer $TOKEN" "{third}/cluster/nodes?pretty=true"',
             f'  curl -k -s -H "Authorization: Bearer $TOKEN" "{second}/cluster/configuration/validation?pretty=true"',
+            *self._about_agents(second),
             "",
-            "Take a node away and bring it back:",
+            "Take a node away and bring it back" + (" (its agents go to the others):" if self._agents else ":"),
             f"  {command} stop --root {last}",
             f"  {command} start --root {last} --daemonize",
             "",
             "Ctrl-C stops all nodes.",
         ]
         return "\n".join(lines)
+
+    def _about_agents(self, url: str) -> list[str]:
+        if not self._agents:
+            return []
+        query = "select=id,name,status,node_name,version&pretty=true"
+        return [
+            "",
+            f"{self._agents} simulated agents are spread over the nodes and send events (--agents 0: none). See them:",
+            f'  curl -k -s -H "Authorization: Bearer $TOKEN" "{url}/agents?{query}"',
+        ]
 
 
 def _short(path: Path) -> str:

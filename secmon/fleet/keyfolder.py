@@ -1,5 +1,6 @@
 """The folder of a fleet: its keys, and what its agents know, so that the same fleet can be started again."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,3 +52,10 @@ class KeyFolder:
         lines = [f"{key.id} {key.name} {key.address} {key.key}\n" for key in keys.values()]
         write_file(self.folder / _KEYS, "".join(lines).encode(), 0o600)
         write_file(self.folder / _STATE, msgspec.json.encode(memories), 0o600)
+
+    def remove(self) -> None:
+        """Forget the fleet: its files go, and the folder when nothing else lies in it."""
+        for name in (_KEYS, _STATE):
+            (self.folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # not there, or not empty
+            self.folder.rmdir()

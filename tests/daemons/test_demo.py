@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from secmon.common.agentwire.keys import AgentKey
 from secmon.common.config.api import load_api_config
 from secmon.common.config.main import load_main_config
 from secmon.common.config.options import load_internal_options
 from secmon.common.paths import Paths
 from secmon.daemons.daemon import StartFailed
 from secmon.daemons.demo import ADDRESS, Demo, DemoNode
+from secmon.daemons.demo_agents import agents_folder
 from secmon.daemons.ports import free_port, is_free
 from secmon.daemons.runfiles import SupervisorLock
 
@@ -113,3 +115,25 @@ def test_instructions_can_be_pasted(root: Path) -> None:
         " start --root ",
     ):
         assert expected in text
+
+
+def test_agents_come_to_every_node(root: Path) -> None:
+    demo = demo_of(root, workers=2)
+    demo._make()
+    servers = demo._servers()
+    assert len({server.port for server in servers} | {server.enrolment_port for server in servers}) == 6
+    assert "12 simulated agents" in demo._instructions()
+
+
+def test_demo_without_agents_does_not_speak_of_them(root: Path) -> None:
+    first = 57000 + os.getpid() % 100 * 10
+    demo = Demo(root, workers=0, agents=0, api_port=first, cluster_port=first + 1000, agent_port=first + 2000)
+    demo._make()
+    assert "simulated" not in demo._instructions()
+
+
+def test_fresh_forgets_the_agents(root: Path) -> None:
+    demo = demo_of(root, workers=0)
+    agents_folder(root).save({"a": AgentKey("001", "a", "any", "k" * 64)}, {})
+    demo._remove()
+    assert not (root / "agents").exists()

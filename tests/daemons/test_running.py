@@ -154,14 +154,16 @@ def test_demo_from_start_to_end(root: Path) -> None:
         wait_until(lambda: demo.poll() is not None or "Ctrl-C stops" in (root / "output").read_text(), "it tells how")
         text = (root / "output").read_text()
         lines = re.findall(r"^  (TOKEN=.*|curl .*)$", text, re.M)
-        assert len(lines) == 3, text
+        assert len(lines) == 4, text
         pasted = subprocess.run(
-            ["bash", "-c", "\n".join([*lines[:2], "echo", lines[2]])], capture_output=True, check=True
+            ["bash", "-c", "\n".join([lines[0], "\necho\n".join(lines[1:])])], capture_output=True, check=True
         )
-        nodes, validation = (json.loads(part) for part in re.split(rb"(?<=\n\})\n(?=\{)", pasted.stdout.strip()))
+        parts = re.split(rb"(?<=\n\})\n(?=\{)", pasted.stdout.strip())
+        nodes, validation, agents = (json.loads(part) for part in parts)
         names = {"master-node", "worker1", "worker2"}
         assert {item["name"] for item in nodes["data"]["affected_items"]} == names
         assert {item["name"] for item in validation["data"]["affected_items"]} == names
+        assert len(agents["data"]["affected_items"]) == 13  # a dozen, and the manager itself
         second = secmon("demo", "--dir", str(folder), check=False)
         assert second.returncode == 1
         assert "runs already" in second.stderr

@@ -1,7 +1,7 @@
 """Creates the installation folder: folders, modes, owners and first files (manager.md 15, conventions.md 11.1)."""
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from secmon.common.config.main import AgentPorts, main_config_template
 from secmon.common.config.options import LOCAL_TEMPLATE, internal_options_template
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
+from secmon.common.shipped import shipped_files
 
 # (mode, owned by the product user instead of root, folders below the root; parents come first)
 _FOLDERS: tuple[tuple[int, bool, str], ...] = (
@@ -89,12 +90,12 @@ def create_layout(
         for name in names.split()
         if _make_folder(paths.root / name, mode, who.of(by_user))
     ]
-    for path, mode, by_user, text in files:
+    for path, mode, by_user, data in files:
         if not os.path.lexists(path):
             if path == paths.main_config:
                 before_main()
             uid, gid = who.of(by_user)
-            write_file(path, text.encode(), mode, uid, gid)
+            write_file(path, data, mode, uid, gid)
             made.append(str(path.relative_to(paths.root)))
     return made
 
@@ -123,15 +124,24 @@ def _make_folder(folder: Path, mode: int, owner: tuple[int | None, int | None]) 
 
 def _files(
     paths: Paths, cluster: ClusterSection | None, api_overrides: Mapping[str, object], agent_ports: AgentPorts
-) -> list[tuple[Path, int, bool, str]]:
+) -> list[tuple[Path, int, bool, bytes]]:
     """Path, mode, whether the product user owns it, and content of each first file."""
     for wrong in wrong_values(cluster) if cluster else ():
         raise ConfigError(str(paths.main_config), f"cluster.{wrong.key}", wrong.value, wrong.allowed, code=3004)
     main = main_config_template(cluster, agent_ports)
-    return [
+    texts = [
         (paths.api_config, 0o660, False, api_template(api_overrides)),
         (paths.internal_options, 0o640, False, internal_options_template()),
         (paths.local_internal_options, 0o640, False, LOCAL_TEMPLATE),
         (paths.shared / "default/agent.conf", 0o660, True, _AGENT_CONF),
         (paths.main_config, 0o660, False, main),
     ]
+    return [*_ruleset(paths), *((path, mode, by_user, text.encode()) for path, mode, by_user, text in texts)]
+
+
+def _ruleset(paths: Paths) -> Iterator[tuple[Path, int, bool, bytes]]:
+    """The default ruleset; its lists also where users change them and the configuration names them."""
+    for name, data in shipped_files().items():
+        yield paths.root / "ruleset" / name, 0o640, False, data
+        if name.startswith("lists/"):
+            yield paths.etc / name, 0o660, True, data

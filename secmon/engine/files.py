@@ -1,13 +1,13 @@
 """The files of a ruleset: what the main configuration names, in load order (ruleset.md 1.2, 1.3)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from secmon.common.config.main import MAIN_ROOT, load_main_config
-from secmon.common.config.options import load_internal_options
+from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.config.xml import Element, parse_xml, read_xml
-from secmon.common.errors import ConfigError, os_text
+from secmon.common.errors import ConfigError, SecmonError, os_text
 from secmon.common.paths import Paths
 from secmon.engine.decoders.loader import LOCAL_FILE
 from secmon.engine.diagnostics import Message, RulesetError
@@ -107,11 +107,12 @@ def _with_folder(path: str, folder: str) -> str:
 def collect(root: Path, section: Section) -> Sources:
     """Read the files that ``section`` names below ``root``. Raises RulesetError 1226 for an empty decoder file."""
     sources = Sources()
+    messages = sources.messages
     for part, into in ((section.decoders, sources.decoders), (section.rules, sources.rules)):
-        for path in _load_order(_members(root, part, sources.messages)):
-            _read(root, path, lambda data, into=into, path=path: into.append((path, data)), sources.messages)  # type: ignore[misc]
-    for path in dict.fromkeys(section.lists):
-        _read(root, path, lambda data, path=path: sources.lists.__setitem__(path, data), sources.messages)  # type: ignore[misc]
+        paths = _load_order(_members(root, part, messages))
+        into += [(path, data) for path in paths if (data := _read(root, path, messages)) is not None]
+    lists = ((path, _read(root, path, messages)) for path in dict.fromkeys(section.lists))
+    sources.lists = {path: data for path, data in lists if data is not None}
     for path, data in sources.decoders:
         if not data and path != LOCAL_FILE:
             raise RulesetError(1226, "the file is empty", file=path)
@@ -138,11 +139,12 @@ def _load_order(paths: Iterable[str]) -> list[str]:
     return sorted(paths, key=lambda path: path.rpartition("/")[2].encode())
 
 
-def _read(root: Path, path: str, use: Callable[[bytes], None], messages: list[Message]) -> None:
+def _read(root: Path, path: str, messages: list[Message]) -> bytes | None:
     try:
-        use((root / path).read_bytes())
+        return (root / path).read_bytes()
     except OSError as error:
         messages.append(Message("WARNING", 1103, f"the file cannot be read: {os_text(error)}", path))
+        return None
 
 
 def compile_sources(sources: Sources, settings: Settings | None = None) -> Ruleset:
@@ -164,9 +166,16 @@ def settings_of(paths: Paths) -> Settings:
     return Settings(
         alert_level=config.integer("alerts", "log_alert_level", default=usual.alert_level),
         mail_level=config.integer("alerts", "email_alert_level", default=usual.mail_level),
-        default_timeframe=options["analysisd.default_timeframe"],
-        field_limit=options["analysisd.decoder_order_size"],
+        default_timeframe=_option(options, "analysisd.default_timeframe", usual.default_timeframe),
+        field_limit=_option(options, "analysisd.decoder_order_size", usual.field_limit),
     )
+
+
+def _option(options: InternalOptions, name: str, usual: int) -> int:
+    try:
+        return options.get(name)
+    except SecmonError:  # 1108: the files do not name it
+        return usual
 
 
 def collect_folder(folder: Path) -> Sources:

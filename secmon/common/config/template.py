@@ -72,6 +72,10 @@ _TEMPLATE = """\
   <ruleset>
     <decoder_dir>ruleset/decoders</decoder_dir>
     <rule_dir>ruleset/rules</rule_dir>
+    <!-- Lists that these rules look up; they are yours to change. -->
+    <list>etc/lists/audit-keys</list>
+    <list>etc/lists/privileged-users</list>
+    <list>etc/lists/suspicious-programs</list>
     <!-- Your own. -->
     <decoder_dir>etc/decoders</decoder_dir>
     <rule_dir>etc/rules</rule_dir>

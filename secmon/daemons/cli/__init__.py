@@ -25,6 +25,8 @@ _HERE = "secmon.daemons.cli"
         "audit": f"{_HERE}.audit:audit",
         "cluster": f"{_HERE}.cluster:cluster",
         "fleet": f"{_HERE}.fleet:fleet",
+        "ruleset": f"{_HERE}.ruleset:ruleset",
+        "logtest": f"{_HERE}.logtest:logtest",
         "openapi": f"{_HERE}.openapi:openapi",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

@@ -1,0 +1,25 @@
+"""Where the default ruleset lies that comes with the product."""
+
+import sysconfig
+from pathlib import Path
+
+_IN_SOURCES = Path(__file__).resolve().parents[2] / "ruleset"
+_INSTALLED = Path(sysconfig.get_path("data")) / "share/secmon/ruleset"
+
+FOLDERS = ("decoders", "rules", "lists")
+
+
+def shipped_ruleset() -> Path:
+    """The folder with ``decoders``, ``rules`` and ``lists``: of the source tree, else where packages put data."""
+    return _IN_SOURCES if (_IN_SOURCES / "rules").is_dir() else _INSTALLED
+
+
+def shipped_files() -> dict[str, bytes]:
+    """Contents by path below the ruleset's folder, such as ``rules/0000-roots_rules.xml``. Raises OSError."""
+    folder = shipped_ruleset()
+    return {
+        f"{name}/{file.name}": file.read_bytes()
+        for name in FOLDERS
+        for file in sorted((folder / name).glob("*"))
+        if file.is_file() and not file.name.startswith((".", "_"))
+    }

@@ -1,0 +1,192 @@
+"""Test cases of a ruleset, in files that people write (ruleset.md 12).
+
+A file holds sections::
+
+    [a failed login]
+    log 1 pass = Nov 14 22:13:20 hq sshd[7]: Failed password for ana from 192.0.2.1 port 2222 ssh2
+    log 2 fail = Nov 14 22:13:20 hq sshd[7]: Accepted password for ana from 192.0.2.1 port 2222 ssh2
+    rule = 10010
+    alert = 5
+    decoder = sshd
+
+``pass``: the last event of these logs has this rule, level and decoder; ``fail``: it differs from them. A key that is
+repeated feeds one session in order. An empty expectation means "none" and is compared like any other. Two keys are
+ours: ``field NAME = VALUE`` asks for a field of the last event of each ``pass``, and ``at = 2024-01-06T03:00``
+says when the logs are processed (otherwise at noon of a Tuesday), in UTC.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from secmon.engine.analysis import Engine, Verdict
+from secmon.engine.event import STATIC, Event
+from secmon.engine.predecode import Message
+from secmon.engine.rules.evaluate import Trace
+from secmon.engine.ruleset import Ruleset
+from secmon.engine.state import State
+
+NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
+LOCATION = b"stdin"
+_LOG = re.compile(r"log (\S+) (pass|fail)")
+_FIELD = re.compile(r"field (\S+)")
+
+
+class CaseError(ValueError):
+    """A file of cases that cannot be read; says where."""
+
+    def __init__(self, file: str, line: int, problem: str) -> None:
+        super().__init__(f"{file}:{line}: {problem}")
+
+
+class Triple(NamedTuple):
+    """What a case is about: rule id, level and name of the decoder, empty for none."""
+
+    rule: str = ""
+    alert: str = ""
+    decoder: str = ""
+
+    def __str__(self) -> str:
+        return f"rule {self.rule or 'none'}, level {self.alert or 'none'}, decoder {self.decoder or 'none'}"
+
+
+NONE = Triple()
+
+
+@dataclass(slots=True)
+class Case:
+    """The logs of one key. ``line`` is where the key stands first."""
+
+    file: str
+    line: int
+    section: str
+    key: str
+    passes: bool
+    logs: list[bytes]
+    expected: Triple = NONE
+    fields: dict[str, bytes] = field(default_factory=dict)
+    at: datetime = NOON
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a case. ``problem`` is empty when all is as expected; ``rules`` are those of each event."""
+
+    case: Case
+    found: Triple
+    rules: tuple[int | None, ...]
+    problem: str = ""
+
+    @property
+    def right(self) -> bool:
+        return not self.problem
+
+
+def read_file(path: Path, shown: str | None = None) -> list[Case]:
+    """The cases of a file, which errors call ``shown``. Raises CaseError, OSError."""
+    return read_cases(path.read_bytes().decode("utf-8", "surrogateescape"), shown or str(path))
+
+
+def read_cases(text: str, file: str) -> list[Case]:
+    """The cases of a text in the order of their keys. Raises CaseError."""
+    cases: list[Case] = []
+    section: _Section | None = None
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.removesuffix("\r")
+        if not line.strip() or line.lstrip().startswith((";", "#")):
+            continue
+        if line.startswith("["):
+            cases += section.close() if section else []
+            section = _Section(file, number, line.strip()[1:-1])
+        elif section is None:
+            raise CaseError(file, number, "the first line must name a section, such as [a failed login]")
+        else:
+            section.take(number, line)
+    return cases + (section.close() if section else [])
+
+
+class _Section:
+    """A section while it is read."""
+
+    def __init__(self, file: str, line: int, name: str) -> None:
+        self._file, self._line, self._name = file, line, name
+        self._cases: dict[str, Case] = {}
+        self._values: dict[str, str] = {}
+        self._fields: dict[str, bytes] = {}
+        self._at = NOON
+
+    def take(self, number: int, line: str) -> None:
+        key, equals, value = line.partition("=")
+        key, value = key.strip(), value.strip()
+        if not equals:
+            raise CaseError(self._file, number, f"no '=' in {line!r}")
+        if found := _LOG.fullmatch(key):
+            case = Case(self._file, number, self._name, key, found[2] == "pass", [])
+            self._cases.setdefault(key, case).logs.append(value.encode("utf-8", "surrogateescape"))
+        elif found := _FIELD.fullmatch(key):
+            self._fields[found[1]] = value.encode("utf-8", "surrogateescape")
+        elif key in Triple._fields:
+            self._values[key] = value
+        elif key == "at":
+            self._at = self._moment(number, value)
+        else:
+            raise CaseError(self._file, number, f"unknown key {key!r}; known: log N pass, log N fail, rule, alert,"
+                            " decoder, field NAME, at")  # fmt: skip
+
+    def _moment(self, number: int, value: str) -> datetime:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise CaseError(self._file, number, f"{value!r} is no time such as 2024-01-06T03:00") from None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    def close(self) -> list[Case]:
+        if not self._cases:
+            raise CaseError(self._file, self._line, f"section {self._name!r} has no logs")
+        missing = [name for name in Triple._fields if name not in self._values]
+        if missing:
+            raise CaseError(self._file, self._line, f"section {self._name!r} does not say {' and '.join(missing)}")
+        for case in self._cases.values():
+            case.expected = Triple(**self._values)
+            case.fields, case.at = self._fields, self._at
+        return list(self._cases.values())
+
+
+def find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
+    """Files as they are, and the ``*.ini`` of folders and all below them, in order of names."""
+    for path in paths:
+        yield from sorted(path.rglob("*.ini")) if path.is_dir() else (path,)
+
+
+def run_case(ruleset: Ruleset, case: Case, trace: Trace | None = None) -> Result:
+    """Feed the logs of a case to a fresh session and compare."""
+    with tempfile.TemporaryDirectory(prefix="secmon-case-") as folder:
+        engine = Engine(ruleset, State.private(Path(folder)), host=b"host", session=True)
+        verdicts = [engine.process(Message("1", LOCATION, log), case.at, trace) for log in case.logs]
+    last = verdicts[-1]
+    found = triple_of(last)
+    rules = tuple(each.rule.id if each.rule else None for each in verdicts)
+    return Result(case, found, rules, _problem(case, found, last.event))
+
+
+def triple_of(verdict: Verdict) -> Triple:
+    """The rule, level and decoder of a verdict."""
+    decoder = verdict.event.decoder.name if verdict.event.decoder else ""
+    return Triple(str(verdict.rule.id), str(verdict.rule.level), decoder) if verdict.rule else Triple(decoder=decoder)
+
+
+def _problem(case: Case, found: Triple, event: Event) -> str:
+    if case.passes is not (found == case.expected):
+        return f"expected {'' if case.passes else 'anything but '}{case.expected}; found {found}"
+    if not case.passes:
+        return ""
+    for name, wanted in case.fields.items():
+        value = event.static.get(name) if name in STATIC else event.dynamic_value(name.lower())
+        if value != wanted:
+            shown = "nothing" if value is None else repr(value.decode("utf-8", "replace"))
+            return f"field {name}: expected {wanted.decode('utf-8', 'replace')!r}; found {shown}"
+    return ""

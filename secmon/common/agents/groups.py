@@ -129,16 +129,27 @@ def delete_group(paths: Paths, name: str) -> None:
 
     Raises SecmonError 1712 for ``default``, 1710, 1722, 1005.
     """
+    discard(set_aside(paths, name))
+
+
+def set_aside(paths: Paths, name: str) -> Path:
+    """Take the folder of a group away, for :func:`discard` to delete; durable. Raises as :func:`delete_group`."""
     if name == DEFAULT_GROUP:
         raise SecmonError(1712, ids=(name,))
     folder = require_group(paths, name)
     aside = folder.with_name(f"{_DELETED}{secrets.token_hex(8)}")
     try:
         folder.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)  # what is left the builder deletes
         sync_folder(paths.shared)
     except OSError as error:
         raise SecmonError(1005, f"{name}: {error.strerror}") from error
+    return aside
+
+
+def discard(*folders: Path) -> None:
+    """Delete what :func:`set_aside` gave; what cannot be deleted now the builder deletes later."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _template(paths: Paths) -> bytes:

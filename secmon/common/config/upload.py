@@ -24,9 +24,7 @@ def check_upload(
     Raises, in this order: 1124 (remote command), 1129 (higher agent versions), 1130 or 1131 (public key), 1127
     (protected section), 1113 (cannot be converted). Blocks when ``quota`` has to be asked.
     """
-    commands = switches.remote_commands
-    _check_commands("localfile", _sections(new, "localfile"), commands.localfile)
-    _check_commands("wodle command", _command_wodles(new), commands.wodle_command)
+    check_commands(new, switches)
     if not switches.agents.allow_higher_versions.allow:
         _check_versions(new)
     if not switches.integrations.virustotal.public_key.allow:
@@ -38,14 +36,21 @@ def check_upload(
         raise SecmonError(1127, "global.limits.eps")
 
 
-def _sections(document: Element, *names: str) -> Iterator[Element]:
-    for root in document.children:
-        if root.name == MAIN_ROOT:
-            yield from (section for section in root.children if section.name in names)
+def check_commands(document: Element, switches: UploadConfiguration, *, root: str = MAIN_ROOT) -> None:
+    """Refuse commands that ``switches`` forbid, in sections below elements ``root``. Raises 1124."""
+    commands = switches.remote_commands
+    _check_commands("localfile", _sections(document, "localfile", root=root), commands.localfile)
+    _check_commands("wodle command", _command_wodles(document, root), commands.wodle_command)
 
 
-def _command_wodles(document: Element) -> Iterator[Element]:
-    for wodle in _sections(document, "wodle"):
+def _sections(document: Element, *names: str, root: str = MAIN_ROOT) -> Iterator[Element]:
+    for each in document.children:
+        if each.name == root:
+            yield from (section for section in each.children if section.name in names)
+
+
+def _command_wodles(document: Element, root: str) -> Iterator[Element]:
+    for wodle in _sections(document, "wodle", root=root):
         if wodle.attributes.get("name", "").strip().lower() == "command":
             yield wodle
 

@@ -2,8 +2,11 @@
 
 from secmon.common.operations import (
     agents,
+    agents_groups,
     agents_write,
     cluster,
+    groups,
+    groups_files,
     logs,
     manager,
     root,
@@ -34,6 +37,9 @@ AREAS = (
     run_as,
     agents,
     agents_write,
+    agents_groups,
+    groups,
+    groups_files,
     cluster,
     manager,
     logs,

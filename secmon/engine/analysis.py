@@ -38,12 +38,16 @@ class Engine:
 
     def process(self, message: Message, time: datetime, trace: Trace | None = None) -> Verdict:
         """Analyse one message that is processed at ``time``, local time with its zone."""
+        return self.judge(self.decode(message, time), trace)
+
+    def decode(self, message: Message, time: datetime) -> Event:
+        """All that comes before the rules."""
         event = predecode(message, time=time, host=self._host)
         windows = self._windows if message.queue == EVENT_CHANNEL and not self._session else None
         if windows is None or not decode_eventchannel(event, windows):
             self.ruleset.walk.decode(event)
         self.state.accumulator.lend(event)
-        return self.judge(event, trace)
+        return event
 
     def judge(self, event: Event, trace: Trace | None = None) -> Verdict:
         """Rules for an event that is decoded already."""

@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from secmon.common.agents.groups import AGENT_CONF, AGENT_CONF_TEXT, TEMPLATE
+from secmon.common.agents.names import DEFAULT_GROUP
 from secmon.common.atomic import write_file
 from secmon.common.config.api import api_template
 from secmon.common.config.cluster import ClusterSection, wrong_values
@@ -41,14 +43,6 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
     (0o750, True, "stats stats/totals stats/hourly-average stats/weekly-average"),
     (0o1770, False, "tmp"),
 )
-
-_AGENT_CONF = """\
-<agent_config>
-
-  <!-- Configuration that all agents of this group share. -->
-
-</agent_config>
-"""
 
 
 @dataclass(frozen=True)
@@ -133,7 +127,8 @@ def _files(
         (paths.api_config, 0o660, False, api_template(api_overrides)),
         (paths.internal_options, 0o640, False, internal_options_template()),
         (paths.local_internal_options, 0o640, False, LOCAL_TEMPLATE),
-        (paths.shared / "default/agent.conf", 0o660, True, _AGENT_CONF),
+        (paths.shared / TEMPLATE, 0o660, True, AGENT_CONF_TEXT),
+        (paths.shared / DEFAULT_GROUP / AGENT_CONF, 0o660, True, AGENT_CONF_TEXT),
         (paths.main_config, 0o660, False, main),
     ]
     return [*_ruleset(paths), *((path, mode, by_user, text.encode()) for path, mode, by_user, text in texts)]

@@ -29,6 +29,7 @@ MODES = {
     "etc/shared": 0o770,
     "etc/rules": 0o770,
     "etc/shared/default": 0o770,
+    "etc/shared/agent-template.conf": 0o660,
     "etc/shared/default/agent.conf": 0o660,
     "logs": 0o770,
     "logs/api": 0o750,
@@ -123,6 +124,7 @@ def test_bad_values_make_nothing(
 def test_owners(paths: Paths) -> None:
     create_layout(paths, owner=(12345, 23456))
     users = {"etc", "etc/shared/default", "etc/shared/default/agent.conf", "logs/api", "queue/sockets", "etc/cluster"}
+    users.add("etc/shared/agent-template.conf")
     roots = {".", "api/configuration", "api/configuration/api.yaml", "etc/ossec.conf", "etc/shared", "queue", "tmp"}
     for name in users | roots:
         status = (paths.root / name).stat()

@@ -50,7 +50,7 @@ class AgentOS(Struct):
 class Agent(Struct):
     """An agent; what is not known of it, or not selected, is left out."""
 
-    id: str
+    id: Text = UNSET
     name: Text = UNSET
     ip: Text = UNSET
     registerIP: Text = UNSET

@@ -14,6 +14,7 @@ from tests.common.operations.world import Running, World
 pytestmark = pytest.mark.anyio
 
 LIST, UNGROUPED, OUTDATED = (f"GET /agents{path}" for path in ("", "/no_group", "/outdated"))
+OVERVIEW = "GET /overview/agents"
 DISTINCT, PLATFORMS, SUMMARY = (f"GET /agents/{path}" for path in ("stats/distinct", "summary/os", "summary/status"))
 NOW = 1767225600  # the clock of the world: 2026-01-01
 HELD = [
@@ -37,6 +38,8 @@ HELD = [
 
 
 def fill(running: Running) -> None:
+    for group in ("default", "web"):
+        (running.node.paths.shared / group).mkdir(exist_ok=True)
     with running.node.agents.write() as connection:
         put(connection, HELD)
 
@@ -200,6 +203,14 @@ class TestPermissions:
         assert body["data"]["connection"]["total"] == 3
         assert (await office.ask(PLATFORMS, "evelyn"))["data"]["affected_items"] == ["ubuntu"]
 
+    async def test_groups(self, office: Office) -> None:
+        await office.caller("webber", ("agent:read", "agent:group:web", "allow"))
+        assert await listed(office, "webber") == "001 1000"
+        body = await office.ask(LIST, "webber", agents_list=["1000", "003"])
+        assert [item["id"] for item in body["data"]["affected_items"]] == ["1000"]
+        await office.caller("other", ("agent:read", "agent:id:*", "allow"), ("agent:read", "agent:group:web", "deny"))
+        assert await listed(office, "other") == "000 002 003"
+
     async def test_nothing_is_empty_and_no_error(self, office: Office) -> None:
         for operation in (LIST, UNGROUPED, OUTDATED, DISTINCT, PLATFORMS):
             body = await office.ask(operation, "nobody")
@@ -259,6 +270,38 @@ async def test_summaries_leave_out_the_manager(office: Office) -> None:
         "error": 0,
     }
     assert (await office.ask(PLATFORMS))["data"]["affected_items"] == ["ubuntu", "windows"]
+
+
+async def test_the_overview(office: Office) -> None:
+    body = await office.ask(OVERVIEW)
+    assert set(body) == {"data", "error"}
+    data = body["data"]
+    assert data["nodes"] == [
+        {"node_name": "manager", "count": 1},
+        {"node_name": "beta", "count": 2},
+        {"node_name": "unknown", "count": 1},
+        {"node_name": "alpha", "count": 1},
+    ]
+    assert [(one["name"], one["count"]) for one in data["groups"]] == [("default", 2), ("web", 2)]
+    assert data["agent_os"][1:] == [
+        {"os": {"name": "Windows 11", "platform": "windows", "version": "unknown"}, "count": 1},
+        {"os": {"name": "unknown", "platform": "unknown", "version": "unknown"}, "count": 1},
+        {"os": {"name": "unknown", "platform": "ubuntu", "version": "unknown"}, "count": 1},
+    ]
+    assert data["agent_status"] == (await office.ask(SUMMARY))["data"]
+    assert [one["version"] for one in data["agent_version"]] == ["Wazuh v4.8.2", "Wazuh v4.7.0", "unknown", "v4.9.0"]
+    assert [one["id"] for one in data["last_registered_agent"]] == ["1000"]
+
+
+async def test_the_overview_shows_agents_and_groups_that_may_be_seen(office: Office) -> None:
+    await office.caller("robert", ("agent:read", "agent:id:002", "allow"), ("group:read", "group:id:web", "allow"))
+    data = (await office.ask(OVERVIEW, "robert"))["data"]
+    assert data["nodes"] == [{"node_name": "beta", "count": 1}]
+    assert [(one["name"], one["count"]) for one in data["groups"]] == [("web", 2)]
+    assert [one["id"] for one in data["last_registered_agent"]] == ["002"]
+    data = (await office.ask(OVERVIEW, "nobody"))["data"]
+    assert [data[name] for name in data if name != "agent_status"] == [[]] * 5
+    assert data["agent_status"]["connection"]["total"] == 0
 
 
 async def test_a_worker_asks_the_master(cluster: World) -> None:

@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, Connection, select
+from sqlalchemy import Column, Connection, bindparam, select, update
 
 from secmon.common.agents.names import padded, split_groups
-from secmon.common.agents.schema import REGISTRY, agents, removed
-from secmon.common.agents.store import advance, get, put
+from secmon.common.agents.schema import REGISTRY, agents, meta, removed
 
 _MODULUS = 1 << 128
 _AT_ONCE = 5000
@@ -104,14 +103,18 @@ class Ledger:
         return f"{self.digest:032x}"
 
 
+_META = select(meta.c.name, meta.c.value).where(meta.c.name.in_(("revision", "digest", "source")))
+_SET_META = update(meta).where(meta.c.name == bindparam("key")).values(value=bindparam("new"))
+
+
 @contextmanager
 def change(connection: Connection) -> Iterator[Ledger]:
     """The next revision of a registry that is written here; rows touched inside must be told to the ledger.
 
     From then on this store is a copy of no other (see ``replica``).
     """
-    ledger = Ledger(advance(connection, "revision"), int(get(connection, "digest") or "0", 16))
+    values: dict[str, str] = {name: value for name, value in connection.execute(_META)}  # noqa: C416 - typed rows
+    ledger = Ledger(int(values["revision"]) + 1, int(values["digest"], 16))
     yield ledger
-    put(connection, "digest", ledger.text)
-    if get(connection, "source"):
-        put(connection, "source", "")
+    after = {"revision": str(ledger.revision), "digest": ledger.text} | ({"source": ""} if "source" in values else {})
+    connection.execute(_SET_META, [{"key": name, "new": value} for name, value in after.items()])

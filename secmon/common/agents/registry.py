@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
-from sqlalchemy import Column, ColumnElement, Connection, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import BindParameter, Column, Connection, Select, Text, bindparam, delete, insert, or_, select, update
 
 from secmon.common.agents.entries import ENTRY, TOMBSTONE, Entry, Ledger, Tombstone, change, pick, tombstones
 from secmon.common.agents.force import NEVER, Force, Holder, may_replace
@@ -269,15 +269,12 @@ def _in_the_way(connection: Connection, new: New) -> list[tuple[int, Holder]]:
     """Agents with the id, address or name of ``new`` and the code of a refusal, in the order of the checks (3.1)."""
     found: list[tuple[int, Holder]] = []
     if new.id is not None:
-        found += [(1708, one) for one in _holders(connection, agents.c.id == new.id)]
+        found += [(1708, one) for one in _holders(connection, _BY_ID, new.id)]
     if new.address != ANY:
         # A host collides with the bare address of a network, too; a network with nothing else (1.6).
         is_host = "/" not in new.address
-        network = and_(agents.c.register_ip > f"{new.address}/", agents.c.register_ip < f"{new.address}0")
-        same = agents.c.register_ip == new.address
-        found += [(1706, one) for one in _holders(connection, or_(same, network) if is_host else same)]
-    found += [(1705, one) for one in _holders(connection, agents.c.name == new.name)]
-    return found
+        found += [(1706, one) for one in _holders(connection, _BY_HOST if is_host else _BY_ADDRESS, new.address)]
+    return found + [(1705, one) for one in _holders(connection, _BY_NAME, new.name)]
 
 
 _HOLDER = select(
@@ -287,23 +284,34 @@ _HOLDER = select(
     agents.c.date_add,
     agents.c.connection_status,
     agents.c.disconnection_time,
+).order_by(agents.c.id)
+_VALUE: BindParameter[Any] = bindparam("value")
+_TEXT = bindparam("value", type_=Text)
+_BY_ID = _HOLDER.where(agents.c.id == _VALUE)
+_BY_NAME = _HOLDER.where(agents.c.name == _VALUE)
+_BY_ADDRESS = _HOLDER.where(agents.c.register_ip == _VALUE)
+_BY_HOST = _HOLDER.where(
+    # "0" is the character after "/".
+    or_(agents.c.register_ip == _TEXT, agents.c.register_ip.between(_TEXT.concat("/"), _TEXT.concat("0")))
 )
 
 
-def _holders(connection: Connection, condition: ColumnElement[bool]) -> list[Holder]:
+def _holders(connection: Connection, statement: Select[Any], value: str | int) -> list[Holder]:
     return [
         Holder(id=number, name=name, key=key, date_add=added, status=status, disconnection_time=gone)
-        for number, name, key, added, status, gone in connection.execute(_HOLDER.where(condition).order_by(agents.c.id))
+        for number, name, key, added, status, gone in connection.execute(statement, {"value": value})
     ]
 
 
 def _take_id(connection: Connection, wanted: int | None) -> int:
-    agent = number(connection, "next_id") if wanted is None else wanted
+    following = number(connection, "next_id")
+    agent = following if wanted is None else wanted
     if agent > MAX_ID:
         raise SecmonError(1725, "all ids are used up")
     if agent <= 0:
         raise SecmonError(1708, f"agent {padded(agent)} is the manager")
-    _reserve(connection, agent)
+    if agent >= following:
+        put(connection, "next_id", agent + 1)
     return agent
 
 

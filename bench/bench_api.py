@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 import uvicorn
@@ -32,6 +32,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.config.api import Access, ApiConfig
 from secmon.common.config.main import parse_main_config
 from secmon.common.config.options import InternalOptions
+from secmon.common.errors import SecmonError
 from secmon.common.node import Node, Services
 from secmon.common.operations import root
 from secmon.common.operations.call import Call
@@ -59,6 +60,9 @@ class Alone:
 
     async def checked_status(self) -> Mapping[str, str]:
         return {}
+
+    async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
+        raise SecmonError(1121, daemon)
 
     def remaining(self) -> float:
         return float("inf")

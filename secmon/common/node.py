@@ -112,6 +112,12 @@ class Control(Protocol):
     async def checked_status(self) -> Mapping[str, str]:
         """As :meth:`status`, and each daemon that runs is asked: one that does not answer counts as failed."""
 
+    async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
+        """``{section: ...}``, as in force in a daemon of this node.
+
+        Raises 1121 when the daemon does not run, 1116 when it has no such section, 1013, 1014.
+        """
+
 
 class Lease(Protocol):
     """The security lease: how long a worker may trust its replica."""

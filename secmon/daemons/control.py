@@ -102,6 +102,11 @@ class SupervisorControl:
         silent = {daemon for daemon, answered in zip(running, heard, strict=True) if answered is False}
         return {daemon: "failed" if daemon in silent else state for daemon, state in states.items()}
 
+    async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
+        """See ``common.node.Control``."""
+        found: Mapping[str, Any] = await ask(daemon_socket(self._paths, daemon), "config", section=section)
+        return found
+
     async def ask(self, command: str) -> Any:
         """Send ``status``, ``restart``, ``reload`` or ``stop``; errors as for :meth:`restart`."""
         return await ask(self._paths.control_socket, command, timeout=self._timeout, absent=1901, refused=1902)

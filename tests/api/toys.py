@@ -47,6 +47,9 @@ class ToyControl:
     async def checked_status(self) -> Mapping[str, str]:
         return self.states
 
+    async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
+        raise SecmonError(1121, daemon)
+
 
 @dataclass
 class ToyLease:

@@ -2,6 +2,8 @@
 
 from secmon.common.operations import (
     agents,
+    agents_commands,
+    agents_components,
     agents_groups,
     agents_write,
     cluster,
@@ -40,6 +42,8 @@ AREAS = (
     overview,
     agents_write,
     agents_groups,
+    agents_commands,
+    agents_components,
     groups,
     groups_files,
     cluster,

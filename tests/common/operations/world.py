@@ -13,6 +13,7 @@ from secmon.common.config.api import load_api_config
 from secmon.common.config.cluster import ClusterSection
 from secmon.common.config.main import load_main_config
 from secmon.common.config.options import InternalOptions
+from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.layout import create_layout
 from secmon.common.node import Member, Node, Peer, Role, Services
@@ -62,6 +63,8 @@ class FixedControl:
         )
     )
     restarts: int = 0
+    configs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Active configuration by daemon and section."""
 
     async def restart(self) -> None:
         self.restarts += 1
@@ -71,6 +74,13 @@ class FixedControl:
 
     async def checked_status(self) -> Mapping[str, str]:
         return self.states
+
+    async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
+        if daemon not in self.configs:
+            raise SecmonError(1121, daemon)
+        if section not in self.configs[daemon]:
+            raise SecmonError(1116, section)
+        return {section: self.configs[daemon][section]}
 
 
 class OwnLease:

@@ -118,12 +118,15 @@ OPTIONS: Mapping[str, Option] = {
     "remoted.max_attempts": Option(4, 1, 16, "Times that a request is sent over UDP."),
     "remoted.state_interval": Option(5, 0, 86_400, "Seconds between two looks for counters no longer needed; 0: none."),
     "remoted.events_mb": Option(256, 16, 65_536, "Megabytes of events that may wait for their analysis."),
+    "modulesd.debug": Option(0, 0, 2, "Detail of the log of groups, agents and upgrades."),
     "remoted.debug": Option(0, 0, 2, "Detail of the log of the agents' connections."),
     "daemons.stop_timeout": Option(30, 1, 600, "Seconds that a daemon has to stop before it is killed."),
     "daemons.watchdog_ms": Option(2000, 100, 60_000, "Milliseconds between two looks whether a daemon answers."),
     "daemons.watchdog_misses": Option(
         8, 0, 1000, "Looks in a row without an answer after which a daemon is killed and started again; 0: never."
     ),
+    "monitord.monitor_agents": Option(1, 0, 1, "Find agents that are silent."),
+    "monitord.delete_old_agents": Option(0, 0, 9600, "Minutes of silence after which agents are removed; 0: never."),
     "monitord.day_wait": Option(10, 0, 600, "Seconds after midnight before logs are rotated."),
     "monitord.keep_log_days": Option(31, 0, 500, "Days that rotated logs are kept; 0: for ever."),
     "monitord.size_rotate": Option(512, 0, 4096, "Megabytes of a log that start a rotation; 0: by day only."),

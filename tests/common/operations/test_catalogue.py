@@ -67,7 +67,8 @@ class TestDeclarations:
             assert require.param is None or require.param in by_name
 
     def test_cluster_operations_need_one(self, one: Operation) -> None:
-        assert one.needs_cluster is (one.area == "cluster" and one.path != "/cluster/status")
+        of_a_node = one.path == "/agents/node/{node_id}/restart"
+        assert one.needs_cluster is ((one.area == "cluster" and one.path != "/cluster/status") or of_a_node)
 
     def test_collections_can_be_ordered(self, one: Operation) -> None:
         if one.fields is not None:

@@ -27,7 +27,7 @@ from secmon.agentlink.statequeue import StateQueue
 from secmon.agentlink.syslog import SyslogConnection, SyslogDesk
 from secmon.agentlink.udp import Address, DatagramRoute, read_datagrams
 from secmon.agentlink.verification import Verification
-from secmon.common.agents.linkwire import Answer, Ask, Question, Statistics, Tell
+from secmon.common.agents.linkwire import Answer, Ask, Question, Record, Statistics, Tell
 from secmon.common.agents.states import Origin, reset
 from secmon.common.agents.store import AgentStore
 from secmon.common.clock import Clock
@@ -343,6 +343,16 @@ class AgentLinkServer:
             queue_usage=self.events.usage,
         )
 
+    async def record(self, lines: Sequence[bytes]) -> int:
+        """Take events of other daemons into the journal; how many there was room for."""
+        taken = 0
+        for line in lines:
+            if self.events.full:
+                break
+            self.events.add(line)
+            taken += 1
+        return taken
+
     async def _tell(self, number: int, text: str) -> bool:
         agent = self.roll.by_number.get(number)
         if agent is None:
@@ -361,6 +371,8 @@ class AgentLinkServer:
                 return Answer(unsent=list(await self.send(messages)))
             case Statistics(agents):
                 return Answer(statistics=await self.statistics(agents))
+            case Record(lines):
+                return Answer(recorded=await self.record(lines))
         return Answer()
 
 

@@ -1,7 +1,7 @@
 """The agents of this node, for daemons that are not ``secmon-remoted``: an ``AgentLink`` over its local socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from secmon.common.agents.linkwire import (
     Answer,
     Ask,
     Question,
+    Record,
     Report,
     Reports,
     Statistics,
@@ -27,6 +28,8 @@ _SHORT_SECONDS = 30.0
 """Bound of an answer that takes no agent's answer."""
 _BATCH = 5000
 """Messages of one question."""
+_BATCH_BYTES = 8 << 20
+"""Bytes of the events of one question."""
 
 
 class LinkClient:
@@ -52,6 +55,16 @@ class LinkClient:
         """As ``AgentLink.statistics``."""
         answer = await self._ask(Statistics(None if agents is None else list(agents)), _SHORT_SECONDS)
         return answer.statistics or {}
+
+    async def record(self, lines: Sequence[bytes]) -> int:
+        """Put events into the journal of this node; how many there was room for. Raises as above."""
+        taken = 0
+        for batch in _batches(lines):
+            recorded = (await self._ask(Record(batch), _SHORT_SECONDS)).recorded or 0
+            taken += recorded
+            if recorded < len(batch):
+                break
+        return taken
 
     async def reports(self) -> AsyncIterator[Report]:
         """Reports of agents on their upgrades, from now on and without end.
@@ -86,6 +99,19 @@ class LinkClient:
             raise SecmonError(1014, "secmon-remoted") from error
         finally:
             writer.close()
+
+
+def _batches(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        if batch and (len(batch) == _BATCH or size + len(line) > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line)
+    if batch:
+        yield batch
 
 
 async def _send(writer: asyncio.StreamWriter, question: Question) -> None:

@@ -34,6 +34,12 @@ class Statistics(msgspec.Struct, frozen=True, tag=True):
     agents: list[int] | None = None
 
 
+class Record(msgspec.Struct, frozen=True, tag=True):
+    """Events of other daemons for the journal, as lines ``<queue>:<location>:<log>``. Answer: how many were taken."""
+
+    lines: list[bytes]
+
+
 class Reports(msgspec.Struct, frozen=True, tag=True):
     """Reports of agents on their upgrades from now on. Answers: :class:`Report`."""
 
@@ -45,7 +51,7 @@ class Report(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-Question = Ask | Tell | Statistics | Reports
+Question = Ask | Tell | Statistics | Record | Reports
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -54,6 +60,7 @@ class Answer(msgspec.Struct, frozen=True):
     answer: bytes | None = None
     unsent: list[int] | None = None
     statistics: Mapping[str, Any] | None = None
+    recorded: int | None = None
     report: Report | None = None
 
 

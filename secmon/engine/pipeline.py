@@ -1,0 +1,170 @@
+"""One message on its way from the journal to the files (ruleset.md 11)."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from secmon.engine.analysis import Engine, Verdict
+from secmon.engine.document import Documents, Labels
+from secmon.engine.event import MANAGER_ID, Event
+from secmon.engine.outputs import Outputs
+from secmon.engine.predecode import split_message
+from secmon.engine.ruleset import Ruleset
+from secmon.engine.state import State
+from secmon.engine.statistics import Statistics, StatisticsSettings
+from secmon.engine.tallies import Tallies, component
+from secmon.engine.text import complete, is_firewall
+
+KEPT = frozenset("3589depu")
+"""Types of messages that are not for the generic decoders: whoever consumes them reads the journal himself."""
+_INTEGRITY = "8"
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """The engine with all around it. For one thread, which calls :meth:`turn` before each batch."""
+
+    engine: Engine
+    documents: Documents
+    outputs: Outputs
+    statistics: Statistics
+    excess: StatisticsSettings
+    tallies: Tallies
+    labels: Callable[[str], Labels | None]
+    log_firewall: bool
+    incomplete: int = 0
+    """Events of firewalls that lack what their line shows: they go no further."""
+
+    def turn(self, now: datetime) -> None:
+        """The files and the hour of ``now``, local time. Raises OSError; to be repeated then."""
+        self.outputs.turn(now)
+        if self.statistics.turn(now):
+            self.engine.state.fired.clear()
+        self.tallies.whole.written["stats"] = self.statistics.written
+
+    def handle(self, data: bytes, moment: datetime) -> None:
+        """Analyse one message that was received at ``moment``, local time."""
+        tallies = self.tallies
+        tallies.received += 1
+        tallies.bytes += len(data)
+        self.statistics.received(1)
+        message = split_message(data)
+        if message is None:
+            tallies.malformed += 1
+            return
+        queue = message.queue
+        if queue == _INTEGRITY:
+            self.statistics.syscheck()
+        if queue in KEPT:
+            tallies.kept += 1
+            return
+        event = self.engine.decode(message, moment)
+        source = component(queue, message.location)
+        tallies.whole.decoded[source] += 1
+        agent = None if event.agent_id == MANAGER_ID else tallies.of(event.agent_id, event.received)
+        if agent is not None:
+            agent.decoded[source] += 1
+        if self._firewall(event):
+            self._excess(moment)
+            self._judge(event)
+            if agent is not None:
+                agent.processed += 1
+
+    def swap(self, ruleset: Ruleset, host: bytes) -> None:
+        """Go on with another ruleset: memories of rules that are the same stay, those of others go."""
+        old, state = self.engine.ruleset, self.engine.state
+        forget_gone(state, old, ruleset)
+        self.documents.forget()
+        self.engine = Engine(ruleset, state, host=host)
+
+    def _firewall(self, event: Event) -> bool:
+        """Whether the event goes on to the rules."""
+        if not is_firewall(event):
+            return True
+        self.statistics.firewall()
+        if not self.log_firewall:
+            return True
+        if not complete(event):
+            self.incomplete += 1
+            return False
+        self.outputs.firewall(event)
+        self.tallies.whole.written["firewall"] += 1
+        return True
+
+    def _excess(self, moment: datetime) -> None:
+        """Count the event; tell when they are too many."""
+        told = self.statistics.processed(moment)
+        if told is None:
+            return
+        text, rule = told.encode(), self.excess.rule()
+        event = Event("1", b"ossec-analysisd", text, text, moment, int(moment.timestamp()), rule=rule)
+        self._write(Verdict(event, rule, alert=True))
+
+    def _judge(self, event: Event) -> None:
+        verdict = self.engine.judge(event)
+        self.tallies.whole.processed += 1
+        if verdict.rule is not None:
+            self.statistics.selected(verdict.rule)
+        if verdict.alert or self.outputs.archives:
+            self._write(verdict)
+
+    def _write(self, verdict: Verdict) -> None:
+        event = verdict.event
+        self.outputs.write(verdict, self.labels(event.agent_id) if event.from_agent else None)
+        agent = self.tallies.of(event.agent_id, event.received)
+        for counts in (self.tallies.whole, agent) if agent is not None else (self.tallies.whole,):
+            counts.written["alerts"] += verdict.alert
+            counts.written["archives"] += self.outputs.archives
+
+
+def forget_gone(state: State, old: Ruleset, new: Ruleset) -> None:
+    """Drop what ``state`` remembers of rules that ``new`` does not have, or has with other memories.
+
+    Events that stay remembered let go of the old ruleset, which could not be freed otherwise.
+    """
+    known, before = new.rules.by_id, old.rules.by_id
+    for memory in (state.fired, state.silent_since):
+        for gone in [rule for rule in memory if rule not in known]:
+            del memory[gone]
+    for sid in [sid for sid in state.sids if sid not in known or not known[sid].remembered]:
+        del state.sids[sid]
+    for composite in list(state.groups):
+        now, then = known.get(composite), before.get(composite)
+        group = now.composite.group if now is not None and now.composite is not None else None
+        if group is None or then is None or then.composite is None or then.composite.group != group:
+            del state.groups[composite]
+    for event in state.recent:
+        event.rule = event.decoder = None
+
+
+class Credits:
+    """The bound of events a second (ruleset.md 11): what is taken comes back ``timeframe`` seconds later."""
+
+    def __init__(self, maximum: int, timeframe: int) -> None:
+        """``maximum`` events a second, 0: no bound; ``timeframe`` in seconds."""
+        self.limit = maximum * timeframe
+        self.available = self.limit
+        self.seconds_over = 0
+        """Seconds in which somebody had to wait."""
+        self._timeframe = timeframe
+        self._spent: deque[tuple[int, int]] = deque()
+        self._over = -1
+
+    def take(self, wanted: int, now: float) -> int:
+        """How many of ``wanted`` events may go on at ``now``, monotonic seconds."""
+        if not self.limit:
+            return wanted
+        second = int(now)
+        while self._spent and self._spent[0][0] <= second - self._timeframe:
+            self.available += self._spent.popleft()[1]
+        taken = min(wanted, self.available)
+        self.available -= taken
+        if taken and self._spent and self._spent[-1][0] == second:
+            self._spent[-1] = (second, self._spent[-1][1] + taken)
+        elif taken:
+            self._spent.append((second, taken))
+        if not taken and wanted and second != self._over:
+            self._over = second
+            self.seconds_over += 1
+        return taken

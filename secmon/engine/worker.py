@@ -1,0 +1,210 @@
+"""The thread that analyses: reads batches, writes what they yield, commits, and begins again.
+
+An event is done with when what it left behind is written. A disk that is full, or any other trouble with files, makes
+the thread wait and try again: it reads nothing new meanwhile, the journals fill up and those who fill them wait too.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from secmon.common.clock import Clock
+from secmon.common.errors import os_text
+from secmon.engine.feed import Batch, Feed, Ledger
+from secmon.engine.pipeline import Credits, Pipeline
+from secmon.engine.ruleset import Ruleset
+
+log = logging.getLogger("secmon.analysisd")
+
+IDLE_SECONDS = 0.02
+RETRY_SECONDS = 1.0
+CREDIT_SECONDS = 0.05
+COMMIT_EVENTS = 500
+"""Events between two commits, at most twice as many: what a death repeats."""
+SAVE_SECONDS = 10.0
+"""Between two savings of the statistics of the hour."""
+_SHOWN_BYTES = 200
+
+Flush = Callable[[], None]
+
+
+class Worker:
+    """Start once, stop once; the rest may be called from any thread."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        feed: Feed,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        host: bytes,
+        credits_: Credits | None = None,
+        flushes: Iterable[Flush] = (),
+    ) -> None:
+        """``flushes``: what else must be written before a commit, and after the outputs: what is remembered as seen
+        without its alert would never be told. Each raises OSError while it cannot be written.
+        """
+        self.pipeline = pipeline
+        self.feed = feed
+        self.credits = credits_ or Credits(0, 1)
+        self.trouble = ""
+        """Why nothing goes on just now; empty when all is well."""
+        self.waits = 0
+        """Times that something could not be written."""
+        self.repeated = 0
+        """Records that may stand twice in the outputs, because an earlier process died before it could commit."""
+        self.swaps = 0
+        self.failure: BaseException | None = None
+        self._ledger = ledger
+        self._clock = clock
+        self._host = host
+        self._flushes = tuple(flushes)
+        self._since_commit = 0
+        self._stopping = threading.Event()
+        self._next: deque[Ruleset] = deque(maxlen=1)
+        self._save_at = clock.monotonic() + SAVE_SECONDS
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the event in hand, write and commit; returns when that is done. Blocks."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def swap(self, ruleset: Ruleset) -> None:
+        """Use ``ruleset`` from the next event on."""
+        self._next.append(ruleset)
+
+    @property
+    def ruleset(self) -> Ruleset:
+        """What is in force."""
+        return self.pipeline.engine.ruleset
+
+    def _run(self) -> None:
+        try:
+            if self._insist(self._open):
+                while not self._stopping.is_set():
+                    if not self.step():
+                        self._stopping.wait(IDLE_SECONDS)
+                self._finish()
+        except BaseException as error:  # whatever it is, the daemon must hear of it: its process ends with it
+            log.critical("The analysis has failed", exc_info=error)
+            self.failure = error
+        finally:
+            self.pipeline.outputs.close()
+            self._ledger.close()
+            self.feed.close()
+
+    def step(self) -> bool:
+        """One batch; whether there was anything."""
+        self._swap()
+        batches: list[Batch] = []
+        if not self._insist(self._turn) or not self._insist(lambda: batches.extend(self.feed.read())):
+            return False
+        for journal, blocks in batches:
+            for block in blocks:
+                moment = datetime.fromtimestamp(min(block.at, self._clock.now().timestamp())).astimezone()
+                for start in range(0, len(block.events), COMMIT_EVENTS):
+                    self._some(journal, block.first + start, block.events[start : start + COMMIT_EVENTS], moment)
+        if self._since_commit:
+            self._commit()
+        return bool(batches)
+
+    def _some(self, journal: int, first: int, events: list[bytes], moment: datetime) -> None:
+        """Analyse, and commit now and then; at a stop the rest is left."""
+        allowed = 0
+        for number, data in enumerate(events, first):
+            if self._next:
+                self._swap()
+            if not allowed:
+                allowed = self._credit(len(events) - (number - first))
+            if self._stopping.is_set() or not self._handle(data, moment):
+                return
+            allowed -= 1
+            self.feed.done(journal, number + 1)
+        self._since_commit += len(events)
+        if self._since_commit >= COMMIT_EVENTS:
+            self._commit()
+
+    def _credit(self, wanted: int) -> int:
+        """Wait until some of ``wanted`` events may go on; 0 only at a stop."""
+        while not (taken := self.credits.take(wanted, self._clock.monotonic())):
+            if self._stopping.wait(CREDIT_SECONDS):
+                break
+        return taken
+
+    def _handle(self, data: bytes, moment: datetime) -> bool:
+        """Whether the event is done with; it is not when the stop comes while it must wait."""
+        try:
+            return self._insist(lambda: self.pipeline.handle(data, moment))
+        except Exception:  # one event must not end the analysis of all others; logged with its beginning, and counted
+            self.pipeline.tallies.failed += 1
+            log.exception("An event could not be analysed: %r", data[:_SHOWN_BYTES])
+            return True
+
+    def _swap(self) -> None:
+        if self._next:
+            self.pipeline.swap(self._next.pop(), self._host)
+            self.swaps += 1
+
+    def _turn(self) -> None:
+        now = self._clock.now().astimezone()
+        self.pipeline.turn(now)
+        if self._clock.monotonic() >= self._save_at:
+            self.pipeline.statistics.save()
+            self._save_at = self._clock.monotonic() + SAVE_SECONDS
+
+    def _open(self) -> None:
+        """The outputs as an earlier process left them."""
+        self.pipeline.turn(self._clock.now().astimezone())
+        ends = self.pipeline.outputs.ends()
+        self.repeated = self._ledger.repeated(ends)
+        if self.repeated:
+            log.warning("%d alerts or archived events may be written again: an earlier process died", self.repeated)
+        self._ledger.note(ends)
+
+    def _commit(self) -> None:
+        """Write all that waits, then say how far it is done."""
+        self._since_commit = 0
+        if not all(self._insist(flush) for flush in (self.pipeline.outputs.flush, *self._flushes)):
+            return
+        if self._insist(self.feed.commit):
+            self._insist(lambda: self._ledger.note(self.pipeline.outputs.ends()))
+
+    def _finish(self) -> None:
+        self._commit()
+        try:
+            self.pipeline.statistics.save()
+        except OSError as error:
+            log.error("The statistics of this hour are lost: %s", os_text(error))
+
+    def _insist(self, action: Callable[[], None]) -> bool:
+        """Repeat ``action`` until it works or the stop comes; whether it worked."""
+        while True:
+            try:
+                action()
+            except OSError as error:
+                self._complain(os_text(error))
+                if self._stopping.wait(RETRY_SECONDS):
+                    return False
+            else:
+                if self.trouble:
+                    log.info("The analysis goes on")
+                    self.trouble = ""
+                return True
+
+    def _complain(self, trouble: str) -> None:
+        self.waits += 1
+        if trouble != self.trouble:
+            self.trouble = trouble
+            log.error("The analysis waits, nothing is lost: %s", trouble)

@@ -1,0 +1,98 @@
+"""An installation's folders, journals with events, and the analysis at work on them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from secmon.common.clock import Clock, SystemClock
+from secmon.common.config.main import parse_main_config
+from secmon.common.config.options import InternalOptions
+from secmon.common.counters import Counters
+from secmon.common.events.journal import JournalWriter
+from secmon.common.events.segments import consumers
+from secmon.common.paths import Paths
+from secmon.engine.assembly import Surroundings, build_worker
+from secmon.engine.labels import LabelSource
+from secmon.engine.ruleset import Ruleset
+from secmon.engine.tallies import Tallies
+from secmon.engine.worker import Worker
+from tests.waiting import wait_until
+
+FOLDERS = "logs stats queue/fts queue/diff queue/alerts queue/sockets var/run var/db etc/rules etc/decoders etc/lists"
+
+
+def make_folders(root: Path) -> Paths:
+    for folder in FOLDERS.split():
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    return Paths(root)
+
+
+class Analysis:
+    """A worker on its journals."""
+
+    def __init__(
+        self,
+        root: Path,
+        ruleset: Ruleset,
+        *,
+        config: str = "",
+        clock: Clock | None = None,
+        labels: LabelSource = lambda agent: None,
+    ) -> None:
+        self.paths = make_folders(root)
+        self.clock = clock or SystemClock()
+        self.writers = [
+            JournalWriter(folder, self.clock, limit=64 << 20, segment=1 << 20)
+            for folder in (self.paths.events, self.paths.local_events)
+        ]
+        self.tallies = Tallies(int(self.clock.now().timestamp()))
+        given = Surroundings(
+            paths=self.paths,
+            config=parse_main_config(
+                f"<ossec_config><cluster><disabled>yes</disabled></cluster>{config}</ossec_config>"
+            ),
+            options=InternalOptions.defaults(),
+            clock=self.clock,
+            counters=Counters(),
+            host="mgr.example",
+            labels=labels,
+        )
+        self.worker: Worker = build_worker(given, ruleset, self.tallies)
+
+    def send(self, events: Sequence[str | bytes], journal: int = 0) -> None:
+        self.writers[journal].append([one.encode() if isinstance(one, str) else one for one in events])
+
+    def drained(self) -> None:
+        """Wait until all that was sent is committed."""
+        wanted = [writer.next for writer in self.writers]
+        wait_until(lambda: self.worker.failure or self.committed() == wanted, what="all events committed")
+        assert self.worker.failure is None
+
+    def committed(self) -> list[int]:
+        return [consumers(folder)["analysisd"] or 0 for folder in (self.paths.events, self.paths.local_events)]
+
+    def alerts(self) -> list[dict[str, Any]]:
+        return read_alerts(self.paths)
+
+    def close(self) -> None:
+        self.worker.stop()
+        for writer in self.writers:
+            writer.close()
+
+
+def read_alerts(paths: Paths) -> list[dict[str, Any]]:
+    path = paths.logs / "alerts/alerts.json"
+    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+@contextmanager
+def analysing(root: Path, ruleset: Ruleset, **options: Any) -> Iterator[Analysis]:
+    """At work inside the block."""
+    made = Analysis(root, ruleset, **options)
+    made.worker.start()
+    try:
+        yield made
+    finally:
+        made.close()

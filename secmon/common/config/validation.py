@@ -39,6 +39,9 @@ WODLES = frozenset(
     | {"vulnerability-detector", "agent-upgrade", "key-polling", "task-manager"}
 )
 
+TASK_TIMEOUT = 900
+"""Seconds, where nothing is configured."""
+
 _FORMATS = {"plain", "json"}
 _EMAIL = Check(lambda text: re.fullmatch(r"[^@\s]+@[^@\s]+", text.strip()) is not None, "an address name@domain")
 _ROTATION = Check(lambda text: 600 <= (seconds(text) or 0) <= 86400, "600 seconds to one day, suffix s, m, h or d")
@@ -48,6 +51,11 @@ _SIZE = Check(
 _LOG_FORMAT = Check(
     lambda text: {part.strip() for part in text.split(",")} <= _FORMATS, "plain, json or both with a comma"
 )
+_REPOSITORY = Check(
+    lambda text: re.fullmatch(r"[^\s\x00-\x1f?#]{1,2048}", text) is not None and "/.." not in text,
+    "an address beginning with http:// or https://, a host with a path, or a folder beginning with /",
+)
+_FACTOR = Check(lambda text: re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", text) is not None, "a number")
 _DEPRECATED = Check(TEXT.test, "deprecated")  # accepted, with a warning
 
 OPTIONS: Mapping[str, Options] = {
@@ -113,6 +121,19 @@ OPTIONS: Mapping[str, Options] = {
         },
     },
     "logging": {"log_format": _LOG_FORMAT},
+    "agent-upgrade": {
+        "enabled": BOOLEAN,
+        "wpk_repository": _REPOSITORY,
+        "chunk_size": integer(64, 32_768),
+        "max_threads": integer(0, 256),
+        # of agents, whose files are often the manager's
+        "notification_wait_start": duration(1),
+        "notification_wait_max": duration(1),
+        "notification_wait_factor": _FACTOR,
+        "ca_verification": {"enabled": BOOLEAN, "ca_store": NOT_EMPTY},
+        "ca_store": NOT_EMPTY,
+    },
+    "task-manager": {"task_timeout": duration(1), "cleanup_time": duration(1)},
 }
 
 
@@ -195,4 +216,15 @@ def _check_remote(sections: list[Element], report: Report) -> None:
                 report.error("remote", "allowed-ips", MISSING, "at least one address for a syslog connection", section)
 
 
-_EXTRAS: Mapping[str, Callable[[list[Element], Report], None]] = {"global": _check_global, "remote": _check_remote}
+def _check_tasks(sections: list[Element], report: Report) -> None:
+    for section in sections:
+        timeout, kept = ([*map(seconds, _texts(section, name))] for name in ("task_timeout", "cleanup_time"))
+        if kept and (kept[-1] or 0) < ((timeout or [None])[-1] or TASK_TIMEOUT):
+            report.error("task-manager", "cleanup_time", f"{kept[-1]} s", "no less than task_timeout", section)
+
+
+_EXTRAS: Mapping[str, Callable[[list[Element], Report], None]] = {
+    "global": _check_global,
+    "remote": _check_remote,
+    "task-manager": _check_tasks,
+}

@@ -94,6 +94,8 @@ class ConnectionFloor:
     def close_those_of(self, agents: Iterable[Agent]) -> None:
         """End all connections of agents whose keys no longer count."""
         stale = set(agents)
+        if not stale:
+            return
         for connection in [each for each in self.connections if each.agent in stale]:
             connection.close()
 

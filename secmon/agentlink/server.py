@@ -16,7 +16,7 @@ from secmon.agentlink.eventqueue import EventQueue
 from secmon.agentlink.floor import ConnectionFloor
 from secmon.agentlink.local import LocalSocket
 from secmon.agentlink.outgoing import Outgoing
-from secmon.agentlink.ports import bind_udp, listen_tcp
+from secmon.agentlink.ports import BACKLOG, bind_udp, listen_tcp
 from secmon.agentlink.pushing import Pusher
 from secmon.agentlink.receiving import Hooks, Receiving
 from secmon.agentlink.requests import NOT_SENT, Requests
@@ -243,10 +243,8 @@ class AgentLinkServer:
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         for block, listener in self._ports.tcp:
-            if block.secure:
-                self._servers.append(await loop.create_server(self.floor.connection, sock=listener))
-            else:
-                self._servers.append(await loop.create_server(self._syslog_factory(block), sock=listener))
+            factory = self.floor.connection if block.secure else self._syslog_factory(block)
+            self._servers.append(await loop.create_server(factory, sock=listener, backlog=BACKLOG))
         for block, endpoint in self._ports.udp:
             take = self._datagram_of(endpoint) if block.secure else self._desk(block).datagram
             loop.add_reader(endpoint, read_datagrams, endpoint, take)

@@ -22,6 +22,8 @@ LOOK_SECONDS = 1.0
 """Between two looks at the merged files of the groups in use."""
 MAX_ASSIGNED = 500
 """Agents that get their first group in one step."""
+GATHER_SECONDS = 0.1
+"""Wait for others before a step: it costs little more for many than for one."""
 RETRY_SECONDS = 0.5
 
 Assigner = Callable[[Mapping[int, str]], Awaitable[Mapping[int, str]]]
@@ -101,6 +103,7 @@ class SharedFiles:
         """Give first groups to agents, many at a time; an answer that does not come is asked for again."""
         while True:
             await self._wake.wait()
+            await asyncio.sleep(GATHER_SECONDS)
             batch = dict(list(self._unassigned.items())[:MAX_ASSIGNED])
             if not batch:
                 self._wake.clear()

@@ -15,9 +15,10 @@ from secmon.agentlink.receiving import Hooks
 from secmon.agentlink.server import AgentLinkServer, Ports
 from secmon.agentlink.settings import LinkSettings
 from secmon.agentlink.shared import Assigner
-from secmon.common.agents.registry import New, add, assign_first
+from secmon.common.agents.assigning import assign_first_groups
+from secmon.common.agents.registry import New, add
 from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore
+from secmon.common.agents.store import AgentStore, advance
 from secmon.common.agentwire.counters import Counter
 from secmon.common.agentwire.crypto import AgentCipher, Cipher, Opened
 from secmon.common.agentwire.frames import PING, Unframer, frame, join_id
@@ -154,6 +155,13 @@ class Field:
         await until(lambda: entry.id in self.server.roll.by_number, what="the key to be known")
         return AgentKey(agent_id(entry.id), name, address, entry.internal_key)
 
+    async def enrol_all(self, *names: str, groups: tuple[str, ...] = ()) -> list[AgentKey]:
+        """As :meth:`enrol`, for many."""
+        with self.store.write() as connection:
+            made = [add(connection, New(name=name, groups=groups), now=1).entry for name in names]
+        await until(lambda: all(entry.id in self.server.roll.by_number for entry in made), what="the keys to be known")
+        return [AgentKey(agent_id(entry.id), entry.name, "any", entry.internal_key) for entry in made]
+
     async def agent(self, key: AgentKey | None = None, *, stream: bool = True, **more: Any) -> FieldAgent:
         """An agent that is connected and has said nothing yet."""
         agent = FieldAgent(key or await self.enrol(), **more)
@@ -197,14 +205,6 @@ class Field:
         self.reader.close()
 
 
-async def assign_default(store: AgentStore, wanted: Mapping[int, str]) -> Mapping[int, str]:
-    def write() -> dict[int, str]:
-        with store.write() as connection:
-            return {number: assign_first(connection, number) for number in wanted}
-
-    return await asyncio.to_thread(write)
-
-
 @asynccontextmanager
 async def field(
     folder: Path,
@@ -225,7 +225,7 @@ async def field(
     here = Field(paths, store)
 
     async def assign(wanted: Mapping[int, str]) -> Mapping[int, str]:
-        return await assign_default(store, wanted)
+        return await asyncio.to_thread(assign_first_groups, store, paths, wanted)
 
     here.server = AgentLinkServer(
         made,
@@ -250,12 +250,13 @@ async def field(
 
 
 def many(store: AgentStore, count: int) -> list[AgentKey]:
-    """Agents in bulk."""
+    """Agents in bulk, all with the same key."""
     keys = [AgentKey(agent_id(number), f"agent-{number}", "any", KEY) for number in range(1, count + 1)]
     with store.write() as connection:
         rows = [
             {"id": int(one.id), "name": one.name, "register_ip": "any", "internal_key": KEY, "date_add": 1}
             for one in keys
         ]
-        connection.execute(insert(agents), [row | {"revision": 1} for row in rows])
+        revision = advance(connection, "revision")
+        connection.execute(insert(agents), [row | {"revision": revision} for row in rows])
     return keys

@@ -1,8 +1,8 @@
 """Shared files: when they are sent, in which messages, and when not."""
 
-import asyncio
 from hashlib import md5
 from pathlib import Path
+from secrets import token_bytes
 
 import pytest
 from hypothesis import given
@@ -131,24 +131,28 @@ async def test_one_push_at_a_time_and_pauses_between_those_of_the_same_files(tmp
 
 async def test_a_push_that_fails_is_tried_at_the_next_keepalive(tmp_path: Path) -> None:
     async with field(tmp_path, send_limit=65536, retry_seconds=0.01) as here:
-        big = b"#linux\n" + bytes(range(256)) * 4000
-        here.write_merged("linux", MERGED)
-        agent = await linux_agent(here)
-        await agent.beat(digest(MERGED))
-        agent.close()
+        big = b"#linux\n" + token_bytes(8_000_000).replace(b"\0", b"1")
         here.write_merged("linux", big)
-        await asyncio.sleep(0)
-        again = await (await here.agent(agent.key)).start()
-        await again.send(keepalive())
-        while (text := await again.receive()) != ACK:
-            assert not text.startswith(b"#!-agent")
-        assert (await pushed(again))[1] in (big, MERGED)
+        agent = await linux_agent(here)
+        await agent.beat()
+        await until(lambda: here.server.counts.undelivered)  # the agent does not read
+        await until(lambda: not here.server.roll.by_number[1].pushing)
+        assert here.server.roll.by_number[1].pushed is None
+        here.write_merged("linux", MERGED)
+        await here.server.shared.look()
+        again = await (await here.agent(await here.enrol("other", groups=("linux",)))).start()
+        await again.beat()
+        assert (await pushed(again))[1] == MERGED
+        await agent.send(keepalive())
+        while not (await agent.receive()).startswith(b"#!-up file " + digest(MERGED).encode()):
+            pass
+        assert await agent.receive() == MERGED[:PIECE]
 
 
 async def test_many_agents_of_a_group(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         here.write_merged("linux", MERGED)
-        keys = [await here.enrol(f"a-{number}", groups=("linux",)) for number in range(12)]
+        keys = await here.enrol_all(*(f"a-{number}" for number in range(12)), groups=("linux",))
         agents = [await (await here.agent(key)).start() for key in keys]
         for agent in agents:
             await agent.beat(digest(MERGED))

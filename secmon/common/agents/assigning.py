@@ -1,15 +1,20 @@
 """First groups of agents, found when they first say which files they have (agent-link.md 7.6). On the master."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+
+from sqlalchemy import Connection, select
 
 from secmon.common.agents.groups import list_groups, merged_path
 from secmon.common.agents.names import DEFAULT_GROUP
-from secmon.common.agents.registry import assign_first
+from secmon.common.agents.registry import assign
+from secmon.common.agents.schema import agents
 from secmon.common.agents.store import AgentStore
-from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+
+_AT_ONCE = 1000
+_GROUP = select(agents.c.id, agents.c.group)
 
 
 def assign_first_groups(
@@ -21,14 +26,20 @@ def assign_first_groups(
     ``default``. Agents that do not exist are left out.
     """
     groups = _by_sum(paths) if guess else {}
-    found: dict[int, str] = {}
     with store.write() as connection:
-        for agent, merged_sum in wanted.items():
-            try:
-                found[agent] = assign_first(connection, agent, groups.get(merged_sum, DEFAULT_GROUP))
-            except SecmonError as error:
-                if error.code != 1701:
-                    raise
+        known = _groups(connection, wanted)
+        first = {agent: groups.get(wanted[agent], DEFAULT_GROUP) for agent, joined in known.items() if joined is None}
+        assign(connection, {agent: (group,) for agent, group in first.items()})
+    return {agent: joined or first[agent] for agent, joined in known.items()}
+
+
+def _groups(connection: Connection, wanted: Iterable[int]) -> dict[int, str | None]:
+    """What each of the agents that exist is in."""
+    found: dict[int, str | None] = {}
+    ids = list(wanted)
+    for start in range(0, len(ids), _AT_ONCE):
+        some = agents.c.id.in_(ids[start : start + _AT_ONCE])
+        found.update((agent, joined or None) for agent, joined in connection.execute(_GROUP.where(some)))
     return found
 
 

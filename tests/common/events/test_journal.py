@@ -1,6 +1,7 @@
 """The journal: what was appended is read, in order, once, whatever dies in between."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -195,6 +196,25 @@ def test_torn_at_any_byte(
     assert journal.next == survived
     journal.append(numbered(survived, 3))
     assert read_all(reader) == numbered(survived, 3)  # and after it
+    assert reader.lost == 0
+    reader.close()
+    journal.close()
+
+
+def test_a_disk_that_refuses_leaves_no_part(tmp_path: Path) -> None:
+    journal, reader = writer(tmp_path), JournalReader(tmp_path, "analysis")
+    journal.append(numbered(0, 5))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.size + 100, hard))
+    try:
+        with pytest.raises(OSError, match=r"written|large"):
+            journal.append(numbered(5, 50))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    journal.append(numbered(5, 3))
+    assert read_all(reader) == numbered(0, 8)
     assert reader.lost == 0
     reader.close()
     journal.close()

@@ -24,7 +24,8 @@ class New(Struct, frozen=True, kw_only=True):
     """An agent to add; every text in the form that ``names`` and ``enrol`` check and make.
 
     Without ``id`` it gets the next one, without ``key`` a random one. ``key_hash``: the newcomer's proof of what it
-    holds already. ``groups`` exist, lowest priority first; none: it gets its first group when it connects.
+    holds already. ``groups`` exist, lowest priority first; none: it gets its first group when it connects. ``added``:
+    when it was registered, in seconds since 1970, if that is not now.
     """
 
     name: str
@@ -33,6 +34,7 @@ class New(Struct, frozen=True, kw_only=True):
     id: int | None = None
     key: str | None = None
     key_hash: str | None = None
+    added: int | None = None
 
 
 class Added(Struct, frozen=True):
@@ -345,7 +347,7 @@ def _entry(agent: int, new: New, now: int, revision: int) -> Entry:
         name=new.name,
         register_ip=new.address,
         internal_key=new.key or token_hex(32),
-        date_add=now,
+        date_add=now if new.added is None else new.added,
         group=joined,
         group_hash=group_hash(joined) if joined else None,
         revision=revision,

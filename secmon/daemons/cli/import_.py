@@ -17,11 +17,14 @@ _PROGRESS_FROM = 2_000
 """Rows from which progress is shown."""
 
 
-@click.group("import", cls=LazyGroup)
+@click.group("import", cls=LazyGroup, lazy={"agents": "secmon.daemons.cli.import_agents:agents"})
 def import_() -> None:
     """Take over data of another manager.
 
-    Example:  secmon import rbac rbac.db
+    \b
+    Examples:
+      secmon import rbac rbac.db
+      secmon import agents /var/ossec
     """
 
 

@@ -1,0 +1,73 @@
+"""Takes over agents, their groups and the groups' files from the folder of a 4.x manager: all of it or nothing."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from secmon.common.agents import registry
+from secmon.common.agents.entries import entries, tombstones
+from secmon.common.agents.groups import AGENT_CONF, AGENT_CONF_TEXT, FILE_MODE
+from secmon.common.agents.migration.plan import Plan, decide
+from secmon.common.agents.migration.report import Line, Report
+from secmon.common.agents.migration.source import Source, read_source
+from secmon.common.agents.store import AgentStore
+from secmon.common.atomic import write_file
+from secmon.common.clock import Clock
+from secmon.common.files.categories import FOLDER_MODE
+from secmon.common.paths import Paths
+
+Give = Callable[[Path], None]
+"""Told of each file and folder that was made, to give it to its owner."""
+
+
+def import_agents(
+    store: AgentStore, source: Source, paths: Paths, clock: Clock, *, dry_run: bool = False, give: Give = lambda _: None
+) -> Report:
+    """Merge ``source`` into this installation, which must not run: nothing is changed when a line is refused.
+
+    Files come first; whatever fails afterwards, the commit too, takes them away again. Raises OSError and SecmonError.
+    """
+    with ExitStack() as undo:
+        with store.write() as connection:
+            here = {one.id: one for one in entries(connection)}
+            gone = {one.id: one.name for one in tombstones(connection)}
+            plan = decide(source, here, gone, paths)
+            if plan.refused or plan.empty or dry_run:
+                return Report(tuple(plan.lines), written=False)
+            _copy(plan, paths, undo, give)
+            for fault in registry.load(connection, plan.news, now=int(clock.now().timestamp())):
+                if fault is not None:
+                    raise fault
+            registry.assign(connection, plan.assigned)
+            registry.bury(connection, plan.stones)
+        undo.pop_all()  # committed: the files stay
+    return Report(tuple(plan.lines), written=True)
+
+
+def _copy(plan: Plan, paths: Paths, undo: ExitStack, give: Give) -> None:
+    for group in dict.fromkeys([*plan.made, *(name.partition("/")[0] for name in plan.files)]):
+        folder = paths.shared / group
+        if not folder.is_dir():
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder.mkdir()
+            folder.chmod(FOLDER_MODE)
+            give(folder)
+    for group in plan.made:
+        _write(paths.shared / group / AGENT_CONF, AGENT_CONF_TEXT.encode(), undo, give)
+    for name, source in plan.files.items():
+        _write(paths.shared / name, source.read_bytes(), undo, give)
+    if plan.counter:
+        _write(paths.counters / "sender_counter", plan.counter.encode(), undo, give)
+
+
+def _write(path: Path, data: bytes, undo: ExitStack, give: Give) -> None:
+    if path.exists():
+        undo.callback(write_file, path, path.read_bytes(), FILE_MODE)
+    else:
+        undo.callback(path.unlink, missing_ok=True)
+    write_file(path, data, FILE_MODE)
+    give(path)
+
+
+__all__ = ["Line", "Report", "Source", "import_agents", "read_source"]

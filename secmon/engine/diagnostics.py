@@ -39,6 +39,9 @@ class Diagnostics:
 
     messages: list[Message] = field(default_factory=list)
 
-    def warn(self, number: int, text: str, *, file: str = "", line: int = 0) -> None:
+    def add(self, message: Message) -> None:
         if len(self.messages) < MOST:
-            self.messages.append(Message("WARNING", number, text, file, line))
+            self.messages.append(message)
+
+    def warn(self, number: int, text: str, *, file: str = "", line: int = 0) -> None:
+        self.add(Message("WARNING", number, text, file, line))

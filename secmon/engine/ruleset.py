@@ -11,7 +11,7 @@ from secmon.engine.decoders.walk import DecoderWalk, Plugin
 from secmon.engine.diagnostics import Diagnostics, Message
 from secmon.engine.lists import CdbList
 from secmon.engine.rules.index import index_children
-from secmon.engine.rules.loader import RuleLoader, Rules
+from secmon.engine.rules.loader import DraftCache, RuleLoader, Rules
 from secmon.engine.rules.rule import ALERT_LEVEL, MAIL_LEVEL
 
 File = tuple[str, bytes]
@@ -50,9 +50,17 @@ class Ruleset:
 
 
 def compile_ruleset(
-    decoders: Iterable[File], lists: Mapping[str, bytes], rules: Iterable[File], settings: Settings | None = None
+    decoders: Iterable[File],
+    lists: Mapping[str, bytes],
+    rules: Iterable[File],
+    settings: Settings | None = None,
+    *,
+    cache: DraftCache | None = None,
 ) -> Ruleset:
-    """Compile files in load order. ``lists``: source by path. Raises RulesetError."""
+    """Compile files in load order. ``lists``: source by path. Raises RulesetError.
+
+    With the ``cache`` of an earlier load, files that have not changed are not read again.
+    """
     chosen = settings or Settings()
     diagnostics = Diagnostics()
     known = load_decoders(decoders, diagnostics, order_size=chosen.field_limit)
@@ -65,9 +73,14 @@ def compile_ruleset(
         mail_level=chosen.mail_level,
         default_timeframe=chosen.default_timeframe,
         field_limit=chosen.field_limit,
+        cache=cache,
     )
+    if cache is not None:
+        cache.begin((known.ids, chosen))
     for file, data in rules:
         loader.load(file, data)
+    if cache is not None:
+        cache.finish()
     index_children([*loader.rules.by_id.values()])
     walk = DecoderWalk(known, PLUGINS, field_limit=chosen.field_limit)
     return Ruleset(known, walk, compiled, loader.rules, chosen, tuple(diagnostics.messages))

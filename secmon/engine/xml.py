@@ -3,6 +3,7 @@
 Texts are bytes and stay as typed: no entities, no normalisation.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -11,7 +12,9 @@ MAX_TEXT = 20480
 MAX_DEPTH = 1024
 MAX_VARIABLE_NAME = 255
 
-_SPACE = b" \t\n\r\v\f"
+_SPACES = re.compile(rb"[ \t\n\r\v\f]*")
+_NAME = re.compile(rb"(?:[^> \t\n\r\v\f/]|/(?!>))+")
+_ATTRIBUTE = re.compile(rb"([^=<>/ \t\n\r\v\f]+)=[ \t\n\r\v\f]*")
 _VARIABLE_ENDS = b"$.|, "
 
 
@@ -155,34 +158,28 @@ class _Reader:
             self._attribute(element)
 
     def _name(self) -> str:
-        data, start = self._data, self._at
-        while self._at < len(data) and data[self._at] not in b">" + _SPACE:
-            if data[self._at] == ord("/") and data.startswith(b"/>", self._at):
-                break
-            self._at += 1
-        name = data[start : self._at]
+        found = _NAME.match(self._data, self._at)
+        name = found[0] if found else b""
         if not name or len(name) > MAX_TEXT:
             raise self._error("a tag without a name" if not name else "a name is too long")
+        self._at += len(name)
         return name.decode("latin-1")
 
     def _attribute(self, element: Element) -> None:
-        data = self._data
-        equals = data.find(b"=", self._at)
-        name = data[self._at : equals] if equals >= 0 else b""
-        if not name or any(byte in b"<>/" + _SPACE for byte in name):
+        found = _ATTRIBUTE.match(self._data, self._at)
+        if found is None:
             raise self._error(f'an attribute of {element.name!r} is not of the form name="value"')
-        if len(name) > MAX_TEXT:
+        key = found[1].decode("latin-1")
+        if len(key) > MAX_TEXT:
             raise self._error("a name is too long")
-        self._at = equals + 1
-        self._spaces()
-        quote = data[self._at : self._at + 1]
+        self._at = found.end()
+        quote = self._data[self._at : self._at + 1]
         if quote not in (b'"', b"'"):
-            raise self._error(f"the value of attribute {name.decode('latin-1')!r} has no quotes")
-        end = data.find(quote, self._at + 1)
-        value = data[self._at + 1 : end] if end >= 0 else b">"
+            raise self._error(f"the value of attribute {key!r} has no quotes")
+        end = self._data.find(quote, self._at + 1)
+        value = self._data[self._at + 1 : end] if end >= 0 else b">"
         if b">" in value:
-            raise self._error(f"the value of attribute {name.decode('latin-1')!r} is not closed")
-        key = name.decode("latin-1")
+            raise self._error(f"the value of attribute {key!r} is not closed")
         if key in element.attributes:
             raise self._error(f"attribute {key!r} stands twice in {element.name!r}")
         if len(value) > MAX_TEXT and self._cut:
@@ -193,10 +190,10 @@ class _Reader:
         self._at = end + 1
 
     def _spaces(self) -> int:
-        start = self._at
-        while self._at < len(self._data) and self._data[self._at] in _SPACE:
-            self._at += 1
-        return self._at - start
+        found = _SPACES.match(self._data, self._at)
+        count = len(found[0]) if found else 0
+        self._at += count
+        return count
 
     def _line_now(self) -> int:
         self._line += self._data.count(b"\n", self._counted, self._at)

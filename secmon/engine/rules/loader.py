@@ -1,12 +1,14 @@
 """From rule files to the tree of rules (ruleset.md 6.3 to 6.5)."""
 
+import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from secmon.engine.decoders.decoder import Decoders
-from secmon.engine.diagnostics import Diagnostics, RulesetError
+from secmon.engine.diagnostics import Diagnostics, Message, RulesetError
 from secmon.engine.lists import CdbList
 from secmon.engine.patterns import PatternError, compile_expression
 from secmon.engine.patterns.osmatch import OSMatch, search_word
@@ -14,7 +16,7 @@ from secmon.engine.rules.composite import looking_back
 from secmon.engine.rules.conditions import conditions_of
 from secmon.engine.rules.reader import Draft, RuleReader
 from secmon.engine.rules.rule import ALERT_LEVEL, DEFAULT_FREQUENCY, MAIL_LEVEL, Composite, Rule
-from secmon.engine.xml import VariableError, XmlError, parse
+from secmon.engine.xml import Element, VariableError, XmlError, parse
 
 FIRST_BELOW = 10
 """Rules with smaller ids are the roots of the tree, one for each category."""
@@ -26,6 +28,41 @@ class Rules:
 
     roots: list[Rule] = field(default_factory=list)
     by_id: dict[int, Rule] = field(default_factory=dict)
+
+
+class ReadFile(NamedTuple):
+    """A file of rules, read: the most of the work of a load, and independent of other files of rules."""
+
+    drafts: list[Draft]
+    messages: list[Message]
+
+
+class DraftCache:
+    """Files as read by an earlier load, for a load in which few files differ.
+
+    What a file says depends on decoders and settings: :meth:`begin` tells whether they are the same as before.
+    """
+
+    def __init__(self) -> None:
+        self._made_for: object = None
+        self._known: dict[tuple[str, bytes], ReadFile] = {}
+        self._used: dict[tuple[str, bytes], ReadFile] = {}
+
+    def begin(self, circumstances: object) -> None:
+        """A load begins."""
+        if circumstances != self._made_for:
+            self._known = {}
+        self._made_for, self._used = circumstances, {}
+
+    def finish(self) -> None:
+        """The load is complete: what it did not use is forgotten."""
+        self._known = self._used
+
+    def get(self, key: tuple[str, bytes]) -> ReadFile | None:
+        return self._known.get(key)
+
+    def put(self, key: tuple[str, bytes], read: ReadFile) -> None:
+        self._used[key] = read
 
 
 class RuleLoader:
@@ -41,8 +78,10 @@ class RuleLoader:
         mail_level: int = MAIL_LEVEL,
         default_timeframe: int = 360,
         field_limit: int = 256,
+        cache: "DraftCache | None" = None,
     ) -> None:
         self.rules = Rules()
+        self._cache = cache
         self._decoders, self._lists, self._diagnostics = decoders, lists, diagnostics
         self._alert_level, self._mail_level = alert_level, mail_level
         self._default_timeframe, self._field_limit = default_timeframe, field_limit
@@ -50,6 +89,19 @@ class RuleLoader:
 
     def load(self, file: str, data: bytes) -> None:
         """Add the rules of one file. Raises RulesetError."""
+        key = (file, hashlib.blake2b(data, digest_size=16).digest())
+        known = self._cache.get(key) if self._cache is not None else None
+        if known is None:
+            own = Diagnostics()
+            known = ReadFile(self._read(file, data, own), own.messages)
+        if self._cache is not None:
+            self._cache.put(key, known)
+        for message in known.messages:
+            self._diagnostics.add(message)
+        for draft in known.drafts:
+            self._take(draft)
+
+    def _read(self, file: str, data: bytes, diagnostics: Diagnostics) -> list[Draft]:
         try:
             roots = parse(data)
         except VariableError as error:
@@ -58,29 +110,9 @@ class RuleLoader:
             raise RulesetError(1226, f"XML error: {error.problem}", file=file, line=error.line) from None
         if not roots and data:
             raise RulesetError(1226, "the file holds no element", file=file)
-        reader = RuleReader(
-            file,
-            self._decoders,
-            self._diagnostics,
-            default_timeframe=self._default_timeframe,
-            field_limit=self._field_limit,
-        )
-        for group in roots:
-            if group.key != "group" or list(group.attributes) != ["name"]:
-                raise RulesetError(
-                    1230,
-                    f"invalid element {group.name!r}: rules stand in a group with a name",
-                    file=file,
-                    line=group.line,
-                )
-            if not group.children:
-                raise RulesetError(1231, "the group is empty", file=file, line=group.line)
-            for element in group.children:
-                if element.key != "rule":
-                    raise RulesetError(1230, f"invalid element {element.name!r}", file=file, line=element.line)
-                draft = reader.read(element)
-                draft.groups = group.attributes["name"] + draft.groups
-                self._take(draft)
+        limits = {"default_timeframe": self._default_timeframe, "field_limit": self._field_limit}
+        reader = RuleReader(file, self._decoders, diagnostics, **limits)
+        return [draft for group in roots for draft in _read_group(file, group, reader)]
 
     # -- one rule
 
@@ -264,6 +296,20 @@ class RuleLoader:
 
     def _warn(self, number: int, text: str, draft: Draft) -> None:
         self._diagnostics.warn(number, text, file=draft.file, line=draft.line)
+
+
+def _read_group(file: str, group: Element, reader: RuleReader) -> Iterator[Draft]:
+    if group.key != "group" or list(group.attributes) != ["name"]:
+        text = f"invalid element {group.name!r}: rules stand in a group with a name"
+        raise RulesetError(1230, text, file=file, line=group.line)
+    if not group.children:
+        raise RulesetError(1231, "the group is empty", file=file, line=group.line)
+    for element in group.children:
+        if element.key != "rule":
+            raise RulesetError(1230, f"invalid element {element.name!r}", file=file, line=element.line)
+        draft = reader.read(element)
+        draft.groups = group.attributes["name"] + draft.groups
+        yield draft
 
 
 def _insert(siblings: list[Rule], rule: Rule) -> None:

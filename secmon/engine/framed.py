@@ -1,0 +1,82 @@
+"""Local sockets with frames: a 32-bit little-endian length, then JSON, each way; one request after the other."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+log = logging.getLogger("secmon.analysisd")
+
+MAX_CLIENTS = 4096
+IDLE_SECONDS = 30.0
+"""Time a client has to ask, and to take its answer."""
+
+Answer = Callable[[bytes], Awaitable[bytes]]
+
+
+class FramedServer:
+    """Answers while open. Who may open the socket is trusted: its mode is 0660."""
+
+    def __init__(self, path: Path, answer: Answer, *, most: int, too_long: bytes) -> None:
+        """``most``: bytes of a request; ``too_long``: the answer to one that is longer, which ends the connection."""
+        self._path = path
+        self._answer = answer
+        self._most = most
+        self._too_long = too_long
+        self._server: asyncio.Server | None = None
+        self._clients: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listen; a stale socket is replaced. Raises OSError."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        aside = self._path.with_name(f"{self._path.name}~")
+        aside.unlink(missing_ok=True)
+        try:
+            listener.bind(str(aside))
+            os.chmod(aside, 0o660)
+            self._server = await asyncio.start_unix_server(self._serve, sock=listener, backlog=1024)
+            os.replace(aside, self._path)
+        except BaseException:
+            listener.close()
+            raise
+
+    async def close(self) -> None:
+        """Take nothing new, and cut off what is under way."""
+        if self._server is None:
+            return
+        self._path.unlink(missing_ok=True)
+        self._server.close()
+        for task in list(self._clients):
+            task.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
+        self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(self._clients) >= MAX_CLIENTS:
+            writer.close()
+            return
+        self._clients.add(task)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (OSError, EOFError, TimeoutError) as error:
+            log.debug("A client of %s is gone: %r", self._path, error)
+        except asyncio.CancelledError:
+            return  # the daemon stops
+        finally:
+            self._clients.discard(task)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request and its answer; whether another may follow."""
+        async with asyncio.timeout(IDLE_SECONDS):
+            size = int.from_bytes(await reader.readexactly(4), "little")
+            request = await reader.readexactly(size) if size <= self._most else None
+        answer = self._too_long if request is None else await self._answer(request)
+        writer.write(len(answer).to_bytes(4, "little") + answer)
+        async with asyncio.timeout(IDLE_SECONDS):
+            await writer.drain()
+        return request is not None

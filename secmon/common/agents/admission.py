@@ -104,4 +104,4 @@ def _tell(results: Sequence[Added | SecmonError]) -> None:
         if isinstance(one, Added):
             for reason in one.replaced:
                 log.info("%s by agent %s", reason, one.entry.padded)
-            log.info("agent %s (%s) added with address %s", one.entry.padded, one.entry.name, one.entry.register_ip)
+            log.debug("agent %s (%s) added with address %s", one.entry.padded, one.entry.name, one.entry.register_ip)

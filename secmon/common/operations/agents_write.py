@@ -221,7 +221,9 @@ def _force(rule: ForceRule) -> Force:
 
 
 async def _add(ctx: Context, new: New, force: Force) -> Plain:
-    return Plain(data=_shown((await ctx.node.admission.add(new, force=force)).entry))
+    entry = (await ctx.node.admission.add(new, force=force)).entry
+    log.info("%s has added agent %s (%s)", ctx.call.identity.user, entry.padded, entry.name)
+    return Plain(data=_shown(entry))
 
 
 def _shown(entry: Entry) -> dict[str, str]:

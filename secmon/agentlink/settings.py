@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from secmon.common.config.main import MainConfig
-from secmon.common.config.options import OPTIONS, InternalOptions
+from secmon.common.config.options import InternalOptions
 from secmon.common.config.remote import QUEUE_SIZE, RemoteBlock
 
 PREFIX = "remoted."
@@ -76,10 +76,20 @@ def link_settings(blocks: Sequence[RemoteBlock], main: MainConfig, options: Inte
     )
 
 
-def shown_settings(settings: LinkSettings, options: InternalOptions) -> Mapping[str, Any]:
-    """The active configuration by section (agent-link.md 12.3)."""
-    internal = {name.removeprefix(PREFIX): options.get(name) for name in OPTIONS if name.startswith(PREFIX)}
+_SHOWN = (
+    *("recv_counter_flush", "comp_average_printout", "verify_msg_id", "recv_timeout", "pass_empty_keyfile"),
+    *("sender_pool", "request_pool", "request_rto_sec", "request_rto_msec", "max_attempts", "request_timeout"),
+    *("response_timeout", "shared_reload", "disk_storage", "rlimit_nofile", "merge_shared", "guess_agent_group"),
+    *("receive_chunk", "send_chunk", "buffer_relax", "send_buffer_size", "send_timeout_to_retry"),
+    *("tcp_keepidle", "tcp_keepintvl", "tcp_keepcnt"),
+)
+
+
+def shown_settings(settings: LinkSettings, main: MainConfig, options: InternalOptions) -> Mapping[str, Any]:
+    """The active configuration by section (manager.md 7, component request)."""
+    times = ("agents_disconnection_alert_time", 0), ("agents_disconnection_time", 600)
     return {
         "remote": [block.shown() for block in settings.blocks],
-        "internal": {"remoted": internal},
+        "internal": {"remoted": {name: options.get(PREFIX + name) for name in _SHOWN}},
+        "global": {"remoted": {name: main.seconds("global", name, default=default) for name, default in times}},
     }

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from secmon.agentlink.pushing import Pusher
 from secmon.agentlink.roll import Agent, Roll
 from secmon.agentlink.statequeue import StateQueue
@@ -101,6 +103,7 @@ class SharedFiles:
 
     async def assign_for_ever(self) -> None:
         """Give first groups to agents, many at a time; an answer that does not come is asked for again."""
+        waiting = False  # and said so
         while True:
             await self._wake.wait()
             await asyncio.sleep(GATHER_SECONDS)
@@ -110,10 +113,13 @@ class SharedFiles:
                 continue
             try:
                 groups = await self._assigner(batch)
-            except SecmonError as error:
-                log.warning("%d agents wait for their first group: %s", len(self._unassigned), error.message)
+            except (SecmonError, SQLAlchemyError) as error:
+                if not waiting:
+                    log.warning("%d agents wait for their first group: %s", len(self._unassigned), error)
+                waiting = True
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
+            waiting = False
             for number in batch:
                 del self._unassigned[number]
             await self._assigned(batch, groups)

@@ -136,4 +136,4 @@ class RemoteDaemon:
         return self.server.counters() if self.server is not None else {}
 
     def active_config(self) -> Mapping[str, Any]:
-        return shown_settings(self._settings, self._installation.options)
+        return shown_settings(self._settings, self._installation.main, self._installation.options)

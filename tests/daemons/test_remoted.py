@@ -71,6 +71,7 @@ async def test_an_agent_from_its_key_to_its_state(paths: Paths, port: int) -> No
         await agent.send(b"#!-req " + counter + b' {"error":0}')
         assert (text, await asking) == (b"agent getstate", b'{"error":0}')
         await until(lambda: daemon.counters()["link"]["journal"]["events"] == 1)
+        await until(lambda: daemon.server and daemon.server.roll.by_number[1].group)
         agent.close()
     with store.read() as connection:
         row = connection.execute(select(agents)).one()
@@ -85,6 +86,8 @@ async def test_configuration_in_force(paths: Paths, port: int) -> None:
         config = daemon.active_config()
         assert config["remote"][0]["port"] == str(port)
         assert config["internal"]["remoted"]["sender_pool"] == 8
+        assert "worker_pool" not in config["internal"]["remoted"]
+        assert config["global"] == {"remoted": {"agents_disconnection_alert_time": 0, "agents_disconnection_time": 600}}
         assert daemon.counters()["name"] == "secmon-remoted"
 
 

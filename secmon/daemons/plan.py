@@ -60,6 +60,7 @@ STANDARD = (
     DaemonSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
     DaemonSpec(name="secmon-authd", factory="secmon.daemons.authd:build"),
     DaemonSpec(name="secmon-remoted", factory="secmon.daemons.remoted:build", needs_root=True),
+    DaemonSpec(name="secmon-modulesd", factory="secmon.daemons.modulesd:build"),
     DaemonSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
 )
 """The daemons in the order of start (manager.md 16)."""

@@ -1,0 +1,138 @@
+"""secmon-modulesd: what a node does by itself, without being asked.
+
+On the master and without a cluster: the merged files of groups, downloads of their files, silent agents, and the key
+file for existing tools.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.common.agents.building.keeper import GroupKeeper
+from secmon.common.agents.building.remote import RemoteFiles
+from secmon.common.agents.keysfile import KeysFile
+from secmon.common.agents.linkclient import LinkClient
+from secmon.common.agents.monitoring import Monitor, MonitorSettings
+from secmon.common.agents.store import AgentStore
+from secmon.common.errors import os_text
+from secmon.common.node import Node
+from secmon.daemons.assembly import open_node, read_installation
+from secmon.daemons.daemon import Context
+
+log = logging.getLogger("secmon.modulesd")
+
+KEYS_SECONDS = 1.0
+"""Between two looks at the key file."""
+
+
+class Module(Protocol):
+    """One of these works; it ends only when it fails or is cancelled."""
+
+    async def run(self) -> None: ...
+
+
+def build(context: Context) -> "ModulesDaemon":
+    """The daemon for the installation in ``context.paths``. Raises ConfigError."""
+    return ModulesDaemon(open_node(read_installation(context.paths)))
+
+
+class ModulesDaemon:
+    """The modules of a node by name: they share nothing but the node, and the end of one is the end of all."""
+
+    name = "secmon-modulesd"
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        # States come again within seconds: a loss of power may take the last.
+        self._states = AgentStore(node.paths.agents_db, durable=False)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
+
+    async def start(self) -> None:
+        """Begin the work."""
+        modules = await self._master_modules() if self.node.role == "master" else {}
+        self._tasks = [asyncio.create_task(each.run(), name=name) for name, each in modules.items()]
+
+    async def _master_modules(self) -> Mapping[str, Module]:
+        node, option = self.node, self.node.options.get
+        keeper = GroupKeeper(
+            node.paths,
+            node.agents,
+            node.main_config,
+            clock=node.clock,
+            counters=node.counters,
+            reload_seconds=option("remoted.shared_reload"),
+            merging=bool(option("remoted.merge_shared")),
+        )
+        remote = RemoteFiles(
+            node.paths, node.agents, keeper, counters=node.counters, look_seconds=option("remoted.shared_reload")
+        )
+        await remote.prepare()
+        monitor = Monitor(
+            self._states,
+            node.agents,
+            MonitorSettings.of(node.main_config, node.options),
+            sink=LinkClient(node.paths.agent_link_socket),
+            clock=node.clock,
+            counters=node.counters,
+        )
+        return {"groups": keeper, "files of groups": remote, "agents": monitor, "key file": KeyFileKeeper(node)}
+
+    async def finished(self) -> None:
+        """Raises what ended a module."""
+        if not self._tasks:
+            await self._stopping.wait()
+            return
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+            raise RuntimeError(f"the module for {task.get_name()} has ended")
+
+    async def stop(self) -> None:
+        self._stopping.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.node.security.close()
+        self.node.agents.close()
+        self._states.close()
+
+    async def reload(self) -> None:
+        """The configuration is read at start; files of groups, ``files.yml`` and keys are followed all the time."""
+
+    def counters(self) -> Mapping[str, Any]:
+        return self.node.counters.snapshot()
+
+    def active_config(self) -> Mapping[str, Any]:
+        return {}
+
+
+class KeyFileKeeper:
+    """Keeps the key file and the registry alike; a failure is told once, and what failed is tried again."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._keys = KeysFile(node.agents, node.paths, node.clock)
+        self._failure = ""
+
+    async def run(self) -> None:
+        while True:
+            await self.poll()
+            await asyncio.sleep(KEYS_SECONDS)
+
+    async def poll(self) -> None:
+        """Look once."""
+        try:
+            taken = await asyncio.to_thread(self._keys.poll)
+        except (OSError, SQLAlchemyError) as error:
+            text = os_text(error) if isinstance(error, OSError) else str(error)
+            if text != self._failure:
+                log.error("The key file cannot be kept up to date: %s", text)
+            self._failure = text
+            return
+        self._failure = ""
+        if taken is not None and str(taken):
+            self._node.counters.add("keys.taken_over")

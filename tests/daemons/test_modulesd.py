@@ -1,0 +1,160 @@
+"""secmon-modulesd: what a master does by itself, with its real folders and stores."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+
+from secmon.common.agents import registry
+from secmon.common.agents.groups import create_group
+from secmon.common.agents.names import group_hash
+from secmon.common.agents.schema import agents
+from secmon.common.agents.store import AgentStore
+from secmon.common.clock import SystemClock
+from secmon.common.config.cluster import ClusterSection
+from secmon.common.config.main import AgentPorts
+from secmon.common.events.journal import JournalReader
+from secmon.common.paths import Paths
+from secmon.daemons import remoted
+from secmon.daemons.assembly import open_node, read_installation
+from secmon.daemons.daemon import Context
+from secmon.daemons.install import install
+from secmon.daemons.modulesd import KeyFileKeeper, ModulesDaemon, build
+from secmon.daemons.plan import plan_node
+from tests.cluster.kit import free_port
+from tests.common.webserver import answer, web_server
+from tests.waiting import until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
+
+
+@pytest.fixture
+def paths(root: Path) -> Paths:
+    paths = Paths(root / "n")
+    install(paths, cluster=None, agent_ports=AgentPorts(connections=free_port()))
+    return paths
+
+
+@asynccontextmanager
+async def running(paths: Paths) -> AsyncIterator[ModulesDaemon]:
+    daemon = build(Context(name="secmon-modulesd", paths=paths))
+    try:
+        await daemon.start()
+        yield daemon
+    finally:
+        await daemon.stop()
+
+
+def enrol(store: AgentStore, name: str, *groups: str) -> int:
+    with store.write() as connection:
+        return registry.add(connection, registry.New(name=name, groups=groups), now=0).entry.id
+
+
+async def test_groups_are_built(paths: Paths) -> None:
+    store = AgentStore(paths.agents_db)
+    async with running(paths) as daemon:
+        create_group(paths, "web")
+        enrol(store, "one", "default", "web")
+        merged = paths.multigroups / group_hash("default,web") / "merged.mg"
+        await until(lambda: merged.exists() and b"Source file: web/agent.conf" in merged.read_bytes())
+        await until(lambda: daemon.counters().get("groups.present") == 2)
+        assert (paths.shared / "ar.conf").read_text().startswith("restart-ossec0 - ")
+    store.close()
+
+
+async def test_the_key_file_follows_the_registry_and_the_other_way_round(paths: Paths) -> None:
+    store = AgentStore(paths.agents_db)
+    enrol(store, "one")
+    async with running(paths):
+        await until(lambda: paths.client_keys.exists() and paths.client_keys.read_text().startswith("001 one any "))
+        with paths.client_keys.open("a") as file:
+            file.write(f"002 two any {'a' * 64}\n")
+
+        def taken() -> bool:
+            with store.read() as connection:
+                return registry.find(connection, 2) is not None
+
+        await until(taken)
+    store.close()
+
+
+async def test_files_come_from_elsewhere(paths: Paths) -> None:
+    async with web_server({"/x": answer(b"1")}) as server:
+        (paths.shared / "files.yml").write_text(f"groups: {{web: {{files: {{x: '{server.url('/x')}'}}}}}}")
+        async with running(paths) as daemon:
+            merged = paths.shared / "web/merged.mg"
+            await until(lambda: merged.exists() and b"!1 x\n1" in merged.read_bytes())
+            await until(lambda: daemon.counters().get("downloads.succeeded") == 1)
+
+
+async def test_silence_is_told_to_the_engine(paths: Paths) -> None:
+    store = AgentStore(paths.agents_db)
+    agent = enrol(store, "one")
+    now = int(SystemClock().now().timestamp())
+    reader = JournalReader(paths.events, "test")
+    link = remoted.build(Context(name="secmon-remoted", paths=paths))
+    await link.start()
+    values = {"connection_status": "active", "last_keepalive": now - 601, "node_name": "elsewhere"}
+    with store.write() as connection:
+        connection.execute(update(agents).where(agents.c.id == agent).values(values))
+    try:
+        async with running(paths) as daemon:
+            await until(lambda: daemon.counters().get("agents.lost") == 1)
+            found = await until(lambda: [event for block in reader.read() for event in block.events])
+    finally:
+        await link.stop()
+        reader.close()
+    assert found == [b"1:[001] (one) any->secmon-monitord:ossec: Agent disconnected: 'one-any'."]
+    with store.read() as connection:
+        assert connection.execute(select(agents.c.status_code)).scalar_one() == 4
+    store.close()
+
+
+async def test_a_worker_builds_nothing(root: Path) -> None:
+    paths = Paths(root / "w")
+    cluster = ClusterSection(
+        name="eu", node_name="w", node_type="worker", key="k" * 32, nodes=["127.0.0.1"], bind_addr="127.0.0.1"
+    )
+    install(paths, cluster=cluster, agent_ports=AgentPorts(connections=free_port()))
+    async with running(paths) as daemon:
+        ending = asyncio.ensure_future(daemon.finished())
+        await asyncio.sleep(0.1)
+        assert not (paths.shared / "ar.conf").exists()
+        assert not ending.done()
+    await ending
+
+
+async def test_a_module_that_fails_ends_the_daemon(paths: Paths) -> None:
+    store = AgentStore(paths.agents_db)
+    enrol(store, "one")
+    async with running(paths) as daemon:
+        daemon._tasks[0].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await daemon.finished()
+    store.close()
+
+
+async def test_a_key_file_that_cannot_be_written_is_told_once(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
+    node = open_node(read_installation(paths))
+    paths.client_keys.unlink(missing_ok=True)
+    paths.client_keys.mkdir()
+    enrol(node.agents, "one")
+    keeper = KeyFileKeeper(node)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(4):
+            await keeper.poll()
+    assert len(caplog.records) == 1
+    paths.client_keys.rmdir()
+    for _ in range(2):
+        await keeper.poll()
+    assert paths.client_keys.read_text().startswith("001 one any ")
+    node.agents.close()
+    node.security.close()
+
+
+def test_it_is_part_of_every_node(paths: Paths) -> None:
+    assert "secmon-modulesd" in [spec.name for spec in plan_node(paths).daemons]

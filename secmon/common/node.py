@@ -13,6 +13,7 @@ import msgspec
 from secmon.common.agents.admission import Admission
 from secmon.common.agents.memberships import Memberships
 from secmon.common.agents.store import AgentStore
+from secmon.common.agents.tasks import TaskStore
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.config.api import ApiConfig
 from secmon.common.config.auth import read_auth
@@ -179,12 +180,15 @@ class Node:
     agents: AgentStore = field(init=False)
     admission: Admission = field(init=False)
     """Adds agents; on the master."""
+    tasks: TaskStore = field(init=False)
+    """Upgrades of agents; on the master."""
     memberships: Memberships = field(init=False)
 
     def __post_init__(self) -> None:
         self.tokens = Tokens(self.clock)
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
         self.memberships = Memberships(self.agents)
+        self.tasks = TaskStore(self.paths.tasks_db)
         self.admission = Admission(self.agents, self.paths, self.clock, read_auth(self.main_config))
 
     @property

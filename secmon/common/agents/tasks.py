@@ -63,9 +63,10 @@ _AT_ONCE = 5000
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is to be installed. ``version``, where asked for; ``repository`` and ``http`` instead of the configuration.
+    """What is to be installed: for a custom upgrade ``file``, a path below the installation folder of the node.
 
-    ``file`` is a package below the installation folder, for a custom upgrade.
+    Otherwise ``version``, where one was asked for, from ``repository`` instead of the configured one: an address, or a
+    folder of the installation with ``./`` in front. ``http`` is for addresses that leave it open.
     """
 
     version: str | None = None

@@ -17,7 +17,7 @@ from secmon.common.agents.schema import agents
 from secmon.common.agentwire.version import compare
 from secmon.common.errors import SecmonError
 from secmon.common.node import AgentLink
-from secmon.common.operations.agents_parameters import AgentId
+from secmon.common.operations.agents_parameters import STAYS_BELOW, AgentId
 from secmon.common.operations.agents_work import ask
 from secmon.common.operations.by_agent import Errand, ask_one, locate, serve
 from secmon.common.operations.catalogue import Place, operation
@@ -55,7 +55,7 @@ RESPONSE = Messages(
 
 CommandName = Annotated[
     str,
-    text_format("active_response_command", r"(?!.*(?:\.\.[/\\]|[/\\]\.\.))!?[\w\-.\\/:]+"),
+    text_format("active_response_command", STAYS_BELOW + r"!?[\w\-.\\/:]+"),
     Meta(description="A name of the table of active responses, or `!` and a program on the agents.", max_length=256),
 ]
 

@@ -21,6 +21,9 @@ GroupName = Annotated[str, text_format("group_names", r"(?!(?:\.{1,2}|all)$)[A-Z
 Timeframe = Annotated[str, text_format("timeframe", r"[0-9]+[dhms]?")]
 Status = Literal["active", "pending", "never_connected", "disconnected"]
 
+STAYS_BELOW = r"(?!.*(?:\.\.[/\\]|[/\\]\.\.))"
+"""In front of a pattern: the text must not lead to a folder above."""
+
 OlderThan = Annotated[
     Timeframe | None,
     Meta(description="Only agents not heard of for so long (`7d`, `12h`), or registered so long ago without a word."),
@@ -29,10 +32,9 @@ NO_AGE = "0s"
 """The one text that switches ``older_than`` off."""
 
 
-class AgentFilters(Common, frozen=True, kw_only=True):
+class AgentFields(Common, frozen=True, kw_only=True):
     """Fields that agents must have; letter case aside, and ``null`` means that they are empty."""
 
-    older_than: OlderThan = None
     os_platform: Alphanumeric | None = msgspec.field(name="os.platform", default=None)
     os_version: Alphanumeric | None = msgspec.field(name="os.version", default=None)
     os_name: Alphanumeric | None = msgspec.field(name="os.name", default=None)
@@ -45,11 +47,17 @@ class AgentFilters(Common, frozen=True, kw_only=True):
     registerIP: Alphanumeric | None = None
 
 
+class AgentFilters(AgentFields, frozen=True, kw_only=True):
+    """Fields that agents must have, and how long they have been silent."""
+
+    older_than: OlderThan = None
+
+
 _EQUAL = ("os.platform", "os.version", "os.name", "manager", "group", "node_name", "name", "ip", "registerIP")
 
 
 def conditions(
-    filters: AgentFilters,
+    filters: AgentFields,
     now: datetime,
     *,
     status: Sequence[str] | None = None,
@@ -62,7 +70,7 @@ def conditions(
         found.append(having("status", *status))
     if filters.version is not None:
         found.append(of_version(filters.version))
-    return found + silent_for(filters.older_than, now)
+    return found + (silent_for(filters.older_than, now) if isinstance(filters, AgentFilters) else [])
 
 
 def silent_for(text: str | None, now: datetime) -> list[Condition]:

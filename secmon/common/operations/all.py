@@ -22,6 +22,9 @@ from secmon.common.operations import (
     security_rules,
     security_self,
     security_users,
+    tasks,
+    tasks_internal,
+    upgrades,
     upload,
 )
 from secmon.common.operations.catalogue import CATALOGUE, Catalogue
@@ -44,6 +47,9 @@ AREAS = (
     agents_groups,
     agents_commands,
     agents_components,
+    upgrades,
+    tasks,
+    tasks_internal,
     groups,
     groups_files,
     cluster,

@@ -247,6 +247,7 @@ class World:
         for one in self.nodes.values():
             one.node.security.close()
             one.node.agents.close()
+            one.node.tasks.close()
 
     def call(self, operation: str, user: str, params: Mapping[str, Any], *, on: Running) -> Call:
         """The call of ``user`` as ``on`` would receive it."""

@@ -1,0 +1,116 @@
+"""What the nodes ask the master of the upgrades of their agents. Workers name themselves: they are trusted with it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from msgspec import Struct, to_builtins
+from sqlalchemy import Connection
+
+from secmon.common.agents import tasks
+from secmon.common.operations.catalogue import Place, operation
+from secmon.common.operations.executor import Context
+from secmon.common.operations.internal import INTERNAL
+from secmon.common.outcome import Plain
+
+T = TypeVar("T")
+
+CANCEL, TAKE, RENEW, FINISH, REPORT = (
+    f"PUT /internal/upgrades/{each}" for each in ("cancel", "take", "renew", "finish", "report")
+)
+
+
+class CancelTasks(Struct, frozen=True, kw_only=True):
+    """A node that restarted so many seconds ago; clocks of nodes need not agree."""
+
+    node: str
+    seconds: float
+
+
+class TakeTasks(Struct, frozen=True, kw_only=True):
+    """A node, and how many tasks it can begin."""
+
+    node: str
+    limit: int
+
+
+class RenewTasks(Struct, frozen=True, kw_only=True):
+    """A node, and the tasks that it is at work on."""
+
+    node: str
+    tasks: list[int]
+
+
+class FinishTask(Struct, frozen=True, kw_only=True):
+    """A task of a node that has ended there: with an error, or where the agent cannot report."""
+
+    node: str
+    task: int
+    error: str | None = None
+
+
+class ReportUpgrade(Struct, frozen=True, kw_only=True):
+    """What an agent reports on its upgrade."""
+
+    agent: int
+    error: str | None = None
+
+
+async def _change(ctx: Context, change: Callable[[Connection, int], T]) -> T:
+    now = int(ctx.node.clock.now().timestamp())
+
+    def work() -> T:
+        with ctx.node.tasks.write() as connection:
+            return change(connection, now)
+
+    return await asyncio.to_thread(work)
+
+
+@operation(
+    "PUT", "/internal/upgrades/cancel", params=CancelTasks, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def cancel_tasks(ctx: Context, params: CancelTasks) -> Plain:
+    """Cancel what waited for the node before its restart; how many."""
+    span = int(params.seconds)
+    return Plain(data=await _change(ctx, lambda c, now: tasks.cancel(c, params.node, before=now - span, now=now)))
+
+
+@operation(
+    "PUT", "/internal/upgrades/take", params=TakeTasks, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def take_tasks(ctx: Context, params: TakeTasks) -> Plain:
+    """Hand the node tasks that wait for it."""
+    jobs = await _change(ctx, lambda c, now: tasks.take(c, params.node, params.limit, now=now))
+    return Plain(data=to_builtins(jobs))
+
+
+@operation(
+    "PUT", "/internal/upgrades/renew", params=RenewTasks, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def renew_tasks(ctx: Context, params: RenewTasks) -> Plain:
+    """Note that the node is at work."""
+    await _change(ctx, lambda c, now: tasks.renew(c, params.node, params.tasks, now=now))
+    return Plain()
+
+
+@operation(
+    "PUT", "/internal/upgrades/finish", params=FinishTask, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def finish_task(ctx: Context, params: FinishTask) -> Plain:
+    """End a task; whether it was in progress."""
+    return Plain(
+        data=await _change(ctx, lambda c, now: tasks.finish(c, params.node, params.task, params.error, now=now))
+    )
+
+
+@operation(
+    "PUT", "/internal/upgrades/report", params=ReportUpgrade, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def report_upgrade(ctx: Context, params: ReportUpgrade) -> Plain:
+    """End the agent's task; whether one was in progress."""
+    return Plain(data=await _change(ctx, lambda c, now: tasks.report(c, params.agent, params.error, now=now)))

@@ -10,14 +10,13 @@ import socket
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
-from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.common.agents import registry
 from secmon.common.agents.force import Force
 from secmon.common.agents.groups import group_exists
 from secmon.common.agents.registry import Added, New
 from secmon.common.agents.store import AgentStore
+from secmon.common.agents.together import add_together
 from secmon.common.clock import Clock
 from secmon.common.config.auth import AuthSettings
 from secmon.common.errors import SecmonError
@@ -77,26 +76,25 @@ class Admission:
     def _commit(self, batch: Sequence[_Waiting]) -> list[Added | SecmonError]:
         named = {name for one in batch for name in one.new.groups}
         missing = {name for name in named if not group_exists(self._paths, name)}
+        results: list[Added | SecmonError | None] = [_absent(one, missing) for one in batch]
+        wanted = [(one.new, one.force) for one, refused in zip(batch, results, strict=True) if refused is None]
+        now = int(self._clock.now().timestamp())
         try:
             with self._store.write() as connection:
-                results = [self._add(connection, one, missing) for one in batch]
+                purge, host_name = self.settings.purge, self.host_name
+                made = iter(add_together(connection, wanted, now=now, purge=purge, host_name=host_name))
         except (SQLAlchemyError, OSError) as error:
             log.exception("%d agents could not be added", len(batch))
             return [SecmonError(1725, type(error).__name__) for _ in batch]
-        _tell(results)
-        return results
+        whole = [one if one is not None else next(made) for one in results]
+        _tell(whole)
+        return whole
 
-    def _add(self, connection: Connection, one: _Waiting, missing: Set[str]) -> Added | SecmonError:
-        """Who is refused leaves nothing behind in the transaction: everything is checked before it is written."""
-        absent = next((name for name in one.new.groups if name in missing), None)
-        if absent is not None:
-            return SecmonError(1710, absent)
-        now = int(self._clock.now().timestamp())
-        purge, host_name = self.settings.purge, self.host_name
-        try:
-            return registry.add(connection, one.new, now=now, force=one.force, purge=purge, host_name=host_name)
-        except SecmonError as error:
-            return error
+
+def _absent(one: _Waiting, missing: Set[str]) -> SecmonError | None:
+    """The refusal of who asks for a group that does not exist."""
+    name = next((name for name in one.new.groups if name in missing), None)
+    return None if name is None else SecmonError(1710, name)
 
 
 def _tell(results: Sequence[Added | SecmonError]) -> None:

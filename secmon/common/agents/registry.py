@@ -9,12 +9,19 @@ from secrets import token_hex
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import astuple, replace
-from sqlalchemy import BindParameter, Column, Connection, Select, Text, bindparam, delete, insert, or_, select, update
+from msgspec.structs import replace
+from sqlalchemy import BindParameter, Connection, Select, Text, bindparam, or_, select, update
 
-from secmon.common.agents.entries import ENTRY, TOMBSTONE, Entry, Ledger, Tombstone, change, pick, tombstones
+from secmon.common.agents.entries import ENTRY, TOMBSTONE, Entry, Tombstone, change, pick, tombstones
 from secmon.common.agents.force import NEVER, Force, Holder, may_replace
 from secmon.common.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
+from secmon.common.agents.rows import (
+    bury_entries,
+    delete_entries,
+    insert_entries,
+    unbury_entries,
+    write_groups,
+)
 from secmon.common.agents.schema import agent_groups, agents, removed
 from secmon.common.agents.store import number, put
 from secmon.common.errors import SecmonError
@@ -70,11 +77,27 @@ def add(
         raise SecmonError(1705, f"{new.name} is the manager")
     agent = _take_id(connection, new.id)
     with change(connection) as ledger:
-        _remove(connection, ledger, [_known(connection, one) for one in replaced], purge=purge)
+        delete_entries(connection, ledger, [_known(connection, one) for one in replaced], purge=purge)
         if new.id is not None:
-            _unbury(connection, ledger, _stone(connection, agent))
-        entry = _insert(connection, ledger, [(agent, new)], now)[0]
+            unbury_entries(connection, ledger, _stone(connection, agent))
+        entry = _entry(agent, new, now, ledger.revision)
+        insert_entries(connection, ledger, [entry])
     return Added(entry, tuple(replaced.values()))
+
+
+def add_free(connection: Connection, news: Sequence[New], *, now: int) -> list[Entry]:
+    """Add agents with new ids that the caller knows to be in nobody's way, in one revision. Raises 1725, changing
+    nothing, when there are not enough ids."""
+    first = number(connection, "next_id")
+    if first + len(news) - 1 > MAX_ID:
+        raise SecmonError(1725, "all ids are used up")
+    if not news:
+        return []
+    put(connection, "next_id", first + len(news))
+    with change(connection) as ledger:
+        entries = [_entry(agent, new, now, ledger.revision) for agent, new in enumerate(news, first)]
+        insert_entries(connection, ledger, entries)
+    return entries
 
 
 def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -> list[Entry]:
@@ -85,7 +108,7 @@ def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -
     gone = sorted((Entry(*row) for row in pick(connection, ENTRY, list(set(ids)))), key=lambda one: one.id)
     if gone:
         with change(connection) as ledger:
-            _remove(connection, ledger, gone, purge=purge)
+            delete_entries(connection, ledger, gone, purge=purge)
     return gone
 
 
@@ -108,8 +131,8 @@ def load(connection: Connection, news: Sequence[New], *, now: int) -> list[Secmo
     if taken:
         with change(connection) as ledger:
             stones = {one.id: one for one in tombstones(connection)}
-            _unbury(connection, ledger, [stones[agent] for agent, _ in taken if agent in stones])
-            _insert(connection, ledger, taken, now)
+            unbury_entries(connection, ledger, [stones[agent] for agent, _ in taken if agent in stones])
+            insert_entries(connection, ledger, [_entry(agent, new, now, ledger.revision) for agent, new in taken])
         _reserve(connection, max(agent for agent, _ in taken))
     return results
 
@@ -120,7 +143,7 @@ def bury(connection: Connection, stones: Sequence[tuple[int, str, str, str]]) ->
     fresh = [stone for stone in {one[0]: one for one in stones}.values() if stone[0] not in known]
     if fresh:
         with change(connection) as ledger:
-            _bury(connection, ledger, [Tombstone(*stone, 0, ledger.revision) for stone in fresh])
+            bury_entries(connection, ledger, [Tombstone(*stone, 0, ledger.revision) for stone in fresh])
         _reserve(connection, max(stone[0] for stone in fresh))
     return [stone[0] for stone in fresh]
 
@@ -131,8 +154,8 @@ def purge(connection: Connection, ids: Iterable[int]) -> list[int]:
     stones = [one for one in tombstones(connection) if one.id in wanted and not one.purged]
     if stones:
         with change(connection) as ledger:
-            _unbury(connection, ledger, stones)
-            _bury(connection, ledger, [replace(one, purged=1, revision=ledger.revision) for one in stones])
+            unbury_entries(connection, ledger, stones)
+            bury_entries(connection, ledger, [replace(one, purged=1, revision=ledger.revision) for one in stones])
     return [one.id for one in stones]
 
 
@@ -240,33 +263,6 @@ def assign(connection: Connection, groups: Mapping[int, Sequence[str]]) -> list[
     return changed
 
 
-def write_groups(connection: Connection, rows: Sequence[Entry]) -> None:
-    """Write the group columns of rows that exist, and the table of members."""
-    if not rows:
-        return
-    connection.execute(
-        update(agents)
-        .where(agents.c.id == bindparam("agent"))
-        .values(group=bindparam("joined"), group_hash=bindparam("hash"), revision=bindparam("number")),
-        [{"agent": one.id, "joined": one.group, "hash": one.group_hash, "number": one.revision} for one in rows],
-    )
-    connection.execute(
-        delete(agent_groups).where(agent_groups.c.agent_id == bindparam("agent")), [{"agent": one.id} for one in rows]
-    )
-    write_members(connection, rows)
-
-
-def write_members(connection: Connection, rows: Iterable[Entry]) -> None:
-    """The members' rows of agents that have none."""
-    members = [
-        {"agent_id": one.id, "priority": priority, "name": name}
-        for one in rows
-        for priority, name in enumerate(one.groups)
-    ]
-    if members:
-        connection.execute(insert(agent_groups), members)
-
-
 def _in_the_way(connection: Connection, new: New) -> list[tuple[int, Holder]]:
     """Agents with the id, address or name of ``new`` and the code of a refusal, in the order of the checks (3.1)."""
     found: list[tuple[int, Holder]] = []
@@ -331,15 +327,6 @@ def _unfit(new: New, ids: Set[int], names: Set[str]) -> SecmonError | None:
     return SecmonError(1705, new.name) if new.name in names else None
 
 
-def _insert(connection: Connection, ledger: Ledger, news: Iterable[tuple[int, New]], now: int) -> list[Entry]:
-    rows = [_entry(agent, new, now, ledger.revision) for agent, new in news]
-    connection.execute(insert(agents), [_values(ENTRY, row) for row in rows])
-    write_members(connection, rows)
-    for row in rows:
-        ledger.came(row)
-    return rows
-
-
 def _entry(agent: int, new: New, now: int, revision: int) -> Entry:
     joined = join_groups(new.groups) or None
     return Entry(
@@ -354,37 +341,8 @@ def _entry(agent: int, new: New, now: int, revision: int) -> Entry:
     )
 
 
-def _remove(connection: Connection, ledger: Ledger, gone: Sequence[Entry], *, purge: bool) -> None:
-    if gone:
-        where = agents.c.id == bindparam("agent")
-        connection.execute(delete(agents).where(where), [{"agent": one.id} for one in gone])
-        for one in gone:
-            ledger.went(one)
-        purged, revision = int(purge), ledger.revision
-        stones = [Tombstone(one.id, one.name, one.register_ip, one.internal_key, purged, revision) for one in gone]
-        _bury(connection, ledger, stones)
-
-
-def _bury(connection: Connection, ledger: Ledger, stones: Sequence[Tombstone]) -> None:
-    connection.execute(insert(removed), [_values(TOMBSTONE, one) for one in stones])
-    for one in stones:
-        ledger.came(one)
-
-
-def _unbury(connection: Connection, ledger: Ledger, stones: Sequence[Tombstone]) -> None:
-    if stones:
-        where = removed.c.id == bindparam("agent")
-        connection.execute(delete(removed).where(where), [{"agent": one.id} for one in stones])
-        for one in stones:
-            ledger.went(one)
-
-
 def _stone(connection: Connection, agent: int) -> list[Tombstone]:
     return [Tombstone(*row) for row in connection.execute(select(*TOMBSTONE).where(removed.c.id == agent))]
-
-
-def _values(columns: Iterable[Column[Any]], row: Entry | Tombstone) -> dict[str, Any]:
-    return dict(zip((column.name for column in columns), astuple(row), strict=True))
 
 
 def _line(entry: Entry) -> tuple[str, str, str]:

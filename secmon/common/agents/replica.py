@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import (
-    Column,
     Connection,
     Executable,
     Table,
@@ -31,7 +30,7 @@ from secmon.common.agents.entries import (
     pick,
     tombstones,
 )
-from secmon.common.agents.registry import write_members
+from secmon.common.agents.rows import values, write_members
 from secmon.common.agents.schema import agent_groups, agents, removed
 from secmon.common.agents.store import get, number, put
 
@@ -175,7 +174,7 @@ def _write(
         )
         _put(connection, old, [one for one in changes.entries if old.get(one.id) != one])
         fresh = [one for one in changes.tombstones if stones.get(one.id) != one]
-        _run(connection, insert(removed), [_values(TOMBSTONE, one) for one in fresh])
+        _run(connection, insert(removed), [values(TOMBSTONE, one) for one in fresh])
     except IntegrityError as error:
         raise Diverged(str(error.orig)) from error
     for name in ("source", "revision", "digest", "next_id"):
@@ -188,16 +187,12 @@ def _put(connection: Connection, old: Mapping[int, Entry], rows: Sequence[Entry]
     _run(
         connection,
         update(agents).where(agents.c.id == bindparam("new_id")).values(fields),
-        [{f"new_{name}": value for name, value in _values(ENTRY, one).items()} for one in known],
+        [{f"new_{name}": value for name, value in values(ENTRY, one).items()} for one in known],
     )
-    _run(connection, insert(agents), [_values(ENTRY, one) for one in rows if one.id not in old])
+    _run(connection, insert(agents), [values(ENTRY, one) for one in rows if one.id not in old])
     regrouped = [one for one in known if old[one.id].group != one.group]
     _delete(connection, agent_groups, [one.id for one in regrouped], column="agent_id")
     write_members(connection, [*regrouped, *(one for one in rows if one.id not in old)])
-
-
-def _values(columns: Sequence[Column[Any]], row: Entry | Tombstone) -> dict[str, Any]:
-    return dict(zip((column.name for column in columns), msgspec.structs.astuple(row), strict=True))
 
 
 def _delete(connection: Connection, table: Table, ids: Sequence[int], *, column: str = "id") -> None:

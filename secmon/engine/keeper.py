@@ -8,7 +8,7 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
@@ -19,8 +19,9 @@ from secmon.common.config.xml import read_xml
 from secmon.common.errors import ConfigError, os_text
 from secmon.common.paths import Paths
 from secmon.engine.diagnostics import Message, RulesetError
-from secmon.engine.files import Section, Sources, collect, compile_sources, read_section, settings_of
-from secmon.engine.ruleset import Ruleset, Settings
+from secmon.engine.files import Section, Sources, collect, read_section, settings_of
+from secmon.engine.rules.loader import DraftCache
+from secmon.engine.ruleset import Ruleset, Settings, compile_ruleset
 
 log = logging.getLogger("secmon.analysisd")
 
@@ -55,6 +56,7 @@ class RulesetKeeper:
         self._paths = paths
         self._clock = clock
         self._lock = threading.Lock()
+        self._cache = DraftCache()
         self._section: Section | None = None
         self._settings = Settings()
         self._current: Compiled | None = None
@@ -80,7 +82,7 @@ class RulesetKeeper:
         with self._lock:
             try:
                 sources = self._collect()
-                made = _compile(sources, self._settings)
+                made = self._compile(sources, self._settings)
             except (RulesetError, ConfigError, OSError) as error:
                 self._reject(_message(error))
                 made = self._last_good()
@@ -106,7 +108,7 @@ class RulesetKeeper:
                 if digest == self._rejected:
                     return None
                 self._rejected = digest
-                made = Compiled(digest, compile_sources(sources, self._settings))
+                made = self._compile(sources, self._settings)
             except (RulesetError, ConfigError, OSError) as error:
                 self._reject(_message(error))
                 return None
@@ -125,7 +127,11 @@ class RulesetKeeper:
         current = self._current
         if current is not None and current.digest == digest:
             return current
-        return known(digest) or Compiled(digest, compile_sources(sources, settings))
+        found = known(digest)
+        if found is None:
+            with self._lock:
+                found = self._compile(sources, settings)
+        return found
 
     def status(self) -> dict[str, Any]:
         """What stands in the status file."""
@@ -150,6 +156,10 @@ class RulesetKeeper:
             self._read_configuration()
         assert self._section is not None, "read just now"
         return collect(self._paths.root, self._section)
+
+    def _compile(self, sources: Sources, settings: Settings) -> Compiled:
+        made = compile_ruleset(sources.decoders, sources.lists, sources.rules, settings, cache=self._cache)
+        return Compiled(digest_of(sources, settings), replace(made, messages=(*sources.messages, *made.messages)))
 
     def _accept(self, made: Compiled, sources: Sources) -> None:
         self._standing, self._error, self._rejected = "current", None, ""
@@ -204,16 +214,12 @@ class RulesetKeeper:
         try:
             copy = msgspec.msgpack.decode((self._paths.root / LAST_GOOD).read_bytes(), type=_Copy)
             sources, settings = Sources(copy.decoders, copy.lists, copy.rules), Settings(*copy.settings)
-            return _compile(sources, settings)
+            return self._compile(sources, settings)
         except (OSError, msgspec.MsgspecError, RulesetError) as error:
             log.error("There is no copy of an earlier ruleset that could be used instead: %s", error)
             one = self._error
             self._write_status({"status": "refused", "error": _shown(one)})
             raise RulesetError(one.number, one.text, file=one.file, line=one.line) from error
-
-
-def _compile(sources: Sources, settings: Settings) -> Compiled:
-    return Compiled(digest_of(sources, settings), compile_sources(sources, settings))
 
 
 def digest_of(sources: Sources, settings: Settings) -> str:

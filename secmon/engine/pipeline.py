@@ -13,7 +13,7 @@ from secmon.engine.predecode import split_message
 from secmon.engine.ruleset import Ruleset
 from secmon.engine.state import State
 from secmon.engine.statistics import Statistics, StatisticsSettings
-from secmon.engine.tallies import Tallies, component
+from secmon.engine.tallies import AgentCounts, Tallies, component
 from secmon.engine.text import complete, is_firewall
 
 KEPT = frozenset("3589depu")
@@ -64,8 +64,8 @@ class Pipeline:
         tallies.whole.decoded[source] += 1
         agent = None if event.agent_id == MANAGER_ID else tallies.of(event.agent_id, event.received)
         if agent is not None:
-            agent.decoded[source] += 1
-        if self._firewall(event):
+            agent.decoded[source] = agent.decoded.get(source, 0) + 1
+        if self._firewall(event, agent):
             self._excess(moment)
             self._judge(event)
             if agent is not None:
@@ -78,7 +78,7 @@ class Pipeline:
         self.documents.forget()
         self.engine = Engine(ruleset, state, host=host)
 
-    def _firewall(self, event: Event) -> bool:
+    def _firewall(self, event: Event, agent: AgentCounts | None) -> bool:
         """Whether the event goes on to the rules."""
         if not is_firewall(event):
             return True
@@ -90,6 +90,8 @@ class Pipeline:
             return False
         self.outputs.firewall(event)
         self.tallies.whole.written["firewall"] += 1
+        if agent is not None:
+            agent.firewall += 1
         return True
 
     def _excess(self, moment: datetime) -> None:
@@ -112,10 +114,13 @@ class Pipeline:
     def _write(self, verdict: Verdict) -> None:
         event = verdict.event
         self.outputs.write(verdict, self.labels(event.agent_id) if event.from_agent else None)
+        written = self.tallies.whole.written
+        written["alerts"] += verdict.alert
+        written["archives"] += self.outputs.archives
         agent = self.tallies.of(event.agent_id, event.received)
-        for counts in (self.tallies.whole, agent) if agent is not None else (self.tallies.whole,):
-            counts.written["alerts"] += verdict.alert
-            counts.written["archives"] += self.outputs.archives
+        if agent is not None:
+            agent.alerts += verdict.alert
+            agent.archives += self.outputs.archives
 
 
 def forget_gone(state: State, old: Ruleset, new: Ruleset) -> None:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 QUEUES = (
     "alerts", "archives", "dbsync", "eventchannel", "firewall", "fts", "hostinfo", "others", "processed", "rootcheck",
@@ -97,7 +97,7 @@ def component(queue: str, location: bytes) -> str:
 
 
 class Counts:
-    """Of all events, or of those of one agent."""
+    """Of all events."""
 
     __slots__ = ("decoded", "dropped", "processed", "written")
 
@@ -108,11 +108,15 @@ class Counts:
         self.processed = 0
 
 
-class AgentCounts(NamedTuple):
-    """Counters of one agent since the first event of it, in seconds since 1970."""
+class AgentCounts:
+    """Of one agent since its first event at ``since``, seconds since 1970. There may be very many of these."""
 
-    since: int
-    counts: Counts
+    __slots__ = ("alerts", "archives", "decoded", "firewall", "processed", "since")
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        self.decoded: dict[str, int] = {}
+        self.processed = self.alerts = self.archives = self.firewall = 0
 
 
 class Tallies:
@@ -130,15 +134,15 @@ class Tallies:
         self.malformed = 0
         self.agents: dict[int, AgentCounts] = {}
 
-    def of(self, agent: str, now: int) -> Counts | None:
+    def of(self, agent: str, now: int) -> AgentCounts | None:
         """Counters of an agent; None for the manager itself."""
         number = int(agent) if len(agent) <= _LONGEST_ID else 0
         if not number:
             return None
         found = self.agents.get(number)
         if found is None:
-            found = self.agents[number] = AgentCounts(now, Counts())
-        return found.counts
+            found = self.agents[number] = AgentCounts(now)
+        return found
 
     def forget_all_but(self, active: Iterable[int]) -> None:
         """Drop the counters of agents that are not active any more."""
@@ -172,10 +176,12 @@ class Tallies:
             found = self.agents.get(number)
             if found is not None:
                 events = {
-                    "processed": found.counts.processed,
-                    "received_breakdown": {"decoded_breakdown": _tree(shape, found.counts.decoded)},
+                    "processed": found.processed,
+                    "received_breakdown": {"decoded_breakdown": _tree(shape, found.decoded)},
                     "written_breakdown": {
-                        name: found.counts.written[name] for name in ("alerts", "archives", "firewall")
+                        "alerts": found.alerts,
+                        "archives": found.archives,
+                        "firewall": found.firewall,
                     },
                 }
                 items.append({"uptime": found.since, "id": number, "metrics": {"events": events}})
@@ -219,5 +225,5 @@ _STATE_QUEUES = {
 }  # fmt: skip
 
 
-def _tree(shape: Mapping[str, Any], counts: Counter[str]) -> dict[str, Any]:
-    return {name: counts[each] if isinstance(each, str) else _tree(each, counts) for name, each in shape.items()}
+def _tree(shape: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+    return {name: counts.get(each, 0) if isinstance(each, str) else _tree(each, counts) for name, each in shape.items()}

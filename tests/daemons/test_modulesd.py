@@ -11,6 +11,7 @@ from sqlalchemy import select, update
 
 from secmon.common.agents import registry
 from secmon.common.agents.groups import create_group
+from secmon.common.agents.keysfile import times_file
 from secmon.common.agents.names import group_hash
 from secmon.common.agents.schema import agents
 from secmon.common.agents.store import AgentStore
@@ -70,7 +71,8 @@ async def test_the_key_file_follows_the_registry_and_the_other_way_round(paths: 
     store = AgentStore(paths.agents_db)
     enrol(store, "one")
     async with running(paths):
-        await until(lambda: paths.client_keys.exists() and paths.client_keys.read_text().startswith("001 one any "))
+        await until(lambda: times_file(paths).exists())  # written after the keys
+        assert paths.client_keys.read_text().startswith("001 one any ")
         with paths.client_keys.open("a") as file:
             file.write(f"002 two any {'a' * 64}\n")
 

@@ -1,5 +1,6 @@
 """One face for the pattern languages: compiled from the text and the ``type`` of an element (ruleset.md 3.5)."""
 
+from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
 from secmon.engine.patterns.osmatch import MAX_PATTERN, OSMatch
@@ -7,6 +8,10 @@ from secmon.engine.patterns.osregex import OSRegex, OSRegexError
 from secmon.engine.patterns.pcre import Pcre, PcreError
 
 Kind = Literal["osmatch", "osregex", "pcre2", "string"]
+
+
+REMEMBERED = 32768
+"""Patterns that are not compiled anew at the next load of a ruleset."""
 
 
 class PatternError(ValueError):
@@ -37,8 +42,9 @@ class Expression(Protocol):
         """End index and groups of the match."""
 
 
+@lru_cache(maxsize=REMEMBERED)
 def compile_expression(kind: Kind, pattern: bytes) -> Expression:
-    """Raises PatternError."""
+    """Raises PatternError. Compiled once, however often a ruleset is loaded: an expression has no state."""
     try:
         match kind:
             case "osmatch":

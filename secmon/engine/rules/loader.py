@@ -3,7 +3,7 @@
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ class RuleLoader:
         self._decoders, self._lists, self._diagnostics = decoders, lists, diagnostics
         self._alert_level, self._mail_level = alert_level, mail_level
         self._default_timeframe, self._field_limit = default_timeframe, field_limit
-        self._group_composites: list[tuple[int, OSMatch]] = []
+        self._by_groups: dict[bytes, list[Rule]] = {}
 
     def load(self, file: str, data: bytes) -> None:
         """Add the rules of one file. Raises RulesetError."""
@@ -132,6 +132,7 @@ class RuleLoader:
         if not self._remember(rule, draft) or not self._place(rule, draft):
             return
         self.rules.by_id[rule.id] = rule
+        self._by_groups.setdefault(rule.groups, []).append(rule)
 
     def _rule(self, draft: Draft) -> Rule:
         options = draft.options
@@ -200,6 +201,8 @@ class RuleLoader:
         new = self._rule(draft)
         if new.composite is not None and old is not None:
             new.composite.sid, new.composite.group = old.sid, old.group
+        self._by_groups[rule.groups].remove(rule)
+        self._by_groups.setdefault(new.groups, []).append(rule)
         keep = {"children", "feeds", "remembered", "weight"}
         for name in Rule.__slots__:
             if name not in keep:
@@ -230,9 +233,8 @@ class RuleLoader:
             target.remembered = True
         elif composite.group is not None:
             wanted = OSMatch(composite.group)
-            for one in self.rules.by_id.values():
-                if wanted.test(one.groups):
-                    one.feeds += (rule.id,)
+            for one in self._in_groups(wanted.test):
+                one.feeds += (rule.id,)
         return True
 
     # -- the tree
@@ -289,10 +291,14 @@ class RuleLoader:
         return found
 
     def _by_group(self, draft: Draft, text: str) -> list[Rule]:
-        found = [one for one in self.rules.by_id.values() if search_word(text.encode(), one.groups)]
+        found = self._in_groups(lambda groups: search_word(text.encode(), groups))
         if not found:
             self._warn(7610, f"no rule has the if_group {text!r} of rule {draft.id}", draft)
         return found
+
+    def _in_groups(self, wanted: Callable[[bytes], bool]) -> list[Rule]:
+        """The rules whose group string is wanted; each string is looked at once."""
+        return [one for groups, rules in self._by_groups.items() if wanted(groups) for one in rules]
 
     def _warn(self, number: int, text: str, draft: Draft) -> None:
         self._diagnostics.warn(number, text, file=draft.file, line=draft.line)

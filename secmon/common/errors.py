@@ -45,6 +45,8 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1000: ErrorSpec(_I, "Unexpected internal error", "Read the logs of the node named in dapi_errors"),
     1005: ErrorSpec(_I, "A file could not be read or written", "Check ownership and permissions of the folders"),
     1006: ErrorSpec(_U, "File or folder absent or unreadable", "Check the path and its permissions"),
+    1010: ErrorSpec(_I, "The analysis engine of this node cannot be reached", "Check that secmon-analysisd runs"),
+    1012: ErrorSpec(_U, "The event is too large", "Send events of at most 65521 bytes"),
     1013: ErrorSpec(_I, "A local socket could not be reached", "Restart the manager so that its sockets exist again"),
     1014: ErrorSpec(_I, "A local socket did not answer", "Restart the manager so that its sockets exist again"),
     1015: ErrorSpec(_U, "The version of the agent is not known", "Let the agent connect once"),
@@ -96,6 +98,22 @@ CATALOGUE: dict[int, ErrorSpec] = {
         "Use a premium key, or allow public keys",
     ),
     1131: ErrorSpec(_U, "The quota of the threat-intelligence key could not be read", "Check the key and try again"),
+    1200: ErrorSpec(_U, "The main configuration has no ruleset section", "Add the section"),
+    1201: ErrorSpec(_U, "A file of rules does not exist", "Correct the ruleset section, or try again"),
+    1202: ErrorSpec(_U, "Not a status of ruleset files", "Use enabled, disabled or all"),
+    1203: ErrorSpec(_U, "Not a level or a range of levels", "Use a number, or two joined by a hyphen: 3-7"),
+    1205: ErrorSpec(_U, "Not a requirement", "Use pci_dss, gdpr, hipaa, nist-800-53, gpg13, tsc or mitre"),
+    1207: ErrorSpec(_U, "A file of rules cannot be read", "Correct the permissions of the file"),
+    1208: ErrorSpec(_U, "No file that you may read has a rule with this id", "List the rules with GET /rules"),
+    1209: ErrorSpec(
+        _U, "The folder is not one that the configuration names for rules", "Name it as rule_dir, or use etc/rules"
+    ),
+    1210: ErrorSpec(_U, "The folder holds the default rules, which are not changed", "Use etc/rules"),
+    1211: ErrorSpec(_U, "The folder is named in the configuration, but does not exist", "Create the folder"),
+    1308: ErrorSpec(
+        _U, "There are no such statistics, or not yet", "Ask for another date, or check that the daemon runs"
+    ),
+    1309: ErrorSpec(_I, "A file of statistics is damaged", "Remove the line named"),
     1310: ErrorSpec(_U, "Only agents have this, not the manager (agent 000)", "Choose another agent"),
     1400: ErrorSpec(_U, "offset must not be negative", "Use 0 or more"),
     1401: ErrorSpec(_U, "limit must not be negative", "Use 1 or more"),
@@ -107,6 +125,25 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1409: ErrorSpec(_U, "q uses an operator that does not exist here", "Use =, !=, <, > or ~"),
     1411: ErrorSpec(_U, "A relative time has no valid unit", "Use a number with d, h, m or s"),
     1412: ErrorSpec(_U, "Not a date", "Use 7d, 1h, YYYY-MM-DD, YYYY-MM-DD HH:MM:SS or YYYY-MM-DDTHH:MM:SSZ"),
+    1413: ErrorSpec(_U, "The file of rules is not well-formed XML", "Correct the line named"),
+    1414: ErrorSpec(_U, "The file of rules cannot be read", "Correct the permissions of the file"),
+    1415: ErrorSpec(_U, "The file of rules does not exist", "List the files with GET /rules/files"),
+    1500: ErrorSpec(
+        _I, "The main configuration has no ruleset section, so that decoders cannot be listed", "Add the section"
+    ),
+    1501: ErrorSpec(_U, "The file of decoders is not well-formed XML", "Correct the line named"),
+    1502: ErrorSpec(_U, "The file of decoders cannot be read", "Correct its permissions, or the ruleset section"),
+    1503: ErrorSpec(_U, "The file of decoders does not exist", "List the files with GET /decoders/files"),
+    1504: ErrorSpec(
+        _U, "No file that you may read has a decoder with this name", "List the decoders with GET /decoders"
+    ),
+    1505: ErrorSpec(
+        _U,
+        "The folder is not one that the configuration names for decoders",
+        "Name it as decoder_dir, or use etc/decoders",
+    ),
+    1506: ErrorSpec(_U, "The folder holds the default decoders, which are not changed", "Use etc/decoders"),
+    1507: ErrorSpec(_U, "The folder is named in the configuration, but does not exist", "Create the folder"),
     1652: ErrorSpec(
         _U,
         "No active response has this name",
@@ -150,6 +187,11 @@ CATALOGUE: dict[int, ErrorSpec] = {
     ),
     1757: ErrorSpec(_I, "The agent could not be removed", "Read the manager's log"),
     1760: ErrorSpec(_U, "Only agents older than 3.12.0 have this"),
+    1800: ErrorSpec(_U, "The list is not well formed", "Write one key:value in each line"),
+    1802: ErrorSpec(_U, "The list does not exist", "List the lists with GET /lists/files"),
+    1803: ErrorSpec(_U, "The list cannot be read", "Correct the permissions of the file"),
+    1804: ErrorSpec(_U, "The path is that of a folder", "Name a list"),
+    1805: ErrorSpec(_U, "A folder below etc/lists has a list with this name", "Choose another name"),
     1813: ErrorSpec(_U, "No upgrade was requested for the agent", "Request one with PUT /agents/upgrade"),
     1816: ErrorSpec(
         _I, "Too little is known of the agent to upgrade it", "Let the agent connect, and try again after its keepalive"
@@ -166,6 +208,9 @@ CATALOGUE: dict[int, ErrorSpec] = {
         _I, "The control socket of the node's supervisor refused the connection", "Restart the manager on that host"
     ),
     1904: ErrorSpec(_I, "The validation could not be completed", "Run: secmon config check"),
+    1905: ErrorSpec(_U, "The file exists already", "Use overwrite=true to replace it"),
+    1906: ErrorSpec(_U, "The file does not exist", "Check name and folder"),
+    1907: ErrorSpec(_U, "The file could not be deleted", "Check the permissions of its folder"),
     1908: ErrorSpec(_U, "The configuration is not valid", "Correct the files named"),
     1911: ErrorSpec(_U, "The uploaded file is not UTF-8 text", "Send UTF-8"),
     1912: ErrorSpec(_U, "The upload has no body", "Send a body"),
@@ -263,6 +308,8 @@ CATALOGUE: dict[int, ErrorSpec] = {
     6002: ErrorSpec(Kind.NOT_ACCEPTABLE, "The Content-Type is not the one this endpoint takes"),
     6003: ErrorSpec(_I, "The token signing keys cannot be read or created", "Check the security folder's permissions"),
     6004: ErrorSpec(_P, "This user may not log in with an authorization context", "Turn the user's run_as flag on"),
+    6005: ErrorSpec(Kind.TOO_MANY_REQUESTS, "The limit of 30 requests with events per minute is reached"),
+    7000: ErrorSpec(_U, "The engine refused the request"),
 }
 
 

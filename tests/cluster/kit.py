@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from secmon.common.config.main import AgentPorts, ClusterSection
+from secmon.common.files.categories import excluded
 from secmon.common.paths import Paths
 from secmon.daemons.install import install
 from tests.waiting import wait_until
@@ -146,7 +147,7 @@ class RealNode:
         self, method: str, path: str, *, token: str | None = None, timeout: float = 20, **options: Any
     ) -> httpx.Response:
         """One request on a connection of its own."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = {**({"Authorization": f"Bearer {token}"} if token else {}), **options.pop("headers", {})}
         with httpx.Client(verify=False, timeout=timeout) as client:
             return client.request(method, self.url + path, headers=headers, **options)
 
@@ -156,7 +157,7 @@ class RealNode:
         for sub in ("shared", "rules", "decoders", "lists"):
             base = self.paths.root / folder / sub
             for file in sorted(base.rglob("*")):
-                if file.is_file() and not file.name.endswith((".tmp", "~", ".lock", ".swp")):
+                if file.is_file() and not excluded(file.name):
                     found[str(file.relative_to(self.paths.root))] = blake2b(file.read_bytes()).hexdigest()
         return found
 

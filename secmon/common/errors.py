@@ -100,9 +100,6 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1131: ErrorSpec(_U, "The quota of the threat-intelligence key could not be read", "Check the key and try again"),
     1200: ErrorSpec(_U, "The main configuration has no ruleset section", "Add the section"),
     1201: ErrorSpec(_U, "A file of rules does not exist", "Correct the ruleset section, or try again"),
-    1202: ErrorSpec(_U, "Not a status of ruleset files", "Use enabled, disabled or all"),
-    1203: ErrorSpec(_U, "Not a level or a range of levels", "Use a number, or two joined by a hyphen: 3-7"),
-    1205: ErrorSpec(_U, "Not a requirement", "Use pci_dss, gdpr, hipaa, nist-800-53, gpg13, tsc or mitre"),
     1207: ErrorSpec(_U, "A file of rules cannot be read", "Correct the permissions of the file"),
     1208: ErrorSpec(_U, "No file that you may read has a rule with this id", "List the rules with GET /rules"),
     1209: ErrorSpec(

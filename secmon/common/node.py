@@ -4,7 +4,7 @@
 cluster; master, worker and daemons implement them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -150,6 +150,112 @@ class AgentLink(Protocol):
         """Counters of the link (12.1), or of these of its agents (12.2). Raises 1014 as above."""
 
 
+XmlKind = Literal["rule", "decoder"]
+RulesetKind = Literal["rule", "decoder", "list"]
+
+
+class RulesetFile(msgspec.Struct, frozen=True):
+    """A file of rules or decoders that the configuration names. ``disabled``: it names it as one to leave out."""
+
+    filename: str
+    relative_dirname: str
+    status: Literal["enabled", "disabled"]
+
+    @property
+    def path(self) -> str:
+        """Below the installation folder."""
+        return f"{self.relative_dirname}/{self.filename}"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What the engine would say of the ruleset on disk. An ``error`` keeps it from being used."""
+
+    error: bool
+    text: str
+    """Names file and line."""
+    file: str
+    """Path below the installation folder; empty when it is about none."""
+
+
+class Definitions(msgspec.Struct, frozen=True):
+    """Rules or decoders of several files, as the API shows them, and the files that cannot be understood.
+
+    The items are shared with other callers: they are never changed.
+    """
+
+    items: Sequence[Mapping[str, Any]]
+    failures: Sequence[SecmonError]
+
+
+class RulesetFiles(Protocol):
+    """Files of rules, decoders and lists of this node (analysis-api.md 2 to 5), read from disk at each call.
+
+    All methods block and may be called from any thread. Paths are relative to the installation folder, and so are the
+    ids of errors. An ``OSError`` becomes the error with which the kind of file says so.
+    """
+
+    def names(self, kind: RulesetKind) -> Set[str]:
+        """Base names of all files that permissions may be about (analysis-api.md 11)."""
+
+    def listed(self, kind: XmlKind) -> Sequence[RulesetFile]:
+        """The files that the configuration names, in its order. Raises 1200, 1500, 1101."""
+
+    def definitions(self, kind: XmlKind, chosen: Callable[[RulesetFile], bool]) -> Definitions:
+        """All rules or decoders of the listed files that are ``chosen``. Raises as ``listed``; 1201, 1207, 1502."""
+
+    def lists(self) -> Sequence[tuple[str, str]]:
+        """Folder and name of the lists below ``etc/lists``, ordered by both."""
+
+    def find(self, kind: RulesetKind, filename: str, folder: str | None = None) -> str:
+        """The path of a file. Raises 1415, 1503, 1802."""
+
+    def read(self, kind: RulesetKind, path: str) -> bytes:
+        """The content. Raises 1414, 1502, 1803, 1804; 1415, 1503, 1802."""
+
+    def as_object(self, kind: RulesetKind, data: bytes) -> Mapping[str, Any]:
+        """The content as JSON has it. Raises 1413, 1501, 1800."""
+
+    def target(self, kind: RulesetKind, filename: str, folder: str | None = None) -> str:
+        """The path that a file of this name has when users write it. Raises 1209 to 1211, 1505 to 1507."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+
+    def check(self, kind: RulesetKind, data: bytes) -> None:
+        """Raises 1112, 1113, 1800 for a content that is not accepted."""
+
+    def write(self, kind: RulesetKind, path: str, data: bytes, *, overwrite: bool) -> None:
+        """Put the file there: all of it, or nothing changes. Raises 1905, 1805, 1005, 1006."""
+
+    def delete(self, kind: RulesetKind, path: str) -> None:
+        """Raises 1906, 1907."""
+
+    def diagnose(self) -> Sequence[Finding]:
+        """Compile what is on disk, aside, and say what is wrong with it: errors first. Takes seconds."""
+
+
+class Analysis(Protocol):
+    """The analysis engine of this node, ``secmon-analysisd``."""
+
+    async def ingest(self, messages: Sequence[bytes]) -> None:
+        """Have messages ``<type>:<location>:<log>`` analysed; returns when they are stored.
+
+        Raises 1010 when the engine cannot be reached, 1014 when it takes nothing now.
+        """
+
+    async def logtest(self, command: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Ask the log test (analysis-api.md 6.4); its ``data``. Raises 7000 with what it refuses, 1121, 1013, 1014."""
+
+    async def statistics(self) -> Mapping[str, Any]:
+        """Counters (manager.md 10): ``name``, ``uptime``, ``timestamp`` (seconds since 1970), ``metrics``.
+
+        Raises 1121, 1013, 1014.
+        """
+
+    async def agent_statistics(self, agents: Sequence[int]) -> Mapping[str, Any]:
+        """Counters of agents (manager.md 11.1): ``name``, ``timestamp``, ``agents``. Raises as above."""
+
+
 @dataclass(kw_only=True)
 class Services:
     """What the daemons plug in. ``None``: this process or role does not have it."""
@@ -161,6 +267,8 @@ class Services:
     acknowledgements: Acknowledgements | None = None
     digests: FileDigests | None = None
     agent_link: AgentLink | None = None
+    ruleset: RulesetFiles | None = None
+    analysis: Analysis | None = None
     nodes: NodeCalls | None = None
 
 

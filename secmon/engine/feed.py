@@ -42,6 +42,10 @@ class Feed:
         """Events that were gone, or damaged, before they were read."""
         return sum(reader.lost for reader in self._readers)
 
+    def unread(self) -> list[int]:
+        """About how many bytes of each journal were not read yet. Raises OSError."""
+        return [reader.unread() for reader in self._readers]
+
     @property
     def positions(self) -> list[int]:
         """Number of the next event of each journal, as of the last :meth:`done`."""

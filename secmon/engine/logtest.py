@@ -31,6 +31,9 @@ def refusal(error: int, number: int, text: str) -> bytes:
     return msgspec.json.encode({"error": error, "message": f"ERROR: ({number}): {text}"})
 
 
+FAILED = msgspec.json.encode(
+    {"error": 0, "data": {"messages": ["ERROR: (7312): The event cannot be processed; see the log"], "codemsg": -1}}
+)
 TOO_LONG = refusal(5, 7315, f"The request is longer than {MAX_REQUEST} bytes")
 
 

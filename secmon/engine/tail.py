@@ -75,13 +75,24 @@ class Tails:
     _known: dict[str, Place] = field(default_factory=dict)
     _first: bool = True
     _trouble: dict[str, str] = field(default_factory=dict)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def begin(self) -> None:
+        """Open the files: what is written to them from now on is new."""
+        await asyncio.to_thread(self._load)
+        await asyncio.to_thread(self._look)
 
     async def run(self) -> None:
-        """Follow until cancelled."""
-        await asyncio.to_thread(self._load)
-        while True:
+        """Follow until :meth:`stop`."""
+        while not self._stopping.is_set():
             if not await self.step():
-                await asyncio.sleep(PERIOD_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(PERIOD_SECONDS):
+                        await self._stopping.wait()
+
+    def stop(self) -> None:
+        """Let :meth:`run` end when what it has read is stored."""
+        self._stopping.set()
 
     async def step(self) -> bool:
         """One look at all files; whether there is more at once."""
@@ -89,12 +100,8 @@ class Tails:
         changed = more = False
         for path in paths:
             messages, place = await asyncio.to_thread(self._read, path)
-            while messages:
-                try:
-                    await self.store(messages)
-                    break
-                except BlockingIOError:
-                    await asyncio.sleep(PERIOD_SECONDS / 10)
+            if not await self._store(messages):
+                return False
             one = self._open.get(path)
             if one is not None and one.place.inode == place.inode and one.place != place:  # else: replaced meanwhile
                 one.place = self._known[path] = place
@@ -104,6 +111,18 @@ class Tails:
         if changed:
             await asyncio.to_thread(self._save)
         return more
+
+    async def _store(self, messages: Sequence[bytes]) -> bool:
+        """Wait until the messages are stored; False at a stop: they are read again at the next start."""
+        while True:
+            try:
+                await self.store(messages)
+            except BlockingIOError:
+                if self._stopping.is_set():
+                    return False
+                await asyncio.sleep(PERIOD_SECONDS / 10)
+            else:
+                return True
 
     def close(self) -> None:
         for one in self._open.values():

@@ -39,9 +39,7 @@ class Desk:
         self.tails = self.again()
 
     def again(self) -> Tails:
-        tails = Tails([str(self.root / "*.log")], self.root / "places", ManualClock(), self.stored)
-        tails._load()
-        return tails
+        return Tails([str(self.root / "*.log")], self.root / "places", ManualClock(), self.stored)
 
     def write(self, text: str) -> None:
         with self.file.open("a") as file:
@@ -51,7 +49,7 @@ class Desk:
 async def test_whole_lines_from_now_on(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.write("old\n")
-    await desk.tails.step()
+    await desk.tails.begin()
     desk.write("one\r\n\ntwo\nthr")
     await desk.tails.step()
     assert desk.stored.logs == ["one", "two"]
@@ -64,12 +62,13 @@ async def test_whole_lines_from_now_on(tmp_path: Path) -> None:
 
 async def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    await desk.tails.step()
+    await desk.tails.begin()
     desk.write("one\n")
     await desk.tails.step()
     desk.tails.close()
     desk.write("two\n")
     again = desk.again()
+    await again.begin()
     await again.step()
     assert desk.stored.logs == ["one", "two"]
     again.close()
@@ -77,7 +76,7 @@ async def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
 
 async def test_rotated_truncated_and_new_files(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    await desk.tails.step()
+    await desk.tails.begin()
     desk.write("one\n")
     await desk.tails.step()
     desk.write("late\n")
@@ -95,7 +94,7 @@ async def test_rotated_truncated_and_new_files(tmp_path: Path) -> None:
 
 async def test_lines_that_are_too_long_are_cut(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    await desk.tails.step()
+    await desk.tails.begin()
     desk.write("x" * 70_000 + "\nshort\n")
     await desk.tails.step()
     assert [len(one) for one in desk.stored.logs] == [65_000, 5]
@@ -105,7 +104,7 @@ async def test_lines_that_are_too_long_are_cut(tmp_path: Path) -> None:
 
 async def test_many_lines_come_in_turns(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    await desk.tails.step()
+    await desk.tails.begin()
     desk.write("".join(f"{number}\n" for number in range(25_000)))
     rounds = 1
     while await desk.tails.step():

@@ -175,6 +175,12 @@ class JournalReader:
             size += sum(map(len, block.events))
         return found
 
+    def unread(self) -> int:
+        """About how many bytes are there that were not read yet. Raises OSError."""
+        first, offset = self._first, self._offset
+        sizes = {each: segment_path(self._folder, each).stat().st_size for each in list_segments(self._folder)}
+        return max(0, sum(size for each, size in sizes.items() if each >= first) - (offset if first in sizes else 0))
+
     def commit(self, number: int) -> None:
         """Everything before event ``number`` is done with."""
         write_position(self._position, number)

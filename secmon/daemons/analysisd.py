@@ -1,0 +1,103 @@
+"""secmon-analysisd: events of this node become alerts; log tests; what the engine knows."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.common.agents.schema import agents
+from secmon.common.agents.store import AgentStore
+from secmon.common.clock import SystemClock
+from secmon.common.counters import Counters
+from secmon.common.layout import restore_folders
+from secmon.daemons.assembly import Installation, read_installation
+from secmon.daemons.daemon import Context, StartError
+from secmon.engine.assembly import Surroundings
+from secmon.engine.diagnostics import RulesetError
+from secmon.engine.labels import StoredLabels
+from secmon.engine.service import AnalysisService
+
+log = logging.getLogger("secmon.analysisd")
+
+_FOLDERS = (
+    "queue/events", "queue/events-local", "queue/fts", "queue/diff", "queue/alerts", "queue/logcollector",
+    "logs/alerts", "logs/archives", "logs/firewall",
+    "stats", "stats/totals", "stats/hourly-average", "stats/weekly-average",
+)  # fmt: skip
+
+
+def build(context: Context) -> "AnalysisDaemon":
+    """The daemon for the installation in ``context.paths``. Raises ConfigError."""
+    return AnalysisDaemon(read_installation(context.paths))
+
+
+class AnalysisDaemon:
+    """The analysis of one node."""
+
+    name = "secmon-analysisd"
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self._store = AgentStore(installation.paths.agents_db)
+        self.service: AnalysisService | None = None
+
+    async def start(self) -> None:
+        """Analyse. Raises StartError 2000 when no ruleset can be used, SecmonError 1005, OSError."""
+        paths, options, clock = self._installation.paths, self._installation.options, SystemClock()
+        await asyncio.to_thread(restore_folders, paths, _FOLDERS)
+        labels = StoredLabels(
+            self._store,
+            clock,
+            max_age_seconds=options.get("analysisd.label_cache_maxage"),
+            show_hidden=bool(options.get("analysisd.show_hidden_labels")),
+        )
+        given = Surroundings(
+            paths=paths,
+            config=self._installation.main,
+            options=options,
+            clock=clock,
+            counters=Counters(),
+            host=socket.gethostname(),
+            labels=labels,
+        )
+        self.service = AnalysisService(given, self._active_agents)
+        try:
+            await self.service.start()
+        except RulesetError as error:
+            raise StartError(2000, f"the ruleset: {error.message}") from error
+
+    async def _active_agents(self) -> set[int]:
+        def read() -> set[int]:
+            query = select(agents.c.id).where(agents.c.connection_status == "active")
+            with self._store.read() as connection:
+                return set(connection.execute(query).scalars())
+
+        try:
+            return await asyncio.to_thread(read)
+        except (SQLAlchemyError, OSError) as error:
+            log.warning("The agents cannot be read, their counters are kept: %s", error)
+            return set(self.service.tallies.agents) if self.service is not None else set()
+
+    async def finished(self) -> None:
+        if self.service is not None:
+            await self.service.finished()
+
+    async def stop(self) -> None:
+        if self.service is not None:
+            await self.service.stop()
+        self._store.close()
+
+    async def reload(self) -> None:
+        """Read the ruleset's section and the levels of alerts anew; all else changes at a restart."""
+        if self.service is not None:
+            await self.service.reload()
+
+    def counters(self) -> Mapping[str, Any]:
+        return self.service.counters() if self.service is not None else {}
+
+    def active_config(self) -> Mapping[str, Any]:
+        return self.service.active_config() if self.service is not None else {}

@@ -1,0 +1,320 @@
+"""The analysis of a node, put together: sources, worker, rulesets, sessions, and what tells how they fare."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from typing import Any
+
+from secmon.common.atomic import write_file
+from secmon.common.errors import os_text
+from secmon.common.events.journal import JournalWriter
+from secmon.common.files.watch import FolderWatch
+from secmon.engine.assembly import Surroundings, build_worker
+from secmon.engine.desk import MAX_REQUEST, TOO_LONG, Desk
+from secmon.engine.document import Documents
+from secmon.engine.framed import FramedServer
+from secmon.engine.intake import DatagramSource, Intake
+from secmon.engine.keeper import Compiled, RulesetKeeper
+from secmon.engine.logtest import FAILED
+from secmon.engine.logtest import MAX_REQUEST as LOGTEST_REQUEST
+from secmon.engine.logtest import TOO_LONG as LOGTEST_TOO_LONG
+from secmon.engine.logtest import answer as answer_logtest
+from secmon.engine.oldfiles import tidy
+from secmon.engine.outputs import OutputSettings, output_series
+from secmon.engine.sessions import Sessions, SessionSettings
+from secmon.engine.shown import active_config
+from secmon.engine.tail import Tails, local_files
+from secmon.engine.tallies import Tallies
+from secmon.engine.worker import Worker
+
+log = logging.getLogger("secmon.analysisd")
+
+NAME = "secmon-analysisd"
+LOOK_SECONDS = 5.0
+"""Between two looks at the files of the ruleset, besides those that a change causes."""
+AGENTS_SECONDS = 600.0
+_BEAT_SECONDS = 1.0
+_SEGMENTS = 8
+_WATCHED = ("etc/rules", "etc/decoders", "etc/lists")
+
+ActiveAgents = Callable[[], Awaitable[set[int]]]
+"""Numbers of the agents whose counters are kept."""
+
+
+class AnalysisService:
+    """Build it, start it once, stop it once. All on one event loop, but for the worker's thread and short helpers."""
+
+    def __init__(self, given: Surroundings, active_agents: ActiveAgents) -> None:
+        paths, config, options = given.paths, given.config, given.options
+        self._given = given
+        self._active_agents = active_agents
+        self.tallies = Tallies(int(given.clock.now().timestamp()))
+        self.keeper = RulesetKeeper(paths, given.clock)
+        self.session_settings = SessionSettings.of(config, cores=os.cpu_count() or 1)
+        self.sessions = Sessions(
+            self.session_settings,
+            given.clock,
+            self.keeper.latest,
+            lambda: Documents(given.origin, given.techniques),
+            paths.root / "queue/diff",
+            host=given.short_host,
+        )
+        self._session_threads = ThreadPoolExecutor(self.session_settings.threads, thread_name_prefix="logtest")
+        self.worker: Worker | None = None
+        self.intake: Intake | None = None
+        self._desk: Desk | None = None
+        self._datagrams: DatagramSource | None = None
+        self._servers: list[FramedServer] = []
+        self._tails: Tails | None = None
+        self._watch = FolderWatch(paths.root, self._wake)
+        self._changed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._storing: asyncio.Task[None] | None = None
+        self._tailing: asyncio.Task[None] | None = None
+        self._limits = [options.get(f"{name}.events_mb") << 20 for name in ("remoted", "analysisd")]
+
+    async def start(self) -> None:
+        """Analyse and serve. Raises RulesetError, SecmonError 1005 when another process analyses, OSError."""
+        compiled = await asyncio.to_thread(self.keeper.start)
+        await self._watch.start()
+        await self._open_sources()
+        self.worker = await asyncio.to_thread(build_worker, self._given, compiled.ruleset, self.tallies)
+        self.worker.start()
+        await self._serve()
+        self._tasks = [
+            self._task("ruleset", self._follow_ruleset()),
+            self._task("beat", self._beat()),
+            self._task("agents", self._sweep_agents()),
+            self._task("old files", self._tidy()),
+        ]
+        if self._tails is not None:
+            self._tailing = self._task("local files", self._tails.run())
+        for note in self.session_settings.notes:
+            log.warning("%s", note)
+
+    async def finished(self) -> None:
+        """Wait while all works; raise what has failed for good."""
+        await asyncio.gather(*self._tasks, *(task for task in (self._storing, self._tailing) if task is not None))
+
+    async def stop(self) -> None:
+        """Take nothing new, store what was taken, finish the event in hand and commit."""
+        for server in self._servers:
+            await server.close()
+        if self._datagrams is not None:
+            self._datagrams.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tails is not None:
+            self._tails.stop()
+            if self._tailing is not None:
+                await asyncio.gather(self._tailing, return_exceptions=True)
+            self._tails.close()
+        await self._watch.stop()
+        if self.intake is not None:
+            self.intake.stop()
+            if self._storing is not None:
+                await asyncio.gather(self._storing, return_exceptions=True)
+        if self.worker is not None:
+            await asyncio.to_thread(self.worker.stop)
+        if self.intake is not None:
+            self.intake.close()
+        self._session_threads.shutdown(wait=False, cancel_futures=True)
+
+    async def reload(self) -> None:
+        """Read the ruleset's section and levels anew; all else changes at a restart."""
+        await self._refresh(configuration=True)
+
+    def statistics(self, agents: list[int] | None = None) -> dict[str, Any]:
+        """Counters of the engine, or of agents."""
+        shown: dict[str, Any] = {"uptime": self.tallies.since} if agents is None else {}
+        shown |= {"timestamp": int(self._given.clock.now().timestamp()), "name": NAME}
+        if agents is not None:
+            return shown | {"agents": self.tallies.agent_metrics(agents)}
+        return shown | {"metrics": self._metrics()}
+
+    def counters(self) -> dict[str, Any]:
+        """The statistics, and what operators of the engine want to know besides."""
+        worker, intake = self.worker, self.intake
+        if worker is None or intake is None:
+            return {}
+        return self.statistics() | {
+            "analysis": {
+                "waits_for": worker.trouble or intake.trouble,
+                "waits": worker.waits,
+                "possibly_repeated": worker.repeated,
+                "lost": worker.feed.lost,
+                "malformed": self.tallies.malformed,
+                "failed": self.tallies.failed,
+                "kept_for_others": self.tallies.kept,
+                "incomplete_firewall": worker.pipeline.incomplete,
+                "positions": worker.feed.positions,
+                "unread_bytes": worker.feed.unread(),
+                "ingested": self._desk.ingested if self._desk else 0,
+                "datagrams": self._datagrams.received if self._datagrams else 0,
+                "local_lines": self._tails.lines if self._tails else 0,
+                "outputs": self._given.counters.snapshot(),
+            },
+            "ruleset": {
+                "status": self.keeper.standing,
+                "swaps": worker.swaps,
+                "rejections": self.keeper.rejections,
+            },
+            "sessions": {"open": len(self.sessions), "evicted": self.sessions.evicted},
+        }
+
+    def active_config(self) -> dict[str, Any]:
+        """Configuration in force by section."""
+        given = self._given
+        outputs = OutputSettings.of(given.config, given.options)
+        ruleset = self.keeper.current.ruleset
+        return active_config(given.config, given.options, outputs, self.session_settings, ruleset)
+
+    # Starting
+
+    async def _open_sources(self) -> None:
+        given, limit = self._given, self._limits[1]
+        journal = await asyncio.to_thread(
+            JournalWriter, given.paths.local_events, given.clock, limit=limit, segment=limit // _SEGMENTS
+        )
+        self.intake = Intake(journal, size=given.options.get("analysisd.decode_event_queue_size"))
+        self._storing = self._task("intake", self.intake.run())
+        self._datagrams = DatagramSource(given.paths.queue_socket, self.intake)
+        self.intake.on_room = self._datagrams.resume
+        patterns, others = local_files(given.config)
+        for kind in sorted(set(others)):
+            log.warning("localfile sections with log_format %s are not read on the manager", kind)
+        if patterns:
+            remembered = given.paths.root / "queue/logcollector/file_status.json"
+            self._tails = Tails(patterns, remembered, given.clock, self.intake.store)
+            await self._tails.begin()
+
+    async def _serve(self) -> None:
+        assert self.intake is not None, "opened first"
+        assert self._datagrams is not None, "opened first"
+        paths = self._given.paths
+        self._desk = Desk(self.intake, self.statistics, self._ruleset_status)
+        servers = [FramedServer(paths.analysis_socket, self._desk.answer, most=MAX_REQUEST, too_long=TOO_LONG)]
+        if self.session_settings.enabled:
+            servers.append(
+                FramedServer(paths.logtest_socket, self._logtest, most=LOGTEST_REQUEST, too_long=LOGTEST_TOO_LONG)
+            )
+        for server in servers:
+            await server.open()
+            self._servers.append(server)
+        self._datagrams.open()
+
+    def _task(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(work, name=name)
+
+    # Answers
+
+    async def _logtest(self, request: bytes) -> bytes:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._session_threads, answer_logtest, self.sessions, request)
+        except Exception:  # a fault in one session must not take the socket away; logged with its trace
+            log.exception("A log test has failed")
+            return FAILED
+
+    async def _ruleset_status(self, refresh: bool) -> Mapping[str, Any]:
+        if refresh:
+            await self._refresh()
+        return self.keeper.status()
+
+    def _metrics(self) -> dict[str, Any]:
+        metrics = self.tallies.metrics(self._queues())
+        worker = self.worker
+        if worker is not None and worker.credits.limit:
+            available = worker.credits.available
+            metrics["eps"] = {
+                "available_credits": available,
+                "available_credits_prev": available,
+                "events_dropped": 0,
+                "events_dropped_not_eps": 0,
+                "seconds_over_limit": worker.credits.seconds_over,
+            }
+        return metrics
+
+    def _queues(self) -> dict[str, tuple[int, float]]:
+        """Sizes in messages or bytes, and how full they are: what agents sent, and what came locally."""
+        worker, intake = self.worker, self.intake
+        if worker is None or intake is None:
+            return {}
+        remote, local = worker.feed.unread()
+        return {
+            "processed": (self._limits[0], round(min(1.0, remote / self._limits[0]), 4)),
+            "others": (self._limits[1], round(min(1.0, local / self._limits[1]), 4)),
+            "alerts": (intake.size, round(min(1.0, intake.usage / intake.size), 4)),
+        }
+
+    # Work of its own
+
+    def _wake(self) -> None:
+        self._changed.set()
+
+    async def _follow_ruleset(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            else:
+                await self._watch.settled()
+            woken = self._changed.is_set()
+            self._changed.clear()
+            touched = self._watch.take()
+            await asyncio.to_thread(self._watch.renew)
+            if not woken or touched is None or any(path.startswith(_WATCHED) for path in touched):
+                await self._refresh()
+
+    async def _refresh(self, *, configuration: bool = False) -> None:
+        made: Compiled | None = await asyncio.to_thread(self.keeper.refresh, configuration=configuration)
+        if made is not None and self.worker is not None:
+            self.worker.swap(made.ruleset)
+
+    async def _beat(self) -> None:
+        """Notice a worker that has failed, end idle sessions, write the state file."""
+        interval = self._given.options.get("analysisd.state_interval")
+        clock, due = self._given.clock, 0.0
+        while True:
+            worker = self.worker
+            if worker is not None and worker.failure is not None:
+                raise worker.failure
+            self.sessions.reap()
+            if interval and clock.monotonic() >= due:
+                due = clock.monotonic() + interval
+                await asyncio.to_thread(self._write_state)
+            await asyncio.sleep(_BEAT_SECONDS)
+
+    def _write_state(self) -> None:
+        state = self.tallies.state(self._queues())
+        lines = [f"# State of {NAME}", *(f"{name}='{value}'" for name, value in state.items())]
+        try:
+            write_file(self._given.paths.run / f"{NAME}.state", ("\n".join(lines) + "\n").encode())
+        except OSError as error:
+            log.debug("The state file is not written: %s", os_text(error))
+
+    async def _sweep_agents(self) -> None:
+        while True:
+            await asyncio.sleep(AGENTS_SECONDS)
+            self.tallies.forget_all_but(await self._active_agents())
+
+    async def _tidy(self) -> None:
+        """Past days are signed and compressed, once each; what failed is tried again later."""
+        given, done = self._given, date.min
+        series = list(output_series(given.paths).values())
+        compress = bool(given.options.get("monitord.compress"))
+        sign = bool(given.options.get("monitord.sign"))
+        while True:
+            await asyncio.sleep(given.options.get("monitord.day_wait"))
+            today = given.clock.now().astimezone().date()
+            if today != done and await asyncio.to_thread(
+                tidy, series, today, given.paths.root, compress=compress, sign=sign
+            ):
+                done = today
+            await asyncio.sleep(60)

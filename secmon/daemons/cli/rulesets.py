@@ -1,8 +1,9 @@
 """Which ruleset a command works with: that of the product, of an installation, or of a folder."""
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -42,22 +43,19 @@ class Source:
 def source_options(command: F) -> F:
     """``--root`` and ``--ruleset``, passed on as the ``source``."""
 
-    def choose(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-        if value is not None and parameter.name == "root":
-            context.params["source"] = Source(installation_paths(value), None)
-        elif value is not None and "source" in context.params:
+    @wraps(command)
+    def with_source(*args: Any, root: Path | None, folder: Path | None, **options: Any) -> Any:
+        if root is not None and folder is not None:
             raise click.UsageError("give --root or --ruleset, not both")
-        elif "source" not in context.params:
-            context.params["source"] = Source(None, value)
-        return value
+        source = Source(None if root is None else installation_paths(root), folder)
+        return command(*args, source=source, **options)
 
     kind = click.Path(path_type=Path, file_okay=False)
-    folder = click.option(
-        "--ruleset", "folder", type=kind, expose_value=False, callback=choose,
-        help="Folder with decoders/, rules/ and lists/.",
-    )  # fmt: skip
-    root = click.option(
-        "--root", "root", type=kind, expose_value=False, callback=choose, is_eager=True,
+    with_folder = click.option("--ruleset", "folder", type=kind, help="Folder with decoders/, rules/ and lists/.")
+    with_root = click.option(
+        "--root",
+        "root",
+        type=kind,
         help="Installation whose configuration names the files. Without it: the ruleset that comes with secmon.",
-    )  # fmt: skip
-    return root(folder(command))
+    )
+    return cast("F", with_root(with_folder(with_source)))

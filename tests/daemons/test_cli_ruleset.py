@@ -1,0 +1,148 @@
+"""``secmon ruleset`` and ``secmon logtest``, by click's runner."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from secmon.daemons.cli import main
+
+LOG = "Nov 14 10:12:01 web1 sshd[811]: Accepted password for ana from 192.0.2.1 port 40022 ssh2"
+RULES = """<group name="g,">
+<rule id="1" level="0" noalert="1"><category>syslog</category><description>all</description></rule>
+<rule id="100001" level="5"><match>door</match><description>a door</description></rule>
+</group>"""
+CASES = "[a door]\nlog 1 pass = the door\nlog 2 fail = the window\nrule = 100001\nalert = 5\ndecoder =\n"
+
+
+def run(*arguments: str | Path, text: str | None = None) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], input=text)
+
+
+def data(result: Result) -> Any:
+    return json.loads(result.stdout)["data"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A ruleset of one rule, with a case."""
+    for name, text in {
+        "decoders/d.xml": '<decoder name="d"><prematch>^d</prematch></decoder>',
+        "rules/r.xml": RULES,
+    }.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    (tmp_path / "cases.ini").write_text(CASES)
+    return tmp_path
+
+
+def test_check_of_the_default_ruleset() -> None:
+    done = run("ruleset", "check", "--json")
+    assert done.exit_code == 0, done.output
+    assert data(done)["valid"]
+    assert data(done)["counts"]["rules"] >= 300
+
+
+def test_check_names_what_is_wrong(folder: Path) -> None:
+    assert run("ruleset", "check", "--ruleset", folder).exit_code == 0
+    rules = folder / "rules/r.xml"
+    rules.write_text(RULES.replace("<match>", "<if_sid>7</if_sid><match>"))
+    warned = run("ruleset", "check", "--ruleset", folder)
+    assert warned.exit_code == 1
+    assert "ruleset/rules/r.xml:3: warning 7617: rule 7, a parent of rule 100001, is not loaded" in warned.stdout
+    rules.write_text(RULES.replace("match>", "mach>"))
+    failed = run("ruleset", "check", "--ruleset", folder, "--json")
+    assert failed.exit_code == 1
+    assert not data(failed)["valid"]
+    assert data(failed)["messages"][0]["severity"] == "ERROR"
+    assert data(failed)["messages"][0]["file"] == "ruleset/rules/r.xml"
+
+
+def test_check_of_an_installation(root: Path) -> None:
+    assert run("init", root / "n").exit_code == 0
+    done = run("ruleset", "check", "--root", root / "n")
+    assert (done.exit_code, done.output.count("\n")) == (0, 1)
+    (root / "n/etc/rules/local_rules.xml").write_text("<group>")
+    assert "local_rules.xml" in run("ruleset", "check", "--root", root / "n").output
+    assert "holds no installation" in run("ruleset", "check", "--root", root / "none").output
+
+
+def test_cases_as_expected(folder: Path) -> None:
+    done = run("ruleset", "test", folder, "--ruleset", folder)
+    assert (done.exit_code, done.stdout) == (0, "2 of 2 cases as expected\n")
+
+
+def test_cases_that_differ(folder: Path) -> None:
+    cases = folder / "cases.ini"
+    cases.write_text(CASES.replace("alert = 5", "alert = 6"))
+    done = run("ruleset", "test", cases, "--ruleset", folder)
+    assert done.exit_code == 1
+    place, counted = done.stdout.splitlines()
+    assert place == (
+        f"{cases}:2: [a door] log 1 pass: expected rule 100001, level 6, decoder none; "
+        "found rule 100001, level 5, decoder none"
+    )
+    assert counted == "1 of 2 cases as expected"
+    shown = data(run("ruleset", "test", cases, "--ruleset", folder, "--json"))
+    assert (shown["cases"], shown["failed"]) == (2, 1)
+    assert shown["failures"][0]["found"] == {"rule": "100001", "alert": "5", "decoder": ""}
+
+
+def test_cases_that_cannot_be_read(folder: Path) -> None:
+    (folder / "cases.ini").write_text("log 1 pass = x")
+    broken = run("ruleset", "test", folder, "--ruleset", folder)
+    assert (broken.exit_code, "cases.ini:1" in broken.output) == (1, True)
+    (folder / "cases.ini").unlink()
+    assert "no cases found" in run("ruleset", "test", folder, "--ruleset", folder).output
+
+
+def test_one_source_only(folder: Path) -> None:
+    done = run("ruleset", "check", "--ruleset", folder, "--root", folder)
+    assert (done.exit_code, "not both" in done.output) == (2, True)
+
+
+def test_stats(folder: Path) -> None:
+    rules = folder / "rules/r.xml"
+    second = '<rule id="100002" level="3"><match>never</match><description>never</description></rule></group>'
+    rules.write_text(RULES.replace("</group>", second))
+    shown = data(run("ruleset", "stats", folder, "--ruleset", folder, "--json"))
+    assert shown["levels"] == {"0": 1, "3": 1, "5": 1}
+    assert shown["never_hit"] == [100002]
+    assert {one["rule"] for one in shown["slowest"]} == {1, 100001, 100002}
+    plain = run("ruleset", "stats", folder, "--ruleset", folder)
+    assert plain.exit_code == 0
+    assert "never hit:\n  100002\n" in plain.stdout
+
+
+def test_logtest_shows_the_stages() -> None:
+    done = run("logtest", text=f"{LOG}\n{LOG}\n\nwhat is this\n")
+    assert done.exit_code == 0, done.output
+    first, second, third = done.stdout.split("Stage 1: predecoding\n")[1:]
+    assert "  program name: sshd\n" in first
+    assert "  name: sshd\n" in first
+    assert "  srcip: 192.0.2.1\n" in first
+    assert "  id: 10002\n" in first
+    assert "  An alert would be written." in first
+    assert "  id: 10002\n" not in second, "one session: the second login is no longer the first"
+    assert "No decoder matched." in third
+    assert "No rule matched." in third
+
+
+def test_logtest_traces(folder: Path) -> None:
+    done = run("logtest", "--ruleset", folder, "--trace", text="the door\n")
+    steps = [line.strip() for line in done.stdout.splitlines() if line.lstrip().startswith(("Trying", "*"))]
+    assert steps == [
+        "Trying rule: 1 - all",
+        "*Rule 1 matched",
+        "*Trying child rules",
+        "Trying rule: 100001 - a door",
+        "*Rule 100001 matched",
+    ]
+
+
+def test_logtest_needs_a_ruleset_that_compiles(folder: Path) -> None:
+    (folder / "rules/r.xml").write_text("<group>")
+    done = run("logtest", "--ruleset", folder, text="x\n")
+    assert (done.exit_code, "1226" in done.output) == (1, True)

@@ -1,7 +1,7 @@
 """The agents of this node, for daemons that are not ``secmon-remoted``: an ``AgentLink`` over its local socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ class LinkClient:
                 break
         return taken
 
-    async def reports(self) -> AsyncIterator[Report]:
+    async def reports(self) -> AsyncGenerator[Report, None]:
         """Reports of agents on their upgrades, from now on and without end.
 
         Those that come while nobody listens are lost to this way: agents repeat theirs until they are answered.

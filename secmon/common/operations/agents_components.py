@@ -249,8 +249,15 @@ async def _ask(ctx: Context, params: OwnComponent) -> bytes:
 )  # fmt: skip
 async def counters_here(ctx: Context, params: OwnCounters) -> Plain:
     """What a daemon of this node has counted of its agents."""
-    if params.daemon != "secmon-remoted":
-        raise SecmonError(1121, params.daemon)
-    counted = await link_of(ctx).statistics(params.agents)
+    counted = await _counted(ctx, params)
     agents = [{**one, "uptime": iso_offset(one["uptime"])} for one in counted["agents"]]
     return Plain(data={"timestamp": iso_offset(counted["timestamp"]), "name": counted["name"], "agents": agents})
+
+
+async def _counted(ctx: Context, params: OwnCounters) -> Mapping[str, Any]:
+    """Raises 1013, 1014, 1121 when the daemon cannot be asked."""
+    if params.daemon == "secmon-remoted":
+        return await link_of(ctx).statistics(params.agents)
+    if ctx.node.services.analysis is None:
+        raise SecmonError(1121, params.daemon)
+    return await ctx.node.services.analysis.agent_statistics(params.agents)

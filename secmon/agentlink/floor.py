@@ -13,6 +13,8 @@ from secmon.common.clock import Clock
 TURN_BYTES = 1 << 20
 """Bytes that all connections together may bring in a turn of the loop, when many have much to say."""
 SWEEP_SECONDS = 5.0
+MOST_OF_AN_AGENT = 4
+"""Connections that an agent may have: one to be answered on, and others that bring events only."""
 
 
 class ConnectionFloor:
@@ -41,6 +43,7 @@ class ConnectionFloor:
         self._unproved_limit = unproved_limit
         self._unproved_seconds = unproved_seconds
         self._unproved: dict[Connection, None] = {}  # the oldest first
+        self._proved: dict[Agent, list[Connection]] = {}  # of each agent the oldest first
         self._share = LARGEST_READ
         self._resting: list[Connection] = []
         self._held: list[Connection] = []
@@ -69,12 +72,28 @@ class ConnectionFloor:
             next(iter(self._unproved)).close()
         self._unproved[connection] = None
 
-    def proved(self, connection: Connection) -> None:
+    def proved(self, connection: Connection, agent: Agent) -> None:
         self._unproved.pop(connection, None)
+        self._forget(connection)
+        known = self._proved.setdefault(agent, [])
+        known.append(connection)
+        if len(known) > MOST_OF_AN_AGENT:
+            self._counts.evicted += 1
+            next(each for each in known if each is not agent.route).close()
 
     def gone(self, connection: Connection) -> None:
         self.connections.discard(connection)
         self._unproved.pop(connection, None)
+        self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        """It is no longer, or not yet, a connection of its agent."""
+        agent = connection.agent
+        known = self._proved.get(agent) if agent is not None else None
+        if agent is not None and known is not None and connection in known:
+            known.remove(connection)
+            if not known:
+                del self._proved[agent]
 
     def rest(self, connection: Connection) -> None:
         if self._events.full:
@@ -93,11 +112,9 @@ class ConnectionFloor:
 
     def close_those_of(self, agents: Iterable[Agent]) -> None:
         """End all connections of agents whose keys no longer count."""
-        stale = set(agents)
-        if not stale:
-            return
-        for connection in [each for each in self.connections if each.agent in stale]:
-            connection.close()
+        for agent in agents:
+            for connection in list(self._proved.get(agent, ())):
+                connection.close()
 
     def close(self) -> None:
         for connection in list(self.connections):

@@ -39,6 +39,8 @@ log = logging.getLogger("secmon.agentlink")
 
 KEYS_SECONDS = 0.25
 """Between two looks at the registry."""
+MAX_SYSLOG = 1024
+"""Connections of syslog senders."""
 _SCA = "#!-sca-dump:"
 _MARK = "#!-"
 
@@ -137,6 +139,7 @@ class AgentLinkServer:
             unproved_limit=settings.unproved_limit,
             unproved_seconds=settings.unproved_seconds,
         )
+        self._refreshing = asyncio.Lock()
         self._syslog: set[SyslogConnection] = set()
         self._servers: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -220,6 +223,10 @@ class AgentLinkServer:
 
     async def refresh(self) -> None:
         """Take over what is new in the registry."""
+        async with self._refreshing:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
         changes = await asyncio.to_thread(read_changes, self._store, self.roll.position)
         if changes is None:
             return
@@ -265,7 +272,14 @@ class AgentLinkServer:
 
     def _syslog_factory(self, block: RemoteBlock) -> Callable[[], SyslogConnection]:
         desk = self._desk(block)
-        return lambda: SyslogConnection(desk, self._syslog.add, self._syslog.discard)
+        return lambda: SyslogConnection(desk, self._syslog_opened, self._syslog.discard)
+
+    def _syslog_opened(self, connection: SyslogConnection) -> bool:
+        if len(self._syslog) >= MAX_SYSLOG:
+            self.counts.evicted += 1
+            return False
+        self._syslog.add(connection)
+        return True
 
     def _room(self) -> None:
         self.floor.wake_all()
@@ -328,7 +342,6 @@ class AgentLinkServer:
                 "journal": {"bytes": journal.size, "events": journal.next, "lost": journal.lost, "full": journal.full},
                 "pushes_waiting": self.pusher.waiting,
                 "requests": self.requests.under_way,
-                "states_dropped": self.states.dropped,
                 "syslog": counts.syslog,
             },
         }

@@ -54,6 +54,7 @@ class SharedFiles:
         self._merged: dict[str, Merged] = {}
         self._unassigned: dict[int, str] = {}
         self._wake = asyncio.Event()
+        self._looking = asyncio.Lock()
 
     def judge(self, agent: Agent) -> None:
         """Compare what an agent has with what its group has; send the files if they differ.
@@ -82,10 +83,11 @@ class SharedFiles:
 
     async def look(self, also: Iterable[str] = ()) -> None:
         """Look at the merged files of the groups in use and of ``also``, and judge the agents of those that changed."""
-        wanted = {DEFAULT_GROUP, *self._roll.groups(), *also}
-        found = await asyncio.to_thread(self._read, wanted, self._merged)
-        changed = {joined for joined in wanted if found.get(joined) != self._merged.get(joined)}
-        self._merged = found
+        async with self._looking:
+            wanted = {DEFAULT_GROUP, *self._roll.groups(), *also}
+            found = await asyncio.to_thread(self._read, wanted, self._merged)
+            changed = {joined for joined in wanted if found.get(joined) != self._merged.get(joined)}
+            self._merged = found
         if changed:
             self.judge_all(agent for agent in self._roll.by_number.values() if agent.group in changed)
 

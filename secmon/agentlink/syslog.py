@@ -56,8 +56,9 @@ class SyslogConnection(asyncio.Protocol):
     """One sender over TCP."""
 
     def __init__(
-        self, desk: SyslogDesk, opened: Callable[["SyslogConnection"], None], gone: Callable[["SyslogConnection"], None]
+        self, desk: SyslogDesk, opened: Callable[["SyslogConnection"], bool], gone: Callable[["SyslogConnection"], None]
     ) -> None:
+        """``opened`` says whether there is a place for it."""
         self._desk = desk
         self._opened = opened
         self._gone = gone
@@ -66,10 +67,13 @@ class SyslogConnection(asyncio.Protocol):
         self._source = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        if not peer:  # gone already
+            transport.close()
+            return
         self._transport = cast(asyncio.Transport, transport)
-        self._source = source_text(transport.get_extra_info("peername")[0])
-        self._opened(self)
-        if not self._desk.admits(self._source):
+        self._source = source_text(peer[0])
+        if not self._desk.admits(self._source) or not self._opened(self):
             self.close()
 
     def connection_lost(self, _error: Exception | None) -> None:

@@ -25,8 +25,8 @@ class Floor(Protocol):
 
     def gone(self, connection: "Connection") -> None: ...
 
-    def proved(self, connection: "Connection") -> None:
-        """It has said who it is."""
+    def proved(self, connection: "Connection", agent: Agent) -> None:
+        """It is a connection of ``agent``, and no longer of ``connection.agent``."""
 
     def allowance(self) -> int:
         """Bytes that a connection may bring before others have their turn."""
@@ -67,15 +67,18 @@ class Connection(asyncio.BufferedProtocol):
         return other is self
 
     def admitted(self, agent: Agent) -> None:
-        if self.agent is None:
-            self._floor.proved(self)
+        self._floor.proved(self, agent)
         self.agent = agent
 
     # Of the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        if not peer:  # gone already
+            cast(asyncio.Transport, transport).abort()
+            return
         self._transport = cast(asyncio.Transport, transport)
-        self.source = source_text(transport.get_extra_info("peername")[0])
+        self.source = source_text(peer[0])
         self._transport.set_write_buffer_limits(high=self._limit // 2, low=self._limit // 4)
         self._floor.opened(self)
 

@@ -152,14 +152,14 @@ class Field:
         """An agent in the registry that the link knows."""
         with self.store.write() as connection:
             entry = add(connection, New(name=name, address=address, groups=groups), now=1).entry
-        await until(lambda: entry.id in self.server.roll.by_number, what="the key to be known")
+        await self.server.refresh()
         return AgentKey(agent_id(entry.id), name, address, entry.internal_key)
 
     async def enrol_all(self, *names: str, groups: tuple[str, ...] = ()) -> list[AgentKey]:
         """As :meth:`enrol`, for many."""
         with self.store.write() as connection:
             made = [add(connection, New(name=name, groups=groups), now=1).entry for name in names]
-        await until(lambda: all(entry.id in self.server.roll.by_number for entry in made), what="the keys to be known")
+        await self.server.refresh()
         return [AgentKey(agent_id(entry.id), entry.name, "any", entry.internal_key) for entry in made]
 
     async def agent(self, key: AgentKey | None = None, *, stream: bool = True, **more: Any) -> FieldAgent:

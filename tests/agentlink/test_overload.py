@@ -1,11 +1,14 @@
 """Too much of everything: who pays, and what is counted."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from secmon.agentlink.floor import ConnectionFloor
+from secmon.agentlink.floor import MOST_OF_AN_AGENT, ConnectionFloor
 from secmon.agentlink.tcp import Connection
 from secmon.common.agentwire.frames import frame
 from secmon.common.config.remote import RemoteBlock
@@ -122,3 +125,78 @@ async def test_what_a_death_leaves_is_read_after_the_next_start(tmp_path: Path) 
         again = await (await here.agent(agent.key)).start()
         await again.send(b"1:f:after")
         assert await here.events(1) == [b"1:[001] (web-01) any->f:after"]
+
+
+async def test_connections_of_one_agent_are_bounded(tmp_path: Path) -> None:
+    async with field(tmp_path) as here:
+        control = await (await here.agent()).start()
+        key = await here.enrol("talker")
+        talkers = [await here.agent(key) for _ in range(MOST_OF_AN_AGENT + 2)]
+        for number, agent in enumerate(talkers):
+            await agent.send(b"1:f:%d" % number)
+            await here.events(1)
+        assert await talkers[0].closed_by_server()
+        assert await talkers[1].closed_by_server()
+        assert len(here.server.floor.connections) == 1 + MOST_OF_AN_AGENT
+        await control.beat()
+        for number, agent in enumerate(talkers[2:]):
+            await agent.send(b"1:f:%d" % number)
+        await here.events(MOST_OF_AN_AGENT)
+
+
+async def test_an_agent_that_says_much_of_itself_is_written_once(tmp_path: Path) -> None:
+    async with field(tmp_path) as here:
+        agent = await (await here.agent(await here.enrol(groups=("default",)))).start()
+        await here.server.states.flush()
+        with here.store.write():
+            for number in range(300):
+                await agent.beat(labels=(f'"n":{number}',))
+                await agent.start()
+                await agent.send(b"#!-agent startup {}")
+                await agent.receive()
+                await agent.start()
+            waiting = here.server.states._waiting
+            assert len(waiting) <= 1
+            assert sum(map(len, waiting.values())) <= 8
+        await agent.beat(labels=('"n":last',))
+        row = await here.row(agent.key)
+        assert (row["connection_status"], row["status_code"]) == ("active", 0)
+        assert ["n", "last"] in await here.labels(agent.key)
+
+
+async def test_states_wait_for_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+    async with field(tmp_path) as here:
+        agent = await (await here.agent(await here.enrol(groups=("default",)))).start()
+        await here.server.states.flush()
+        with here.store.write() as connection:
+            connection.exec_driver_sql("alter table agents rename to away")
+        await agent.beat()
+        await here.server.states.flush()
+        await agent.beat()
+        with here.store.write() as connection:
+            connection.exec_driver_sql("alter table away rename to agents")
+        assert (await here.row(agent.key))["connection_status"] == "active"
+
+
+@given(
+    st.lists(st.binary(max_size=80), max_size=40), st.sampled_from([b"", b"!001!", b"!001!#AES:", b"!001!:", b"#AES:"])
+)
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bytes_of_a_stranger_disturb_an_agent(
+    tmp_path_factory: pytest.TempPathFactory, noise: list[bytes], head: bytes
+) -> None:
+    async def disturb() -> None:
+        async with field(tmp_path_factory.mktemp("link")) as here:
+            agent = await (await here.agent()).start()
+            hostile = [await here.agent(agent.key), await here.agent(agent.key, stream=False)]
+            for data in noise:
+                for each in hostile:
+                    with suppress(ConnectionError):
+                        await each.raw(head + data)
+                with suppress(ConnectionError):
+                    await asyncio.get_running_loop().sock_sendall(hostile[0].socket, data)
+            await agent.beat()
+            assert here.server.counts.event == 0
+            assert here.server.counts.control == 2
+
+    asyncio.run(disturb())

@@ -146,7 +146,7 @@ async def test_a_push_that_fails_is_tried_at_the_next_keepalive(tmp_path: Path) 
         await agent.send(keepalive())
         while not (await agent.receive()).startswith(b"#!-up file " + digest(MERGED).encode()):
             pass
-        assert await agent.receive() == MERGED[:PIECE]
+        assert MERGED[:PIECE] in (await agent.receive(), await agent.receive())  # an acknowledgement may lie between
 
 
 async def test_many_agents_of_a_group(tmp_path: Path) -> None:

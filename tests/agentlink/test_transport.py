@@ -6,7 +6,7 @@ from secrets import token_hex
 
 import pytest
 
-from secmon.common.agents.registry import remove
+from secmon.common.agents.registry import New, add, remove
 from secmon.common.agentwire.crypto import Cipher
 from secmon.common.agentwire.frames import frame
 from secmon.common.agentwire.keys import AgentKey
@@ -223,9 +223,12 @@ async def test_removed_and_changed_agents_are_cut_off(tmp_path: Path) -> None:
         await refused(here, back, back.sealed(STARTUP))
 
 
-async def test_a_key_counts_at_once(tmp_path: Path) -> None:
+async def test_a_key_counts_without_being_told(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
-        await (await here.agent(await here.enrol("later"))).start()
+        with here.store.write() as connection:
+            entry = add(connection, New(name="later"), now=1).entry
+        await until(lambda: entry.id in here.server.roll.by_number)
+        await (await here.agent(AgentKey("001", "later", "any", entry.internal_key))).start()
 
 
 async def test_connections_that_do_not_say_who_they_are(tmp_path: Path) -> None:

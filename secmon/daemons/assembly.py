@@ -17,6 +17,7 @@ from secmon.common.paths import Paths
 from secmon.common.store.fitness import check_store
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.control import SupervisorControl
+from secmon.engine.catalogue import RulesetCatalogue
 
 log = logging.getLogger("secmon.daemon")
 
@@ -54,7 +55,10 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
         options=installation.options,
         security=_open_security(installation),
         services=Services(
-            control=SupervisorControl(paths), lease=lease, agent_link=LinkClient(paths.agent_link_socket)
+            control=SupervisorControl(paths),
+            lease=lease,
+            agent_link=LinkClient(paths.agent_link_socket),
+            ruleset=RulesetCatalogue(paths),
         ),
         clock=clock,
         counters=Counters(),

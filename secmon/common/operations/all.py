@@ -7,12 +7,15 @@ from secmon.common.operations import (
     agents_groups,
     agents_write,
     cluster,
+    decoders,
     groups,
     groups_files,
+    lists,
     logs,
     manager,
     overview,
     root,
+    rules,
     run_as,
     security,
     security_catalogue,
@@ -56,6 +59,9 @@ AREAS = (
     manager,
     logs,
     upload,
+    rules,
+    decoders,
+    lists,
 )
 
 EXECUTABLE = Catalogue()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence, Set
+from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from secmon.common import query
 from secmon.common.agents.groups import list_groups
 from secmon.common.errors import Kind, SecmonError
-from secmon.common.node import Node
+from secmon.common.node import Node, RulesetKind
 from secmon.common.operations.call import Call
 from secmon.common.operations.catalogue import Catalogue, Operation
 from secmon.common.operations.parameters import ParameterError
@@ -30,6 +30,8 @@ BASE_DAEMONS = ("secmon-analysisd", "secmon-remoted", "secmon-authd")
 
 NUMBERED = frozenset({"user:id", "role:id", "policy:id", "rule:id"})
 """Kinds whose ids are numbers: policies write them without leading zeros."""
+
+_RULESET_KINDS: Mapping[str, RulesetKind] = {"rule:file": "rule", "decoder:file": "decoder", "list:file": "list"}
 
 QUERY_PARAMETERS = ("q", "sort", "search", "select", "distinct", "offset", "limit")
 """What a collection's parameters may hold (see ``parameters.Listing``); not every operation has all."""
@@ -110,6 +112,8 @@ class Inventory:
             return self._node.memberships.everybody()
         if kind == "group:id":
             return frozenset(list_groups(self._node.paths))
+        if kind in _RULESET_KINDS and self._node.services.ruleset is not None:
+            return self._node.services.ruleset.names(_RULESET_KINDS[kind])
         view = self._node.security.view()
         held = {"role:id": view.roles, "policy:id": view.policies, "rule:id": view.rules}.get(kind, {})
         return {str(one) for one in held}

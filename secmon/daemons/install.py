@@ -3,8 +3,9 @@
 import os
 import secrets
 import string
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from secmon.common.clock import SystemClock
 from secmon.common.config.main import AgentPorts, ClusterSection
@@ -83,8 +84,17 @@ def make_users_anew(paths: Paths, author: Author) -> Credentials:
 
 def give_store(paths: Paths) -> None:
     """Give the security store to the service user, as root and where there is one; it is closed to everybody else."""
+    _give(paths.security.glob("security.db*"))
+
+
+def give_registry(paths: Paths) -> None:
+    """The same with the registry of agents and what is written beside it."""
+    _give((*paths.agents_db.parent.iterdir(), paths.client_keys))
+
+
+def _give(files: Iterable[Path]) -> None:
     owner = _owner()
-    for file in paths.security.glob("security.db*"):
+    for file in files:
         file.chmod(0o640)
         if owner:
             os.chown(file, *owner)

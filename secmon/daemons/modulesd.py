@@ -1,7 +1,7 @@
 """secmon-modulesd: what a node does by itself, without being asked.
 
-On the master and without a cluster: the merged files of groups, downloads of their files, silent agents, and the key
-file for existing tools.
+The key file for existing tools; on the master and without a cluster also the merged files of groups, downloads of their
+files, and silent agents.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.common.agents.building.keeper import GroupKeeper
 from secmon.common.agents.building.remote import RemoteFiles
-from secmon.common.agents.keysfile import KeysFile
+from secmon.common.agents.keysfile import KeysCopy, KeysFile
 from secmon.common.agents.linkclient import LinkClient
 from secmon.common.agents.monitoring import Monitor, MonitorSettings
 from secmon.common.agents.store import AgentStore
@@ -53,7 +53,7 @@ class ModulesDaemon:
 
     async def start(self) -> None:
         """Begin the work."""
-        modules = await self._master_modules() if self.node.role == "master" else {}
+        modules = await self._master_modules() if self.node.role == "master" else self._worker_modules()
         self._tasks = [asyncio.create_task(each.run(), name=name) for name, each in modules.items()]
 
     async def _master_modules(self) -> Mapping[str, Module]:
@@ -80,6 +80,9 @@ class ModulesDaemon:
             counters=node.counters,
         )
         return {"groups": keeper, "files of groups": remote, "agents": monitor, "key file": KeyFileKeeper(node)}
+
+    def _worker_modules(self) -> Mapping[str, Module]:
+        return {"key file": KeyFileKeeper(self.node)}
 
     async def finished(self) -> None:
         """Raises what ended a module."""
@@ -115,7 +118,8 @@ class KeyFileKeeper:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._keys = KeysFile(node.agents, node.paths, node.clock)
+        kind = KeysFile if node.role == "master" else KeysCopy
+        self._keys: KeysFile | KeysCopy = kind(node.agents, node.paths, node.clock)
         self._failure = ""
 
     async def run(self) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from secmon.common.agents.fitness import lost_registry
 from secmon.common.config.api import ApiConfig, load_api_config
 from secmon.common.config.auth import read_auth
 from secmon.common.config.checks import validate_installation
@@ -59,6 +60,7 @@ class Plan:
 STANDARD = (
     DaemonSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
     DaemonSpec(name="secmon-authd", factory="secmon.daemons.authd:build"),
+    DaemonSpec(name="secmon-analysisd", factory="secmon.daemons.analysisd:build"),
     DaemonSpec(name="secmon-remoted", factory="secmon.daemons.remoted:build", needs_root=True),
     DaemonSpec(name="secmon-modulesd", factory="secmon.daemons.modulesd:build"),
     DaemonSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
@@ -69,11 +71,13 @@ STANDARD = (
 def check_node(paths: Paths) -> list[str]:
     """Everything that is wrong with the configuration files of the node, one sentence each.
 
-    When nothing is: whether the security store fits the node that they make.
+    When nothing is: whether the security store fits the node that they make, and the agents' registry is there.
     """
     problems = [str(problem) for problem in validate_installation(paths)]
-    if not problems and (reason := misfit(paths, worker=load_main_config(paths).cluster.is_worker)):
-        problems.append(reason)
+    if not problems:
+        worker = load_main_config(paths).cluster.is_worker
+        reasons = (misfit(paths, worker=worker), None if worker else lost_registry(paths))
+        problems += [reason for reason in reasons if reason is not None]
     return problems
 
 
@@ -81,7 +85,7 @@ def plan_node(paths: Paths) -> Plan:
     """What to run for the configuration as it stands.
 
     Raises ConfigError for a file that cannot be used, SecmonError 1908 naming everything wrong in the main one, 2012
-    for a security store that is lost or does not fit the node's role.
+    for a security store that is lost or does not fit the node's role, or a registry of agents that is lost.
     """
     if not paths.main_config.exists():
         raise SecmonError(1908, f"{paths.root} holds no installation; make one: secmon init {paths.root}")
@@ -96,6 +100,8 @@ def plan_node(paths: Paths) -> Plan:
     for collision in check_ports(paths, api, main.cluster, options, auth=auth, remote=remote):
         raise collision
     check_store(paths, worker=main.cluster.is_worker)
+    if not main.cluster.is_worker and (reason := lost_registry(paths)) is not None:
+        raise SecmonError(2012, reason)
     unused = {
         "secmon-clusterd": main.cluster.disabled,
         "secmon-authd": auth.disabled,

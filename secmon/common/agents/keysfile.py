@@ -141,6 +141,22 @@ class KeysFile:
         return _Copy(store, int(parts[2]), text)
 
 
+class KeysCopy:
+    """The file on a worker: a view of the registry that the master sent, and no way in. Called as ``KeysFile`` is."""
+
+    def __init__(self, store: AgentStore, paths: Paths, clock: Clock) -> None:
+        self._store, self._paths, self._clock = store, paths, clock
+        self._written: int | None = None
+        self._not_before = 0.0
+
+    def poll(self) -> None:
+        """Write what the registry has that the file has not. Raises as ``KeysFile.poll`` does."""
+        begun = self._clock.monotonic()
+        if begun >= self._not_before and self._store.revision() != self._written:
+            self._written = write_key_files(self._store, self._paths)
+            self._not_before = begun + (self._clock.monotonic() - begun) * _WRITE_SHARE
+
+
 class _Merge:
     """The difference between two texts, applied to the registry, which may have changed meanwhile."""
 

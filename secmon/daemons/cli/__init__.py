@@ -21,6 +21,7 @@ _HERE = "secmon.daemons.cli"
         "config": f"{_HERE}.config:config",
         "verify-agent-conf": f"{_HERE}.agentconf:verify",
         "user": f"{_HERE}.user:user",
+        "agents": f"{_HERE}.agents:agents",
         "import": f"{_HERE}.import_:import_",
         "audit": f"{_HERE}.audit:audit",
         "cluster": f"{_HERE}.cluster:cluster",

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from secmon.common.agents import registry
 from secmon.common.agents.entries import entries, tombstones
-from secmon.common.agents.keysfile import KeysFile, Taken, times_file, write_key_files
+from secmon.common.agents.keysfile import KeysCopy, KeysFile, Taken, times_file, write_key_files
 from secmon.common.agents.registry import New
 from secmon.common.agents.store import AgentStore
 from secmon.common.clock import ManualClock
@@ -207,6 +207,18 @@ def test_whoever_is_still_writing_is_waited_for(world: World) -> None:
         world.edit(partial("{1}{0}".format, tail))
         assert world.keys.poll() is None
     assert str(world.settle()) == "added 002"
+
+
+def test_a_worker_writes_when_the_registry_has_changed(world: World) -> None:
+    clock = world.clock
+    copy = KeysCopy(world.store, world.paths, clock)
+    world.add("a1")
+    copy.poll()
+    assert world.text == "001 a1 any key-a1\n"
+    world.add("a2")
+    clock.advance(60)
+    copy.poll()
+    assert world.text.count("\n") == 2
 
 
 def test_a_worker_writes_only(world: World) -> None:

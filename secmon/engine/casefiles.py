@@ -10,9 +10,10 @@ A file holds sections::
     decoder = sshd
 
 ``pass``: the last event of these logs has this rule, level and decoder; ``fail``: it differs from them. A key that is
-repeated feeds one session in order. An empty expectation means "none" and is compared like any other. Two keys are
-ours: ``field NAME = VALUE`` asks for a field of the last event of each ``pass``, and ``at = 2024-01-06T03:00``
-says when the logs are processed (otherwise at noon of a Tuesday), in UTC.
+repeated feeds one session in order. An empty expectation means "none" and is compared like any other. Three keys are
+ours: ``field NAME = VALUE`` asks for a field of the last event of each ``pass``; ``at = 2024-01-06T03:00`` says when
+the logs are processed (otherwise at noon of a Tuesday), in UTC; ``type = f`` feeds them as events that agents read
+from Windows' event channels, ``{"Message": ..., "Event": "<Event>..."}`` (ruleset.md 4.1, 5.9).
 """
 
 import re
@@ -23,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from secmon.engine.analysis import Engine, Verdict
+from secmon.engine.analysis import EVENT_CHANNEL, Engine, Verdict
 from secmon.engine.event import STATIC, Event
 from secmon.engine.predecode import Message
 from secmon.engine.rules.evaluate import Trace
@@ -32,6 +33,7 @@ from secmon.engine.state import State
 
 NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
 LOCATION = b"stdin"
+LOG_LINE = "1"
 _LOG = re.compile(r"log (\S+) (pass|fail)")
 _FIELD = re.compile(r"field (\S+)")
 
@@ -70,6 +72,8 @@ class Case:
     expected: Triple = NONE
     fields: dict[str, bytes] = field(default_factory=dict)
     at: datetime = NOON
+    queue: str = LOG_LINE
+    """Type of the messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,7 @@ class _Section:
         self._values: dict[str, str] = {}
         self._fields: dict[str, bytes] = {}
         self._at = NOON
+        self._queue = LOG_LINE
 
     def take(self, number: int, line: str) -> None:
         key, equals, value = line.partition("=")
@@ -133,9 +138,11 @@ class _Section:
             self._values[key] = value
         elif key == "at":
             self._at = self._moment(number, value)
+        elif key == "type" and value in (LOG_LINE, EVENT_CHANNEL):
+            self._queue = value
         else:
-            raise CaseError(self._file, number, f"unknown key {key!r}; known: log N pass, log N fail, rule, alert,"
-                            " decoder, field NAME, at")  # fmt: skip
+            known = "log N pass, log N fail, rule, alert, decoder, field NAME, at, type (1 or f)"
+            raise CaseError(self._file, number, f"unknown key {key!r}, or its value; known: {known}")
 
     def _moment(self, number: int, value: str) -> datetime:
         try:
@@ -152,7 +159,7 @@ class _Section:
             raise CaseError(self._file, self._line, f"section {self._name!r} does not say {' and '.join(missing)}")
         for case in self._cases.values():
             case.expected = Triple(**self._values)
-            case.fields, case.at = self._fields, self._at
+            case.fields, case.at, case.queue = self._fields, self._at, self._queue
         return list(self._cases.values())
 
 
@@ -165,8 +172,10 @@ def find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
 def run_case(ruleset: Ruleset, case: Case, trace: Trace | None = None) -> Result:
     """Feed the logs of a case to a fresh session and compare."""
     with tempfile.TemporaryDirectory(prefix="secmon-case-") as folder:
-        engine = Engine(ruleset, State.private(Path(folder)), host=b"host", session=True)
-        verdicts = [engine.process(Message("1", LOCATION, log), case.at, trace) for log in case.logs]
+        # Sessions take every message for a log line.
+        session = case.queue == LOG_LINE
+        engine = Engine(ruleset, State.private(Path(folder)), host=b"host", session=session)
+        verdicts = [engine.process(Message(case.queue, LOCATION, log), case.at, trace) for log in case.logs]
     last = verdicts[-1]
     found = triple_of(last)
     rules = tuple(each.rule.id if each.rule else None for each in verdicts)

@@ -110,7 +110,7 @@ def test_stats(folder: Path) -> None:
     shown = data(run("ruleset", "stats", folder, "--ruleset", folder, "--json"))
     assert shown["levels"] == {"0": 1, "3": 1, "5": 1}
     assert shown["never_hit"] == [100002]
-    assert {one["rule"] for one in shown["slowest"]} == {1, 100001, 100002}
+    assert {one["rule"] for one in shown["slowest"]} == {1, 100001}
     plain = run("ruleset", "stats", folder, "--ruleset", folder)
     assert plain.exit_code == 0
     assert "never hit:\n  100002\n" in plain.stdout

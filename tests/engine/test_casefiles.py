@@ -92,3 +92,12 @@ def test_files_of_folders(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     found = [path.name for path in find_files((tmp_path, tmp_path / "notes.txt"))]
     assert found == ["a.ini", "b.ini", "c.ini", "notes.txt"]
+
+
+def test_events_of_windows_channels() -> None:
+    rule = '<rule id="100400" level="4"><category>ossec</category><decoded_as>windows_eventchannel</decoded_as><description>x</description></rule>'
+    event = '{"Message":"m","Event":"<Event><System><EventID>7</EventID></System></Event>"}'
+    text = f"[t]\nlog 1 pass = {event}\nrule = 100400\nalert = 4\ndecoder = windows_eventchannel\n"
+    compiled = nodes(rule)
+    assert run(compiled, text + "type = f\nfield win.system.eventID = 7")[0].problem == ""
+    assert not run(compiled, text)[0].right

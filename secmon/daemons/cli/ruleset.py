@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 
 import click
 
@@ -12,6 +13,7 @@ from secmon.daemons.cli.group import LazyGroup, echo_json, json_option
 from secmon.daemons.cli.rulesets import Source, source_options
 from secmon.engine.casefiles import Case, CaseError, Result, find_files, read_file, run_case
 from secmon.engine.diagnostics import Message, RulesetError
+from secmon.engine.rules.loader import FIRST_BELOW
 from secmon.engine.rules.rule import Rule
 from secmon.engine.ruleset import Ruleset
 
@@ -127,8 +129,6 @@ def _run(compiled: Ruleset, cases: list[Case], *, progress: bool, trace: "Stopwa
     results = []
     for number, case in enumerate(cases, 1):
         results.append(run_case(compiled, case, trace))
-        if trace is not None:
-            trace.stop()
         if progress:
             click.echo(f"\r{number} of {len(cases)}", nl=number == len(cases), err=True)
     return results
@@ -188,38 +188,39 @@ def _print(data: dict[str, object]) -> None:
                 click.echo("  none")
 
 
-def _cost(one: dict[str, int]) -> str:
+def _cost(one: dict[str, float]) -> str:
     return f"rule {one['rule']}: {one['microseconds']} us, asked {one['times']} times"
 
 
 class Stopwatch:
-    """Adds up the time that the conditions of each rule take: from one step of the trace to the next."""
+    """Measures the conditions of each rule: from one step of the trace to the next one of the same event."""
 
     def __init__(self) -> None:
-        self._nanoseconds: Counter[int] = Counter()
-        self._times: Counter[int] = Counter()
+        self._nanoseconds: dict[int, list[int]] = {}
         self._rule: int | None = None
         self._since = 0
 
     def trying(self, rule: Rule) -> None:
-        self.stop()
-        self._times[rule.id] += 1
+        if rule.id < FIRST_BELOW:
+            self._rule = None  # another event begins; nobody says when the last one ended
+        self._stop()
         self._rule, self._since = rule.id, time.perf_counter_ns()
 
     def matched(self, rule: Rule) -> None:
-        self.stop()
+        self._stop()
 
     def descending(self, rule: Rule) -> None:
         """Nothing to measure."""
 
-    def stop(self) -> None:
+    def _stop(self) -> None:
         if self._rule is not None:
-            self._nanoseconds[self._rule] += time.perf_counter_ns() - self._since
+            self._nanoseconds.setdefault(self._rule, []).append(time.perf_counter_ns() - self._since)
             self._rule = None
 
-    def slowest(self) -> list[dict[str, int]]:
-        """The most expensive rules, by the sum of their time in microseconds."""
+    def slowest(self) -> list[dict[str, float]]:
+        """The rules whose conditions take longest, by the median: other processes interrupt this one."""
+        typical = {rule: median(times) / 1000 for rule, times in self._nanoseconds.items()}
         return [
-            {"rule": rule, "microseconds": spent // 1000, "times": self._times[rule]}
-            for rule, spent in self._nanoseconds.most_common(MOST_SHOWN)
+            {"rule": rule, "microseconds": round(typical[rule], 1), "times": len(self._nanoseconds[rule])}
+            for rule in sorted(typical, key=lambda rule: -typical[rule])[:MOST_SHOWN]
         ]

@@ -179,7 +179,9 @@ def _responses(operation: Operation, schemas: Schemas, components: Json) -> Json
         statuses.append(429)
         if operation.body is not None and operation.body_type == "application/json":
             statuses.append(415)
-    if operation.node_param or "{" in operation.path or operation.path.startswith("/experimental/"):
+    # What must be permitted as a whole must exist as a whole.
+    names_one = operation.node_param or any(one.param and one.mode == "whole" for one in operation.require)
+    if names_one or "{" in operation.path or operation.path.startswith("/experimental/"):
         statuses.append(404)
     content: Json = {"application/json": {"schema": _success(operation, schemas, components)}}
     if operation.raw_type:
@@ -200,8 +202,15 @@ def _success(operation: Operation, schemas: Schemas, components: Json) -> Json:
                 "total_affected_items": {"type": "integer"},
                 "total_failed_items": {"type": "integer"},
                 "failed_items": {"type": "array", "items": schemas[_key(FailedItems)]},
+                **{name: msgspec.json.schema(kind) for name, kind in operation.extra.items()},
             },
-            "required": ["affected_items", "total_affected_items", "total_failed_items", "failed_items"],
+            "required": [
+                "affected_items",
+                "total_affected_items",
+                "total_failed_items",
+                "failed_items",
+                *operation.extra,
+            ],
         }
     elif operation.data is not None:
         properties["data"] = schemas[_key(operation.data)]

@@ -6,7 +6,7 @@ routes. Catalogues are the only module state of the product.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
@@ -43,10 +43,11 @@ class Operation:
     """One thing a client can ask.
 
     ``require``: checks in order. ``messages``: the envelope's three texts. ``item`` or ``data``: shape of the affected
-    items, or of ``data``. ``fields`` and ``default_sort``: the collection is a list of objects, which the executor
-    filters, orders and pages. ``node_param``: parameter that names the target nodes. ``finish``: what the coordinator
-    of a multi-node call does with the merged answer. ``exempt``: runs although daemons of the node are down
-    (manager.md 19, row 1). ``open_to_all``: any valid token will do. ``deprecated``: since which version.
+    items, or of ``data``; ``extra``: shapes of further members of ``data``, beside the items. ``fields`` and
+    ``default_sort``: the collection is a list of objects, which the executor filters, orders and pages.
+    ``node_param``: parameter that names the target nodes. ``finish``: what the coordinator of a multi-node call does
+    with the merged answer. ``exempt``: runs although daemons of the node are down (manager.md 19, row 1).
+    ``open_to_all``: any valid token will do. ``deprecated``: since which version.
     """
 
     method: Method
@@ -61,6 +62,7 @@ class Operation:
     messages: Messages = NO_TEXTS
     item: Any = None
     data: Any = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
     fields: Fields | None = None
     default_sort: Sort | None = None
     node_param: str | None = None

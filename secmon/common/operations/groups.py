@@ -142,7 +142,7 @@ async def make_group(ctx: Context, params: PostGroup) -> Plain:
 
 
 @operation(
-    "DELETE", "/groups", params=DeleteGroups, place=Place.MASTER, item=str,
+    "DELETE", "/groups", params=DeleteGroups, place=Place.MASTER, item=str, extra={"affected_agents": list[str]},
     require=(Require("group:delete", "group:id", param="groups_list", mode="each"),),
     messages=Messages(
         all="The groups were deleted", some="Some of the groups were not deleted", none="No group was deleted"

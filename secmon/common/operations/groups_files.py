@@ -38,6 +38,9 @@ log = logging.getLogger("secmon.operations")
 
 XML = "application/xml"
 
+MAX_TOLD = 20
+"""Mistakes that an answer names."""
+
 FileType = Literal["conf", "rootkit_files", "rootkit_trojans", "rcl"]
 _TYPES: dict[str, FileType] = {
     AGENT_CONF: "conf",
@@ -149,7 +152,8 @@ def _replace(node: Node, group: str, data: bytes) -> list[str]:
     report = Report(AGENT_CONF)
     verify_document(document, report)
     if report.problems:
-        raise SecmonError(1114, "; ".join(str(problem) for problem in report.problems))
+        more = f"; and {len(report.problems) - MAX_TOLD} more" if len(report.problems) > MAX_TOLD else ""
+        raise SecmonError(1114, "; ".join(str(problem) for problem in report.problems[:MAX_TOLD]) + more)
     try:
         write_file(require_group(node.paths, group) / AGENT_CONF, data, FILE_MODE)
     except OSError as error:

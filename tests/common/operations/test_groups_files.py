@@ -91,6 +91,7 @@ async def test_replacing_the_configuration(office: Office) -> None:
             "agent.conf:2: syscheck.dis",
         ),
         (b"<ossec_config></ossec_config>", 1114, "ossec_config"),
+        (b"<agent_config>" + b"<x/>" * 50 + b"</agent_config>", 1114, "and 30 more"),
     ],
 )
 async def test_configurations_that_are_refused(office: Office, body: bytes, code: int, text: str) -> None:

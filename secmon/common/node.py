@@ -235,25 +235,19 @@ class RulesetFiles(Protocol):
 
 
 class Analysis(Protocol):
-    """The analysis engine of this node, ``secmon-analysisd``."""
+    """The analysis engine of this node. Every call raises 1121 when it does not run, 1013, 1014."""
 
-    async def ingest(self, messages: Sequence[bytes]) -> None:
-        """Have messages ``<type>:<location>:<log>`` analysed; returns when they are stored.
+    async def store(self, messages: Sequence[str]) -> Sequence[int]:
+        """Hand over messages, ``<type>:<escaped location>:<log>``; the indexes of those whose length is not allowed.
 
-        Raises 1010 when the engine cannot be reached, 1014 when it takes nothing now.
+        All others are stored when this returns: they are analysed, whatever happens then.
         """
+
+    async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
+        """Counters of the engine (manager.md 10.1), or of these agents (11.1); times in seconds since 1970."""
 
     async def logtest(self, command: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Ask the log test (analysis-api.md 6.4); its ``data``. Raises 7000 with what it refuses, 1121, 1013, 1014."""
-
-    async def statistics(self) -> Mapping[str, Any]:
-        """Counters (manager.md 10): ``name``, ``uptime``, ``timestamp`` (seconds since 1970), ``metrics``.
-
-        Raises 1121, 1013, 1014.
-        """
-
-    async def agent_statistics(self, agents: Sequence[int]) -> Mapping[str, Any]:
-        """Counters of agents (manager.md 11.1): ``name``, ``timestamp``, ``agents``. Raises as above."""
+        """The whole answer of the log test (analysis-api.md 6.4): ``error``, ``data``, ``message``."""
 
 
 @dataclass(kw_only=True)

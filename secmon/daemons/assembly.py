@@ -10,6 +10,7 @@ from secmon.common.config.api import ApiConfig, load_api_config
 from secmon.common.config.main import MainConfig, load_main_config
 from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.counters import Counters
+from secmon.common.events.engineclient import EngineClient
 from secmon.common.layout import restore_folders
 from secmon.common.lease import LeaseReader, UnlimitedLease
 from secmon.common.node import Lease, Node, Services
@@ -59,6 +60,7 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
             lease=lease,
             agent_link=LinkClient(paths.agent_link_socket),
             ruleset=RulesetCatalogue(paths),
+            analysis=EngineClient(paths.analysis_socket, paths.logtest_socket),
         ),
         clock=clock,
         counters=Counters(),

@@ -260,4 +260,4 @@ async def _counted(ctx: Context, params: OwnCounters) -> Mapping[str, Any]:
         return await link_of(ctx).statistics(params.agents)
     if ctx.node.services.analysis is None:
         raise SecmonError(1121, params.daemon)
-    return await ctx.node.services.analysis.agent_statistics(params.agents)
+    return await ctx.node.services.analysis.statistics(params.agents)

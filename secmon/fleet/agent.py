@@ -81,6 +81,7 @@ class Agent:
         self._heard = 0.0  # the last message of the server, of the loop's clock
         self._reported: str | None = None  # the sum in the last keepalive of this connection
         self._owed = 0.0  # events due, with fractions
+        self._owed_at = 0.0  # when that was counted, of the loop's clock
         shared.counters.keyed += key is not None
 
     @property
@@ -210,8 +211,7 @@ class Agent:
             return
         self.shared.counters.connects += 1
         try:
-            source = self.shared.options.source
-            await open_link(self.route.server, self, source=source, timeout=self.timing.connect_wait)
+            await open_link(self.route.server, self, self.shared.options)
         except (OSError, TimeoutError):
             if self.state is State.CONNECTING:
                 self._failed()
@@ -297,8 +297,7 @@ class Agent:
         self._timers.set("keepalive", self.timing.notify * self.random.uniform(0.5, 1.0), self._keepalive_due)
         if self._fresh:
             self._started()
-        if self.shared.options.events_per_second > 0:
-            self._timers.set("events", self._interval() * self.random.random(), self._events_due)
+        self.begin_events()
         self.habit.connected(self)
 
     def _started(self) -> None:
@@ -321,13 +320,22 @@ class Agent:
         self._timers.set("keepalive", self.timing.notify, self._keepalive_due)
         self.send_keepalive()
 
+    def begin_events(self) -> None:
+        """Send events at the rate of the options, from now on."""
+        if self.shared.options.events_per_second > 0 and self.connected:
+            self._owed_at = self.shared.loop.time()
+            self._timers.set("events", self._interval() * self.random.random(), self._events_due)
+
     def _interval(self) -> float:
         return max(1 / self.shared.options.events_per_second, _BATCH)
 
     def _events_due(self) -> None:
-        interval = self._interval()
-        self._timers.set("events", interval, self._events_due)
-        self._owed += interval * self.shared.options.events_per_second
+        if not self.shared.options.events_per_second:
+            return
+        self._timers.set("events", self._interval(), self._events_due)
+        now = self.shared.loop.time()
+        self._owed += (now - self._owed_at) * self.shared.options.events_per_second
+        self._owed_at = now
         count = int(self._owed)
         self._owed -= count
         for number in range(count):

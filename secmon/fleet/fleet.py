@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -102,6 +103,12 @@ class Fleet:
             if self._running.loop.time() > end:
                 raise TimeoutError(f"not within {seconds:g} s: {what or 'the condition'}; {self.counters}")
             await asyncio.sleep(_POLL)
+
+    def set_rate(self, events_per_second: float) -> None:
+        """Let each agent send events at another rate from now on; 0 stops them."""
+        self._options = self._running.options = replace(self._options, events_per_second=events_per_second)
+        for agent in self.agents:
+            agent.begin_events()
 
     # Life
 

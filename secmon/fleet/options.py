@@ -127,6 +127,9 @@ class Options:
     """Keys with ``!`` in front are hidden (agent-link.md 6.3)."""
     source: str = ""
     """Local address of the connections."""
+    send_buffer: int = 0
+    """Bytes that a connection may hold unsent, in the kernel and here; 0: what the host allows. Small ones keep
+    keepalives from waiting behind events that a busy server has not read."""
     reenrol: bool = True
     """Enrol again, with the hash of the key, at a server that refuses the connection."""
     connecting: int = 200

@@ -16,9 +16,8 @@ class Second:
         self._shared, self._server, self._introduce = shared, server, introduce
 
     async def open(self) -> None:
-        options = self._shared.options
         try:
-            await open_link(self._server, self, source=options.source, timeout=options.timing.connect_wait)
+            await open_link(self._server, self, self._shared.options)
         except (OSError, TimeoutError):
             self._shared.counters.connects_failed += 1
 

@@ -1,10 +1,11 @@
 """Connections of agents: payloads in and out, over TCP or UDP (agent-link.md 4.2)."""
 
 import asyncio
+import socket
 from typing import Protocol, cast
 
 from secmon.common.agentwire.frames import Unframer, frame
-from secmon.fleet.options import Server
+from secmon.fleet.options import Options, Server
 
 
 class Owner(Protocol):
@@ -48,8 +49,8 @@ class Link(Protocol):
 class TcpLink(asyncio.Protocol):
     """Frames on a stream."""
 
-    def __init__(self, owner: Owner) -> None:
-        self._owner = owner
+    def __init__(self, owner: Owner, send_buffer: int = 0) -> None:
+        self._owner, self._buffer = owner, send_buffer
         self._unframer = Unframer()
         self._transport: asyncio.Transport | None = None
         self.full = False
@@ -83,6 +84,10 @@ class TcpLink(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if self._buffer:
+            stream = transport.get_extra_info("socket")
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._buffer // 2)
+            self._transport.set_write_buffer_limits(self._buffer // 2)
         self._owner.link_made(self)
 
     def data_received(self, data: bytes) -> None:
@@ -150,13 +155,14 @@ class UdpLink(asyncio.DatagramProtocol):
         self._owner.link_lost(self)
 
 
-async def open_link(server: Server, owner: Owner, *, source: str = "", timeout: float) -> None:
-    """Open a link for ``owner``. Raises OSError, TimeoutError after ``timeout`` seconds."""
+async def open_link(server: Server, owner: Owner, options: Options) -> None:
+    """Open a link for ``owner``. Raises OSError, TimeoutError after the time that the options give it."""
     loop = asyncio.get_running_loop()
-    local = (source, 0) if source else None
-    async with asyncio.timeout(timeout):
+    local = (options.source, 0) if options.source else None
+    buffer = options.send_buffer
+    async with asyncio.timeout(options.timing.connect_wait):
         if server.transport == "tcp":
-            await loop.create_connection(lambda: TcpLink(owner), server.host, server.port, local_addr=local)
+            await loop.create_connection(lambda: TcpLink(owner, buffer), server.host, server.port, local_addr=local)
         else:
             remote = (server.host, server.port)
             await loop.create_datagram_endpoint(lambda: UdpLink(owner), remote_addr=remote, local_addr=local)

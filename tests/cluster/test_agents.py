@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from secmon.common.config.auth import read_auth
-from secmon.common.config.main import load_main_config
-from secmon.common.config.remote import load_remote
-from secmon.fleet import Fleet, Options, Server, Timing
+from secmon.fleet import Fleet, Options, Timing
 from tests.cluster.kit import RealCluster, RealNode, cluster
-from tests.fleet.background import Background, running
+from tests.fleet.background import Background, running, server_of
 from tests.waiting import wait_until
 
 TIMING = Timing(
@@ -32,15 +29,9 @@ def three() -> Iterator[RealCluster]:
         yield made
 
 
-def where(node: RealNode) -> Server:
-    """Where agents reach a node."""
-    enrolment = read_auth(load_main_config(node.paths)).port
-    return Server(node.address, load_remote(node.paths)[0].port, enrolment)
-
-
 def fleet_of(nodes: list[RealNode], count: int, prefix: str, **options: Any) -> Fleet:
     made = Options(timing=options.pop("timing", TIMING), **options)
-    return Fleet([where(node) for node in nodes], count, prefix=prefix, options=made)
+    return Fleet([server_of(node) for node in nodes], count, prefix=prefix, options=made)
 
 
 def agents_of(three: RealCluster, prefix: str, node: RealNode | None = None) -> dict[str, dict[str, Any]]:

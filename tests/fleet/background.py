@@ -6,7 +6,11 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from secmon.fleet import Counters, Fleet
+from secmon.common.config.auth import read_auth
+from secmon.common.config.main import load_main_config
+from secmon.common.config.remote import load_remote
+from secmon.fleet import Counters, Fleet, Server
+from tests.cluster.kit import RealNode
 
 T = TypeVar("T")
 _STOP_SECONDS = 60.0
@@ -37,6 +41,12 @@ class Background:
             return function()
 
         return self.run(work())
+
+
+def server_of(node: RealNode) -> Server:
+    """Where agents reach a node, by its configuration."""
+    enrolment = read_auth(load_main_config(node.paths)).port
+    return Server(node.address, load_remote(node.paths)[0].port, enrolment)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import md5
 from typing import Any
 
 import pytest
@@ -109,6 +111,31 @@ def test_workers_serve_agents_without_the_master_and_report_afterwards(three: Re
             three.wait_whole()
         expected = Counter({("active",): 15, ("disconnected",): 5})
         wait_until(lambda: on(agents_of(three, "apart"), "status") == expected, seconds=30, what="reports arrived")
+
+
+def test_a_group_is_edited_while_its_agents_connect(three: RealCluster) -> None:
+    """Whatever was pushed on the way, all end with the last files, and every node and the API agree on that."""
+    group = three.master.paths.shared / "default"
+    patient = replace(TIMING, notify=2.0, silence=90.0, ack_wait=60.0)
+    count = 1000
+    with running(fleet_of(three.nodes, count, "many", timing=patient, enrolling=24, send_buffer=65_536)) as fleet:
+        for number in range(12):
+            (group / "agent.conf").write_text(f"<agent_config>\n  <!-- {number} -->\n</agent_config>\n")
+            (group / f"file{number % 3}.txt").write_text(f"{number}\n" * 500)
+            seen = fleet.counters.enrolled
+            fleet.until(lambda c, seen=seen: c.enrolled >= min(seen + count // 12, count), seconds=120)  # type: ignore[misc]
+        fleet.until(lambda c: c.connected == count, seconds=120)
+        merged = [node.paths.shared / "default" / "merged.mg" for node in three.nodes]
+
+        def settled() -> bool:
+            contents = {path.read_bytes() for path in merged if path.exists()}
+            last = contents.pop() if len(contents) == 1 else b""
+            return b"<!-- 11 -->" in last and fleet.fleet.sums[md5(last).hexdigest()] == count
+
+        wait_until(settled, seconds=180, what="all agents report the last files")
+        assert fleet.counters.pushes_bad == 0
+        expected = Counter({("active", "synced"): count})
+        wait_until(lambda: on(agents_of(three, "many"), "status", "group_config_status") == expected, seconds=60)
 
 
 def _leave(fleet: Background, count: int) -> None:

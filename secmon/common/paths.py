@@ -159,3 +159,8 @@ class Paths:
     def upgrades(self) -> Path:
         """Packages fetched for upgrades of agents."""
         return self.root / "var/upgrade"
+
+    @property
+    def packages(self) -> Path:
+        """Repository of packages for agents where no other one is configured."""
+        return self.root / "var/wpk"

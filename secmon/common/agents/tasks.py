@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Connection,
     CursorResult,
     Engine,
@@ -221,17 +222,21 @@ def report(connection: Connection, agent: int, error: str | None, *, now: int) -
 
 
 def cancel(connection: Connection, node: str, *, before: int, now: int) -> int:
-    """Cancel the pending tasks of ``node`` that were created until ``before``: it has restarted since. How many."""
-    waiting = (tasks.c.status == "Pending", tasks.c.node == node, tasks.c.create_time <= before)
+    """Cancel the pending tasks of ``node`` that were created before ``before``: it has restarted since. How many."""
+    waiting = (tasks.c.status == "Pending", tasks.c.node == node, tasks.c.create_time < before)
     values = {"status": "Cancelled", "last_update_time": now}
     return connection.execute(update(tasks).where(*waiting).values(values)).rowcount
 
 
 def expire(connection: Connection, *, now: int, limit: int) -> int:
     """Tasks in progress of which nothing was heard for ``limit`` seconds have timed out; how many."""
-    silent = (tasks.c.status == "In progress", tasks.c.last_update_time < now - limit)
     values = {"status": "Timeout", "last_update_time": now}
-    return connection.execute(update(tasks).where(*silent).values(values)).rowcount
+    return connection.execute(update(tasks).where(*_silent(now - limit)).values(values)).rowcount
+
+
+def any_silent(connection: Connection, *, now: int, limit: int) -> bool:
+    """Whether :func:`expire` would find any; needs no write lock."""
+    return connection.execute(select(tasks.c.task_id).where(*_silent(now - limit)).limit(1)).first() is not None
 
 
 def clean(connection: Connection, *, before: int) -> int:
@@ -240,6 +245,10 @@ def clean(connection: Connection, *, before: int) -> int:
 
 
 _COLUMNS = tuple(tasks.c[name] for name in Task.__struct_fields__)
+
+
+def _silent(since: int) -> tuple[ColumnElement[bool], ...]:
+    return tasks.c.status == "In progress", tasks.c.last_update_time < since
 
 
 def _waits_elsewhere(task: Task, node: str) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from math import ceil
 from typing import TypeVar
 
 from msgspec import Struct, to_builtins
@@ -72,7 +73,7 @@ async def _change(ctx: Context, change: Callable[[Connection, int], T]) -> T:
 )  # fmt: skip
 async def cancel_tasks(ctx: Context, params: CancelTasks) -> Plain:
     """Cancel what waited for the node before its restart; how many."""
-    span = int(params.seconds)
+    span = ceil(params.seconds)
     return Plain(data=await _change(ctx, lambda c, now: tasks.cancel(c, params.node, before=now - span, now=now)))
 
 

@@ -1,0 +1,178 @@
+"""The upgrades of a node's agents: takes tasks from the ledger, and brings the agents their packages."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.agentlink.upgrade.dialects import dialect_of
+from secmon.agentlink.upgrade.failures import NOT_STARTED, UpgradeFailure
+from secmon.agentlink.upgrade.ledger import UNAVAILABLE, Ledger
+from secmon.agentlink.upgrade.packages import Packages
+from secmon.agentlink.upgrade.transfer import OPEN_PAUSE, Transfer
+from secmon.common.agents.entries import pick
+from secmon.common.agents.names import padded
+from secmon.common.agents.schema import agents
+from secmon.common.agents.store import AgentStore
+from secmon.common.agents.tasks import Job
+from secmon.common.agents.upgrading import REPORT_SINCE, Candidate
+from secmon.common.agentwire.version import compare
+from secmon.common.clock import Clock
+from secmon.common.config.upgrades import UpgradeSettings
+from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError, os_text
+from secmon.common.node import AgentLink
+
+log = logging.getLogger("secmon.modulesd.upgrades")
+
+T = TypeVar("T")
+
+_COLUMNS = tuple(agents.c[name] for name in Candidate._fields)
+
+
+_FAREWELL_SECONDS = 2.0
+
+
+class Timing(NamedTuple):
+    """Seconds between things that are done again."""
+
+    poll: float = 2.0
+    """Looks for new tasks."""
+    renew: float = 60.0
+    """Signs of life for tasks under way; far below the time after which a task counts as lost."""
+    retry: float = 1.0
+    """First pause after the ledger could not be reached; later ones are longer."""
+    longest: float = 30.0
+    open: float = OPEN_PAUSE
+    """Attempts to begin with an agent."""
+
+
+class Upgrades:
+    """Works on as many tasks at once as the settings allow. What waited when the node stopped is cancelled."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        link: AgentLink,
+        packages: Packages,
+        store: AgentStore,
+        settings: UpgradeSettings,
+        *,
+        clock: Clock,
+        counters: Counters,
+        timing: Timing = Timing(),  # noqa: B008 - immutable
+    ) -> None:
+        """``store`` knows the agents of this node."""
+        self._ledger, self._link, self._packages, self._store = ledger, link, packages, store
+        self._settings, self._timing = settings, timing
+        self._clock, self._counters = clock, counters
+        self._working: dict[int, asyncio.Task[None]] = {}
+        self._renewed = 0.0
+
+    async def run(self) -> None:
+        """Work for ever. Cancelling cuts off what is under way: those tasks fail."""
+        started = self._clock.monotonic()
+        cancelled = await self._surely(lambda: self._ledger.cancel(self._clock.monotonic() - started))
+        if cancelled:
+            log.warning("%d upgrades that waited for this node's restart are cancelled", cancelled)
+        try:
+            while True:
+                await self._look()
+                await asyncio.sleep(self._timing.poll)
+        finally:
+            await self._stop()
+
+    async def _stop(self) -> None:
+        """Cut off what is under way, and say so if that is possible at once: else those tasks time out."""
+        for task in self._working.values():
+            task.cancel()
+        await asyncio.gather(*self._working.values(), return_exceptions=True)
+        failure = str(UpgradeFailure(NOT_STARTED, "the node was restarted meanwhile"))
+        with suppress(TimeoutError, *UNAVAILABLE):
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                for number, task in self._working.items():
+                    if task.cancelled():
+                        await self._ledger.finish(number, failure)
+
+    async def _look(self) -> None:
+        """Begin what can be begun; tell what is under way."""
+        for number, task in list(self._working.items()):
+            if task.done():
+                del self._working[number]
+                task.result()  # a fault of ours ends the module
+        self._counters.set("upgrades.under_way", len(self._working))
+        if self._working and self._clock.monotonic() - self._renewed >= self._timing.renew:
+            self._renewed = self._clock.monotonic()
+            await self._surely(lambda: self._ledger.renew(list(self._working)))
+        free = self._settings.at_once - len(self._working) if self._settings.enabled else 0
+        if free > 0:
+            for job in await self._surely(lambda: self._ledger.take(free)):
+                self._working[job.task_id] = asyncio.create_task(self._work(job), name=f"upgrade {job.task_id}")
+
+    async def _work(self, job: Job) -> None:
+        """One task, to the point where only the agent can say more."""
+        agent = padded(job.agent_id)
+        try:
+            await self._bring(job)
+        except UpgradeFailure as error:
+            failure: str | None = str(error)
+        except (SecmonError, SQLAlchemyError, OSError) as error:
+            failure = str(UpgradeFailure(NOT_STARTED, _reason(error)))
+        else:
+            failure = None
+        if failure is not None:
+            self._counters.add("upgrades.failed")
+            log.error("Upgrade of agent %s (task %d) failed: %s", agent, job.task_id, failure)
+        else:
+            self._counters.add("upgrades.sent")
+            log.info("Agent %s has its package (task %d)", agent, job.task_id)
+        target = job.work.version
+        if failure is not None or (target is not None and compare(target, REPORT_SINCE) < 0):
+            await self._surely(lambda: self._ledger.finish(job.task_id, failure))
+
+    async def _bring(self, job: Job) -> None:
+        """Raises UpgradeFailure, SecmonError, SQLAlchemyError, OSError."""
+        agent = await asyncio.to_thread(self._agent, job.agent_id)
+        package = await self._packages.find(agent, job.work)
+        windows = agent.os_platform == "windows"
+        installer = job.work.installer or ("upgrade.bat" if windows else "upgrade.sh")
+        transfer = Transfer(
+            self._link,
+            agent.id,
+            dialect_of(agent.version),
+            package,
+            chunk_size=self._settings.chunk_size,
+            open_pause=self._timing.open,
+        )
+        await transfer.run(installer)
+
+    def _agent(self, number: int) -> Candidate:
+        with self._store.read() as connection:
+            found = [Candidate(*row) for row in pick(connection, _COLUMNS, [number])]
+        if not found:
+            raise UpgradeFailure(NOT_STARTED, "the agent is not known here")
+        return found[0]
+
+    async def _surely(self, question: Callable[[], Awaitable[T]]) -> T:
+        """The ledger's answer, however long it cannot be reached; said once."""
+        pause = self._timing.retry
+        while True:
+            try:
+                return await question()
+            except UNAVAILABLE as error:
+                if pause == self._timing.retry:
+                    log.warning("The tasks of upgrades cannot be reached: %s", _reason(error))
+                await asyncio.sleep(pause)
+                pause = min(self._timing.longest, pause * 2)
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case SecmonError():
+            return error.message
+        case OSError():
+            return os_text(error)
+    return str(error)

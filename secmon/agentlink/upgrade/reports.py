@@ -1,0 +1,88 @@
+"""What agents report on their upgrades, and the answer that ends it (agent-link.md 10.6)."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Protocol
+
+import msgspec
+
+from secmon.agentlink.upgrade.dialects import CLEAR
+from secmon.agentlink.upgrade.failures import REPORTED, TEXTS
+from secmon.agentlink.upgrade.ledger import UNAVAILABLE, Ledger
+from secmon.common.agents.linkwire import Report
+from secmon.common.agents.names import padded
+from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError
+from secmon.common.node import AgentLink
+
+log = logging.getLogger("secmon.modulesd.upgrades")
+
+AT_ONCE = 64
+RETRY_SECONDS = 1.0
+
+
+class Reporting(AgentLink, Protocol):
+    """A link that hands on what its agents report."""
+
+    def reports(self) -> AsyncGenerator[Report, None]:
+        """Reports from now on, without end. Raises 1014 when there is nobody to tell them any more."""
+
+
+class _Parameters(msgspec.Struct):
+    error: int
+    message: str = ""
+
+
+class _Body(msgspec.Struct):
+    command: str
+    parameters: _Parameters
+
+
+class Listener:
+    """Writes reports to the ledger; agents repeat theirs until they are answered."""
+
+    def __init__(
+        self, ledger: Ledger, link: Reporting, *, counters: Counters, retry_seconds: float = RETRY_SECONDS
+    ) -> None:
+        self._ledger, self._link, self._counters = ledger, link, counters
+        self._retry = retry_seconds
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def run(self) -> None:
+        """Listen for ever."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                try:
+                    async with aclosing(self._link.reports()) as reports:
+                        async for report in reports:
+                            await self._turns.acquire()
+                            group.create_task(self._take(report))
+                except SecmonError as error:
+                    log.debug("no reports: %s", error.message)
+                await asyncio.sleep(self._retry)
+
+    async def _take(self, report: Report) -> None:
+        """Note one report, then have the agent forget it. One that comes late, or twice, is answered all the same."""
+        try:
+            agent, error = padded(report.agent), _error(report.payload)
+            changed = await self._ledger.report(report.agent, error)
+            if changed:
+                self._counters.add("upgrades.done" if error is None else "upgrades.failed")
+                log.info("Agent %s: %s", agent, error or "upgraded")
+            await self._link.request(report.agent, *CLEAR)
+        except msgspec.MsgspecError as error:
+            log.warning("Agent %s reports on an upgrade what cannot be read: %s", padded(report.agent), error)
+        except UNAVAILABLE as error:  # the agent says it again
+            log.warning("The report of agent %s could not be noted: %s", padded(report.agent), error)
+        finally:
+            self._turns.release()
+
+
+def _error(payload: bytes) -> str | None:
+    """The text for the task; None for success. Raises MsgspecError."""
+    body = msgspec.json.decode(payload.rstrip(b"\0"), type=_Body)
+    if body.command != "upgrade_update_status":
+        raise msgspec.ValidationError(f"command {body.command[:64]!r}")
+    return TEXTS[REPORTED] if body.parameters.error else None

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from secmon.api.authentication import Authenticator, bearer_token, claimed_user
 from secmon.api.binding import bind
 from secmon.api.cors import Cors
-from secmon.api.limits import FailedLogins, RequestRate
+from secmon.api.limits import EVENT_PATHS, EVENT_REQUESTS, FailedLogins, RequestRate
 from secmon.api.openapi import describe_itself
 from secmon.api.problems import Refused, error_problem, flat, problem
 from secmon.api.rendering import render, render_error
@@ -67,6 +67,7 @@ class Dispatcher:
         self._log = request_log
         self._body_seconds = body_seconds
         self._rate = RequestRate(config.access.max_request_per_minute, node.clock)
+        self._event_rate = RequestRate(EVENT_REQUESTS, node.clock, code=6005)
         self._logins = FailedLogins(config.access.max_login_attempts, config.access.block_time, node.clock)
         self._authenticator = Authenticator(node, self._logins, router)
         limit = config.max_upload_size
@@ -138,6 +139,8 @@ class Dispatcher:
         is_login = operation is not None and operation.auth == "basic"
         if not is_login:
             self._rate.count()
+        if operation is not None and operation.path in EVENT_PATHS:
+            self._event_rate.count()
         self._logins.check(request.client)
         limit = self._node.api_config.max_upload_size
         request.body = await read_body(request, receive, self._bodies, limit=limit, seconds=self._body_seconds)
@@ -217,7 +220,7 @@ class Dispatcher:
         if error.code == 6000:
             self._node.counters.add("api.refused.blocked_address")
             self._log.message("warning", f"Request refused: too many failed logins from {request.client}")
-        elif error.code == 6001:
+        elif error.code in (6001, 6005):
             self._node.counters.add("api.refused.rate")
             self._log.message("debug", f"Request of {request.client} refused: limit of requests per minute reached")
 

@@ -7,6 +7,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from secmon.api.limits import EVENT_PATHS
 from secmon.common.clock import Clock
 from secmon.common.config.api import Logs
 from secmon.common.counters import Counters
@@ -140,7 +141,7 @@ class RequestLog:
     def _body(self, method: str, path: str, body: Any) -> Any:
         if body is None:
             return {}
-        if path == "/events" and method == "POST" and self._level >= LEVELS["info"]:
+        if path in EVENT_PATHS and method == "POST" and self._level >= LEVELS["info"]:
             events = body.get("events") if isinstance(body, Mapping) else None
             return {"events": len(events) if isinstance(events, list) else 0}
         if not isinstance(body, Mapping):

@@ -7,11 +7,14 @@ from secmon.common.operations import (
     agents_groups,
     agents_write,
     cluster,
+    components,
     decoders,
+    events,
     groups,
     groups_files,
     lists,
     logs,
+    logtest,
     manager,
     overview,
     root,
@@ -25,6 +28,7 @@ from secmon.common.operations import (
     security_rules,
     security_self,
     security_users,
+    stats,
     tasks,
     tasks_internal,
     upgrades,
@@ -62,6 +66,10 @@ AREAS = (
     rules,
     decoders,
     lists,
+    logtest,
+    events,
+    stats,
+    components,
 )
 
 EXECUTABLE = Catalogue()

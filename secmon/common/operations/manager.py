@@ -198,16 +198,25 @@ def _convert(data: bytes, params: ConfigurationQuery | NodeConfigurationQuery) -
     require=(on_nodes("read"),), messages=VALIDATION, item=Validation, needs_cluster=True, exempt=True,
 )  # fmt: skip
 async def validation(ctx: Context, params: Common) -> Outcome:
-    """Check the files on disk: main configuration, API configuration, internal options."""
+    """Check the files on disk: main configuration, API configuration, internal options, ruleset."""
     return await _validated(ctx.node, {"name": ctx.node.name, "status": "OK"})
+
+
+def _broken_ruleset(node: Node) -> list[str]:
+    """Why the engine cannot use the ruleset on disk; empty when it can. Compiles it, which takes seconds at worst."""
+    files = node.services.ruleset
+    return [finding.text for finding in files.diagnose() if finding.error] if files is not None else []
 
 
 async def _validated(node: Node, item: Any) -> Outcome:
     """``item`` when the files on disk are valid; otherwise the node fails with everything that is wrong."""
     outcome = Outcome()
     problems = await asyncio.to_thread(validate_installation, node.paths)
+    broken = [] if problems else await asyncio.to_thread(_broken_ruleset, node)
     if problems:
         outcome.fail(invalid(problems), node.name)
+    elif broken:
+        outcome.fail(SecmonError(1908, ", ".join(broken)), node.name)
     else:
         outcome.items.append(item)
     return outcome

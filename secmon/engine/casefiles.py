@@ -13,9 +13,12 @@ A file holds sections::
 repeated feeds one session in order. An empty expectation means "none" and is compared like any other. Three keys are
 ours: ``field NAME = VALUE`` asks for a field of the last event of each ``pass``; ``at = 2024-01-06T03:00`` says when
 the logs are processed (otherwise at noon of a Tuesday), in UTC; ``type = f`` feeds them as events that agents read
-from Windows' event channels, ``{"Message": ..., "Event": "<Event>..."}`` (ruleset.md 4.1, 5.9).
+from Windows' event channels, ``{"Message": ..., "Event": "<Event>..."}`` (ruleset.md 4.1, 5.9). A ``type`` can also be
+the name of an internal decoder, such as ``sca``: then each log is JSON with the fields of an event that a scan has led
+to; its members ``log`` and ``first_seen``, if any, are the text of the event and whether it is new (ruleset.md 5.8).
 """
 
+import json
 import re
 import tempfile
 from collections.abc import Iterator
@@ -25,8 +28,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from secmon.engine.analysis import EVENT_CHANNEL, Engine, Verdict
+from secmon.engine.decoders.decoder import INTERNAL
+from secmon.engine.decoders.json_fields import flatten
 from secmon.engine.event import STATIC, Event
-from secmon.engine.predecode import Message
+from secmon.engine.predecode import Message, predecode
 from secmon.engine.rules.evaluate import Trace
 from secmon.engine.ruleset import Ruleset
 from secmon.engine.state import State
@@ -138,10 +143,10 @@ class _Section:
             self._values[key] = value
         elif key == "at":
             self._at = self._moment(number, value)
-        elif key == "type" and value in (LOG_LINE, EVENT_CHANNEL):
+        elif key == "type" and value in (LOG_LINE, EVENT_CHANNEL, *INTERNAL):
             self._queue = value
         else:
-            known = "log N pass, log N fail, rule, alert, decoder, field NAME, at, type (1 or f)"
+            known = "log N pass, log N fail, rule, alert, decoder, field NAME, at, type (1, f, internal decoder)"
             raise CaseError(self._file, number, f"unknown key {key!r}, or its value; known: {known}")
 
     def _moment(self, number: int, value: str) -> datetime:
@@ -157,10 +162,22 @@ class _Section:
         missing = [name for name in Triple._fields if name not in self._values]
         if missing:
             raise CaseError(self._file, self._line, f"section {self._name!r} does not say {' and '.join(missing)}")
+        if self._queue in INTERNAL:
+            self._check_json()
         for case in self._cases.values():
             case.expected = Triple(**self._values)
             case.fields, case.at, case.queue = self._fields, self._at, self._queue
         return list(self._cases.values())
+
+    def _check_json(self) -> None:
+        for case in self._cases.values():
+            for log in case.logs:
+                try:
+                    fields = json.loads(log)
+                except ValueError:
+                    fields = None
+                if not isinstance(fields, dict):
+                    raise CaseError(self._file, case.line, f"logs of type {self._queue} are JSON objects")
 
 
 def find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
@@ -173,13 +190,26 @@ def run_case(ruleset: Ruleset, case: Case, trace: Trace | None = None) -> Result
     """Feed the logs of a case to a fresh session and compare."""
     with tempfile.TemporaryDirectory(prefix="secmon-case-") as folder:
         # Sessions take every message for a log line.
-        session = case.queue == LOG_LINE
+        session = case.queue != EVENT_CHANNEL
         engine = Engine(ruleset, State.private(Path(folder)), host=b"host", session=session)
-        verdicts = [engine.process(Message(case.queue, LOCATION, log), case.at, trace) for log in case.logs]
+        verdicts = [_process(engine, case, log, trace) for log in case.logs]
     last = verdicts[-1]
     found = triple_of(last)
     rules = tuple(each.rule.id if each.rule else None for each in verdicts)
     return Result(case, found, rules, _problem(case, found, last.event))
+
+
+def _process(engine: Engine, case: Case, log: bytes, trace: Trace | None) -> Verdict:
+    if case.queue not in INTERNAL:
+        return engine.process(Message(case.queue, LOCATION, log), case.at, trace)
+    fields = json.loads(log)
+    text = str(fields.pop("log", "")).encode()
+    event = predecode(Message(LOG_LINE, LOCATION, text), time=case.at, host=b"host")
+    event.first_seen = bool(fields.pop("first_seen", False))
+    event.decoder = engine.ruleset.decoders.internal[case.queue]
+    event.category = event.decoder.category
+    flatten(event, fields, event.decoder)
+    return engine.judge(event, trace)
 
 
 def triple_of(verdict: Verdict) -> Triple:

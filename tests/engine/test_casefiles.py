@@ -101,3 +101,20 @@ def test_events_of_windows_channels() -> None:
     compiled = nodes(rule)
     assert run(compiled, text + "type = f\nfield win.system.eventID = 7")[0].problem == ""
     assert not run(compiled, text)[0].right
+
+
+def test_events_of_scans() -> None:
+    rule = '<rule id="100400" level="4"><category>ossec</category><decoded_as>sca</decoded_as><field name="sca.type">^check$</field>{}<description>x</description></rule>'
+    text = (
+        '[t]\nlog 1 pass = {"sca":{"type":"check"},"log":"door"}\nrule = 100400\nalert = 4\ndecoder = sca\ntype = sca\n'
+    )
+    assert run(nodes(rule.format("<match>door</match>")), text)[0].problem == ""
+    assert not run(nodes(rule.format("<match>window</match>")), text)[0].right
+    with pytest.raises(CaseError, match="logs of type sca are JSON objects"):
+        read_cases(text.replace('{"sca"', '["sca"'), "f.ini")
+
+
+def test_findings_that_are_new() -> None:
+    rule = '<rule id="100400" level="4"><category>ossec</category><decoded_as>rootcheck</decoded_as><if_fts/><description>x</description></rule>'
+    text = '[t]\nlog 1 pass = {"first_seen":true}\nlog 2 fail = {}\nrule = 100400\nalert = 4\ndecoder = rootcheck\ntype = rootcheck\n'
+    assert [one.problem for one in run(nodes(rule), text)] == ["", ""]

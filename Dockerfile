@@ -18,7 +18,7 @@ COPY --from=build /opt/venv /opt/venv
 COPY deploy/entrypoint.sh deploy/healthcheck.py /usr/local/lib/secmon/
 ENV PATH=/opt/venv/bin:$PATH SECMON_ROOT=/var/lib/secmon PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 VOLUME /var/lib/secmon
-EXPOSE 55000 1516 1517
+EXPOSE 55000 1514 1515 1516 1517
 # The check of health stands in compose.yaml: image formats other than Docker's have no place for it.
 ENTRYPOINT ["sh", "/usr/local/lib/secmon/entrypoint.sh"]
 
@@ -26,5 +26,5 @@ FROM python:3.11-slim AS balancer
 RUN apt-get update && apt-get install -y --no-install-recommends haproxy && rm -rf /var/lib/apt/lists/*
 COPY deploy/haproxy.cfg /etc/haproxy/haproxy.cfg
 USER haproxy
-EXPOSE 55000
+EXPOSE 55000 1514 1515
 ENTRYPOINT ["haproxy", "-db", "-f", "/etc/haproxy/haproxy.cfg"]

@@ -7,6 +7,7 @@ COPY requirements.lock ./
 RUN pip --python /opt/venv/bin/python install --require-hashes -r requirements.lock
 COPY pyproject.toml README.md ./
 COPY secmon ./secmon
+COPY ruleset ./ruleset
 RUN pip --python /opt/venv/bin/python install --no-deps .
 
 FROM python:3.11-slim AS node

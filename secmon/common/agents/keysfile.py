@@ -126,12 +126,17 @@ class KeysFile:
         if _signature(self._paths.client_keys) != self._known:
             return  # somebody writes just now; read that first
         replaced, first = _replace(self._paths.client_keys, text), self._written is None
-        self._known, self._written = _signature(self._paths.client_keys), revision
+        self._known, self._written = self._seen(text), revision
         if replaced or first:
             # After the file: a copy that is older than it only shows differences that the registry has already.
             _replace(self._copy, f"# {store} {revision}\n{text}")
         _replace(times_file(self._paths), times)
         self._not_before = begun + (self._clock.monotonic() - begun) * _WRITE_SHARE
+
+    def _seen(self, text: str) -> Signature | bool:
+        """How the file looks that holds ``text``; like none at all when somebody has changed it since it was written."""
+        looks = _signature(self._paths.client_keys)
+        return looks if _read(self._paths.client_keys) == text else False
 
     def _read_copy(self, store: str) -> _Copy | None:
         head, _, text = _read(self._copy).partition("\n")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -68,13 +69,22 @@ class Documents:
         self._rules.clear()
 
     def of(
-        self, verdict: Verdict, number: str, *, full_log: bool | None = None, labels: Labels | None = None
+        self,
+        verdict: Verdict,
+        number: str,
+        *,
+        full_log: bool | None = None,
+        labels: Labels | None = None,
+        description: bytes | None = None,
     ) -> Object:
-        """The object of an event with the id ``number``. ``full_log`` None: unless its rule says otherwise."""
+        """The object of an event with the id ``number``.
+
+        ``full_log`` None: unless its rule says otherwise; ``description`` of its rule, if it is known already.
+        """
         event, rule = verdict.event, verdict.rule
         made: Object = {"timestamp": stamp(event.time)}
         if rule is not None:
-            made["rule"] = self._rule(rule, verdict)
+            made["rule"] = self._rule(rule, verdict, description)
         agentless = None if event.from_agent else _AGENTLESS.match(event.location)
         if agentless is None:
             made["agent"] = self._agent(event, labels)
@@ -107,12 +117,12 @@ class Documents:
             made["labels"] = nested.root
         return made
 
-    def _rule(self, rule: Rule, verdict: Verdict) -> Object:
+    def _rule(self, rule: Rule, verdict: Verdict, description: bytes | None) -> Object:
         fixed = self._rules.get(rule)
         if fixed is None:
             fixed = self._rules[rule] = _Fixed.of(rule, self.techniques)
         made: Object = {"level": rule.level} if rule.level else {}
-        made["description"] = text(describe(rule, verdict.event))
+        made["description"] = text(describe(rule, verdict.event) if description is None else description)
         made |= fixed.head
         if rule.counter and verdict.fired:
             made["firedtimes"] = verdict.fired
@@ -282,6 +292,7 @@ def text(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace")
 
 
+@lru_cache(maxsize=4)
 def stamp(moment: datetime) -> str:
     """``YYYY-MM-DDTHH:MM:SS.mmm±hhmm``."""
     iso = moment.isoformat(timespec="milliseconds")

@@ -133,6 +133,11 @@ class RulesetKeeper:
                 found = self._compile(sources, settings)
         return found
 
+    def end(self) -> None:
+        """Nothing is in force any more; why a start was refused goes on standing in the status file."""
+        if self._current is not None:
+            self._paths.ruleset_status.unlink(missing_ok=True)
+
     def status(self) -> dict[str, Any]:
         """What stands in the status file."""
         ruleset = self.current.ruleset

@@ -13,6 +13,7 @@ from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.common.rotation import LogSeries
 from secmon.engine.analysis import Verdict
+from secmon.engine.describe import describe
 from secmon.engine.document import Documents, Labels, encode
 from secmon.engine.event import Event
 from secmon.engine.outputfile import OutputFile
@@ -141,12 +142,17 @@ class Outputs:
         return f"{event.received}.{self._numbering.end if self._numbering else 0}"
 
     def _alert(self, verdict: Verdict, number: str, labels: Labels | None) -> None:
+        assert verdict.rule is not None, "alerts name their rule"
+        description = describe(verdict.rule, verdict.event)
         if self._alerts_json is not None:
-            self._alerts_json.add(encode(self._documents.of(verdict, number, labels=labels)) + b"\n")
+            made = self._documents.of(verdict, number, labels=labels, description=description)
+            self._alerts_json.add(encode(made) + b"\n")
         if self._alerts_text is not None:
             custom = self._settings.custom
-            record = custom_record(custom, verdict, number) if custom else alert_record(verdict, number, labels)
-            self._alerts_text.add(record)
+            if custom:
+                self._alerts_text.add(custom_record(custom, verdict, number))
+            else:
+                self._alerts_text.add(alert_record(verdict, number, labels, description=description))
         self._counters.add("written.alerts")
 
     def _archive(self, verdict: Verdict, number: str, labels: Labels | None) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from secmon.common.atomic import write_file
@@ -123,6 +124,8 @@ class AnalysisService:
         if self.intake is not None:
             self.intake.close()
         self._session_threads.shutdown(wait=False, cancel_futures=True)
+        self.keeper.end()
+        self._state_file.unlink(missing_ok=True)
 
     async def reload(self) -> None:
         """Read the ruleset's section and levels anew; all else changes at a restart."""
@@ -291,11 +294,15 @@ class AnalysisService:
                 await asyncio.to_thread(self._write_state)
             await asyncio.sleep(_BEAT_SECONDS)
 
+    @property
+    def _state_file(self) -> Path:
+        return self._given.paths.run / f"{NAME}.state"
+
     def _write_state(self) -> None:
         state = self.tallies.state(self._queues())
         lines = [f"# State of {NAME}", *(f"{name}='{value}'" for name, value in state.items())]
         try:
-            write_file(self._given.paths.run / f"{NAME}.state", ("\n".join(lines) + "\n").encode())
+            write_file(self._state_file, ("\n".join(lines) + "\n").encode())
         except OSError as error:
             log.debug("The state file is not written: %s", os_text(error))
 

@@ -3,6 +3,7 @@
 import calendar
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from secmon.engine.analysis import Verdict
@@ -27,8 +28,13 @@ KEEPALIVE = b"ossec-keepalive"
 """Location of messages that are never archived."""
 
 
-def alert_record(verdict: Verdict, number: str, labels: Labels | None = None) -> bytes:
-    """One alert of alerts.log, the empty line at its end included. Only for a verdict with a rule."""
+def alert_record(
+    verdict: Verdict, number: str, labels: Labels | None = None, *, description: bytes | None = None
+) -> bytes:
+    """One alert of alerts.log, the empty line at its end included. Only for a verdict with a rule.
+
+    ``description`` of the rule, if it is known already.
+    """
     event, rule = verdict.event, verdict.rule
     assert rule is not None, "alerts name their rule"
     mail = b" mail " if rule.mail else b""
@@ -38,7 +44,8 @@ def alert_record(verdict: Verdict, number: str, labels: Labels | None = None) ->
     ]
     if labels is not None:
         lines += [f"{name}: {value}".encode() for name, value in labels.visible]
-    lines.append(b"Rule: %d (level %d) -> '%b'" % (rule.id, rule.level, describe(rule, event)))
+    told = describe(rule, event) if description is None else description
+    lines.append(b"Rule: %d (level %d) -> '%b'" % (rule.id, rule.level, told))
     static = event.static
     lines += [label + value for label, name in _LINES if (value := static.get(name))]
     lines.append(event.full_log)
@@ -102,6 +109,7 @@ def source(event: Event) -> bytes:
     return event.location if event.from_agent else b"%b->%b" % (event.hostname, event.location)
 
 
+@lru_cache(maxsize=4)
 def long_stamp(moment: datetime) -> bytes:
     """``YYYY Mon DD HH:MM:SS``."""
     return f"{moment.year:04d} {_MONTHS[moment.month]} {moment.day:02d} {moment:%H:%M:%S}".encode()

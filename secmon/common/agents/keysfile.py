@@ -134,7 +134,7 @@ class KeysFile:
         self._not_before = begun + (self._clock.monotonic() - begun) * _WRITE_SHARE
 
     def _seen(self, text: str) -> Signature | bool:
-        """How the file looks that holds ``text``; like none at all when somebody has changed it since it was written."""
+        """How the file looks that holds ``text``; like none when somebody has changed it since."""
         looks = _signature(self._paths.client_keys)
         return looks if _read(self._paths.client_keys) == text else False
 

@@ -25,7 +25,7 @@ from secmon.common.timelimit import within
 
 log = logging.getLogger("secmon.operations")
 
-BASE_DAEMONS = ("secmon-analysisd", "secmon-remoted", "secmon-authd")
+BASE_DAEMONS = ("secmon-modulesd", "secmon-analysisd", "secmon-remoted", "secmon-authd")
 """Daemons whose failure stops ordinary operations (conventions.md 0, step 13)."""
 
 NUMBERED = frozenset({"user:id", "role:id", "policy:id", "rule:id"})

@@ -1,13 +1,13 @@
 """secmon-modulesd: what a node does by itself, without being asked.
 
-The key file for existing tools; on the master and without a cluster also the merged files of groups, downloads of their
-files, and silent agents.
+The key file for existing tools and the upgrades of the node's agents; on the master and without a cluster also the
+merged files of groups, downloads of their files, silent agents, and tasks that nobody ends.
 """
 
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -21,17 +21,13 @@ from secmon.common.errors import os_text
 from secmon.common.node import Node
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
+from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.upgrading import Module, shown_modules, upgrade_modules
 
 log = logging.getLogger("secmon.modulesd")
 
 KEYS_SECONDS = 1.0
 """Between two looks at the key file."""
-
-
-class Module(Protocol):
-    """One of these works; it ends only when it fails or is cancelled."""
-
-    async def run(self) -> None: ...
 
 
 def build(context: Context) -> "ModulesDaemon":
@@ -48,12 +44,14 @@ class ModulesDaemon:
         self.node = node
         # States come again within seconds: a loss of power may take the last.
         self._states = AgentStore(node.paths.agents_db, durable=False)
+        self._master = MasterCalls(node, self.name)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
 
     async def start(self) -> None:
         """Begin the work."""
-        modules = await self._master_modules() if self.node.role == "master" else self._worker_modules()
+        modules = dict(await self._master_modules() if self.node.role == "master" else self._worker_modules())
+        modules |= upgrade_modules(self.node, self._master)
         self._tasks = [asyncio.create_task(each.run(), name=name) for name, each in modules.items()]
 
     async def _master_modules(self) -> Mapping[str, Module]:
@@ -90,7 +88,7 @@ class ModulesDaemon:
             await self._stopping.wait()
             return
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
+        for task in () if self._stopping.is_set() else done:
             task.result()
             raise RuntimeError(f"the module for {task.get_name()} has ended")
 
@@ -99,6 +97,8 @@ class ModulesDaemon:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._master.close()
+        self.node.tasks.close()
         self.node.security.close()
         self.node.agents.close()
         self._states.close()
@@ -110,7 +110,7 @@ class ModulesDaemon:
         return self.node.counters.snapshot()
 
     def active_config(self) -> Mapping[str, Any]:
-        return {}
+        return {"wmodules": shown_modules(self.node)}
 
 
 class KeyFileKeeper:

@@ -1,0 +1,45 @@
+"""The modules of ``secmon-modulesd`` that upgrade agents, put together for a node."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from secmon.agentlink.upgrade.jobs import Upgrades
+from secmon.agentlink.upgrade.keeper import TaskKeeper
+from secmon.agentlink.upgrade.ledger import Ledger, MasterLedger, StoreLedger
+from secmon.agentlink.upgrade.packages import Packages
+from secmon.agentlink.upgrade.reports import Listener
+from secmon.common.agents.linkclient import LinkClient
+from secmon.common.config.upgrades import read_tasks, read_upgrades
+from secmon.common.node import Node
+from secmon.daemons.master_calls import MasterCalls
+
+
+class Module(Protocol):
+    """One of these works; it ends only when it fails or is cancelled."""
+
+    async def run(self) -> None: ...
+
+
+def upgrade_modules(node: Node, master: MasterCalls) -> Mapping[str, Module]:
+    """Upgrades of the node's agents; on the master also what looks after everybody's tasks."""
+    settings = read_upgrades(node.main_config)
+    link = LinkClient(node.paths.agent_link_socket)
+    ledger: Ledger = MasterLedger(master.ask, node.name)
+    modules: dict[str, Module] = {}
+    if node.role == "master":
+        ledger = StoreLedger(node.tasks, node.name, node.clock)
+        modules["tasks"] = TaskKeeper(
+            node.tasks, read_tasks(node.main_config), clock=node.clock, counters=node.counters
+        )
+    packages = Packages(node.paths, node.clock, configured=settings.repository)
+    modules["upgrades"] = Upgrades(
+        ledger, link, packages, node.agents, settings, clock=node.clock, counters=node.counters
+    )
+    modules["reports of upgrades"] = Listener(ledger, link, counters=node.counters)
+    return modules
+
+
+def shown_modules(node: Node) -> list[dict[str, Any]]:
+    """Their active configuration (manager.md 7.4)."""
+    tasks = {"task-manager": {"enabled": "yes"}} if node.role == "master" else {}
+    return [{"agent-upgrade": read_upgrades(node.main_config).shown()}, *([tasks] if tasks else [])]

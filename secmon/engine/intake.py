@@ -34,7 +34,7 @@ class Intake:
         self.trouble = ""
         """Why nothing can be written just now."""
         self.on_room: Callable[[], None] = lambda: None
-        """Called when it is no longer full."""
+        """Called whenever there is room after something was written."""
         self._waiting: list[bytes] = []
         self._bytes = 0
         self._in_hand = 0
@@ -80,7 +80,6 @@ class Intake:
             self._wake.clear()
             if not self._stopping:
                 await asyncio.sleep(GATHER_SECONDS)
-            was_full = self.full
             batch, self._waiting, self._bytes = self._waiting, [], 0
             while batch:
                 self._in_hand = len(batch)
@@ -93,7 +92,7 @@ class Intake:
                     break
                 await asyncio.sleep(pause)
             self._in_hand = 0
-            if was_full and not self.full:
+            if not self.full:
                 self.on_room()
             if self._waiting:
                 self._wake.set()
@@ -151,7 +150,7 @@ class DatagramSource:
         self._path = path
         self._intake = intake
         self._socket: socket.socket | None = None
-        self._paused = False
+        self._paused = True
         self.received = 0
 
     def open(self) -> None:
@@ -173,8 +172,8 @@ class DatagramSource:
         self.resume()
 
     def resume(self) -> None:
-        """Read again."""
-        if self._socket is not None:
+        """Read again, if it was full."""
+        if self._socket is not None and self._paused:
             self._paused = False
             asyncio.get_running_loop().add_reader(self._socket.fileno(), self._read)
 

@@ -39,6 +39,8 @@ LOOK_SECONDS = 5.0
 AGENTS_SECONDS = 600.0
 _BEAT_SECONDS = 1.0
 _SEGMENTS = 8
+_ALERT_BYTES = 1 << 20
+"""Bytes of alerts that wait for the disk, as they are shown: what is more is full."""
 _WATCHED = ("etc/rules", "etc/decoders", "etc/lists")
 
 ActiveAgents = Callable[[], Awaitable[set[int]]]
@@ -243,16 +245,16 @@ class AnalysisService:
         return metrics
 
     def _queues(self) -> dict[str, tuple[int, float]]:
-        """Sizes in messages or bytes, and how full they are: what agents sent, and what came locally."""
+        """Sizes and how full they are: bytes of agents' events, messages of local sources, bytes of alerts."""
         worker, intake = self.worker, self.intake
         if worker is None or intake is None:
             return {}
-        remote, local = worker.feed.unread()
-        return {
-            "processed": (self._limits[0], round(min(1.0, remote / self._limits[0]), 4)),
-            "others": (self._limits[1], round(min(1.0, local / self._limits[1]), 4)),
-            "alerts": (intake.size, round(min(1.0, intake.usage / intake.size), 4)),
-        }
+        waiting = (
+            ("processed", self._limits[0], worker.feed.unread()[0]),
+            ("others", intake.size, intake.usage),
+            ("alerts", _ALERT_BYTES, worker.pipeline.outputs.waiting),
+        )
+        return {name: (size, round(min(1.0, used / size), 4)) for name, size, used in waiting}
 
     # Work of its own
 

@@ -1,0 +1,100 @@
+"""Local events: acknowledged when stored, made to wait when there is no room."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from secmon.common.clock import SystemClock
+from secmon.common.events.journal import JournalReader, JournalWriter
+from secmon.engine.intake import DatagramSource, Intake
+from tests.engine.test_outputs import full_at
+from tests.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def taking(folder: Path, *, size: int = 1000, limit: int = 1 << 20) -> AsyncIterator[Intake]:
+    intake = Intake(JournalWriter(folder, SystemClock(), limit=limit, segment=limit // 8), size=size)
+    task = asyncio.create_task(intake.run())
+    try:
+        yield intake
+    finally:
+        intake.stop()
+        await task
+        intake.close()
+
+
+def stored(reader: JournalReader) -> list[bytes]:
+    found = [event for block in reader.read() for event in block.events]
+    reader.commit(reader.next)
+    return found
+
+
+async def test_what_is_acknowledged_is_stored(tmp_path: Path) -> None:
+    reader = JournalReader(tmp_path, "test")
+    async with taking(tmp_path) as intake:
+        await asyncio.gather(*(intake.store([b"%d" % number] * 3) for number in range(20)))
+        assert sorted(stored(reader)) == sorted(b"%d" % number for number in range(20) for _ in range(3))
+        intake.add([b"last"])
+    assert stored(reader) == [b"last"]
+    reader.close()
+
+
+async def test_a_full_disk_makes_wait_and_loses_nothing(tmp_path: Path) -> None:
+    reader = JournalReader(tmp_path, "test")
+    async with taking(tmp_path) as intake:
+        with full_at(1000):
+            waiting = asyncio.create_task(intake.store([b"x" * 600] * 3))
+            await until(lambda: intake.trouble)
+            assert not waiting.done()
+        await waiting
+        assert stored(reader) == [b"x" * 600] * 3
+        assert not intake.trouble
+    reader.close()
+
+
+async def test_a_full_journal_refuses_what_wants_an_answer(tmp_path: Path) -> None:
+    reader = JournalReader(tmp_path, "test")
+    async with taking(tmp_path, size=10, limit=1 << 16) as intake:
+        tasks = []
+        for _ in range(200):
+            tasks.append(asyncio.create_task(intake.store([b"x" * 1000])))
+            await asyncio.sleep(0)
+        refused = [task for task in tasks if task.done() and isinstance(task.exception(), BlockingIOError)]
+        assert refused
+        read = 0
+        while not all(task.done() for task in tasks):
+            read += len(stored(reader))
+            await asyncio.sleep(0.01)
+        read += len(stored(reader))
+        assert read == sum(task.exception() is None for task in tasks)
+    reader.close()
+
+
+async def test_senders_of_datagrams_wait_while_it_is_full(tmp_path: Path) -> None:
+    reader = JournalReader(tmp_path / "j", "test")
+    async with taking(tmp_path / "j", size=50, limit=1 << 16) as intake:
+        source = DatagramSource(tmp_path / "queue", intake)
+        intake.on_room = source.resume
+        source.open()
+        found: list[bytes] = []
+
+        def send() -> None:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.connect(str(tmp_path / "queue"))
+                for number in range(2000):
+                    sender.send(b"%d" % number + b" " * 100)
+
+        sending = asyncio.create_task(asyncio.to_thread(send))
+        while len(found) < 2000:
+            found += stored(reader)
+            await asyncio.sleep(0.001)
+        await sending
+        assert [int(one) for one in found] == list(range(2000))
+        source.close()
+    reader.close()

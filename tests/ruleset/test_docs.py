@@ -1,0 +1,46 @@
+"""The examples of docs/write-rules.md do what the text says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from secmon.common.shipped import shipped_ruleset
+from secmon.engine.casefiles import read_cases, run_case
+from secmon.engine.files import Sources, collect_folder, compile_sources
+
+TEXT = (Path(__file__).parents[2] / "docs/write-rules.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[str]:
+    """The blocks of XML and cases, without their indentation."""
+    found = re.findall(r"^( *)```(?:xml|ini)\n(.*?)^ *```", TEXT, re.DOTALL | re.MULTILINE)
+    return [re.sub(rf"(?m)^{indent}", "", block) for indent, block in found]
+
+
+def with_default(decoders: str, *rules: str) -> Sources:
+    sources = collect_folder(shipped_ruleset())
+    sources.decoders.append(("etc/decoders/x.xml", decoders.encode()))
+    sources.rules += [(f"etc/rules/x{number}.xml", text.encode()) for number, text in enumerate(rules)]
+    return sources
+
+
+def test_step_by_step(examples: list[str]) -> None:
+    decoders, rules, cases, overwrite = examples
+    compiled = compile_sources(with_default(decoders, rules, overwrite))
+    assert [str(one) for one in compiled.messages] == []
+    assert [one.problem for one in (run_case(compiled, case) for case in read_cases(cases, "doc"))] == ["", ""]
+    assert compiled.rules.by_id[10021].level == 0
+
+
+def test_ids_are_those_of_the_table() -> None:
+    table = re.findall(r"^\| ([\d to,]+) \|", TEXT.split("## Ids")[1], re.MULTILINE)
+    known = set()
+    for row in table:
+        for part in row.split(","):
+            low, _, high = part.strip().partition(" to ")
+            width = 1000 if not high and int(low) % 1000 == 0 else 1
+            known |= set(range(int(low), int(high or int(low) + width - 1) + 1))
+    compiled = compile_sources(collect_folder(shipped_ruleset()))
+    assert compiled.rules.by_id.keys() - known == set()

@@ -6,14 +6,13 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+from sqlalchemy import Select, select
 
 from secmon.common.agents.answers import GETCONFIG_SINCE, configuration
-from secmon.common.agents.collection import Condition, having
 from secmon.common.agents.entries import pick
 from secmon.common.agents.names import padded
-from secmon.common.agents.reading import read_ids
 from secmon.common.agents.responses import Response, read_commands, response_message, restart_message
-from secmon.common.agents.schema import agents
+from secmon.common.agents.schema import agent_groups, agents
 from secmon.common.agentwire.version import compare
 from secmon.common.errors import SecmonError
 from secmon.common.node import AgentLink
@@ -138,7 +137,7 @@ async def restart_agent(ctx: Context, params: AgentToTell) -> Result:
 async def restart_group(ctx: Context, params: OfGroup) -> Outcome:
     """Restart the agents of a group."""
     await existing_group(ctx, params.group_id)
-    members = await _ids(ctx, having("group", params.group_id))
+    members = await _ids(ctx, select(agent_groups.c.agent_id).where(agent_groups.c.name == params.group_id))
     readable = gate(ctx.node, ctx.call).check(Require("agent:read", "agent:id", mode="restrict"), members).ids
     return await _restart(ctx, readable)
 
@@ -156,12 +155,11 @@ async def restart_agents_of_node(ctx: Context, params: OfNode) -> Outcome:
         outcome = Outcome()
         outcome.fail(SecmonError(1730), params.node_id)
         return outcome
-    return await _restart(ctx, await _ids(ctx, having("node_name", params.node_id)))
+    return await _restart(ctx, await _ids(ctx, select(agents.c.id).where(agents.c.node_name == params.node_id)))
 
 
-async def _ids(ctx: Context, condition: Condition) -> list[str]:
-    now = ctx.node.clock.now()
-    return [padded(one) for one in await ask(ctx, lambda store: read_ids(store, now=now, where=[condition]))]
+async def _ids(ctx: Context, question: Select[Any]) -> list[str]:
+    return await ask(ctx, lambda store: [padded(one) for one in store.execute(question).scalars()])
 
 
 async def _restart(ctx: Context, ids: Sequence[str]) -> Outcome:

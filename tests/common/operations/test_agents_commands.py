@@ -34,7 +34,7 @@ HELD = [
     active(2, "beta", "Wazuh v4.2.3", group="default,web"),
     active(3, "gamma", "OSSEC HIDS v2.8.3", group="web"),
     agent(4, node_name="beta", connection_status="disconnected", group="web"),
-    active(5, "beta", "Wazuh v3.6.0"),
+    active(5, "beta", "Wazuh v3.6.0", group="WEB"),
     active(1000, "beta", group="web"),
 ]
 

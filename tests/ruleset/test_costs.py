@@ -1,0 +1,85 @@
+"""No log makes a pattern of the default ruleset give up: an attacker could hide behind one that does."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from secmon.common.shipped import shipped_ruleset
+from secmon.engine.analysis import Engine
+from secmon.engine.files import collect_folder, compile_sources
+from secmon.engine.predecode import Message
+from secmon.engine.ruleset import Ruleset
+from secmon.engine.state import State
+
+BYTES = 8000
+NOW = datetime(2023, 11, 14, 12, tzinfo=UTC)
+PIECES = (
+    *(
+        "/*",
+        "/**/",
+        "+",
+        "'",
+        "..%2f",
+        "../",
+        "on",
+        "{{",
+        "%7b",
+        "%0d%0a",
+        "$(",
+        "(",
+        "() {",
+        "${",
+        "${${",
+        "%25",
+        "%3c",
+    ),
+    *("1+or+", "' or ", "union+", "x;", "|", "`", "=", "%{(#", "backup", "dump.", "A", " ", "from ", " ; USER=", "\\"),
+    *("[char]", "iex", "FromBase64String", "powershell -e ", 'name="', "SRC=", "user "),
+)
+
+
+def web(text: str) -> str:
+    return f'192.0.2.1 - - [14/Nov/2023:10:12:01 +0000] "GET /?x={text} HTTP/1.1" 404 5 "-" "{text[:2000]}"'
+
+
+def syslog(program: str, start: str = "") -> Callable[[str], str]:
+    return lambda text: f"Nov 14 10:12:01 web1 {program}[1]: {start}{text}"
+
+
+def windows(number: int, channel: str, field: str) -> Callable[[str], str]:
+    system = {"eventID": str(number), "channel": channel}
+    return lambda text: json.dumps({"win": {"system": system, "eventdata": {field: text}}})
+
+
+LOGS: dict[str, Callable[[str], str]] = {
+    "web": web,
+    "sshd": syslog("sshd", "Failed password for invalid user "),
+    "sudo": syslog("sudo", "  ana : TTY=pts/0 ; PWD=/ ; USER=root ; COMMAND="),
+    "cron": syslog("CRON", "(root) CMD ("),
+    "kernel": syslog("kernel", "IN=eth0 OUT= "),
+    "postfix": syslog("postfix/smtpd", "NOQUEUE: reject: RCPT from x[192.0.2.1]: 554 "),
+    "named": syslog("named", "client @0x7f 192.0.2.1#1 ("),
+    "nginx": lambda text: f"2023/11/14 10:12:01 [error] 1#1: *5 {text}",
+    "apache": lambda text: f"[Tue Nov 14 10:12:01.1 2023] [core:error] [pid 1] [client 192.0.2.1:1] {text}",
+    "audit": lambda text: f"type=SYSCALL msg=audit(1.1:1): {text}",
+    "powershell": windows(4104, "Microsoft-Windows-PowerShell/Operational", "scriptBlockText"),
+    "programs": windows(4688, "Security", "commandLine"),
+    "tasks": windows(4698, "Security", "taskContent"),
+}
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Ruleset:
+    return compile_sources(collect_folder(shipped_ruleset()))
+
+
+@pytest.mark.parametrize("kind", LOGS)
+def test_patterns_never_give_up(compiled: Ruleset, kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for piece in PIECES:
+        log = LOGS[kind]((piece * (BYTES // len(piece) + 1))[:BYTES]).encode()
+        engine = Engine(compiled, State.private(tmp_path), host=b"host")
+        engine.process(Message("1", b"stdin", log), NOW)
+    assert [record.getMessage() for record in caplog.records if "costs too much" in record.getMessage()] == []

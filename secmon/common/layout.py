@@ -14,7 +14,7 @@ from secmon.common.config.main import AgentPorts, main_config_template
 from secmon.common.config.options import LOCAL_TEMPLATE, internal_options_template
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
-from secmon.common.shipped import shipped_files
+from secmon.common.shipped import FOLDERS, shipped_files
 
 # (mode, owned by the product user instead of root, folders below the root; parents come first)
 _FOLDERS: tuple[tuple[int, bool, str], ...] = (
@@ -93,6 +93,27 @@ def create_layout(
             write_file(path, data, mode, uid, gid)
             made.append(str(path.relative_to(paths.root)))
     return made
+
+
+def update_ruleset(paths: Paths, owner: tuple[int, int] | None = None) -> list[str]:
+    """Make the default ruleset of an installation that of this version; what was written or removed, by path.
+
+    Files under ``etc`` are the users' and stay; lists that are new come there. Raises OSError.
+    """
+    uid, gid = _Owner(owner if os.geteuid() == 0 else None).of(False)
+    files = {path: (mode, data) for path, mode, _, data in _ruleset(paths)}
+    changed = []
+    for path, (mode, data) in files.items():
+        theirs = path.is_relative_to(paths.etc)
+        if not path.exists() or (not theirs and path.read_bytes() != data):
+            write_file(path, data, mode, uid, gid)
+            changed.append(path)
+    for name in FOLDERS:
+        for path in (paths.root / "ruleset" / name).iterdir():
+            if path not in files and path.is_file():
+                path.unlink()
+                changed.append(path)
+    return sorted(str(path.relative_to(paths.root)) for path in changed)
 
 
 def restore_folders(paths: Paths, names: Collection[str], owner: tuple[int, int] | None = None) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from secmon.common.clock import SystemClock
 from secmon.common.config.main import AgentPorts, ClusterSection
 from secmon.common.config.options import LOCAL_TEMPLATE
-from secmon.common.layout import create_layout, restore_folders
+from secmon.common.layout import create_layout, restore_folders, update_ruleset
 from secmon.common.paths import Paths
 from secmon.common.rbac.defaults import load_defaults
 from secmon.common.security.admin import initialise
@@ -67,6 +67,11 @@ def install(
         paths, cluster=cluster, owner=owner, api_overrides=api, agent_ports=agent_ports, before_main=make_users
     )
     return credentials[0] if credentials else None
+
+
+def renew_ruleset(paths: Paths) -> list[str]:
+    """The default ruleset of this version in place of the installation's; the files that changed."""
+    return update_ruleset(paths, _owner())
 
 
 def make_users_anew(paths: Paths, author: Author) -> Credentials:

@@ -146,3 +146,25 @@ def test_logtest_needs_a_ruleset_that_compiles(folder: Path) -> None:
     (folder / "rules/r.xml").write_text("<group>")
     done = run("logtest", "--ruleset", folder, text="x\n")
     assert (done.exit_code, "1226" in done.output) == (1, True)
+
+
+def test_update_replaces_ours_and_keeps_theirs(root: Path) -> None:
+    assert run("init", root / "n").exit_code == 0
+    up_to_date = run("ruleset", "update", "--root", root / "n")
+    assert (up_to_date.exit_code, up_to_date.stdout) == (0, "The ruleset is up to date.\n")
+    ours, theirs = root / "n/ruleset/rules/0100-sshd_rules.xml", root / "n/etc/lists/audit-keys"
+    before = ours.read_bytes()
+    ours.write_text("<group>")
+    theirs.write_text("mine:read\n")
+    (root / "n/ruleset/rules/0000-gone_rules.xml").touch()
+    (root / "n/ruleset/decoders/0100-sshd_decoders.xml").unlink()
+    done = run("ruleset", "update", "--root", root / "n")
+    assert done.stdout.splitlines() == [
+        "ruleset/decoders/0100-sshd_decoders.xml",
+        "ruleset/rules/0000-gone_rules.xml",
+        "ruleset/rules/0100-sshd_rules.xml",
+        "3 files changed",
+    ]
+    assert ours.read_bytes() == before
+    assert theirs.read_text() == "mine:read\n"
+    assert run("ruleset", "check", "--root", root / "n").exit_code == 0

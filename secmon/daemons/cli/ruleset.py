@@ -9,8 +9,10 @@ from statistics import median
 
 import click
 
-from secmon.daemons.cli.group import LazyGroup, echo_json, json_option
+from secmon.common.paths import Paths
+from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.daemons.cli.rulesets import Source, source_options
+from secmon.daemons.install import renew_ruleset
 from secmon.engine.casefiles import Case, CaseError, Result, find_files, read_file, run_case
 from secmon.engine.diagnostics import Message, RulesetError
 from secmon.engine.rules.loader import FIRST_BELOW
@@ -158,6 +160,25 @@ def stats(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
         echo_json(data)
     else:
         _print(data)
+
+
+@ruleset.command(short_help="Put this version's default ruleset into an installation.")
+@root_option
+def update(paths: Paths) -> None:
+    """Replace the default decoders, rules and lists of an installation by those of this version of secmon.
+
+    Run this after an upgrade. Your own files under etc stay as they are. A running engine takes the new ruleset by
+    itself when it can be compiled with your files; otherwise it keeps the one in force.
+
+    Example:  secmon ruleset update --root /opt/secmon
+
+    Exit status: 0 done, 1 failed, 2 wrong usage.
+    """
+    require_installation(paths)
+    changed = renew_ruleset(paths)
+    for file in changed:
+        click.echo(file)
+    click.echo(f"{len(changed)} files changed" if changed else "The ruleset is up to date.")
 
 
 def _missed(rule: Rule, hit: set[int | None]) -> bool:

@@ -34,7 +34,7 @@ def ruleset() -> None:
     """
 
 
-@ruleset.command(short_help="Compile the ruleset; name everything that is wrong.")
+@ruleset.command(short_help="Compile it; name everything that is wrong.")
 @source_options
 @json_option
 def check(source: Source, as_json: bool) -> None:
@@ -136,7 +136,7 @@ def _run(compiled: Ruleset, cases: list[Case], *, progress: bool, trace: "Stopwa
     return results
 
 
-@ruleset.command(short_help="Rules by level, group and file; rules without a case; the slowest ones.")
+@ruleset.command(short_help="Count rules; find those without a case.")
 @click.argument("cases", metavar="[DIR|FILE]...", nargs=-1, type=_CASES)
 @source_options
 @json_option
@@ -162,7 +162,7 @@ def stats(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
         _print(data)
 
 
-@ruleset.command(short_help="Put this version's default ruleset into an installation.")
+@ruleset.command(short_help="Renew the default rules of an installation.")
 @root_option
 def update(paths: Paths) -> None:
     """Replace the default decoders, rules and lists of an installation by those of this version of secmon.

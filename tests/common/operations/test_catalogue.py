@@ -73,7 +73,7 @@ class TestDeclarations:
     def test_collections_can_be_ordered(self, one: Operation) -> None:
         if one.fields is not None:
             names = {parameter.name for parameter in one.parameters}
-            assert {"offset", "limit", "sort", "search", "select", "q", "distinct"} <= names
+            assert {"offset", "limit", "sort", "search"} <= names
             if one.default_sort is not None and one.fields.sortable is not None:
                 assert set(one.default_sort.fields) <= set(one.fields.sortable)
 

@@ -1,0 +1,115 @@
+"""Files of rules and decoders: uploading and deleting them (analysis-api.md 5)."""
+
+import pytest
+
+from secmon.common.node import Finding
+from secmon.common.operations.ruleset_files import MOST_NOTES, remarks
+from tests.common.operations.analyst import LOGIN_RULE, SHOP_DECODERS, stocked
+from tests.common.operations.office import Office
+from tests.common.operations.world import World
+
+pytestmark = pytest.mark.anyio
+
+PUT, DELETE = "PUT /rules/files/{filename}", "DELETE /rules/files/{filename}"
+PATH = "etc/rules/own.xml"
+
+
+@pytest.fixture
+def office(alone: World) -> Office:
+    return stocked(alone)
+
+
+async def test_a_file_is_stored_and_seen_at_once(office: Office) -> None:
+    body = await office.ask(PUT, filename="own.xml", body=LOGIN_RULE)
+    assert (body["error"], body["data"]["affected_items"], body["message"]) == (0, [PATH], "The file was stored")
+    assert (await office.one("GET /rules", rule_ids=[100900]))["filename"] == "own.xml"
+    body = await office.ask(DELETE, filename="own.xml", relative_dirname="etc/rules/")
+    assert body["data"]["affected_items"] == [PATH]
+    assert await office.failed(DELETE, filename="own.xml") == [(1906, [PATH])]
+
+
+async def test_what_the_engine_thinks_of_it_is_told(office: Office) -> None:
+    twice = LOGIN_RULE.replace(b"100900", b"100730")
+    body = await office.ask(PUT, filename="zown.xml", body=twice)
+    assert body["error"] == 0
+    assert "100730 exists already" in body["message"]
+    assert "etc/rules/zown.xml, line 1" in body["message"]
+    broken = LOGIN_RULE.replace(b"<match>", b"<regex>(</regex><match>")
+    body = await office.ask(PUT, filename="zown.xml", body=broken, overwrite=True)
+    assert body["error"] == 0
+    assert "cannot use the ruleset" in body["message"]
+    body = await office.ask("DELETE /decoders/files/{filename}", filename="shop_decoders.xml")
+    assert "cannot use the ruleset" in body["message"]
+    body = await office.ask(DELETE, filename="zown.xml")
+    assert body["data"]["affected_items"] == ["etc/rules/zown.xml"]
+
+
+async def test_existing_files(office: Office) -> None:
+    await office.ask(PUT, filename="own.xml", body=LOGIN_RULE)
+    assert await office.failed(PUT, filename="own.xml", body=LOGIN_RULE) == [(1905, [PATH])]
+    other = LOGIN_RULE.replace(b"Groceries", b"Food")
+    assert (await office.ask(PUT, filename="own.xml", body=other, overwrite=True))["error"] == 0
+    assert (office.node.paths.root / PATH).read_bytes() == other
+    assert await office.failed(PUT, filename="own.xml", body=b"<a>", overwrite=True) == [(1113, [PATH])]
+    assert (office.node.paths.root / PATH).read_bytes() == other
+
+
+@pytest.mark.parametrize(
+    ("body", "folder", "code"),
+    [
+        (b"", None, 1112),
+        (b"<a>", None, 1113),
+        (b"<a/>", "etc/rules/sub", 1209),
+        (b"", "etc/decoders", 1209),
+        (b"<a/>", "ruleset/rules", 1210),
+    ],
+)
+async def test_refusals(office: Office, body: bytes, folder: str | None, code: int) -> None:
+    path = f"{folder or 'etc/rules'}/own.xml"
+    assert await office.failed(PUT, filename="own.xml", body=body, relative_dirname=folder) == [(code, [path])]
+    assert not (office.node.paths.root / path).exists()
+
+
+async def test_no_text(office: Office) -> None:
+    assert (await office.refused(PUT, filename="own.xml", body=b"\xff")).code == 1911
+
+
+async def test_the_decoders_folder(office: Office) -> None:
+    put = "PUT /decoders/files/{filename}"
+    body = await office.ask(put, filename="own.xml", body=SHOP_DECODERS.replace(b"shop", b"mart"))
+    assert (body["error"], body["data"]["affected_items"]) == (0, ["etc/decoders/own.xml"])
+    assert await office.failed(put, filename="own.xml", body=b"<a/>", relative_dirname="etc/rules") == [
+        (1505, ["etc/rules/own.xml"])
+    ]
+
+
+async def test_permissions(office: Office) -> None:
+    await office.caller("writer1", ("rules:update", "*:*:*", "allow"), ("rules:delete", "rule:file:own.xml", "allow"))
+    assert (await office.refused(PUT, "nobody", filename="own.xml", body=LOGIN_RULE)).code == 4000
+    assert (await office.ask(PUT, "writer1", filename="own.xml", body=LOGIN_RULE))["error"] == 0
+    assert (await office.ask(PUT, "writer1", filename="own.xml", body=LOGIN_RULE, overwrite=True))["error"] == 0
+    assert await office.failed(PUT, "writer1", filename="shop_rules.xml", body=LOGIN_RULE, overwrite=True) == [
+        (4000, ["etc/rules/shop_rules.xml"])
+    ]
+    assert (await office.refused(DELETE, "writer1", filename="shop_rules.xml")).code == 4000
+    assert (await office.ask(DELETE, "writer1", filename="own.xml"))["error"] == 0
+
+
+async def test_a_broken_ruleset_is_no_valid_installation(office: Office) -> None:
+    validation, restart = "GET /manager/configuration/validation", "PUT /manager/restart"
+    assert (await office.ask(validation))["error"] == 0
+    (office.node.paths.etc / "rules/own.xml").write_bytes(LOGIN_RULE.replace(b"<match>", b"<regex>(</regex><match>"))
+    body = await office.ask(validation)
+    [failed] = body["data"]["failed_items"]
+    assert (failed["error"]["code"], failed["id"]) == (1908, ["manager"])
+    assert PATH in failed["error"]["message"]
+    assert await office.failed(restart) == [(1908, ["manager"])]
+    running = next(iter(office.world.nodes.values()))
+    assert running.control.restarts == 0
+
+
+def test_remarks_are_bounded() -> None:
+    findings = [Finding(False, f"w{number}", "a.xml") for number in range(MOST_NOTES + 2)]
+    assert remarks(findings, "a.xml")[-2:] == [f"w{MOST_NOTES - 1}", "2 more findings"]
+    assert remarks(findings, "b.xml") == []
+    assert remarks([Finding(True, "broken", "c.xml")], "b.xml") == ["The engine cannot use the ruleset: broken"]

@@ -1,6 +1,5 @@
 """One agent: its key, its connection, its timers (agent-link.md 1.11, 6.10)."""
 
-import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import Enum
@@ -17,19 +16,17 @@ from secmon.fleet.habits import Habit
 from secmon.fleet.keyfolder import Memory
 from secmon.fleet.options import Timing
 from secmon.fleet.orders import Orders
-from secmon.fleet.packages import Package, Packages
 from secmon.fleet.profiles import Profile
 from secmon.fleet.route import Next, Route
 from secmon.fleet.second import Second
 from secmon.fleet.shared import Shared
 from secmon.fleet.transport import Link, open_link
+from secmon.fleet.upgrading import Upgrading
 from secmon.fleet.voice import Voice
 from secmon.fleet.wheel import Timers
 
 _BATCH = 0.1  # seconds between two batches of events
-_VERSION = re.compile(r"v\d+\.\d+\.\d+")
-_GROWTH = 12  # how far pauses that grow do grow
-_OF_PROCESS = ("report", "install")  # timers that outlive a connection
+_GROWTH = 12  # how far the pause between two enrolments grows
 
 
 class State(Enum):
@@ -70,7 +67,8 @@ class Agent:
         self.link: Link | None = None
         self.offset = timedelta()
         self.activity = Activity()
-        self.packages = Packages(self._install, self._result_cleared)
+        self._upgrading = Upgrading(self)
+        self.packages = self._upgrading.packages
         self.desk = Desk(self)
         self._voice: Voice | None = None
         self._orders = Orders(self)
@@ -134,7 +132,7 @@ class Agent:
     def stop(self, *, goodbye: bool) -> None:
         """End; with ``goodbye`` as an agent does whose host shuts down."""
         self._drop(goodbye=goodbye)
-        self._timers.cancel_all()
+        self._upgrading.stop()
         self.state = State.STOPPED
 
     def restart(self) -> None:
@@ -143,8 +141,7 @@ class Agent:
             return
         self.shared.counters.restarts += 1
         self._drop(goodbye=True)
-        self._timers.cancel("report")
-        self.packages.restart()
+        self._upgrading.restart()
         self.activity = Activity()
         self._fresh = True
         self._timers.set("connect", self.timing.restart, self._connect)
@@ -254,7 +251,8 @@ class Agent:
         self._orders.take(text)
 
     def link_lost(self, link: Link) -> None:
-        """The server or the network ended the connection."""
+        """The connection has ended; when it is the one in use, the server or the network ended it."""
+        self.shared.closing.discard(link)
         if link is not self.link:
             return
         if self.connected:
@@ -275,11 +273,12 @@ class Agent:
                 self.shared.counters.connected -= 1
                 if goodbye:
                     self.voice.shutdown(link)
+            self.shared.closing.add(link)
             link.close()
         self.state = State.OFFLINE
         self._count_sum(None)
         self._orders.forget()
-        self._timers.cancel_all(but=_OF_PROCESS)
+        self._timers.cancel_all()
 
     # While connected
 
@@ -305,8 +304,7 @@ class Agent:
         self._fresh = False
         assert self.link is not None
         self.notice(f"ossec: Agent started: '{self.name}->{self.link.local_address}'.")
-        if self.packages.result is not None:
-            self._timers.set("report", self.timing.report, lambda: self._report(self.timing.report_again))
+        self._upgrading.started()
 
     def refused(self) -> None:
         """The server refused the startup."""
@@ -394,32 +392,13 @@ class Agent:
         limit = self.timing.max_lock
         self._locked_until = self.shared.loop.time() + (limit if seconds < 0 else min(seconds, limit))
 
-    def _install(self, package: Package, installer: str) -> None:
-        self._timers.set("install", self.timing.install, lambda: self._installed(package))
-
-    def _installed(self, package: Package) -> None:
-        version = _VERSION.search(package.name)
+    def unlock(self) -> None:
+        """Restarts are put off no longer."""
         self._locked_until = 0.0
-        if self.habit.installs:
-            self.shared.counters.upgrades += 1
-            if version is not None:
-                self.dialect, self._voice = Dialect.of(version[0]), None
-        if self.dialect.upgrade_module:  # others have nothing that would report it
-            self.packages.result = 0 if self.habit.installs else 2
-        self.restart()
 
-    def _report(self, pause: float) -> None:
-        if self.packages.result is None:
-            return
-        longest = _GROWTH * self.timing.report_again
-        self._timers.set("report", pause, lambda: self._report(min(2 * pause, longest)))
-        if self.link is not None:
-            self.send(self.packages.report())
-            self.shared.counters.reports += 1
-
-    def _result_cleared(self) -> None:
-        self.shared.counters.clears += 1
-        self._timers.cancel("report")
+    def become(self, dialect: Dialect) -> None:
+        """Be of another version from now on."""
+        self.dialect, self._voice = dialect, None
 
     # Misbehaviour
 

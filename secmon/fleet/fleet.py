@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -26,7 +27,7 @@ from secmon.fleet.wheel import TimerWheel
 
 _POLL = 0.01
 _WRITING = 4
-_FAREWELL = 0.2  # seconds for the last bytes to leave
+_FAREWELL = 2.0  # seconds that the last bytes may take to leave
 
 
 class Fleet:
@@ -137,12 +138,13 @@ class Fleet:
         shared = self._running
         await shared.enrolling.close()
         await shared.connecting.close()
-        said = self.counters.shutdowns
         for agent in self.agents:
             agent.stop(goodbye=self._options.shutdown if goodbye is None else goodbye)
         shared.wheel.close()
-        if self.counters.shutdowns > said:
-            await asyncio.sleep(_FAREWELL)
+        with suppress(TimeoutError):
+            await self.until(lambda _: not shared.closing, seconds=_FAREWELL)
+        for link in list(shared.closing):
+            link.abort()  # its server does not read
         await shared.writing.close()
         self.save()
 

@@ -12,6 +12,7 @@ from secmon.fleet.counters import Counters
 from secmon.fleet.gate import Gate
 from secmon.fleet.groupfile import Known
 from secmon.fleet.options import Options, Server
+from secmon.fleet.transport import Link
 from secmon.fleet.wheel import TimerWheel
 
 MAX_COMMANDS = 100_000
@@ -45,6 +46,8 @@ class Shared:
     known: Known = field(default_factory=Known)
     sums: "Counter[str]" = field(default_factory=Counter)
     """Connected agents by the sum of the group file in their last keepalive; ``x`` for none."""
+    closing: set[Link] = field(default_factory=set)
+    """Links that were closed and may still have bytes to send."""
     refusals: "Counter[str]" = field(default_factory=Counter)
     """Enrolments refused, by what the server said."""
     commands: "deque[Command]" = field(default_factory=lambda: deque(maxlen=MAX_COMMANDS))

@@ -1,7 +1,7 @@
 """One timer for a whole fleet: the event loop sees the next tick, not one handle for each agent."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from heapq import heappop, heappush
 
 TICK = 0.02
@@ -95,5 +95,5 @@ class Timers:
             if timer is not None:
                 timer.cancel()
 
-    def cancel_all(self, *, but: Collection[str] = ()) -> None:
-        self.cancel(*(name for name in self._timers if name not in but))
+    def cancel_all(self) -> None:
+        self.cancel(*list(self._timers))

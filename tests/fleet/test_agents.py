@@ -12,7 +12,6 @@ import pytest
 from secmon.common.agentwire import keepalive
 from secmon.common.agentwire.crypto import Cipher
 from secmon.fleet import PROFILES, Fleet, Options, Server, Timing
-from secmon.fleet.dialect import Dialect
 from secmon.fleet.options import Transport
 from tests.fleet.server import ScriptedServer, scripted
 from tests.waiting import until
@@ -53,7 +52,7 @@ async def fleet(
     made = Fleet(
         servers or [server.server(transport)],
         server.add(*(names or ("web-01",)), address=address),
-        options=Options(timing=timing, **options),
+        options=Options(timing=timing, **{"reenrol": False, **options}),
     )
     async with made:
         yield made
@@ -71,28 +70,25 @@ async def test_startup_then_keepalive(server: ScriptedServer) -> None:
     assert agents.counters.connected == 0
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
-@pytest.mark.parametrize("version", ["v3.0.0", "v3.7.2", "v4.0.4", "v4.1.5", "v4.8.2"])
-async def test_server_reads_what_every_kind_of_host_says(server: ScriptedServer, profile: str, version: str) -> None:
-    wanted = profile if isinstance(profile, str) else profile.name
-    made = Fleet(
-        [server.server()],
-        server.add("host-1"),
-        options=Options(timing=QUICK, versions=(version,), labels={"env": "test", "!owner": "blue"}),
-        profiles=[PROFILES[wanted]],
-    )
-    async with made:
-        await made.until(lambda c: c.keepalives >= 1 and c.acked >= 2)
-    conversation = server.agents["001"]
-    found = keepalive.parse(conversation.keepalives[0])
-    assert found.version == f"Wazuh {version}"
-    assert found.merged_sum == "x"
-    assert found.labels == ('"env":test', '!"owner":blue')
-    assert found.system.os_platform == {"rhel": "rhel", "amazon": "amzn", "windows": "windows", "macos": "darwin"}.get(
-        wanted.partition("-")[0], wanted.partition("-")[0]
-    )
-    assert conversation.cipher is (Cipher.AES if Dialect.of(version).aes else Cipher.BLOWFISH)
-    assert (found.agent_ip == "127.0.0.1") == Dialect.of(version).own_address
+async def test_server_reads_what_every_kind_of_host_says_in_every_version(server: ScriptedServer) -> None:
+    versions = ("v3.0.0", "v3.7.2", "v4.0.4", "v4.1.5", "v4.8.2")
+    count = len(versions) * len(PROFILES)  # without a common divisor, so that these are all pairs
+    labels = {"env": "test", "!owner": "blue"}
+    async with fleet(server, *map("host-{}".format, range(count)), versions=versions, labels=labels) as agents:
+        await agents.until(lambda c: c.connected == count)
+        await until(lambda: all(each.keepalives for each in server.agents.values()))
+        pairs = {(agent.profile.name, agent.dialect.version) for agent in agents.agents}
+        assert len(pairs) == count
+        for agent in agents.agents:
+            conversation = server.agents[agent.id]
+            found = keepalive.parse(conversation.keepalives[0])
+            assert found.version == f"Wazuh {agent.dialect.version}"
+            assert found.merged_sum == "x"
+            assert found.labels == ('"env":test', '!"owner":blue')
+            system = agent.profile.name.partition("-")[0]
+            assert found.system.os_platform == {"amazon": "amzn", "macos": "darwin"}.get(system, system)
+            assert conversation.cipher is (Cipher.AES if agent.dialect.aes else Cipher.BLOWFISH)
+            assert (found.agent_ip == "127.0.0.1") == agent.dialect.own_address
 
 
 async def test_agents_of_many_versions_stay(server: ScriptedServer) -> None:
@@ -195,7 +191,7 @@ async def test_next_server_takes_over(server: ScriptedServer, tmp_path: Path) ->
     async with scripted(tmp_path) as other:
         other.add("web-01", "web-02")
         both = [server.server(), other.server()]
-        async with fleet(server, "web-01", "web-02", servers=both, reenrol=False) as agents:
+        async with fleet(server, "web-01", "web-02", servers=both) as agents:
             await agents.until(lambda c: c.connected == 2)
             assert [server.connections, other.connections] == [1, 1]
             await server.go_away()
@@ -209,7 +205,7 @@ async def test_next_server_takes_over(server: ScriptedServer, tmp_path: Path) ->
 
 async def test_refused_startup_is_tried_again(server: ScriptedServer) -> None:
     server.refuses_startup = True
-    async with fleet(server, reenrol=False) as agents:
+    async with fleet(server) as agents:
         await agents.until(lambda c: c.errors >= 2)
         assert agents.counters.connected == 0
         server.refuses_startup = False

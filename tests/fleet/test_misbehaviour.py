@@ -37,7 +37,7 @@ async def test_half(server: ScriptedServer) -> None:
 
 
 async def test_wrong_key(server: ScriptedServer) -> None:
-    async with fleet(server, "good", "bad", misbehave=only(Misbehaviour.WRONG_KEY), reenrol=False) as agents:
+    async with fleet(server, "good", "bad", misbehave=only(Misbehaviour.WRONG_KEY)) as agents:
         await until(lambda: len(server.bad) >= 2)
         await agents.until(lambda c: c.connected == 1)
         assert set(server.bad) == {"auth"}

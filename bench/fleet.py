@@ -65,11 +65,12 @@ def measure(bench: Bench) -> list[Figure]:
 
 def _enrol(node: RealNode, agents: Agents, count: int) -> list[Figure]:
     say(f"enrolling {count} agents")
-    options = {"timing": _timing(after_enrolment=0.5), "enrolling": ENROLLED_AT_ONCE, "reenrol": False}
+    options = {"timing": _timing(after_enrolment=3600.0), "enrolling": ENROLLED_AT_ONCE, "reenrol": False}
     before = _cpu(node, _ENROLMENT)
     agents.start(count, **options)
     taken = agents.wait("enrolled", count)
     used = _cpu(node, _ENROLMENT) - before
+    agents.stop()
     with (
         _bare_enrolment(node) as server,
         tempfile.TemporaryDirectory() as folder,
@@ -103,6 +104,7 @@ def _bare_enrolment(node: RealNode) -> Iterator[Server]:
 
 def _hold(node: RealNode, agents: Agents, count: int, window: float, empty: float) -> list[Figure]:
     say(f"waiting until {count} agents are connected")
+    agents.start(count, timing=_timing(), reenrol=False)
     agents.wait("connected", count)
     time.sleep(SETTLE_SECONDS if window == WINDOW_SECONDS else 2)
     used, keepalives, losses = _cpu(node, _DAEMON), agents.counters()["keepalives"], agents.counters()["losses"]

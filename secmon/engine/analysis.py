@@ -1,11 +1,12 @@
 """One event through the whole engine: decoder, rule, and what follows from it (ruleset.md 6.7, 11)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from secmon.engine.decoders import eventchannel
 from secmon.engine.decoders.eventchannel import decode_eventchannel
-from secmon.engine.event import Event
+from secmon.engine.event import Event, Key
 from secmon.engine.predecode import Message, predecode
 from secmon.engine.rules.evaluate import Selection, Trace, select
 from secmon.engine.rules.rule import Rule
@@ -79,7 +80,7 @@ class Engine:
             return self._verdict(event, alert=False)
         if rule.ignored_fields:
             state.muted.mute(event, rule.ignored_fields)
-        state.remember(event, rule.id if rule.remembered else None, rule.feeds)
+        state.remember(event, _watchers(rule, event))
         return self._verdict(event, alert=rule.write)
 
     def _silent(self, rule: Rule, event: Event) -> bool:
@@ -93,3 +94,11 @@ class Engine:
     def _verdict(self, event: Event, *, alert: bool) -> Verdict:
         assert event.rule is not None, "a verdict names a rule"
         return Verdict(event, event.rule, alert, self.state.fired.get(event.rule.id, 0))
+
+
+def _watchers(rule: Rule, event: Event) -> Iterator[tuple[int, Key]]:
+    """The composites that count the events of ``rule``, and under which key each counts this one."""
+    for watcher in rule.watchers or rule.feeds:
+        key = watcher.composite.key(event) if watcher.composite is not None else None
+        if key is not None:
+            yield watcher.id, key

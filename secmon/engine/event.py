@@ -1,5 +1,6 @@
 """An event on its way through the engine (ruleset.md 4.2, 5.5). Texts are bytes, as they came."""
 
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -28,6 +29,12 @@ STATIC = (
 
 MANAGER_ID = "000"
 SYSLOG = "syslog"
+
+
+Key = tuple[str | bytes, ...]
+"""What events must share to count together for a composite."""
+Memory = dict[Key, "deque[Event]"]
+"""Events of one composite, oldest first, by key."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,8 +72,8 @@ class Event:
     rule: "Rule | None" = None
     bound_rule: int | None = None
     """A forwarded alert names its rule itself (ruleset.md 5.7)."""
-    forgotten: bool = False
-    """Too old for composites."""
+    holders: list[tuple[Memory, Key]] = field(default_factory=list)
+    """Memories of composites that hold the event, and under which key."""
     matched: int = 0
     """Level of the composite that has used this event."""
     previous: list[bytes] = field(default_factory=list)

@@ -132,13 +132,10 @@ def forget_gone(state: State, old: Ruleset, new: Ruleset) -> None:
     for memory in (state.fired, state.silent_since):
         for gone in [rule for rule in memory if rule not in known]:
             del memory[gone]
-    for sid in [sid for sid in state.sids if sid not in known or not known[sid].remembered]:
-        del state.sids[sid]
-    for composite in list(state.groups):
-        now, then = known.get(composite), before.get(composite)
-        group = now.composite.group if now is not None and now.composite is not None else None
-        if group is None or then is None or then.composite is None or then.composite.group != group:
-            del state.groups[composite]
+    for number in list(state.composites):
+        now, then = (rule.composite if (rule := rules.get(number)) else None for rules in (known, before))
+        if now is None or then is None or not now.counts_alike(then):
+            del state.composites[number]
     for event in state.recent:
         event.rule = event.decoder = None
 

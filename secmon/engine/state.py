@@ -1,11 +1,12 @@
 """What an engine remembers from one event to the next. Each session of logtest has its own (analysis-api.md 6.3)."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from secmon.engine.accumulator import Accumulator
-from secmon.engine.event import Event
+from secmon.engine.event import Event, Key, Memory
 from secmon.engine.seen import FirstTimes, LastContents, Muted
 
 MEMORY = 8192
@@ -14,9 +15,7 @@ MEMORY = 8192
 
 @dataclass
 class State:
-    """Counters and memories. ``sids`` and ``groups`` hold the events that composites ask for, by the rule asked for,
-    and by the composite that asks.
-    """
+    """Counters and memories. ``composites``: for each composite by its id, the events that it can look back on."""
 
     contents: LastContents
     first_times: FirstTimes = field(default_factory=FirstTimes)
@@ -26,30 +25,28 @@ class State:
     fired: dict[int, int] = field(default_factory=dict)
     silent_since: dict[int, int] = field(default_factory=dict)
     recent: deque[Event] = field(default_factory=deque)
-    sids: dict[int, deque[Event]] = field(default_factory=dict)
-    groups: dict[int, deque[Event]] = field(default_factory=dict)
+    composites: dict[int, Memory] = field(default_factory=dict)
 
     @classmethod
     def private(cls, diff_folder: Path) -> "State":
         """Of a session that starts with nothing and leaves nothing, but for ``check_diff``."""
         return cls(LastContents(diff_folder))
 
-    def remember(self, event: Event, sid: int | None, groups: tuple[int, ...]) -> None:
-        """Keep an event that was alerted on: for the rule ``sid``, or else for the composites ``groups``."""
-        if sid is not None:
-            self.sids.setdefault(sid, deque()).append(event)
-        else:
-            for composite in groups:
-                self.groups.setdefault(composite, deque()).append(event)
+    def remember(self, event: Event, watchers: Iterable[tuple[int, Key]]) -> None:
+        """Keep an event that was alerted on, for the composites that count it, each under a key of its own."""
+        for composite, key in watchers:
+            memory = self.composites.setdefault(composite, {})
+            memory.setdefault(key, deque()).append(event)
+            event.holders.append((memory, key))
         self.recent.append(event)
         if len(self.recent) > self.memory:
             self._forget()
 
     def _forget(self) -> None:
-        """Drop the oldest, some at once; the other memories hold the same events in the same order."""
+        """Drop the oldest, some at once. What is oldest of all is oldest in each memory that holds it."""
         for _ in range(max(10, self.memory // 32)):
-            self.recent.popleft().forgotten = True
-        for memories in (self.sids, self.groups):
-            for one in memories.values():
-                while one and one[0].forgotten:
-                    one.popleft()
+            for memory, key in self.recent.popleft().holders:
+                events = memory[key]
+                events.popleft()
+                if not events:
+                    del memory[key]

@@ -121,7 +121,7 @@ def test_a_swap_keeps_what_is_remembered(tmp_path: Path) -> None:
         one.worker.swap(nodes(below(100303, 3, "<action>a</action>")))
         wait_until(lambda: one.worker.swaps == 2, what="the swap")
         state = one.worker.pipeline.engine.state
-        assert (state.sids, state.groups, set(state.fired) <= {100303}) == ({}, {}, True)
+        assert (state.composites, set(state.fired) <= {100303}) == ({}, True)
         one.send([log])
         one.drained()
         assert one.alerts()[-1]["rule"]["id"] == "100303"

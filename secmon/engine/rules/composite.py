@@ -1,8 +1,9 @@
 """Looking back: rules that need several events (ruleset.md 6.8, 6.9)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 
 from secmon.engine.event import Event
+from secmon.engine.patterns import Expression
 from secmon.engine.rules.rule import Composite, Condition
 from secmon.engine.seen import value_of
 from secmon.engine.state import State
@@ -19,13 +20,7 @@ def looking_back(rule: int, level: int, composite: Composite) -> Condition:
         output: list[bytes] = []
         count = 0
         first: Event | None = None
-        for earlier in reversed(_memory(rule, composite, state)):
-            if event.received - earlier.received > composite.timeframe or earlier.forgotten:
-                return False
-            if not composite.every_agent and earlier.agent_id != event.agent_id:
-                continue
-            if composite.regex is not None and not _alike(composite, event, earlier):
-                continue
+        for earlier in _earlier(rule, composite, event, state):
             if not _fits(composite, event, earlier):
                 continue
             if earlier.matched >= level:
@@ -45,39 +40,38 @@ def looking_back(rule: int, level: int, composite: Composite) -> Condition:
     return search
 
 
-def _memory(rule: int, composite: Composite, state: State) -> Sequence[Event]:
-    if composite.sid is not None:
-        return state.sids.get(composite.sid, ())
-    if composite.group is not None:
-        return state.groups.get(rule, ())
-    return state.recent
+def _earlier(rule: int, composite: Composite, event: Event, state: State) -> Iterator[Event]:
+    """Earlier events within the time frame that may count, the latest first.
+
+    They are of the same agent, and have the values that must be the same; the memory is kept by these. A composite by
+    pattern looks back on all events instead.
+    """
+    key = composite.key(event)
+    if key is None:
+        return
+    for earlier in reversed(state.recent if composite.regex else state.composites.get(rule, {}).get(key, ())):
+        if event.received - earlier.received > composite.timeframe:
+            return
+        if composite.regex is None or _alike(composite.regex, composite, event, earlier):
+            yield earlier
 
 
-def _alike(composite: Composite, event: Event, earlier: Event) -> bool:
-    assert composite.regex is not None, "asked for composites by pattern only"
-    return earlier.category == event.category and composite.regex.test(earlier.log)
+def _alike(regex: Expression, composite: Composite, event: Event, earlier: Event) -> bool:
+    same = earlier.category == event.category and composite.key(event) == composite.key(earlier)
+    return same and regex.test(earlier.log)
 
 
 def _fits(composite: Composite, event: Event, earlier: Event) -> bool:
-    for name in composite.same:
-        value = value_of(event, name)
-        if value is None or value != value_of(earlier, name):
-            return False
+    """Whether what must be different is."""
     for name in composite.different:
         value = value_of(event, name)
         if value is not None and value == value_of(earlier, name):
             return False
-    if composite.same_fields and not _equal(composite.same_fields, event, earlier):
-        return False
     if not composite.different_fields:
         return True
     if not event.dynamic and not earlier.dynamic:
         return False
     return not any(_shared(name, event, earlier) for name in composite.different_fields)
-
-
-def _equal(names: Iterable[str], event: Event, earlier: Event) -> bool:
-    return all(_shared(name, event, earlier) for name in names)
 
 
 def _shared(name: str, event: Event, earlier: Event) -> bool:

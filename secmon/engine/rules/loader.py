@@ -203,7 +203,7 @@ class RuleLoader:
             new.composite.sid, new.composite.group = old.sid, old.group
         self._by_groups[rule.groups].remove(rule)
         self._by_groups.setdefault(new.groups, []).append(rule)
-        keep = {"children", "feeds", "remembered", "weight"}
+        keep = {"children", "feeds", "watchers", "weight"}
         for name in Rule.__slots__:
             if name not in keep:
                 setattr(rule, name, getattr(new, name))
@@ -230,11 +230,11 @@ class RuleLoader:
             if target is None:
                 self._warn(7620, f"rule {composite.sid}, which rule {draft.id} looks back for, is not loaded", draft)
                 return False
-            target.remembered = True
+            target.watchers += (rule,)
         elif composite.group is not None:
             wanted = OSMatch(composite.group)
             for one in self._in_groups(wanted.test):
-                one.feeds += (rule.id,)
+                one.feeds += (rule,)
         return True
 
     # -- the tree

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from secmon.engine.event import Event
+from secmon.engine.event import Event, Key
 from secmon.engine.patterns import Expression
+from secmon.engine.seen import value_of
 from secmon.engine.state import State
 
 Category = Literal["syslog", "firewall", "ids", "web-log", "squid", "windows", "ossec"]
@@ -42,6 +43,28 @@ class Composite:
     same_fields: tuple[str, ...] = ()
     different_fields: tuple[str, ...] = ()
     every_agent: bool = False
+
+    def key(self, event: Event) -> Key | None:
+        """What an earlier event must share with ``event`` to count with it; None: there can be no such event."""
+        parts: list[str | bytes] = [] if self.every_agent else [event.agent_id]
+        for name in self.same:
+            value = value_of(event, name)
+            if value is None:
+                return None
+            parts.append(value)
+        for name in self.same_fields:
+            value = event.names.get(name)
+            if value is None:
+                return None
+            parts.append(value)
+        return tuple(parts)
+
+    def counts_alike(self, other: "Composite") -> bool:
+        """Whether both look back on the same events under the same keys."""
+        mine, others = (
+            (one.sid, one.group, one.regex, one.same, one.same_fields, one.every_agent) for one in (self, other)
+        )
+        return mine == others
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +121,10 @@ class Rule:
     mitre: tuple[Mitre, ...] = ()
 
     children: list["Rule"] = field(default_factory=list)
-    feeds: tuple[int, ...] = ()
-    """Composites that ask for events of one of this rule's groups."""
-    remembered: bool = False
-    """A composite asks for this rule's events by its id."""
+    watchers: tuple["Rule", ...] = ()
+    """Composites that ask for this rule's events by its id."""
+    feeds: tuple["Rule", ...] = ()
+    """Composites that ask for events of one of this rule's groups; only where there are no watchers (Q8)."""
 
     index: "Candidates | None" = None
     """Finds the children that an event can match; None: all are asked."""

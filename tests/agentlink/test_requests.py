@@ -175,7 +175,7 @@ async def test_reports_reach_those_who_listen(tmp_path: Path) -> None:
         here.server.local.report(1, b'{"command":"x"}')
         report = await waiting
         assert (report.agent, report.payload) == (1, b'{"command":"x"}')
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         await until(lambda: not here.server.local._listeners)
 
 

@@ -1,6 +1,7 @@
 """The analysis engine: events a second on one core by size of the ruleset, compile time, memory."""
 
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -12,8 +13,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from bench.harness import Aim, Figure, median_figure
-from bench.nodes import Bench, say
+from bench.harness import Aim, Client, Figure, median_figure, request
+from bench.nodes import Bench, say, token
 from secmon.engine.analysis import Engine
 from secmon.engine.casefiles import find_files, read_file
 from secmon.engine.decoders.decoder import INTERNAL
@@ -24,6 +25,8 @@ from secmon.engine.rules.loader import DraftCache
 from secmon.engine.ruleset import File, Ruleset, Settings, compile_ruleset
 from secmon.engine.state import State
 from secmon.engine.text import alert_record
+from tests.cluster.kit import RealCluster, RealNode
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
 RULES = 6800
@@ -36,6 +39,9 @@ FIRST_OWN = 10
 FIRST_COPY = 200_000
 """Ids of the copies' rules are above."""
 SAMPLE = 4000
+WORKERS = 2
+FIRST_FREE = 190_000
+LOG = "Nov 14 22:13:20 web1 sshd[811]: Failed password for root from 192.0.2.7 port 5022 ssh2"
 NOW = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 
 
@@ -62,7 +68,8 @@ def measure(bench: Bench) -> list[Figure]:
                 aim=Aim(bound=SHARE, least=True),
             )
         )
-    return [*figures, *_compile_times(_copied_decoders(decoders, copies), lists, many, rounds), _memory(copies)]
+    compiled = _compile_times(_copied_decoders(decoders, copies), lists, many, rounds)
+    return [*figures, *compiled, _memory(copies), *_live(bench)]
 
 
 def _sources() -> tuple[list[File], list[File], dict[str, bytes]]:
@@ -199,3 +206,47 @@ def resident(copies: int) -> str:
     compiled = compile_ruleset(_copied_decoders(decoders, copies), lists, _copied(rules, copies))
     after = process.memory_info().rss / 2**20
     return f"{before} {after}" if compiled.rules.by_id else ""
+
+
+# -- on real nodes
+
+
+def _live(bench: Bench) -> list[Figure]:
+    """A round trip of logtest, and the time from an uploaded file to the rule in force on every node."""
+    cluster = bench.cluster(WORKERS)
+    headers = token(cluster, cluster.master)
+    say("round trips of logtest, rulesets that take each other's place on three nodes")
+    event = {"event": LOG, "log_format": "syslog", "location": "/var/log/auth.log"}
+    with Client(cluster.master.api_port) as client:
+        first = client.ask(request("PUT", "/logtest", headers, msgspec.json.encode(event)))
+        session = msgspec.json.decode(first.body)["data"]["token"]
+        again = request("PUT", "/logtest", headers, msgspec.json.encode(event | {"token": session}))
+        trips = [client.timed(again) for _ in range(20 if bench.quick else 300)]
+        small = [client.timed(request("GET", "/", headers)) for _ in range(len(trips))]
+        swaps = [_swap(cluster, client, headers, number) for number in range(3 if bench.quick else 15)]
+    return [
+        median_figure("logtest, round trip", trips, "ms", floor=statistics.median(small), floor_is="GET /"),
+        median_figure("rule uploaded until in force on 3 nodes", swaps, "s", aim=Aim(bound=1.0, of="value")),
+    ]
+
+
+def _swap(cluster: RealCluster, client: Client, headers: dict[str, str], number: int) -> float:
+    """Seconds from the request of the upload until every node has swapped."""
+    before = {node.name: _in_force(node) for node in cluster.nodes}
+    rule = (
+        f'<rule id="{FIRST_FREE + number}" level="3"><match>bench {number}</match><description>x</description></rule>'
+    )
+    body = f'<group name="bench,">{rule}</group>'.encode()
+    kind = {**headers, "Content-Type": "application/octet-stream"}
+    started = time.perf_counter()
+    client.timed(request("PUT", "/rules/files/bench_rules.xml?overwrite=true", kind, body))
+    wait_until(
+        lambda: all(_in_force(node) != before[node.name] for node in cluster.nodes),
+        seconds=60,
+        what="the swap on all nodes",
+    )
+    return time.perf_counter() - started
+
+
+def _in_force(node: RealNode) -> object:
+    return msgspec.json.decode((node.paths.run / "ruleset-status.json").read_bytes())["digest"]

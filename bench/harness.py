@@ -150,10 +150,10 @@ def trusting() -> ssl.SSLContext:
 
 
 def request(method: str, path: str, headers: dict[str, str], body: bytes = b"") -> bytes:
-    """The bytes of an HTTP/1.1 request."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in headers.items())]
+    """The bytes of an HTTP/1.1 request; a body is JSON unless ``headers`` say otherwise."""
     if body:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        headers = {"Content-Type": "application/json", **headers, "Content-Length": str(len(body))}
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 

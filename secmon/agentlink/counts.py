@@ -75,7 +75,9 @@ class LinkCounts(MessageCounts):
         "bytes_sent",
         "dequeued_after",
         "discarded",
+        "dropped",
         "evicted",
+        "holds",
         "ping",
         "reloads",
         "syslog",
@@ -88,6 +90,10 @@ class LinkCounts(MessageCounts):
         self.dequeued_after = self.discarded = self.ping = self.unknown = 0
         self.syslog = 0
         """Lines of syslog senders."""
+        self.dropped = 0
+        """Events of TCP connections that are among ``discarded``."""
+        self.holds = 0
+        """Times that a connection was held."""
         self.evicted = 0
         """Connections closed because they did not say who they are."""
 

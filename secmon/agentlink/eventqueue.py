@@ -18,24 +18,46 @@ RETRY_SECONDS = 0.05
 DISK_RETRY_SECONDS = 1.0
 
 
+_PIECE = 4096
+"""Events written before the journal is asked for room again."""
+
+
 class EventQueue:
-    """Bounded by those who fill it: while :attr:`full`, they wait or drop.
+    """Bounded by those who fill it: while :attr:`tight`, each keeps to a share; while :attr:`full`, they wait or drop.
 
     What is added is in the journal about ``GATHER_SECONDS`` later. At a stop everything that fits is written.
     """
 
     def __init__(self, journal: JournalWriter, *, size: int, on_room: Callable[[], None]) -> None:
-        """``size`` in events; ``on_room`` is called when it is no longer full."""
+        """``size`` in events; ``on_room`` is called when what made it tight is written."""
         self._journal = journal
         self._size = size
         self._on_room = on_room
         self._waiting: list[bytes] = []
-        self._bytes = 0
+        self._unit = max(1, MAX_BYTES // size)
+        self._load = 0  # in events of common size
         self._in_hand = 0
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="events")
         self._stopping = False
         self.full = False
+        self.tight = False
+        """Half of it is taken, and not all of that is in the journal yet."""
+        self.period = 0
+        """Number of the stretch of time that shares are for: a new one begins when there is room again."""
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def crowded(self) -> bool:
+        """There is far more than shares add up to: reads that were under way have brought it."""
+        return self._load >= 2 * self._size + _PIECE
+
+    def cost(self, size: int) -> int:
+        """What an event of ``size`` bytes takes of :attr:`size`: long ones count more than once."""
+        return 1 + size // self._unit
 
     @property
     def usage(self) -> int:
@@ -50,9 +72,10 @@ class EventQueue:
         if not waiting:
             self._wake.set()
         waiting.append(line)
-        self._bytes += len(line)
-        if len(waiting) >= self._size or self._bytes >= MAX_BYTES:
-            self.full = True
+        self._load += 1 + len(line) // self._unit
+        if self._load * 2 >= self._size:
+            self.tight = True
+            self.full = self.full or self._load >= self._size
 
     async def run(self) -> None:
         """Write until :meth:`stop`."""
@@ -62,7 +85,7 @@ class EventQueue:
             self._wake.clear()
             if not self._stopping:
                 await asyncio.sleep(GATHER_SECONDS)
-            batch, self._waiting, self._bytes = self._waiting, [], 0
+            batch, self._waiting, self._load = self._waiting, [], 0
             self._in_hand = len(batch)
             while batch:
                 batch, pause = await loop.run_in_executor(self._thread, self._write, batch)
@@ -72,8 +95,10 @@ class EventQueue:
                     break
                 await asyncio.sleep(pause)
             self._in_hand = 0
-            if self.full and len(self._waiting) < self._size / 2 and self._bytes < MAX_BYTES / 2:
-                self.full = False
+            if self.tight:
+                self.tight = self._load * 2 >= self._size
+                self.full = self._load >= self._size
+                self.period += 1
                 self._on_room()
             if self._waiting:
                 self._wake.set()
@@ -93,14 +118,15 @@ class EventQueue:
     def _write(self, batch: list[bytes]) -> tuple[list[bytes], float]:
         """In the thread: what could not be written, and the seconds to wait before the next try."""
         journal = self._journal
-        if journal.full:
-            journal.make_room()
-        if journal.full:
-            return batch, RETRY_SECONDS
         before = journal.next
-        try:
-            journal.append(batch)
-        except OSError as error:
-            log.error("Events cannot be written: %s", error)
-            return batch[journal.next - before :], DISK_RETRY_SECONDS
+        for start in range(0, len(batch), _PIECE):
+            if journal.full:
+                journal.make_room()
+            if journal.full:
+                return batch[start:], RETRY_SECONDS
+            try:
+                journal.append(batch[start : start + _PIECE])
+            except OSError as error:
+                log.error("Events cannot be written: %s", error)
+                return batch[journal.next - before :], DISK_RETRY_SECONDS
         return [], 0.0

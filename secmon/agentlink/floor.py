@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from secmon.agentlink.counts import LinkCounts
 from secmon.agentlink.eventqueue import EventQueue
+from secmon.agentlink.holding import Holding
 from secmon.agentlink.receiving import Receiving
 from secmon.agentlink.roll import Agent
 from secmon.agentlink.tcp import LARGEST_READ, Connection
@@ -31,11 +32,11 @@ class ConnectionFloor:
         send_limit: int,
         unproved_limit: int,
         unproved_seconds: float,
+        hold_seconds: float,
     ) -> None:
         self.buffer = memoryview(bytearray(LARGEST_READ))
         self.connections: set[Connection] = set()
         self._receiving = receiving
-        self._events = events
         self._clock = clock
         self._counts = counts
         self._chunk = read_chunk
@@ -46,8 +47,10 @@ class ConnectionFloor:
         self._proved: dict[Agent, list[Connection]] = {}  # of each agent the oldest first
         self._share = LARGEST_READ
         self._resting: list[Connection] = []
-        self._held: list[Connection] = []
         self._turn_comes = False
+        self._holding = Holding(events, counts, seconds=hold_seconds)
+        self.must_wait = self._holding.must_wait
+        self.hold = self._holding.hold
         self.payload: Callable[[Connection, bytes], None] = receiving.receive
 
     def connection(self) -> Connection:
@@ -55,11 +58,15 @@ class ConnectionFloor:
         return Connection(self, send_limit=self._send_limit)
 
     @property
-    def full(self) -> bool:
-        return self._events.full
+    def held(self) -> int:
+        """Connections that are not read for now because they bring too many events."""
+        return len(self._holding)
 
-    def allowance(self) -> int:
-        return self._share
+    def takes(self, connection: Connection, agent: Agent, size: int) -> bool:
+        return self._holding.takes(connection, agent, size, sharers=len(self._proved))
+
+    def allowance(self, connection: Connection) -> int:
+        return self._chunk if self._holding.watches(connection) else self._share
 
     def broken(self, connection: Connection, why: str) -> None:
         self._receiving.broken(connection, why)
@@ -85,6 +92,7 @@ class ConnectionFloor:
         self.connections.discard(connection)
         self._unproved.pop(connection, None)
         self._forget(connection)
+        self._holding.forget(connection)
 
     def _forget(self, connection: Connection) -> None:
         """It is no longer, or not yet, a connection of its agent."""
@@ -96,9 +104,6 @@ class ConnectionFloor:
                 del self._proved[agent]
 
     def rest(self, connection: Connection) -> None:
-        if self._events.full:
-            self._held.append(connection)
-            return
         self._resting.append(connection)
         if not self._turn_comes:
             self._turn_comes = True
@@ -106,9 +111,7 @@ class ConnectionFloor:
 
     def wake_all(self) -> None:
         """There is room again."""
-        held, self._held = self._held, []
-        for connection in held:
-            connection.wake()
+        self._holding.end()
 
     def close_those_of(self, agents: Iterable[Agent]) -> None:
         """End all connections of agents whose keys no longer count."""
@@ -133,8 +136,5 @@ class ConnectionFloor:
         self._turn_comes = False
         resting, self._resting = self._resting, []
         self._share = max(self._chunk, min(LARGEST_READ, TURN_BYTES // max(1, len(resting))))
-        if self._events.full:
-            self._held += resting
-            return
         for connection in resting:
             connection.wake()

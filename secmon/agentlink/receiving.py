@@ -7,6 +7,7 @@ from secmon.agentlink.complaints import Complaints
 from secmon.agentlink.control import Control
 from secmon.agentlink.counts import LinkCounts, MessageCounts
 from secmon.agentlink.eventqueue import EventQueue
+from secmon.agentlink.losses import Losses
 from secmon.agentlink.roll import Agent, Roll
 from secmon.agentlink.routes import Route
 from secmon.agentlink.verification import Verification
@@ -31,6 +32,9 @@ class Sender(Route, Protocol):
 
     def admitted(self, agent: Agent) -> None:
         """The agent's first valid message has come this way."""
+
+    def takes(self, agent: Agent, size: int) -> bool:
+        """Asked while the queue of events is tight: whether there is room for one more of ``size`` bytes."""
 
 
 class Hooks:
@@ -63,6 +67,7 @@ class Receiving:
         complaints: Complaints,
         hooks: Hooks,
         verification: Verification | None,
+        losses: Losses,
         *,
         overtake_seconds: float,
     ) -> None:
@@ -74,6 +79,7 @@ class Receiving:
         self._complaints = complaints
         self._hooks = hooks
         self._verification = verification
+        self._losses = losses
         self._overtake = overtake_seconds
 
     def receive(self, route: Sender, payload: bytes) -> None:
@@ -99,7 +105,9 @@ class Receiving:
                 self._refuse(route, "no agent is registered with this address", ("ip", route.source))
                 return
         stale = agent.stream
-        if stale is not None and stale is not route and not self._may_overtake(agent):
+        if stale is route or route.succeeded:
+            stale = None
+        if stale is not None and not (stale.held or self._may_overtake(agent)):
             self._refuse(route, f"agent {agent.key.id} is connected from {stale.source}")
             return
         try:
@@ -110,8 +118,9 @@ class Receiving:
         if self._verification is not None and (why := self._verification.refusal(agent, counter)):
             self._refuse_message(route, agent, why)
             return
-        if stale is not None and stale is not route:
-            stale.close()
+        if stale is not None:
+            # What waits in a held connection came before this, and its events are not lost.
+            stale.succeed() if stale.held else stale.close()
         self._accept(route, agent, text, cipher, len(payload))
 
     def broken(self, route: Sender, why: str) -> None:
@@ -127,12 +136,14 @@ class Receiving:
         counts = agent.counts
         if counts is None:
             counts = agent.counts = MessageCounts(int(self._clock.now().timestamp()))
-        if text.startswith(_MARK):
+        if text.startswith(_MARK) and route.succeeded:
+            self._counts.dequeued_after += 1
+        elif text.startswith(_MARK):
             self._control.handle(agent, counts, route, text[len(_MARK) :])
         else:
-            self._take_event(agent, counts, text)
+            self._take_event(route, agent, counts, text)
 
-    def _take_event(self, agent: Agent, counts: MessageCounts, text: bytes) -> None:
+    def _take_event(self, route: Sender, agent: Agent, counts: MessageCounts, text: bytes) -> None:
         end = text.find(0)
         if end >= 0:
             text = text[:end]
@@ -141,7 +152,12 @@ class Receiving:
             return
         if text.startswith(b"keepalive", 2):
             return
-        self._events.add(b"%b%b%b" % (text[:2], agent.prefix, text[2:]))
+        line = b"%b%b%b" % (text[:2], agent.prefix, text[2:])
+        if self._events.tight and not route.takes(agent, len(line)):
+            self._counts.discarded += 1
+            self._losses.add(agent.key.id)
+            return
+        self._events.add(line)
         self._counts.event += 1
         counts.event += 1
         if text.startswith(_REPORT):

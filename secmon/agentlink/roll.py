@@ -41,6 +41,8 @@ class Agent:
         "pushing",
         "route",
         "said",
+        "taken",
+        "taken_in",
         "version",
     )
 
@@ -76,6 +78,9 @@ class Agent:
         self.counts: MessageCounts | None = None
         self.counter: Counter | None = None
         """Counter of its last message, where these are verified."""
+        self.taken = 0
+        """What it has had of the queue of events in the period ``taken_in`` of it."""
+        self.taken_in = -1
 
     @property
     def stream(self) -> Route | None:

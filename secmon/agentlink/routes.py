@@ -18,6 +18,17 @@ class Route(Protocol):
     @property
     def closed(self) -> bool: ...
 
+    @property
+    def held(self) -> bool:
+        """Nothing is read of it for now: the end of the connection would not be noticed either."""
+
+    @property
+    def succeeded(self) -> bool:
+        """The agent has another connection now: of what still comes here only events count."""
+
+    def succeed(self) -> None:
+        """Make it :attr:`succeeded`, and so ``closed``: nothing is sent here any more."""
+
     def same(self, other: "Route") -> bool:
         """Whether both lead to the same place."""
 

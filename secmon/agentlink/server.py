@@ -15,6 +15,7 @@ from secmon.agentlink.counts import LinkCounts, agents_shown
 from secmon.agentlink.eventqueue import EventQueue
 from secmon.agentlink.floor import ConnectionFloor
 from secmon.agentlink.local import LocalSocket
+from secmon.agentlink.losses import Losses
 from secmon.agentlink.outgoing import Outgoing
 from secmon.agentlink.ports import BACKLOG, bind_udp, listen_tcp
 from secmon.agentlink.pushing import Pusher
@@ -39,6 +40,8 @@ log = logging.getLogger("secmon.agentlink")
 
 KEYS_SECONDS = 0.25
 """Between two looks at the registry."""
+SEGMENTS = 32
+"""Of a journal at its limit: readers make room segment by segment."""
 MAX_SYSLOG = 1024
 """Connections of syslog senders."""
 _SCA = "#!-sca-dump:"
@@ -102,9 +105,10 @@ class AgentLinkServer:
         hooks.report = hooks.report or self.local.report
         counter = SenderCounter(paths.counters)
         self.journal = JournalWriter(  # last of what may fail: it holds a lock
-            paths.events, clock, limit=settings.events_limit, segment=min(64 << 20, settings.events_limit // 8)
+            paths.events, clock, limit=settings.events_limit, segment=settings.events_limit // SEGMENTS
         )
         self.events = EventQueue(self.journal, size=settings.queue_size, on_room=self._room)
+        self.losses = Losses(log, self.counts)
         self.states = StateQueue(store, self._origin)
         self._outgoing = Outgoing(
             clock,
@@ -138,6 +142,7 @@ class AgentLinkServer:
             send_limit=settings.send_limit,
             unproved_limit=settings.unproved_limit,
             unproved_seconds=settings.unproved_seconds,
+            hold_seconds=settings.hold_seconds,
         )
         self._refreshing = asyncio.Lock()
         self._syslog: set[SyslogConnection] = set()
@@ -168,6 +173,7 @@ class AgentLinkServer:
             self._complaints,
             hooks,
             self._verification,
+            self.losses,
             overtake_seconds=block.overtake_seconds if block else 0,
         )
 
@@ -181,6 +187,7 @@ class AgentLinkServer:
         self._tasks = [
             self._task("keys", self._follow_registry()),
             self._task("connections", self.floor.sweep()),
+            self._task("losses", self.losses.report_for_ever()),
             self._task("shared files", self.shared.watch()),
             self._task("first groups", self.shared.assign_for_ever()),
             *(self._task("sender", self.pusher.run()) for _ in range(self.settings.senders)),
@@ -218,6 +225,7 @@ class AgentLinkServer:
             await self._verification.flush()
         self._outgoing.close()
         self._complaints.flush()
+        self.losses.report()
         self.events.close()
         self._ports.close()
 
@@ -339,6 +347,9 @@ class AgentLinkServer:
             "link": {
                 "agents": len(self.roll),
                 "evicted": counts.evicted,
+                "held": self.floor.held,
+                "holds": counts.holds,
+                "dropped": counts.dropped,
                 "journal": {"bytes": journal.size, "events": journal.next, "lost": journal.lost, "full": journal.full},
                 "pushes_waiting": self.pusher.waiting,
                 "requests": self.requests.under_way,

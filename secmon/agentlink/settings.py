@@ -34,6 +34,8 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
     counts_sweep_seconds: float = 5.0
     events_limit: int = 256 << 20
     """Of the journal."""
+    hold_seconds: float = 20.0
+    """A connection that brings too many events is not read for at most so long at a time."""
     unproved_limit: int = 2048
     """Connections that have not said who they are."""
     unproved_seconds: float = 60.0
@@ -73,6 +75,7 @@ def link_settings(blocks: Sequence[RemoteBlock], main: MainConfig, options: Inte
         attempts=option("max_attempts"),
         counts_sweep_seconds=option("state_interval"),
         events_limit=option("events_mb") << 20,
+        hold_seconds=option("hold_seconds"),
     )
 
 

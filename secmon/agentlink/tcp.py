@@ -1,6 +1,7 @@
 """TCP connections of agents: frames in, frames out, and each its fair share of the loop."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from secmon.agentlink.roll import Agent
@@ -28,15 +29,20 @@ class Floor(Protocol):
     def proved(self, connection: "Connection", agent: Agent) -> None:
         """It is a connection of ``agent``, and no longer of ``connection.agent``."""
 
-    def allowance(self) -> int:
-        """Bytes that a connection may bring before others have their turn."""
+    def allowance(self, connection: "Connection") -> int:
+        """Bytes that it may bring before others have their turn."""
 
     def rest(self, connection: "Connection") -> None:
-        """It has had its share, or nobody may bring more for now: its reading is paused until it is woken."""
+        """It has had its turn: its reading is paused until it is woken."""
 
-    @property
-    def full(self) -> bool:
-        """No more can be taken."""
+    def takes(self, connection: "Connection", agent: Agent, size: int) -> bool:
+        """As :meth:`Connection.takes`."""
+
+    def must_wait(self, connection: "Connection", *, caught_up: bool) -> bool:
+        """After a read: whether it is to be held; ``caught_up``: nothing more has come so far."""
+
+    def hold(self, connection: "Connection") -> None:
+        """It has brought too many events: its reading is paused until it is woken."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -58,10 +64,19 @@ class Connection(asyncio.BufferedProtocol):
         self.refused = False
         self.since = 0.0
         """Monotonic seconds of its opening, kept by the floor."""
+        self.held = False
+        self.succeeded = False
+        self.over_in = -1
+        """Period of the queue of events in which it brought more than its agent's share."""
+        self.drains_in = -1
+        """Period in which it was held for as long as may be: what is over the share is dropped."""
 
     @property
     def closed(self) -> bool:
-        return self._transport is None
+        return self._transport is None or self.succeeded
+
+    def succeed(self) -> None:
+        self.succeeded = True
 
     def same(self, other: Route) -> bool:
         return other is self
@@ -69,6 +84,9 @@ class Connection(asyncio.BufferedProtocol):
     def admitted(self, agent: Agent) -> None:
         self._floor.proved(self, agent)
         self.agent = agent
+
+    def takes(self, agent: Agent, size: int) -> bool:
+        return self._floor.takes(self, agent, size)
 
     # Of the loop
 
@@ -87,7 +105,7 @@ class Connection(asyncio.BufferedProtocol):
             self._let_go()
 
     def get_buffer(self, _sizehint: int) -> memoryview:
-        self._asked = min(self._floor.allowance(), LARGEST_READ)
+        self._asked = min(self._floor.allowance(self), LARGEST_READ)
         return self._floor.buffer[: self._asked]
 
     def buffer_updated(self, count: int) -> None:
@@ -98,8 +116,10 @@ class Connection(asyncio.BufferedProtocol):
                 return  # refused: what follows is not trusted either
         if self._frames.broken:
             floor.broken(self, self._frames.broken)
-        elif floor.full or count >= self._asked:
-            self._rest()
+        elif floor.must_wait(self, caught_up=count < self._asked):
+            self._rest(floor.hold)
+        elif count >= self._asked:
+            self._rest(floor.rest)
 
     def pause_writing(self) -> None:
         """Nothing to do: ``write`` looks at what waits."""
@@ -138,11 +158,11 @@ class Connection(asyncio.BufferedProtocol):
             self._resting = False
             self._transport.resume_reading()
 
-    def _rest(self) -> None:
+    def _rest(self, until_woken: Callable[["Connection"], None]) -> None:
         if self._transport is not None and not self._resting:
             self._resting = True
             self._transport.pause_reading()
-            self._floor.rest(self)
+            until_woken(self)
 
     def _let_go(self) -> None:
         self._transport = None

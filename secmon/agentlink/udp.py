@@ -25,6 +25,8 @@ class DatagramRoute:
 
     stream = False
     closed = False
+    held = False
+    succeeded = False
 
     def __init__(self, endpoint: socket.socket, address: Address, source: str) -> None:
         self._endpoint = endpoint
@@ -41,6 +43,10 @@ class DatagramRoute:
     def admitted(self, agent: Agent) -> None:
         self.agent = agent
 
+    def takes(self, _agent: Agent, _size: int) -> bool:
+        """Datagrams are dropped before they are opened, or not at all."""
+        return True
+
     def write(self, payload: bytes) -> bool:
         try:
             self._endpoint.sendto(payload, self._address)
@@ -50,6 +56,9 @@ class DatagramRoute:
 
     async def room(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    def succeed(self) -> None:
+        """Datagrams have no connection."""
 
     def close(self) -> None:
         """There is nothing to close."""

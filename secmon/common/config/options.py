@@ -117,6 +117,7 @@ OPTIONS: Mapping[str, Option] = {
     "remoted.request_rto_msec": Option(0, 0, 999, "Milliseconds in addition to these seconds."),
     "remoted.max_attempts": Option(4, 1, 16, "Times that a request is sent over UDP."),
     "remoted.state_interval": Option(5, 0, 86_400, "Seconds between two looks for counters no longer needed; 0: none."),
+    "remoted.hold_seconds": Option(20, 1, 50, "Seconds that an agent with too many events is not read at a time."),
     "remoted.events_mb": Option(256, 16, 65_536, "Megabytes of events that may wait for their analysis."),
     "modulesd.debug": Option(0, 0, 2, "Detail of the log of groups, agents and upgrades."),
     "remoted.debug": Option(0, 0, 2, "Detail of the log of the agents' connections."),

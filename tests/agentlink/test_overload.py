@@ -1,6 +1,8 @@
 """Too much of everything: who pays, and what is counted."""
 
 import asyncio
+import logging
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,15 +10,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from secmon.agentlink.counts import LinkCounts
 from secmon.agentlink.floor import MOST_OF_AN_AGENT, ConnectionFloor
+from secmon.agentlink.losses import Losses
 from secmon.agentlink.tcp import Connection
 from secmon.common.agentwire.frames import frame
 from secmon.common.config.remote import RemoteBlock
 from secmon.common.events.journal import JournalReader
-from tests.agentlink.field import ACK, STARTUP, field, keepalive
+from tests.agentlink.field import ACK, SHUTDOWN, STARTUP, Field, FieldAgent, field, keepalive
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
+
+
+def narrow(here: Field) -> None:
+    """Let the system buffer little of what connections made from now on bring."""
+    here.server._ports.tcp[0][1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
 
 
 async def test_a_reader_that_is_behind_stops_the_agents_and_nothing_is_lost(tmp_path: Path) -> None:
@@ -47,6 +56,114 @@ async def test_a_reader_that_is_behind_stops_the_agents_and_nothing_is_lost(tmp_
         assert here.server.journal.lost == 0
 
 
+async def test_a_full_journal_costs_floods_their_events_and_nobody_the_connection(tmp_path: Path) -> None:
+    """A reader that stands still for long: everybody stays connected, is answered and reached; then all goes on."""
+    block = RemoteBlock(port=0, local_ip="127.0.0.1", protocols=("tcp",), queue_size=600)
+    async with field(tmp_path, block=block, events_limit=400_000, hold_seconds=0.2) as here:
+        narrow(here)
+        server = here.server
+        names = [f"agent-{number}" for number in range(12)]
+        agents = [await (await here.agent(key)).start() for key in await here.enrol_all(*names, groups=("default",))]
+        floods, calm = agents[:2], agents[2:]
+        loop = asyncio.get_running_loop()
+        flooding = True
+
+        async def pour(agent: FieldAgent) -> None:
+            agent.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+            while flooding:
+                burst = b"".join(frame(agent.sealed(b"1:flood:" + b"x" * 400)) for _ in range(100))
+                await loop.sock_sendall(agent.socket, burst + frame(agent.sealed(keepalive())))
+
+        pouring = [asyncio.create_task(pour(agent)) for agent in floods]
+        await until(lambda: server.journal.full and server.floor.held == len(floods))
+        assert server.counts.dropped == 0
+        for agent in calm:  # within their share: taken, not held
+            await agent.send(b"1:calm:%b" % agent.key.id.encode())
+            await agent.beat()
+        await until(lambda: server.counts.dropped)
+        for agent in floods:  # behind many events, and answered again and again
+            for _ in range(3):
+                assert await agent.receive() == ACK
+        late = await (await here.agent(await here.enrol("late", groups=("default",)))).start()
+        await late.send(b"1:calm:%b" % late.key.id.encode())
+        await late.beat()
+        assert await server.send([(int(agent.key.id), "restart") for agent in (*floods, late)]) == []
+        assert await late.receive() == b"#!-restart"
+        assert server.counts.evicted == 0
+        assert len(server.floor.connections) == 13
+        assert server.counts.discarded == server.counts.dropped == server.counters()["link"]["dropped"]
+        flooding = False
+        await asyncio.gather(*pouring)
+        seen: list[bytes] = []
+        while len(seen) < server.counts.event or server.events.tight or server.floor.held:
+            seen += [event for one in here.reader.read() for event in one.events]
+            here.reader.commit(here.reader.next)
+            await asyncio.sleep(0.01)
+        for agent in (*calm, late):
+            assert sum(b"->calm:" + agent.key.id.encode() in line for line in seen) == 1
+        dropped = server.counts.dropped
+        await calm[0].send(*(b"1:again:%d" % number for number in range(200)))
+        again = await here.events(200)
+        assert [line.rpartition(b":")[2] for line in again] == [b"%d" % number for number in range(200)]
+        assert server.counts.dropped == dropped
+        assert server.journal.lost == 0
+
+
+async def test_an_agent_that_comes_again_does_not_wait_for_the_end_of_its_hold(tmp_path: Path) -> None:
+    """What its first connection still brings is not lost, and changes nothing of its state."""
+    block = RemoteBlock(port=0, local_ip="127.0.0.1", protocols=("tcp",), queue_size=50)
+    async with field(tmp_path, block=block, events_limit=400_000, hold_seconds=600) as here:
+        narrow(here)
+        agent = await (await here.agent()).start()
+        agent.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        total = 0
+
+        async def pour() -> None:
+            nonlocal total
+            while True:
+                await agent.send(b"1:f:%06d " % total + b"x" * 400)
+                total += 1
+                if total % 50 == 0:
+                    await agent.send(SHUTDOWN)
+
+        pouring = asyncio.create_task(pour())
+        await until(lambda: here.server.floor.held and here.server.journal.full)
+        pouring.cancel()
+        await asyncio.gather(pouring, return_exceptions=True)
+        stopped = here.server.counts.shutdown
+        agent.close()
+        again = await here.agent(agent.key)
+        again.counter = agent.counter
+        await again.start()
+        await again.beat()
+        assert len(here.server.floor.connections) == 2
+        await until(lambda: here.server.counts.keepalive == 1)
+        seen: list[bytes] = []
+        while len(seen) < total:
+            seen += [line for line in await here.events(1) if b"->f:" in line]
+        assert [int(line.rpartition(b":")[2][:6]) for line in seen] == list(range(total))
+        await until(lambda: len(here.server.floor.connections) == 1)
+        assert here.server.counts.dequeued_after
+        assert here.server.counts.shutdown == stopped
+        await again.beat()
+        assert (await here.row(agent.key))["connection_status"] == "active"
+
+
+def test_losses_are_reported_with_those_who_lost_most(caplog: pytest.LogCaptureFixture) -> None:
+    counts = LinkCounts(0)
+    losses = Losses(logging.getLogger("losses"), counts)
+    for number in range(1, 8):
+        for _ in range(number):
+            losses.add(f"{number:03d}")
+    losses.report()
+    losses.report()
+    assert [record.getMessage() for record in caplog.records] == [
+        "28 events of 7 agents were dropped because the analysis is behind; "
+        "most of agents 007 (7), 006 (6), 005 (5), 004 (4), 003 (3)"
+    ]
+    assert counts.dropped == 28
+
+
 async def test_a_flood_leaves_others_their_turn(tmp_path: Path) -> None:
     async with field(tmp_path, read_chunk=1024) as here:
         floods = [await (await here.agent(key)).start() for key in await here.enrol_all("f1", "f2", "f3")]
@@ -72,19 +189,19 @@ async def test_a_flood_leaves_others_their_turn(tmp_path: Path) -> None:
 async def test_a_turn_is_shared_by_those_who_have_much_to_say(tmp_path: Path) -> None:
     async with field(tmp_path, read_chunk=2048) as here:
         floor: ConnectionFloor = here.server.floor
-        assert floor.allowance() == 65536
         connections = [Connection(floor, send_limit=65536) for _ in range(100)]
+        assert floor.allowance(connections[0]) == 65536
         for connection in connections:
             floor.rest(connection)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert floor.allowance() == (1 << 20) // 100
+        assert floor.allowance(connections[0]) == (1 << 20) // 100
         for _ in range(20):
             for connection in connections:
                 floor.rest(connection)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert floor.allowance() == 2048
+        assert floor.allowance(connections[0]) == 2048
 
 
 async def test_acknowledgements_do_not_wait_for_the_store(tmp_path: Path) -> None:

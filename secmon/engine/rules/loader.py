@@ -132,7 +132,7 @@ class RuleLoader:
         if not self._remember(rule, draft) or not self._place(rule, draft):
             return
         self.rules.by_id[rule.id] = rule
-        self._by_groups.setdefault(rule.groups, []).append(rule)
+        self._by_groups.setdefault(rule.groups.lower(), []).append(rule)
 
     def _rule(self, draft: Draft) -> Rule:
         options = draft.options
@@ -201,8 +201,8 @@ class RuleLoader:
         new = self._rule(draft)
         if new.composite is not None and old is not None:
             new.composite.sid, new.composite.group = old.sid, old.group
-        self._by_groups[rule.groups].remove(rule)
-        self._by_groups.setdefault(new.groups, []).append(rule)
+        self._by_groups[rule.groups.lower()].remove(rule)
+        self._by_groups.setdefault(new.groups.lower(), []).append(rule)
         keep = {"children", "feeds", "watchers", "weight"}
         for name in Rule.__slots__:
             if name not in keep:
@@ -233,7 +233,7 @@ class RuleLoader:
             target.watchers += (rule,)
         elif composite.group is not None:
             wanted = OSMatch(composite.group)
-            for one in self._in_groups(wanted.test):
+            for one in self._in_groups(wanted.test, wanted.literals):
                 one.feeds += (rule,)
         return True
 
@@ -296,9 +296,20 @@ class RuleLoader:
             self._warn(7610, f"no rule has the if_group {text!r} of rule {draft.id}", draft)
         return found
 
-    def _in_groups(self, wanted: Callable[[bytes], bool]) -> list[Rule]:
-        """The rules whose group string is wanted; each string is looked at once."""
-        return [one for groups, rules in self._by_groups.items() if wanted(groups) for one in rules]
+    def _in_groups(self, wanted: Callable[[bytes], bool], literals: list[bytes] | None = None) -> list[Rule]:
+        """The rules whose group string, in lower case, is wanted; each string is looked at once.
+
+        Only strings that hold one of ``literals`` can be wanted.
+        """
+        strings = self._by_groups
+        if literals is not None:
+            only = literals[0] if len(literals) == 1 else None
+            strings = {
+                groups: rules
+                for groups, rules in strings.items()
+                if (only in groups if only is not None else any(one in groups for one in literals))
+            }
+        return [one for groups, rules in strings.items() if wanted(groups) for one in rules]
 
     def _warn(self, number: int, text: str, draft: Draft) -> None:
         self._diagnostics.warn(number, text, file=draft.file, line=draft.line)

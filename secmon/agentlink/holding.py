@@ -2,8 +2,8 @@
 
 While the queue of events is tight each agent may bring its share of what is left. A connection that brings more is
 held: it is not read, so that TCP stops its peer and nothing is lost. A hold is bounded, for control messages wait
-behind the events. A connection whose hold has lasted that long is read until nothing more waits: its control messages
-count as always, its events over the share are dropped; then it is held again. Room ends all holds.
+behind the events. A connection whose hold has lasted that long is read until a control message came and nothing more
+waits: control messages count as always, events over the share are dropped; then it is held again. Room ends all holds.
 """
 
 import asyncio
@@ -53,7 +53,8 @@ class Holding:
         """As ``Floor.must_wait``."""
         period = self._events.period
         if connection.over_in == period:
-            return caught_up or connection.drains_in != period
+            # What its peer's system keeps follows in pieces: to have caught up once is not to have heard the agent.
+            return connection.drains_in != period or (caught_up and _controls(connection) != connection.controls)
         if caught_up:
             connection.drains_in = -1
         return False
@@ -83,4 +84,11 @@ class Holding:
         del self._held[connection]
         connection.held = False
         connection.drains_in = self._events.period
+        connection.controls = _controls(connection)
         connection.wake()
+
+
+def _controls(connection: Connection) -> int:
+    """Control messages that its agent has sent."""
+    counts = connection.agent.counts if connection.agent is not None else None
+    return counts.control if counts is not None else 0

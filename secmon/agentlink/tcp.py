@@ -70,6 +70,8 @@ class Connection(asyncio.BufferedProtocol):
         """Period of the queue of events in which it brought more than its agent's share."""
         self.drains_in = -1
         """Period in which it was held for as long as may be: what is over the share is dropped."""
+        self.controls = 0
+        """Control messages of its agent by then."""
 
     @property
     def closed(self) -> bool:

@@ -20,6 +20,7 @@ from secmon.common.agents.linkwire import (
     encode,
     framed,
 )
+from secmon.common.files.standing import FileId, file_id
 
 log = logging.getLogger("secmon.agentlink")
 
@@ -37,6 +38,7 @@ class LocalSocket:
         self._path = path
         self._answer = answer
         self._server: asyncio.Server | None = None
+        self._file: FileId = (0, 0)
         self._clients: set[asyncio.Task[None]] = set()
         self._listeners: set[asyncio.Queue[Report]] = set()
 
@@ -48,11 +50,20 @@ class LocalSocket:
         try:
             listener.bind(str(aside))
             os.chmod(aside, 0o660)
+            self._file = file_id(aside)
             self._server = await asyncio.start_unix_server(self._serve, sock=listener, backlog=1024)
             os.replace(aside, self._path)
         except BaseException:
             listener.close()
             raise
+
+    async def tend(self) -> None:
+        """Listen anew when the socket was removed from its folder; what is under way goes on. Raises OSError."""
+        before = self._server
+        if before is not None and file_id(self._path) != self._file:
+            await self.open()
+            before.close()
+            log.warning("%s was removed and is made anew", self._path)
 
     async def close(self) -> None:
         """Take nothing new, and cut off what is under way."""

@@ -16,6 +16,7 @@ from secmon.common.counters import Counters
 from secmon.common.layout import restore_folders
 from secmon.daemons.assembly import Installation, read_installation
 from secmon.daemons.daemon import Context, StartError
+from secmon.daemons.frame import tend
 from secmon.engine.assembly import Surroundings
 from secmon.engine.diagnostics import RulesetError
 from secmon.engine.labels import StoredLabels
@@ -44,6 +45,7 @@ class AnalysisDaemon:
         self._installation = installation
         self._store = AgentStore(installation.paths.agents_db)
         self.service: AnalysisService | None = None
+        self._tending: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Analyse. Raises StartError 2000 when no ruleset can be used, SecmonError 1005, OSError."""
@@ -69,6 +71,7 @@ class AnalysisDaemon:
             await self.service.start()
         except RulesetError as error:
             raise StartError(2000, f"the ruleset: {error.message}") from error
+        self._tending = asyncio.create_task(tend(self.service.tend))
 
     async def _active_agents(self) -> set[int]:
         def read() -> set[int]:
@@ -87,6 +90,9 @@ class AnalysisDaemon:
             await self.service.finished()
 
     async def stop(self) -> None:
+        if self._tending is not None:
+            self._tending.cancel()
+            await asyncio.gather(self._tending, return_exceptions=True)
         if self.service is not None:
             await self.service.stop()
         self._store.close()

@@ -27,6 +27,7 @@ from secmon.common.rpc.channels import local_channel, local_failure
 from secmon.common.rpc.peer import RemotePeer
 from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import Context
+from secmon.daemons.frame import tend
 
 OPERATION = "PUT /internal/agents/first-groups"
 
@@ -65,6 +66,7 @@ class RemoteDaemon:
         self._store: AgentStore | None = None
         self._channel: aio.Channel | None = None
         self.server: AgentLinkServer | None = None
+        self._tending: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Serve agents. Raises what stops the start."""
@@ -83,6 +85,7 @@ class RemoteDaemon:
             assigner=self._by_itself(node) if node.role == "master" else self._by_the_master(node),
         )
         await self.server.start()
+        self._tending = asyncio.create_task(tend(self.server.local.tend))
 
     def _by_itself(self, node: Node) -> Assigner:
         guess = bool(node.options.get("remoted.guess_agent_group"))
@@ -118,6 +121,9 @@ class RemoteDaemon:
             await self.server.finished()
 
     async def stop(self) -> None:
+        if self._tending is not None:
+            self._tending.cancel()
+            await asyncio.gather(self._tending, return_exceptions=True)
         if self.server is not None:
             await self.server.stop()
         self._ports.close()

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from secmon.common.errors import SecmonError
+from secmon.common.files.standing import FileId, file_id
 from secmon.daemons.privileges import Account, share
 
 Handler = Callable[[str, Mapping[str, Any]], Awaitable[object]]
@@ -45,7 +46,7 @@ class ControlServer:
         self._account = account
         self._idle = idle_seconds
         self._server: asyncio.Server | None = None
-        self._file = (0, 0)
+        self._file: FileId = (0, 0)
         self._clients: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
@@ -56,7 +57,7 @@ class ControlServer:
         try:
             listener.bind(str(aside))
             share(aside, 0o660, self._account)
-            self._file = _identity(aside)
+            self._file = file_id(aside)
             self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE)
             os.replace(aside, self._path)
         except BaseException:
@@ -66,7 +67,7 @@ class ControlServer:
     async def tend(self) -> None:
         """Listen anew when the socket was removed from its folder; conversations under way go on. Raises OSError."""
         before = self._server
-        if before is not None and _identity(self._path) != self._file:
+        if before is not None and file_id(self._path) != self._file:
             await self.open()
             before.close()
             log.warning("%s was removed and is made anew", self._path)
@@ -131,15 +132,6 @@ class ControlServer:
         writer.write(msgspec.json.encode(reply) + b"\n")
         async with asyncio.timeout(self._idle):
             await writer.drain()
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    """Device and number of the file at ``path``; zeros without one."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return 0, 0
-    return status.st_dev, status.st_ino
 
 
 def _parse(line: bytes) -> dict[str, Any]:

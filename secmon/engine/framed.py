@@ -7,6 +7,8 @@ import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from secmon.common.files.standing import FileId, file_id
+
 log = logging.getLogger("secmon.analysisd")
 
 MAX_CLIENTS = 4096
@@ -26,6 +28,7 @@ class FramedServer:
         self._most = most
         self._too_long = too_long
         self._server: asyncio.Server | None = None
+        self._file: FileId = (0, 0)
         self._clients: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
@@ -36,11 +39,20 @@ class FramedServer:
         try:
             listener.bind(str(aside))
             os.chmod(aside, 0o660)
+            self._file = file_id(aside)
             self._server = await asyncio.start_unix_server(self._serve, sock=listener, backlog=1024)
             os.replace(aside, self._path)
         except BaseException:
             listener.close()
             raise
+
+    async def tend(self) -> None:
+        """Listen anew when the socket was removed from its folder; what is under way goes on. Raises OSError."""
+        before = self._server
+        if before is not None and file_id(self._path) != self._file:
+            await self.open()
+            before.close()
+            log.warning("%s was removed and is made anew", self._path)
 
     async def close(self) -> None:
         """Take nothing new, and cut off what is under way."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from secmon.common.errors import os_text
 from secmon.common.events.journal import JournalWriter
+from secmon.common.files.standing import FileId, file_id
 
 log = logging.getLogger("secmon.analysisd")
 
@@ -150,6 +151,7 @@ class DatagramSource:
         self._path = path
         self._intake = intake
         self._socket: socket.socket | None = None
+        self._file: FileId = (0, 0)
         self._paused = True
         self.received = 0
 
@@ -161,6 +163,7 @@ class DatagramSource:
         try:
             made.bind(str(aside))
             os.chmod(aside, 0o660)
+            self._file = file_id(aside)
             made.setblocking(False)
             with suppress(OSError):
                 made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
@@ -177,6 +180,23 @@ class DatagramSource:
             self._paused = False
             asyncio.get_running_loop().add_reader(self._socket.fileno(), self._read)
 
+    def tend(self) -> None:
+        """Listen anew when the socket was removed from its folder; what it holds is taken. Raises OSError."""
+        before = self._socket
+        if before is None or file_id(self._path) == self._file:
+            return
+        asyncio.get_running_loop().remove_reader(before.fileno())
+        self._paused = True
+        try:
+            self.open()
+        except OSError:
+            self.resume()
+            raise
+        with before:
+            while self._take(before):
+                pass
+        log.warning("%s was removed and is made anew", self._path)
+
     def close(self) -> None:
         if self._socket is not None:
             self._path.unlink(missing_ok=True)
@@ -188,13 +208,18 @@ class DatagramSource:
     def _read(self) -> None:
         """Take what is there, some of it at once."""
         assert self._socket is not None, "open"
-        messages: list[bytes] = []
-        with suppress(BlockingIOError, InterruptedError):
-            while len(messages) < _AT_ONCE:
-                messages.append(self._socket.recv(MAX_MESSAGE + 1)[:MAX_MESSAGE].rstrip(b"\0"))
-        self.received += len(messages)
-        if messages:
-            self._intake.add(messages)
+        self._take(self._socket)
         if self._intake.full and not self._paused:
             self._paused = True
             asyncio.get_running_loop().remove_reader(self._socket.fileno())
+
+    def _take(self, source: socket.socket) -> int:
+        """How many messages there were, at most so many at once."""
+        messages: list[bytes] = []
+        with suppress(BlockingIOError, InterruptedError):
+            while len(messages) < _AT_ONCE:
+                messages.append(source.recv(MAX_MESSAGE + 1)[:MAX_MESSAGE].rstrip(b"\0"))
+        self.received += len(messages)
+        if messages:
+            self._intake.add(messages)
+        return len(messages)

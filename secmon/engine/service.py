@@ -129,6 +129,13 @@ class AnalysisService:
         self.keeper.end()
         self._state_file.unlink(missing_ok=True)
 
+    async def tend(self) -> None:
+        """Put back the sockets that somebody has removed. Raises OSError."""
+        for server in self._servers:
+            await server.tend()
+        if self._datagrams is not None:
+            self._datagrams.tend()
+
     async def reload(self) -> None:
         """Read the ruleset's section and levels anew; all else changes at a restart."""
         await self._refresh(configuration=True)

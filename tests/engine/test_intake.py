@@ -10,6 +10,7 @@ import pytest
 
 from secmon.common.clock import SystemClock
 from secmon.common.events.journal import JournalReader, JournalWriter
+from secmon.engine.framed import FramedServer
 from secmon.engine.intake import DatagramSource, Intake
 from tests.engine.test_outputs import full_at
 from tests.waiting import until
@@ -98,3 +99,45 @@ async def test_senders_of_datagrams_wait_while_it_is_full(tmp_path: Path) -> Non
         assert [int(one) for one in found] == list(range(2000))
         source.close()
     reader.close()
+
+
+async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    reader, path = JournalReader(tmp_path / "j", "test"), tmp_path / "queue"
+    async with taking(tmp_path / "j") as intake:
+        source = DatagramSource(path, intake)
+        source.open()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.connect(str(path))
+            sender.send(b"before")
+            path.unlink()
+            source.tend()
+            source.tend()
+            sender.connect(str(path))
+            sender.send(b"after")
+        await until(lambda: source.received == 2)
+        assert caplog.text.count("is made anew") == 1
+        source.close()
+        assert not path.exists()
+    assert stored(reader) == [b"before", b"after"]
+    reader.close()
+
+
+async def test_a_framed_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def echo(request: bytes) -> bytes:
+        return request
+
+    path = tmp_path / "analysis"
+    server = FramedServer(path, echo, most=100, too_long=b"")
+    await server.open()
+    _, kept = await asyncio.open_unix_connection(str(path))
+    path.unlink()
+    await server.tend()
+    await server.tend()
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    writer.write((2).to_bytes(4, "little") + b"hi")
+    assert await reader.readexactly(6) == (2).to_bytes(4, "little") + b"hi"
+    assert caplog.text.count("is made anew") == 1
+    for one in (writer, kept):
+        one.close()
+    await server.close()
+    assert not path.exists()

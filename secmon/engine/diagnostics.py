@@ -21,8 +21,12 @@ class Message:
 
     def __str__(self) -> str:
         """As logs and the API show it."""
+        return f"{self.severity}: {self.told()}"
+
+    def told(self) -> str:
+        """Without the severity, for those who say it themselves."""
         place = f" ({self.file}, line {self.line})" if self.line else f" ({self.file})" if self.file else ""
-        return f"{self.severity}: ({self.number}): {self.text}{place}"
+        return f"({self.number}): {self.text}{place}"
 
 
 class RulesetError(Exception):

@@ -37,7 +37,7 @@ class Source:
         try:
             return self.compile()
         except RulesetError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(error.message.told()) from error
 
 
 def source_options(command: F) -> F:

@@ -38,6 +38,17 @@ def test_files_that_are_named(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_reference_that_xml_forbids(tmp_path: Path) -> None:
+    file, text = tmp_path / "a.conf", "<agent_config>\n<labels><label key='a'>&#65;{}</label></labels></agent_config>"
+    for fine in ("", "&#x10FFFF;", "<!-- &#0; -->"):
+        file.write_text(text.format(fine))
+        assert run(str(file)).exit_code == 0
+    for wrong in ("&#0;", "&#x1F;", "&#xd800;", f"&#{'9' * 9000};"):
+        file.write_text(text.format(wrong))
+        result = run(str(file))
+        assert (result.exit_code, result.stdout.startswith(f"{file}:2: ")) == (1, True)
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     result = run(str(tmp_path / "absent"))
     assert (result.exit_code, "No such file" in result.stdout) == (1, True)

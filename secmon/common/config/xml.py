@@ -28,6 +28,9 @@ _SCANNER = re.compile(
     r"|(?P<less><(?!/?[A-Za-z_]|!--|!\[CDATA\[|!DOCTYPE|\?[A-Za-z_]))",
     re.DOTALL,
 )
+_REFERENCE = re.compile(r"&#(?:x(?P<hex>[0-9a-fA-F]+)|(?P<decimal>[0-9]+));")
+_CHARACTERS = (0x9, 0x9), (0xA, 0xA), (0xD, 0xD), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF)
+"""What a reference may name (XML 1.0, production 2)."""
 _HYPHENS = re.compile(r"-(?=-|\Z)|(?<=-)-")
 
 
@@ -108,6 +111,26 @@ def parse_xml(data: bytes | str, file: str, *, code: int = 1113) -> Element:
     except expat.ExpatError as error:
         raise XmlError(file, error.lineno, expat.ErrorString(error.code), code) from error
     return builder.root
+
+
+def refuse_forbidden_references(text: str, file: str, *, code: int = 1113) -> None:
+    """Raises XmlError ``code`` for a reference, such as ``&#0;``, to a character that XML does not have.
+
+    For files that others read too: :func:`parse_xml` takes all references for plain text.
+    """
+    for match in _SCANNER.finditer(text):
+        reference = _REFERENCE.match(text, match.start()) if match["amp"] else None
+        if reference is not None and not _is_character(reference):
+            line = text.count("\n", 0, match.start()) + 1
+            raise XmlError(file, line, f"reference to invalid character number {reference[0][:20]}", code)
+
+
+def _is_character(reference: re.Match[str]) -> bool:
+    digits = (reference["hex"] or reference["decimal"]).lstrip("0")
+    if len(digits) > 7:  # beyond all characters, and perhaps too long to convert
+        return False
+    number = int(digits or "0", 16 if reference["hex"] else 10)
+    return any(first <= number <= last for first, last in _CHARACTERS)
 
 
 def _repair(match: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from secmon.common.atomic import write_file
 from secmon.common.config.convert import AGENT_ROOT, convert_agent
 from secmon.common.config.problems import Report
 from secmon.common.config.upload import check_commands
-from secmon.common.config.xml import parse_xml
+from secmon.common.config.xml import parse_xml, refuse_forbidden_references
 from secmon.common.errors import SecmonError
 from secmon.common.node import Node
 from secmon.common.operations.catalogue import Place, operation
@@ -148,6 +148,7 @@ def _replace(node: Node, group: str, data: bytes) -> list[str]:
     except UnicodeDecodeError as error:
         raise SecmonError(1911, f"byte {error.start}") from None
     document = parse_xml(text, AGENT_CONF, code=1113)
+    refuse_forbidden_references(text, AGENT_CONF)
     check_commands(document, node.api_config.upload_configuration, root=AGENT_ROOT)
     report = Report(AGENT_CONF)
     verify_document(document, report)

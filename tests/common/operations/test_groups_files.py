@@ -84,6 +84,7 @@ async def test_replacing_the_configuration(office: Office) -> None:
         (b" \n", 1112, ""),
         (b"\xff", 1911, "byte 0"),
         (b"<agent_config>", 1113, "line"),
+        (b"<agent_config>\n<labels><label key='a'>&#0;</label></labels></agent_config>", 1113, "line 2"),
         (b"text", 1114, "'text'"),
         (
             b"<agent_config>\n<syscheck><disabled>x</disabled></syscheck></agent_config>",

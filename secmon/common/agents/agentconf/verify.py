@@ -8,7 +8,7 @@ from secmon.common.agents.agentconf.shapes import Branch, Leaf, Section
 from secmon.common.config.convert import AGENT_ROOT, section_name
 from secmon.common.config.problems import Problem, Report
 from secmon.common.config.values import Check
-from secmon.common.config.xml import Element, XmlError, parse_xml
+from secmon.common.config.xml import Element, XmlError, parse_xml, refuse_forbidden_references
 from secmon.common.errors import MISSING, UNKNOWN, Fault
 
 _FILTERS = frozenset({"name", "os", "profile", "overwrite"})
@@ -23,6 +23,7 @@ def verify_agent_conf(data: bytes | str, file: str = "agent.conf") -> Report:
     report = Report(file)
     try:
         document = parse_xml(data, file)
+        refuse_forbidden_references(data.decode() if isinstance(data, bytes) else data, file)
     except XmlError as error:
         report.problems.append(Problem(file, error.line, "", "XML", Fault(error.value), error.allowed))
         return report

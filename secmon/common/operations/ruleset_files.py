@@ -5,6 +5,7 @@ Uploads and deletions run on the master; what they change reaches the workers as
 
 import asyncio
 import logging
+import os
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -23,8 +24,12 @@ XML = "application/xml"
 TEXT = "text/plain"
 MOST_NOTES = 5
 """Findings about the ruleset that one answer holds."""
+MOST_NAME = 255
+"""Bytes that file systems take for a name."""
 CHECK_SHARE = 0.6
 """Part of the time left that the check of the whole ruleset may take."""
+BEFORE_SHARE = 0.3
+"""The same for the check before an upload, which leaves time for the upload and the check after it."""
 
 XmlName = Annotated[str, text_format("xml_filename_path", r"[\w\-]+\.xml")]
 ListName = Annotated[str, text_format("cdb_filename_path", r"[\w\-]+")]
@@ -129,10 +134,12 @@ async def read_file(ctx: Context, kind: RulesetKind, filename: str, folder: str 
 async def upload_file(
     ctx: Context, kind: RulesetKind, filename: str, folder: str | None, data: bytes, *, overwrite: bool
 ) -> Outcome:
-    """Store a file (analysis-api.md 5.2). Raises 1911; the rest that is wrong with it is a failed item.
+    """Store a file (analysis-api.md 5.2). Raises 1911, 1006 (name too long); the rest that is wrong is a failed item.
 
     There is no moment without the old file or the new one, so no copy of the old one is needed.
     """
+    if len(os.fsencode(filename)) > MOST_NAME:
+        raise SecmonError(1006, f"the name is longer than {MOST_NAME} bytes")
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -144,13 +151,14 @@ async def upload_file(
         await asyncio.to_thread(files.check, kind, data)
         if overwrite and await asyncio.to_thread(files.exists, path):
             await _may_delete(ctx, kind)
+        before = await _diagnosed(ctx, files, BEFORE_SHARE)
         # A step of its own: a caller who gives up during the checks leaves everything as it was.
         await asyncio.to_thread(files.write, kind, path, data, overwrite=overwrite)
     except SecmonError as error:
         return _failed(outcome, error, path)
     log.info("request %s: %s stored %s", ctx.call.request_id, ctx.call.identity.user, path)
     outcome.items.append(path)
-    outcome.notes += await _remarks(ctx, files, path)
+    outcome.notes += await _remarks(ctx, files, path, before)
     return outcome
 
 
@@ -187,23 +195,34 @@ def _failed(outcome: Outcome, error: SecmonError, path: str) -> Outcome:
     return outcome
 
 
-async def _remarks(ctx: Context, files: RulesetFiles, path: str) -> list[str]:
-    """What the engine would say of the ruleset as it is now: of all that stops it, and of this file."""
+async def _diagnosed(ctx: Context, files: RulesetFiles, share: float) -> Sequence[Finding] | None:
+    """What the engine would say of the ruleset as it is now; None when ``share`` of the time left is not enough."""
     left = None if ctx.call.deadline is None else ctx.call.deadline - ctx.node.clock.monotonic()
     try:
-        async with asyncio.timeout(None if left is None else max(0.0, left * CHECK_SHARE)):
-            findings = await asyncio.to_thread(files.diagnose)
+        async with asyncio.timeout(None if left is None else max(0.0, left * share)):
+            return await asyncio.to_thread(files.diagnose)
     except TimeoutError:
+        return None
+
+
+async def _remarks(ctx: Context, files: RulesetFiles, path: str, before: Sequence[Finding] | None = None) -> list[str]:
+    """What stops the engine now, what it says of this file, and what it did not say ``before`` of any."""
+    findings = await _diagnosed(ctx, files, CHECK_SHARE)
+    if findings is None:
         return ["The whole ruleset was not checked in time: ask GET /manager/configuration/validation"]
-    return remarks(findings, path)
+    return remarks(findings, path, before)
 
 
-def remarks(findings: Sequence[Finding], path: str | None = None) -> list[str]:
-    """Notes for an answer: errors, and warnings about the file ``path``; a bounded number."""
+def remarks(findings: Sequence[Finding], path: str | None = None, before: Sequence[Finding] | None = None) -> list[str]:
+    """Notes for an answer: errors, warnings about the file ``path``, and those that ``before`` has not; bounded.
+
+    After an error there are no warnings, so nothing is known to be new when ``before`` holds one.
+    """
+    known = None if before is None or any(one.error for one in before) else set(before)
     told = [
         f"The engine cannot use the ruleset: {one.text}" if one.error else one.text
         for one in findings
-        if one.error or (path is not None and one.file == path)
+        if one.error or (path is not None and one.file == path) or (known is not None and one not in known)
     ]
     more = len(told) - MOST_NOTES
     return [*told[:MOST_NOTES], f"{more} more findings"] if more > 0 else told

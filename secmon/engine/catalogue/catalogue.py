@@ -1,5 +1,6 @@
 """The files of a ruleset in the folders of an installation: ``common.node.RulesetFiles``."""
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -148,7 +149,7 @@ class RulesetCatalogue:
             try:
                 write_file(self._root / path, data, FILE_MODE)
             except OSError as error:
-                code = 1006 if isinstance(error, PermissionError) else 1005
+                code = 1006 if isinstance(error, PermissionError) or error.errno == errno.ENAMETOOLONG else 1005
                 raise SecmonError(code, f"{path}: {error.strerror}", ids=(path,)) from error
 
     def _only_here(self, path: str) -> None:

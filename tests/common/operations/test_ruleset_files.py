@@ -70,6 +70,14 @@ async def test_refusals(office: Office, body: bytes, folder: str | None, code: i
     assert not (office.node.paths.root / path).exists()
 
 
+@pytest.mark.parametrize("name", ["x" * 252 + ".xml", "ä" * 126 + ".xml"])
+async def test_a_name_that_no_file_system_takes(office: Office, name: str) -> None:
+    refused = await office.refused(PUT, filename=name, body=LOGIN_RULE)
+    assert (refused.code, refused.kind.status) == (1006, 400)
+    refused = await office.refused("PUT /lists/files/{filename}", filename="x" * 256, body=b"a:b\n")
+    assert (refused.code, refused.kind.status) == (1006, 400)
+
+
 async def test_no_text(office: Office) -> None:
     assert (await office.refused(PUT, filename="own.xml", body=b"\xff")).code == 1911
 
@@ -106,6 +114,12 @@ async def test_a_broken_ruleset_is_no_valid_installation(office: Office) -> None
     assert await office.failed(restart) == [(1908, ["manager"])]
     running = next(iter(office.world.nodes.values()))
     assert running.control.restarts == 0
+
+
+def test_remarks_about_other_files_when_they_are_new() -> None:
+    old, new = Finding(False, "old", "b.xml"), Finding(False, "new", "b.xml")
+    assert remarks([old, new], "a.xml", [old]) == ["new"]
+    assert remarks([old, new], "a.xml", [Finding(True, "broken", "a.xml")]) == []
 
 
 def test_remarks_are_bounded() -> None:

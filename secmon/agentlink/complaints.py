@@ -1,5 +1,6 @@
 """Warnings that peers cause: what they can make the log hold is bounded."""
 
+import asyncio
 import logging
 from collections import Counter
 
@@ -28,6 +29,13 @@ class Complaints:
         self._seen[kind] += 1
         if self._seen[kind] <= PER_WINDOW:
             self._log.warning(text, *values)
+
+    async def run(self) -> None:
+        """Say for ever what was left unsaid in windows that are over, even if no other warning comes."""
+        while True:
+            await asyncio.sleep(WINDOW_SECONDS)
+            if self._clock.monotonic() >= self._until:
+                self.flush()
 
     def flush(self) -> None:
         """Say what was left unsaid."""

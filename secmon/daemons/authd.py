@@ -64,6 +64,7 @@ class AuthDaemon:
             rules=self._rules(settings),
             admit=self._admit(),
             counters=self.node.counters,
+            clock=self.node.clock,
             check_host=bool(settings.ssl_verify_host and settings.ssl_agent_ca),
             limits=self._limits(),
         )

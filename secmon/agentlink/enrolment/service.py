@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
+from secmon.agentlink.complaints import Complaints
 from secmon.agentlink.enrolment.tls import names_match
 from secmon.common.agents.enrol import FAREWELL, MAX_REQUEST, Refusal, Request, Rules, accepted, parse
 from secmon.common.agents.entries import Entry
 from secmon.common.agents.names import normal_address
+from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 
 log = logging.getLogger("secmon.authd")
@@ -46,6 +48,7 @@ class EnrolmentService:
         rules: Rules,
         admit: Admit,
         counters: Counters,
+        clock: Clock,
         check_host: bool = False,
         limits: Limits | None = None,
     ) -> None:
@@ -53,6 +56,8 @@ class EnrolmentService:
         self.context, self.rules = context, rules
         self._listening, self._admit, self._counters = listening, admit, counters
         self._check_host = check_host
+        self._complaints = Complaints(log, clock)
+        self._saying: asyncio.Task[None] | None = None
         self._limits = limits or Limits()
         self._places = asyncio.Semaphore(self._limits.connections)
         self._running: set[asyncio.Task[None]] = set()
@@ -62,6 +67,7 @@ class EnrolmentService:
         self._listening.setblocking(False)
         self._listening.listen(BACKLOG)
         self._accepting = asyncio.create_task(self._accept(), name="enrolment")
+        self._saying = asyncio.create_task(self._complaints.run(), name="complaints")
 
     async def finished(self) -> None:
         """Wait while the service listens; raises what ended it."""
@@ -75,6 +81,10 @@ class EnrolmentService:
             await asyncio.gather(self._accepting, return_exceptions=True)
         self._listening.close()
         await asyncio.gather(*self._running, return_exceptions=True)
+        if self._saying is not None:
+            self._saying.cancel()
+            await asyncio.gather(self._saying, return_exceptions=True)
+        self._complaints.flush()
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
@@ -136,7 +146,7 @@ class EnrolmentService:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str) -> None:
         if self._check_host and not names_match(writer.get_extra_info("peercert") or {}, source):
             self._counters.add("authd.wrong_certificates")
-            log.warning("%s: its certificate is made out to somebody else", source)
+            self._complaints.warn("certificates", "%s: its certificate is made out to somebody else", source)
             return
         data = await self._read(reader)
         if not data:
@@ -147,7 +157,7 @@ class EnrolmentService:
                 entry = await self._admit(parse(data, source, self.rules))
             except Refusal as refused:
                 self._counters.add("authd.refused")
-                log.warning("%s: enrolment refused: %r", source, str(refused)[:300])
+                self._complaints.warn("refusals", "%s: enrolment refused: %r", source, str(refused)[:300])
                 await self._refuse(writer, refused)
                 return
             self._counters.add("authd.accepted")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from secmon.agentlink.complaints import PER_WINDOW
 from secmon.agentlink.enrolment.service import EnrolmentService, Limits
 from secmon.agentlink.enrolment.tls import ensure_certificate, server_context
 from secmon.common.agents.enrol import Refusal, Request, Rules
@@ -80,6 +81,7 @@ async def serving(
         rules=rules or Rules(),
         admit=admit,
         counters=counters,
+        clock=SystemClock(),
         check_host=settings.ssl_verify_host,
         limits=limits,
     )
@@ -104,6 +106,16 @@ async def test_two_lines_for_a_refusal(tmp_path: Path) -> None:
         # Bytes that are no UTF-8 come back as they were.
         assert await running.ask(b"OSSEC A:'w\xff'\n") == b"ERROR: Invalid agent name: w\xff" + FAREWELL
         assert running.count("refused") == 3
+
+
+async def test_refusals_in_the_log_are_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(tmp_path) as running:
+        for _ in range(PER_WINDOW + 5):
+            await running.ask(b"HELLO\n")
+    said = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    # A slow machine may need more than one window.
+    assert sum("enrolment refused" in one for one in said) < PER_WINDOW + 5
+    assert any("refusals" in one and "more warnings" in one for one in said)
 
 
 async def test_a_request_in_pieces_or_without_an_end(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from secmon.common.agents.groups import AR_CONF
+from secmon.common.agentwire.crypto import MAX_TEXT as MAX_MESSAGE
 from secmon.common.agentwire.version import compare
 
 JSON_SINCE = "v4.2.0"
@@ -46,14 +47,14 @@ def takes_json(version: str) -> bool:
 def response_message(response: Response, version: str) -> str:
     """The message for an agent of this version (9.2; 9.3, as asked for by a user rather than by an alert).
 
-    Raises ValueError where it is longer than agents of this version take.
+    Raises ValueError where it is longer than agents of this version take, or than any message.
     """
     if takes_json(version):
-        return _message(_json(response, quoted=compare(version, _CAREFUL_SINCE) < 0))
+        return _fitting(_message(_json(response, quoted=compare(version, _CAREFUL_SINCE) < 0)))
     words = [shell_escaped(one) for one in response.arguments] or ["-", "-"]
     text = " ".join([response.command, *words])
     if len(text) > MAX_TEXT:
-        raise ValueError(f"agents before {JSON_SINCE} take {MAX_TEXT} characters")
+        raise ValueError(f"the response is too large: agents before {JSON_SINCE} take {MAX_TEXT} characters")
     return _message(text)
 
 
@@ -78,6 +79,15 @@ def read_commands(shared: Path) -> Collection[str]:
 
 def _message(payload: str) -> str:
     return f"#!-execd {payload}"
+
+
+def _fitting(message: str) -> str:
+    size = len(message.encode())
+    if size > MAX_MESSAGE:
+        raise ValueError(
+            f"the response is too large: its message would have {size} bytes, at most {MAX_MESSAGE} can be"
+        )
+    return message
 
 
 def _json(response: Response, *, quoted: bool) -> str:

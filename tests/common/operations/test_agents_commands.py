@@ -249,6 +249,13 @@ class TestActiveResponses:
         assert links["gamma"].asked == []  # too old to be asked
         long = await office.ask(RESPOND, agents_list=["003"], body={"command": "!own.sh", "arguments": ["x" * 1020]})
         assert failed(long) == [(1731, ["003"])]
+        assert links["gamma"].sent[2:] == []
+
+    async def test_longer_than_a_message(self, office: Office, links: dict[str, MemoryLink]) -> None:
+        long = await office.ask(RESPOND, agents_list=["001"], body={"command": "!own", "arguments": ["x" * 65408]})
+        assert failed(long) == [(1731, ["001"])]
+        assert "65408" in long["data"]["failed_items"][0]["error"]["message"]
+        assert links["alpha"].sent == []
 
     async def test_unknown_commands(self, office: Office, links: dict[str, MemoryLink]) -> None:
         answer = await office.ask(RESPOND, agents_list=["001", "002"], body={"command": "firewall-drop"})

@@ -35,7 +35,10 @@ Repository = Annotated[
 PackagePath = Annotated[
     str,
     text_format("wpk_path", STAYS_BELOW + r"[\w\-.\\/:\s]*[^/]\.wpk"),
-    Meta(max_length=1024, description="A package below the installation folder of the agents' nodes."),
+    Meta(
+        max_length=1024,
+        description="A package on the agents' nodes, relative to the installation folder or as on the master.",
+    ),
 ]
 
 REQUESTED = Messages(
@@ -117,7 +120,7 @@ async def upgrade_agents(ctx: Context, params: PutUpgrade) -> Outcome:
 )  # fmt: skip
 async def upgrade_agents_by_file(ctx: Context, params: PutCustomUpgrade) -> Outcome:
     """Give agents a package that lies on their nodes."""
-    work = Work(file=_below(ctx, params.file_path), installer=params.installer)
+    work = Work(file=_package(ctx, params.file_path), installer=params.installer)
     return await _request(ctx, params, "upgrade_custom", work, target=None)
 
 
@@ -179,6 +182,11 @@ def _create(ctx: Context, wanted: Sequence[tuple[int, str]], command: Command, w
 def _last(ctx: Context, numbers: Sequence[int]) -> dict[int, Task]:
     with ctx.node.tasks.read() as connection:
         return tasks.last(connection, numbers)
+
+
+def _package(ctx: Context, text: str) -> str:
+    """The path of a package relative to the installation folder; a relative one is so already. Raises 1006."""
+    return _below(ctx, text) if Path(text).is_absolute() else str(Path(text))
 
 
 def _below(ctx: Context, text: str) -> str:

@@ -135,7 +135,9 @@ async def test_custom_packages(office: Office) -> None:
     body = await office.ask(CUSTOM, agents_list=["002", "004"], file_path=f"{root}/var/x/own.wpk", installer="go.sh")
     assert ([one for one, _ in items(body)], failed(body)) == (["002"], [(1821, ["004"])])
     assert works(office) == {2: ("beta", '{"file":"var/x/own.wpk","installer":"go.sh"}')}
-    for path in ("var/own.wpk", "/etc/own.wpk", f"{root}x/own.wpk"):
+    await office.ask(CUSTOM, agents_list=["007"], file_path="./var/own.wpk")
+    assert works(office)[7][1] == '{"file":"var/own.wpk"}'
+    for path in ("/etc/own.wpk", f"{root}x/own.wpk"):
         assert (await office.refused(CUSTOM, agents_list=["001"], file_path=path)).code == 1006
 
 

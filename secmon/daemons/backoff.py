@@ -4,16 +4,23 @@
 class Backoff:
     """At once first, then 0.5, 1, 2, ... up to 30 s; forgotten after a minute of health.
 
+    An address that is in use is tried at a steady, short pause: a connection may hold the port for a moment only.
     Times are monotonic seconds.
     """
 
     FIRST = 0.5
     LONGEST = 30.0
     HEALTHY = 60.0
+    IN_USE = 1.0
 
     def __init__(self) -> None:
         self._failures = 0
         self._started: float | None = None
+        self._in_use = False
+
+    def in_use(self) -> None:
+        """The daemon could not start because an address is in use."""
+        self._in_use = True
 
     def started(self, now: float) -> None:
         """The daemon has become ready."""
@@ -24,6 +31,9 @@ class Backoff:
         if self._started is not None and now - self._started >= self.HEALTHY:
             self._failures = 0
         self._started = None
+        if self._in_use:
+            self._in_use = False
+            return self.IN_USE
         self._failures += 1
         if self._failures == 1:
             return 0.0

@@ -56,6 +56,11 @@ class StartError(Exception):
 class StartFailed(Exception):
     """A process that was started did not become ready; the text says why."""
 
+    @property
+    def in_use(self) -> bool:
+        """Whether an address could not be had (2010). Processes hand their reasons on as text."""
+        return f"2010 - {START_FAILURES[2010]}" in str(self)
+
 
 def start_error(error: BaseException) -> StartError:
     """What ``error`` means for a start; unknown ones become 1000 and are logged with their trace."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from secmon.common.paths import Paths
 from secmon.daemons.daemon import StartFailed
 from secmon.daemons.link import ParentLink
+from secmon.daemons.states import daemon_states
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Launched:
     process: subprocess.Popen[bytes]
     link: ParentLink
     output: Path
+    paths: Paths
 
     async def ready(self, seconds: float) -> None:
         """Wait until the node runs. Raises StartFailed with what stopped it."""
@@ -27,7 +29,8 @@ class Launched:
             async with asyncio.timeout(seconds):
                 reason = await self.link.outcome()
         except TimeoutError:
-            reason = f"the node was not ready within {seconds:g} s"
+            late = [daemon for daemon, state in daemon_states(self.paths).items() if state in ("starting", "failed")]
+            reason = f"{', '.join(late) or 'the node'}: not ready within {seconds:g} s"
         if reason is not None:
             raise StartFailed(f"{reason} (details: {self.output})")
 
@@ -51,4 +54,4 @@ def launch(paths: Paths, *, secrets: Mapping[str, str] | None = None, bound: boo
     finally:
         os.close(descriptor)
     link.opened(secrets or {})
-    return Launched(process, link, output)
+    return Launched(process, link, output, paths)

@@ -33,6 +33,9 @@ log = logging.getLogger("secmon.supervisor")
 Planner = Callable[[], Plan]
 """Reads and validates the configuration. Raises SecmonError when it is not valid."""
 
+_IN_USE_TRIES = 5
+"""Starts of a daemon whose address is in use, before the first start of the node is given up."""
+
 
 class Supervisor:
     """One per installation. :meth:`run` returns when the node has stopped."""
@@ -185,13 +188,25 @@ class Supervisor:
         for unit in self._units:
             backoff = Backoff()
             try:
-                await unit.start()
+                await (self._start_patiently(unit) if first else unit.start())
                 backoff.started(self._clock.monotonic())
             except StartFailed as error:
                 if first:
                     raise StartFailed(f"{unit.name}: {error}") from error
-                log.error("%s did not start: %s", unit.name, error)
+                _did_not_start(unit, backoff, error)
             self._keepers.append(asyncio.create_task(self._keep(unit, backoff)))
+
+    async def _start_patiently(self, unit: Unit) -> None:
+        """Start ``unit``; an address in use is tried some times more. Raises StartFailed."""
+        for _ in range(_IN_USE_TRIES - 1):
+            try:
+                return await unit.start()
+            except StartFailed as error:
+                if not error.in_use:
+                    raise
+                log.warning("%s did not start: %s; next start in %g s", unit.name, error, Backoff.IN_USE)
+            await asyncio.sleep(Backoff.IN_USE)
+        return await unit.start()
 
     async def _keep(self, unit: Unit, backoff: Backoff) -> None:
         """Start ``unit`` again each time it ends."""
@@ -206,7 +221,7 @@ class Supervisor:
             try:
                 await unit.start()
             except StartFailed as error:
-                log.error("%s did not start: %s", unit.name, error)
+                _did_not_start(unit, backoff, error)
                 continue
             backoff.started(self._clock.monotonic())
 
@@ -302,3 +317,9 @@ class Supervisor:
             "processes": processes,
             "daemons": states,
         }
+
+
+def _did_not_start(unit: Unit, backoff: Backoff, error: StartFailed) -> None:
+    log.error("%s did not start: %s", unit.name, error)
+    if error.in_use:
+        backoff.in_use()

@@ -18,6 +18,15 @@ def test_health_is_rewarded_after_a_minute_only() -> None:
     assert backoff.ended(260.0) == 0.0
 
 
+def test_an_address_in_use_is_tried_at_a_steady_pause() -> None:
+    backoff, pauses = Backoff(), []
+    for _ in range(20):
+        backoff.in_use()
+        pauses.append(backoff.ended(0.0))
+    assert set(pauses) == {Backoff.IN_USE}
+    assert [backoff.ended(0.0) for _ in range(2)] == [0.0, 0.5]
+
+
 def test_never_starting_is_no_health() -> None:
     backoff = Backoff()
     backoff.started(0.0)

@@ -8,8 +8,10 @@ import signal
 import time
 
 import pytest
+from click.testing import CliRunner
 
 from secmon.common.errors import SecmonError
+from secmon.daemons.cli import main
 from secmon.daemons.control import SupervisorControl, daemon_socket
 from secmon.daemons.runfiles import SupervisorLock
 from secmon.daemons.states import process_start
@@ -70,6 +72,32 @@ def test_crash_loop_backs_off_and_is_seen_as_failed(running: ToyNode) -> None:
     assert running.state(CLUSTERD) == "running"
     (running.root / f"{APID}.fail").unlink()
     wait_until(lambda: running.state(APID) == "running", "it recovers by itself")
+
+
+def test_address_in_use_is_tried_every_second_and_a_restart_says_who_is_down(running: ToyNode) -> None:
+    main_config = running.paths.main_config
+    main_config.parent.mkdir(parents=True, exist_ok=True)
+    main_config.touch()
+    busy = running.root / f"{CLUSTERD}.busy"
+    busy.touch()
+    done = CliRunner().invoke(main, ("restart", "--root", str(running.root), "--timeout", "5"))
+    assert done.exit_code == 1
+    assert f"not started: {CLUSTERD};" in done.output
+    assert running.output().count("next start in 1 s") >= 2
+    assert "next start in 2 s" not in running.output()
+    busy.unlink()
+    wait_until(lambda: running.state(CLUSTERD) == "running", "it has the address")
+    done = CliRunner().invoke(main, ("restart", "--root", str(running.root)))
+    assert done.exit_code == 0, done.output
+
+
+def test_first_start_waits_a_little_for_an_address(node: ToyNode) -> None:
+    busy = node.root / f"{CLUSTERD}.busy"
+    busy.touch()
+    node.start(wait=False)
+    wait_until(lambda: "next start in 1 s" in node.output(), "it is tried again")
+    busy.unlink()
+    wait_until(lambda: node.phase() == "running", "it has the address")
 
 
 def test_daemon_whose_work_fails_is_started_again(running: ToyNode) -> None:

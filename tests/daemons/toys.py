@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from secmon.common.errors import ConfigError
+from secmon.common.errors import ConfigError, SecmonError
 from secmon.daemons.daemon import Context
 
 
@@ -32,6 +32,8 @@ class Toy:
     async def start(self) -> None:
         if self._told("fail"):
             raise ConfigError("toy.yaml", "port", 0, "1 to 65535")
+        if self._told("busy"):
+            raise SecmonError(2010, "port 1: busy")
         if self._told("hang"):
             await asyncio.Event().wait()
         self.note("start")

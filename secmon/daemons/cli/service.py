@@ -25,6 +25,8 @@ from secmon.daemons.runfiles import AlreadyRunning, SupervisorLock
 from secmon.daemons.supervisor import Supervisor
 
 _START_SECONDS = 180.0
+_DAEMON_SECONDS = 60.0
+"""After a restart, the time for daemons that did not start at once."""
 _PHASE_SECONDS = 2.0
 """What a supervisor has to say in which phase it is."""
 _SECONDS = click.IntRange(1, 86_400)
@@ -151,16 +153,26 @@ def restart(paths: Paths, timeout: int) -> None:
 
     Example:  secmon restart --root /opt/secmon
 
-    Exit status: 0 running again, 1 refused or not running.
+    Exit status: 0 running again, 1 refused, not running, or a daemon (it is named) did not come up.
     """
     require_running(paths)
     if _phase(paths) == STOPPING:
         _start_after_stop(paths, timeout)
         return
+    end = time.monotonic() + timeout
     _ask(paths, "restart")
     if not wait_for(lambda: _restarted(paths), "Restarting", timeout):
         raise click.ClickException("the restart has not finished; see: secmon status")
+    up = wait_for(lambda: not _down(paths), "Starting", min(_DAEMON_SECONDS, end - time.monotonic()))
     _print_states(paths, everything=False)
+    if not up and (down := _down(paths)):
+        raise click.ClickException(f"not started: {', '.join(down)}; it is tried again, see {paths.logs}")
+
+
+def _down(paths: Paths) -> list[str]:
+    """The node's daemons that do not run."""
+    status = _ask(paths, "status")
+    return [one["daemon"] for one in status["processes"] if status["daemons"].get(one["daemon"]) != "running"]
 
 
 def _start_after_stop(paths: Paths, timeout: int) -> None:

@@ -14,7 +14,7 @@ from secmon.common.agents import registry
 from secmon.common.agents.collection import FIELDS, MANAGER_ID, Condition, proper_id, within
 from secmon.common.agents.entries import Entry
 from secmon.common.agents.force import NEVER, Force
-from secmon.common.agents.names import ANY, normal_address, padded
+from secmon.common.agents.names import ANY, MAX_ID, normal_address, padded
 from secmon.common.agents.reading import read_ids, unknown_ids
 from secmon.common.agents.registry import New
 from secmon.common.agents.store import AgentStore
@@ -71,6 +71,13 @@ class ForceRule(Struct, frozen=True):
     after_registration_time: Timeframe = "1h"
 
 
+NewId = Annotated[
+    str,
+    text_format("numbers", "[0-9]+"),
+    Meta(min_length=3, max_length=64, description=f"At most {MAX_ID}."),
+]
+
+
 class ForceInsert(ForceRule, frozen=True):
     """Which agents that are in the way may be replaced."""
 
@@ -90,9 +97,13 @@ class InsertedAgent(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: Names
     ip: Address = ANY
-    id: AgentId | None = None
+    id: NewId | None = None
     key: Key | None = None
     force: ForceInsert = ForceInsert()
+
+    def __post_init__(self) -> None:
+        if self.id is not None and int(self.id) > MAX_ID:
+            raise ValueError(f"the highest id of an agent is {MAX_ID}")
 
 
 class AgentIdKey(Struct):

@@ -102,6 +102,14 @@ async def test_an_agent_with_id_and_key_of_its_own(office: Office) -> None:
     assert line(quick).startswith("008 web-02 any ")
 
 
+@pytest.mark.parametrize("number", ["100000000", "9" * 18, "9" * 30])
+def test_the_highest_id_is_named(number: str) -> None:
+    operation = CATALOGUE.get(INSERT)
+    assert operation is not None
+    with pytest.raises(ParameterError, match="99999999"):
+        build(operation.params, {"body": {"name": "a", "id": number}})
+
+
 @pytest.mark.parametrize(
     ("operation", "params"),
     [

@@ -46,6 +46,8 @@ class Timing(NamedTuple):
     retry: float = 1.0
     """First pause after the ledger could not be reached; later ones are longer."""
     longest: float = 30.0
+    patience: float = 30.0
+    """Without the ledger before that is said: nodes start and stop in parts."""
     open: float = OPEN_PAUSE
     """Attempts to begin with an agent."""
 
@@ -157,13 +159,14 @@ class Upgrades:
         return found[0]
 
     async def _surely(self, question: Callable[[], Awaitable[T]]) -> T:
-        """The ledger's answer, however long it cannot be reached; said once."""
-        pause = self._timing.retry
+        """The ledger's answer, however long it cannot be reached; said once when that lasts."""
+        pause, begun, said = self._timing.retry, self._clock.monotonic(), False
         while True:
             try:
                 return await question()
             except UNAVAILABLE as error:
-                if pause == self._timing.retry:
+                if not said and self._clock.monotonic() - begun >= self._timing.patience:
+                    said = True
                     log.warning("The tasks of upgrades cannot be reached: %s", _reason(error))
                 await asyncio.sleep(pause)
                 pause = min(self._timing.longest, pause * 2)

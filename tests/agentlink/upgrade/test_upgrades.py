@@ -19,11 +19,13 @@ from secmon.agentlink.upgrade.reports import Listener
 from secmon.agentlink.upgrade.transfer import OPEN_ATTEMPTS, Package, Transfer
 from secmon.common.agents import tasks
 from secmon.common.agents.linkclient import LinkClient
+from secmon.common.agents.store import AgentStore
 from secmon.common.agents.tasks import Job, TaskStore, Work
 from secmon.common.clock import ManualClock, SystemClock
 from secmon.common.config.upgrades import TaskSettings, UpgradeSettings
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
+from secmon.common.paths import Paths
 from secmon.fleet import PROFILES, Fleet, Misbehaviour, Options, Server
 from secmon.fleet import Timing as FleetTiming
 from tests.agentlink.field import Field, many
@@ -359,3 +361,32 @@ async def test_tasks_that_nobody_ends(tmp_path: Path) -> None:
     await keeper.look()
     assert statuses() == {}
     store.close()
+
+
+class AwayLedger(StoreLedger):
+    """Tasks that cannot be reached."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def cancel(self, seconds: float) -> int:
+        self.asked += 1
+        raise SecmonError(3022)
+
+
+@pytest.mark.parametrize(("patience", "told"), [(0.0, 1), (30.0, 0)])
+async def test_a_ledger_out_of_reach_is_told_when_that_lasts(
+    tmp_path: Path, patience: float, told: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    paths, clock, ledger = Paths(tmp_path), SystemClock(), AwayLedger()
+    store = AgentStore(tmp_path / "agents.db")
+    upgrades = Upgrades(
+        ledger, LinkClient(tmp_path / "none"), Packages(paths, clock, configured=""), store, UpgradeSettings(),
+        clock=clock, counters=Counters(), timing=SOON._replace(patience=patience),
+    )  # fmt: skip
+    task = asyncio.create_task(upgrades.run())
+    await until(lambda: ledger.asked >= 4)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    store.close()
+    assert caplog.text.count("cannot be reached") == told

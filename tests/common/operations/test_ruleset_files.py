@@ -44,6 +44,15 @@ async def test_what_the_engine_thinks_of_it_is_told(office: Office) -> None:
     assert body["data"]["affected_items"] == ["etc/rules/zown.xml"]
 
 
+async def test_new_findings_about_other_files_are_told_once(office: Office) -> None:
+    first = LOGIN_RULE.replace(b"100900", b"100730")
+    body = await office.ask(PUT, filename="aown.xml", body=first)
+    assert "100730 exists already" in body["message"]
+    assert "etc/rules/shop_rules.xml, line" in body["message"]
+    body = await office.ask(PUT, filename="zown.xml", body=LOGIN_RULE)
+    assert "exists already" not in body["message"]
+
+
 async def test_existing_files(office: Office) -> None:
     await office.ask(PUT, filename="own.xml", body=LOGIN_RULE)
     assert await office.failed(PUT, filename="own.xml", body=LOGIN_RULE) == [(1905, [PATH])]

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from secmon.common.agents.collection import iso_offset
 from secmon.common.errors import SecmonError
-from secmon.common.operations.agents_commands import link_of
+from secmon.common.operations.agents_commands import answer_seconds, link_of
 from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.operations.parameters import Common, Names, text_format
@@ -173,13 +173,24 @@ async def read_link_state(ctx: Context, params: Common) -> Outcome:
 async def read_counters(ctx: Context, params: DaemonsQuery) -> Outcome:
     """Counters of the daemons since they started."""
     wanted = [name.replace("wazuh-", "secmon-") for name in params.daemons_list or EVERY_DAEMON]
-    outcome = Outcome()
-    for daemon in dict.fromkeys(wanted):
-        try:
-            outcome.items.append(await _counters(ctx, daemon))
-        except SecmonError as error:
-            outcome.fail(SecmonError(error.code, error.extra), daemon)
+    daemons, outcome = list(dict.fromkeys(wanted)), Outcome()
+    for daemon, found in zip(daemons, await asyncio.gather(*(_told(ctx, one) for one in daemons)), strict=True):
+        if isinstance(found, SecmonError):
+            outcome.fail(SecmonError(found.code, found.extra), daemon)
+        else:
+            outcome.items.append(found)
     return outcome
+
+
+async def _told(ctx: Context, daemon: str) -> dict[str, Any] | SecmonError:
+    """What a daemon answers, or why not. One that hangs does not cost the others their answers."""
+    try:
+        async with asyncio.timeout(answer_seconds(ctx)):
+            return await _counters(ctx, daemon)
+    except TimeoutError:
+        return SecmonError(1014, daemon)
+    except SecmonError as error:
+        return error
 
 
 async def _counters(ctx: Context, daemon: str) -> dict[str, Any]:

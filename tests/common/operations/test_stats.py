@@ -1,13 +1,16 @@
 """Statistics of a node (manager.md 9 and 10)."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from secmon.common.errors import SecmonError
 from secmon.common.operations.catalogue import CATALOGUE
+from secmon.common.outcome import Outcome
 from tests.common.operations.analyst import analysing, stocked
 from tests.common.operations.office import Office
 from tests.common.operations.world import World
@@ -122,10 +125,33 @@ async def test_daemons(office: Office) -> None:
         assert {"bytes", "events", "queues"} <= set(items[1]["metrics"])
         one = await office.one(DAEMONS, daemons_list=["wazuh-analysisd", "secmon-analysisd"])
         assert one["name"] == "secmon-analysisd"
+    silent = (await office.ask(DAEMONS))["data"]
+    assert [item["name"] for item in silent["affected_items"]] == ["secmon-remoted"]
+    assert [(one["error"]["code"], one["id"]) for one in silent["failed_items"]] == [(1121, ["secmon-analysisd"])]
     body = await office.ask(DAEMONS, daemons_list=["secmon-db", "secmon-remoted", "secmon-analysisd"])
     assert (body["error"], body["data"]["total_affected_items"]) == (2, 1)
     failed = [(one["error"]["code"], one["id"]) for one in body["data"]["failed_items"]]
     assert sorted(failed) == [(1121, ["secmon-analysisd"]), (1121, ["secmon-db"])]
+
+
+class HangingLink(CountingLink):
+    """One that takes questions and never answers."""
+
+    async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+
+async def test_a_daemon_that_hangs_is_named(office: Office) -> None:
+    office.node.services.agent_link = HangingLink(METRICS)
+    async with analysing(office.node):
+        running = next(iter(office.world.nodes.values()))
+        call = office.world.call(DAEMONS, "admin", {}, on=running)
+        call = structs.replace(call, deadline=office.world.clock.monotonic() + 2.0)
+        outcome = await running.router.route(call)
+    assert isinstance(outcome, Outcome)
+    assert [item["name"] for item in outcome.items] == ["secmon-analysisd"]
+    assert [(one.code, one.ids) for one in outcome.failures] == [(1014, ("secmon-remoted",))]
 
 
 async def test_permissions(office: Office) -> None:

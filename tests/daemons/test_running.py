@@ -285,6 +285,8 @@ def test_everything_by_which_a_node_is_found_comes_back(master: tuple[Paths, int
     wait_until(lambda: sorted(pids(paths)) == before, "the daemons are found again")
     wait_until(paths.cluster_socket.exists, "the cluster daemon can be asked")
     wait_until(paths.control_socket.exists, "the supervisor can be asked")
+    for socket in (paths.analysis_socket, paths.queue_socket, paths.logtest_socket, paths.agent_link_socket):
+        wait_until(socket.exists, f"{socket} can be asked")
     assert secmon("cluster", "nodes", "--root", str(paths.root)).stdout.startswith("NAME")
 
 

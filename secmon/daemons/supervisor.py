@@ -33,7 +33,7 @@ log = logging.getLogger("secmon.supervisor")
 Planner = Callable[[], Plan]
 """Reads and validates the configuration. Raises SecmonError when it is not valid."""
 
-_IN_USE_TRIES = 5
+_IN_USE_TRIES = 3
 """Starts of a daemon whose address is in use, before the first start of the node is given up."""
 
 

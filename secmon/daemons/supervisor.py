@@ -179,22 +179,37 @@ class Supervisor:
         log.info("The daemons were told to reload their configuration")
 
     async def _start_all(self, plan: Plan, *, first: bool) -> None:
-        """Start in order. At the ``first`` start a failure is the caller's; later the daemon is tried again instead."""
+        """Start all at once: none waits for another. On one event loop they start one after the other.
+
+        At the ``first`` start a failure is the caller's, once all others have started; later it is tried again instead.
+        """
         try:
             self._units = make_units(plan, self._paths, self._secrets, single_process=self._single_process)
         except Exception as error:  # building failed in this process: one line; unknown ones are logged
             raise StartFailed(str(start_error(error))) from error
         self._watch = plan.watch
-        for unit in self._units:
-            backoff = Backoff()
+        at_once = asyncio.Semaphore(1 if self._single_process else len(self._units) or 1)
+        async with asyncio.TaskGroup() as group:
+            starts = [group.create_task(self._start_one(unit, at_once, first=first)) for unit in self._units]
+        failures = [failure for start in starts if (failure := start.result()) is not None]
+        if failures:
+            raise failures[0]
+
+    async def _start_one(self, unit: Unit, at_once: asyncio.Semaphore, *, first: bool) -> StartFailed | None:
+        """Start ``unit`` and keep it running; why it did not start, at the ``first`` start."""
+        backoff = Backoff()
+        async with at_once:
             try:
                 await (self._start_patiently(unit) if first else unit.start())
                 backoff.started(self._clock.monotonic())
             except StartFailed as error:
                 if first:
-                    raise StartFailed(f"{unit.name}: {error}") from error
+                    failure = StartFailed(f"{unit.name}: {error}")
+                    failure.__cause__ = error
+                    return failure
                 _did_not_start(unit, backoff, error)
-            self._keepers.append(asyncio.create_task(self._keep(unit, backoff)))
+        self._keepers.append(asyncio.create_task(self._keep(unit, backoff)))
+        return None
 
     async def _start_patiently(self, unit: Unit) -> None:
         """Start ``unit``; an address in use is tried some times more. Raises StartFailed."""

@@ -20,11 +20,13 @@ from tests.daemons.conftest import ToyNode, wait_until
 APID, CLUSTERD = "secmon-apid", "secmon-clusterd"
 
 
-def test_start_in_order_and_stop_in_reverse_leaving_nothing(running: ToyNode) -> None:
+def test_start_at_once_and_stop_in_reverse_leaving_nothing(running: ToyNode) -> None:
     pids = [running.pid(APID), running.pid(CLUSTERD)]
     assert running.state(APID) == running.state(CLUSTERD) == "running"
     assert running.end() == 0
-    assert running.journal() == [(APID, "start"), (CLUSTERD, "start"), (CLUSTERD, "stop"), (APID, "stop")]
+    starts, stops = running.journal()[:2], running.journal()[2:]
+    assert sorted(starts) == [(APID, "start"), (CLUSTERD, "start")]
+    assert stops == [(CLUSTERD, "stop"), (APID, "stop")]
     assert running.leftovers() == []
     assert [process_start(pid) for pid in pids if pid] == [None, None]
     assert running.state(APID) == "stopped"

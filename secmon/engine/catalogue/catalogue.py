@@ -1,6 +1,7 @@
 """The files of a ruleset in the folders of an installation: ``common.node.RulesetFiles``."""
 
 import errno
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -8,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from secmon.common.atomic import sync_folder, write_file
+from secmon.common.config.xml import read_xml
 from secmon.common.errors import ConfigError, SecmonError, os_text
 from secmon.common.node import Definitions, Finding, RulesetFile, RulesetKind, XmlKind
 from secmon.common.paths import Paths
@@ -19,7 +21,8 @@ from secmon.engine.catalogue.rule_items import rule_items
 from secmon.engine.catalogue.section import Configured, listed_files, read_configured
 from secmon.engine.catalogue.strict import MalformedXml, check, read_object
 from secmon.engine.diagnostics import RulesetError
-from secmon.engine.files import compile_installation
+from secmon.engine.files import Sources, collect, compile_sources, read_section, settings_of
+from secmon.engine.ruleset import Settings
 from secmon.engine.xml import XmlError, parse
 
 FILE_MODE = 0o660
@@ -38,6 +41,8 @@ class RulesetCatalogue:
         self._items: dict[XmlKind, Remembered[Items]] = {"rule": Remembered(), "decoder": Remembered()}
         self._changing = threading.Lock()
         self._compiling = threading.Lock()
+        self._judged: tuple[bytes, Sequence[Finding]] = (b"", ())
+        """What was compiled last, and what there was to say about it: validations come often, changes do not."""
 
     # -- reading
 
@@ -178,9 +183,29 @@ class RulesetCatalogue:
     def diagnose(self) -> Sequence[Finding]:
         try:
             with self._compiling:  # one at a time: each keeps a processor busy
-                made = compile_installation(self._paths)
+                section = read_section(read_xml(self._paths.main_config), str(self._paths.main_config))
+                sources, settings = collect(self._root, section), settings_of(self._paths)
+                content = _digest(sources, settings)
+                if content != self._judged[0]:
+                    self._judged = content, _findings(sources, settings)
+                return self._judged[1]
         except RulesetError as error:
             return [Finding(True, str(error.message), error.message.file)]
         except (ConfigError, OSError) as error:
             return [Finding(True, os_text(error) if isinstance(error, OSError) else error.message, "")]
-        return [Finding(False, str(message), message.file) for message in made.messages]
+
+
+def _digest(sources: Sources, settings: Settings) -> bytes:
+    """Of all that a load depends on."""
+    whole = hashlib.blake2b(repr((settings, [str(one) for one in sources.messages])).encode())
+    for path, data in (*sources.decoders, *sources.lists.items(), *sources.rules):
+        whole.update(f"{path} {len(data)}\n".encode() + data)
+    return whole.digest()
+
+
+def _findings(sources: Sources, settings: Settings) -> Sequence[Finding]:
+    try:
+        made = compile_sources(sources, settings)
+    except RulesetError as error:
+        return [Finding(True, str(error.message), error.message.file)]
+    return [Finding(False, str(message), message.file) for message in made.messages]

@@ -79,7 +79,9 @@ class RealNode:
 
     def start(self, *, wait: bool = True) -> "RealNode":
         """Start the supervisor; with ``wait`` until the API answers."""
-        command = [*self.prefix, sys.executable, "-m", "secmon.daemons.cli", "start", "--root", str(self.paths.root)]
+        # A killed test run takes its nodes along.
+        command = ["setpriv", "--pdeathsig", "TERM", *self.prefix, sys.executable, "-m", "secmon.daemons.cli"]
+        command += ["start", "--root", str(self.paths.root)]
         command += ["--single-process"] if self.single_process else []
         log = (self.paths.logs / "test-output.log").open("ab")
         with log:

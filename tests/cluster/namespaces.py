@@ -1,12 +1,15 @@
 """Several hosts on one machine: network namespaces on two bridges, one for the cluster, one for its clients."""
 
 import os
+import re
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
-CLUSTER_NET = "10.87.31"
-CLIENT_NET = "10.88.31"
+_SPACE = re.compile(r"sm(\d+)-\d+")
+_BRIDGE = re.compile(r"sm[kc](\d+)")
 
 
 def usable() -> bool:
@@ -20,8 +23,24 @@ def usable() -> bool:
     return made.returncode == 0
 
 
-def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+def _ip(*arguments: str) -> str:
+    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def _remove_abandoned() -> None:
+    """Hosts and networks of test runs that were killed: their addresses would shadow ours."""
+
+    def abandoned(listing: str, name: re.Pattern[str]) -> list[str]:
+        found = {match[0]: match[1] for match in name.finditer(listing)}
+        return [one for one, pid in found.items() if not Path(f"/proc/{pid}").exists()]
+
+    for space in abandoned(_ip("netns", "list"), _SPACE):
+        for pid in _ip("netns", "pids", space).split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        _ip("netns", "del", space)
+    for bridge in abandoned(_ip("-brief", "link", "show", "type", "bridge"), _BRIDGE):
+        _ip("link", "del", bridge)
 
 
 class Hosts:
@@ -29,17 +48,18 @@ class Hosts:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._tag = f"{os.getpid() % 10_000}"
-        self.bridges = {CLUSTER_NET: f"smk{self._tag}", CLIENT_NET: f"smc{self._tag}"}
+        self._tag = f"{os.getpid()}"
+        self.cluster_net, self.client_net = (f"10.{net}.{os.getpid() % 250}" for net in (87, 88))
+        self.bridges = {self.cluster_net: f"smk{self._tag}", self.client_net: f"smc{self._tag}"}
 
     def namespace(self, number: int) -> str:
         return f"sm{self._tag}-{number}"
 
     def cluster_address(self, number: int) -> str:
-        return f"{CLUSTER_NET}.{number}"
+        return f"{self.cluster_net}.{number}"
 
     def client_address(self, number: int) -> str:
-        return f"{CLIENT_NET}.{number}"
+        return f"{self.client_net}.{number}"
 
     def prefix(self, number: int) -> list[str]:
         """What runs a command on host ``number``."""
@@ -47,13 +67,13 @@ class Hosts:
 
     def cut(self, number: int, *, cut: bool = True) -> None:
         """Drop every packet between host ``number`` and the cluster, silently; clients still reach it."""
-        _ip("link", "set", self._port(CLUSTER_NET, number), "down" if cut else "up")
+        _ip("link", "set", self._port(self.cluster_net, number), "down" if cut else "up")
 
     def make(self) -> None:
         for net, bridge in self.bridges.items():
             _ip("link", "add", bridge, "type", "bridge")
             _ip("link", "set", bridge, "up")
-            if net == CLIENT_NET:
+            if net == self.client_net:
                 _ip("addr", "add", f"{net}.254/24", "dev", bridge)
         for number in range(1, self.count + 1):
             _ip("netns", "add", self.namespace(number))
@@ -81,6 +101,7 @@ class Hosts:
 @contextmanager
 def hosts(count: int) -> Iterator[Hosts]:
     """Hosts that vanish at the end."""
+    _remove_abandoned()
     made = Hosts(count)
     try:
         made.make()

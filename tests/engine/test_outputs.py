@@ -3,9 +3,7 @@
 import gzip
 import hashlib
 import json
-import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from secmon.engine.outputs import Outputs, OutputSettings, output_series, read_s
 from tests.engine.rules_kit import START as LOCAL
 from tests.engine.rules_kit import Bench, ruleset
 from tests.engine.test_document import LOG, RULES, VAULT
+from tests.filelimit import file_size_limit
 
 
 class Desk:
@@ -56,17 +55,6 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 def lines(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines()
-
-
-@contextmanager
-def full_at(size: int) -> Iterator[None]:
-    """No file of this process can grow beyond ``size`` bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_live_files_are_second_names_of_those_of_the_day(desk: Desk) -> None:
@@ -162,7 +150,7 @@ def test_a_full_disk_loses_nothing(desk: Desk) -> None:
     desk.outputs.turn(LOCAL)
     for _ in range(5):
         desk.outputs.write(desk.verdict())
-    with full_at(room):
+    with file_size_limit(room):
         for _ in range(2):
             with pytest.raises(OSError):
                 desk.outputs.flush()

@@ -1,7 +1,6 @@
 """The journal: what was appended is read, in order, once, whatever dies in between."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.events.blocks import encode
 from secmon.common.events.journal import JournalReader, JournalWriter
 from secmon.common.events.segments import consumer_path, list_segments, segment_path
+from tests.filelimit import file_size_limit
 
 CLOCK = ManualClock()
 
@@ -204,15 +204,8 @@ def test_torn_at_any_byte(
 def test_a_disk_that_refuses_leaves_no_part(tmp_path: Path) -> None:
     journal, reader = writer(tmp_path), JournalReader(tmp_path, "analysis")
     journal.append(numbered(0, 5))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.size + 100, hard))
-    try:
-        with pytest.raises(OSError, match=r"written|large"):
-            journal.append(numbered(5, 50))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    with file_size_limit(journal.size + 100), pytest.raises(OSError, match=r"written|large"):
+        journal.append(numbered(5, 50))
     journal.append(numbered(5, 3))
     assert read_all(reader) == numbered(0, 8)
     assert reader.lost == 0

@@ -1,7 +1,5 @@
 import gzip
 import os
-import resource
-import signal
 import subprocess
 import sys
 from datetime import date
@@ -11,6 +9,7 @@ import pytest
 
 from secmon.common.log import AppendFile
 from secmon.common.rotation import LogSeries, finish, rotate_size
+from tests.filelimit import file_size_limit
 
 _WRITER = """
 import sys
@@ -46,15 +45,8 @@ def test_reopens_when_another_process_has_replaced_the_file(tmp_path: Path) -> N
 
 def test_a_record_cut_by_a_full_disk_does_not_swallow_the_next(tmp_path: Path) -> None:
     file = AppendFile(tmp_path / "log")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (6, limits[1]))  # the kernel's way to say: six bytes, no more
-        with pytest.raises(OSError):
-            file.write(b"0123456789\n")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
+    with file_size_limit(6), pytest.raises(OSError):
+        file.write(b"0123456789\n")
     file.write(b"next\n")
     file.close()
     assert (tmp_path / "log").read_bytes() == b"012345\nnext\n"

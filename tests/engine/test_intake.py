@@ -12,7 +12,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.events.journal import JournalReader, JournalWriter
 from secmon.engine.framed import FramedServer
 from secmon.engine.intake import DatagramSource, Intake
-from tests.engine.test_outputs import full_at
+from tests.filelimit import file_size_limit
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +49,7 @@ async def test_what_is_acknowledged_is_stored(tmp_path: Path) -> None:
 async def test_a_full_disk_makes_wait_and_loses_nothing(tmp_path: Path) -> None:
     reader = JournalReader(tmp_path, "test")
     async with taking(tmp_path) as intake:
-        with full_at(1000):
+        with file_size_limit(1000):
             waiting = asyncio.create_task(intake.store([b"x" * 600] * 3))
             await until(lambda: intake.trouble)
             assert not waiting.done()

@@ -7,7 +7,7 @@ import pytest
 
 from secmon.engine.rules.rule import Rule
 from secmon.engine.statistics import Averages, Statistics, StatisticsSettings, learned_average
-from tests.engine.test_outputs import full_at
+from tests.filelimit import file_size_limit
 
 NINE = datetime(2024, 5, 1, 9, 30, tzinfo=UTC)  # a Wednesday
 TOTALS = "totals/2024/May/ossec-totals-01.log"
@@ -120,7 +120,7 @@ def test_a_full_disk_delays_and_repeats_nothing(tmp_path: Path) -> None:
     one.received(1)
     one.processed(NINE)
     later = NINE + timedelta(days=1)
-    with full_at(10):
+    with file_size_limit(10):
         for _ in range(2):
             with pytest.raises(OSError):
                 one.turn(later)

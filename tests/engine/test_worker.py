@@ -14,7 +14,7 @@ from secmon.engine.pipeline import Credits
 from secmon.engine.worker import COMMIT_EVENTS
 from tests.engine.analysis_kit import Analysis, analysing, read_alerts
 from tests.engine.rules_kit import below, nodes, ruleset
-from tests.engine.test_outputs import full_at
+from tests.filelimit import file_size_limit
 from tests.waiting import wait_until
 
 PLAIN = ruleset(
@@ -77,7 +77,7 @@ def test_a_full_disk_makes_it_wait(tmp_path: Path) -> None:
         one.drained()
         live = tmp_path / "logs/alerts/alerts.json"
         before = one.committed()
-        with full_at(live.stat().st_size + 1000):
+        with file_size_limit(live.stat().st_size + 1000):
             one.send([app(number) for number in range(1, 2)])
             one.send([app(number) for number in range(2, 30)])
             wait_until(lambda: one.worker.trouble, what="trouble")
@@ -93,7 +93,7 @@ def test_a_stop_while_the_disk_is_full_commits_nothing(tmp_path: Path) -> None:
     one.worker.start()
     one.send([app(0)])
     one.drained()
-    with full_at((tmp_path / "logs/alerts/alerts.json").stat().st_size):
+    with file_size_limit((tmp_path / "logs/alerts/alerts.json").stat().st_size):
         one.send([app(1)])
         wait_until(lambda: one.worker.trouble, what="trouble")
         one.close()

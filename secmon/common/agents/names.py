@@ -19,7 +19,7 @@ ANY = "any"
 AGENT_NAME = re.compile(r"[A-Za-z0-9._-]{2,128}", re.ASCII)
 """What enrolment takes; the API takes a little more."""
 
-GROUP_NAME = re.compile(r"(?!\.+\Z)[A-Za-z0-9_.-]{1,255}", re.ASCII)
+GROUP_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,255}", re.ASCII)
 """What a group may be called; enrolment lets more characters pass, but no such group can exist."""
 
 _KEY_FILE_FIELD = re.compile(r"[^\s']{1,127}")

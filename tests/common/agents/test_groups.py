@@ -45,7 +45,7 @@ def test_a_new_group_has_the_template(paths: Paths) -> None:
     assert list_groups(paths) == ("db-1.north_2", "default", "web")
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "...", "." * 20, "a/b", "a b", "ä", "a\n", "x" * 256, "../x"])
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "ä", "a\n", "x" * 256, "../x"])
 def test_names_that_no_group_can_have(paths: Paths, name: str) -> None:
     assert code_of(create_group, paths, name) == 1722
     assert not group_exists(paths, name)

@@ -86,6 +86,8 @@ class JournalWriter:
                 break
             self._delete(first)
         self.full = bool(wanted) and self.size >= self._limit
+        if self.full and not unknown and min(known) >= self.next and self._sizes[self._current]:
+            self._roll()  # what is left is the segment being written: read to its end, it goes as well
 
     def close(self) -> None:
         for descriptor in (self._file, self._lock):

@@ -213,6 +213,21 @@ def test_a_disk_that_refuses_leaves_no_part(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_a_batch_larger_than_the_journal_is_room_again_once_it_is_read(tmp_path: Path) -> None:
+    journal, reader = writer(tmp_path, limit=4096, segment=1024), JournalReader(tmp_path, "analysis")
+    for start in (0, 500, 1000):
+        journal.append(numbered(start, 500))
+        assert journal.full
+        assert read_all(reader) == numbered(start, 500)
+        reader.commit(reader.next)
+        journal.make_room()
+        assert not journal.full
+    assert journal.size == 0
+    assert (reader.lost, journal.lost) == (0, 0)
+    reader.close()
+    journal.close()
+
+
 _WRITES_FOR_EVER = """
 import sys
 from pathlib import Path

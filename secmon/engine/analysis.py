@@ -43,28 +43,39 @@ class Engine:
 
     def decode(self, message: Message, time: datetime) -> Event:
         """All that comes before the rules."""
+        event = self.read(message, time)
+        self.state.accumulator.lend(event)
+        return event
+
+    def read(self, message: Message, time: datetime) -> Event:
+        """What the message itself says: :meth:`decode` without a look at the state."""
         event = predecode(message, time=time, host=self._host)
         windows = self._windows if message.queue == EVENT_CHANNEL and not self._session else None
         if windows is None or not decode_eventchannel(event, windows):
             self.ruleset.walk.decode(event)
-        self.state.accumulator.lend(event)
         return event
 
     def judge(self, event: Event, trace: Trace | None = None) -> Verdict:
         """Rules for an event that is decoded already."""
-        found = self._bound(event) if event.bound_rule is not None else self._select(event, trace)
+        return self.conclude(event, self.find(event, trace))
+
+    def find(self, event: Event, trace: Trace | None = None) -> Selection | None:
+        """The rule of an event, and nothing else but what conditions remember."""
+        if event.bound_rule is None:
+            return select(self.ruleset.rules.roots, event, self.state, trace)
+        rule = self.ruleset.rules.by_id.get(event.bound_rule)
+        return None if rule is None else Selection(rule, None)
+
+    def conclude(self, event: Event, found: Selection | None) -> Verdict:
+        """What follows from the rule that was found."""
         if found is None:
             return Verdict(event, None, alert=False)
-        state = self.state
-        state.fired[found.rule.id] = state.fired.get(found.rule.id, 0) + 1
+        self.count(found.rule)
         return self._consequences(event, found)
 
-    def _select(self, event: Event, trace: Trace | None) -> Selection | None:
-        return select(self.ruleset.rules.roots, event, self.state, trace)
-
-    def _bound(self, event: Event) -> Selection | None:
-        rule = self.ruleset.rules.by_id.get(event.bound_rule or 0)
-        return None if rule is None else Selection(rule, None)
+    def count(self, rule: Rule) -> None:
+        """A rule was found. All that follows from one of level 0, unless the event is archived."""
+        self.state.fired[rule.id] = self.state.fired.get(rule.id, 0) + 1
 
     def _consequences(self, event: Event, found: Selection) -> Verdict:
         """Silence, muting, memory (ruleset.md 6.7)."""

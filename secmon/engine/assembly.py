@@ -9,8 +9,10 @@ from secmon.common.config.options import InternalOptions
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.engine.analysis import Engine
+from secmon.engine.crew import Crew, helpers_for
 from secmon.engine.document import Documents, Origin, Techniques
 from secmon.engine.feed import Feed, Ledger
+from secmon.engine.files import Sources
 from secmon.engine.keys import DeferredContents, KeyFile
 from secmon.engine.labels import LabelSource
 from secmon.engine.outputs import Outputs, OutputSettings
@@ -49,8 +51,11 @@ class Surroundings:
         return Origin(self.host, None if hidden else (cluster.name, cluster.node_name))
 
 
-def build_worker(given: Surroundings, ruleset: Ruleset, tallies: Tallies) -> Worker:
-    """A worker that has not begun. Registers with the journals. Raises OSError."""
+def build_worker(given: Surroundings, ruleset: Ruleset, tallies: Tallies, sources: Sources | None = None) -> Worker:
+    """A worker that has not begun. Registers with the journals. Raises OSError.
+
+    ``sources`` of the ruleset, for helpers.
+    """
     paths, config, options = given.paths, given.config, given.options
     seen = KeyFile(paths.root / "queue/fts/fts-queue", tallies.whole)
     muted = KeyFile(paths.root / "queue/fts/ig-queue")
@@ -78,6 +83,8 @@ def build_worker(given: Surroundings, ruleset: Ruleset, tallies: Tallies) -> Wor
         labels=given.labels,
         log_firewall=bool(options.get("analysisd.log_fw")),
     )
+    helpers = helpers_for(options.get("analysisd.engines"))
+    crew = Crew(helpers, given.clock, host=given.short_host, everything=pipeline.outputs.archives)
     return Worker(
         pipeline,
         Feed([paths.events, paths.local_events]),
@@ -89,6 +96,8 @@ def build_worker(given: Surroundings, ruleset: Ruleset, tallies: Tallies) -> Wor
             config.integer("global", "limits", "eps", "timeframe", default=10),
         ),
         flushes=(seen.flush, muted.flush, contents.flush),
+        crew=crew if helpers else None,
+        sources=sources,
     )
 
 

@@ -34,10 +34,11 @@ LAST_GOOD = "var/db/ruleset-last-good"
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A ruleset with the digest of its sources and settings."""
+    """A ruleset with its sources, and the digest of these and its settings."""
 
     digest: str
     ruleset: Ruleset
+    sources: Sources
 
 
 class _Copy(msgspec.Struct, array_like=True):
@@ -164,7 +165,8 @@ class RulesetKeeper:
 
     def _compile(self, sources: Sources, settings: Settings) -> Compiled:
         made = compile_ruleset(sources.decoders, sources.lists, sources.rules, settings, cache=self._cache)
-        return Compiled(digest_of(sources, settings), replace(made, messages=(*sources.messages, *made.messages)))
+        whole = replace(made, messages=(*sources.messages, *made.messages))
+        return Compiled(digest_of(sources, settings), whole, sources)
 
     def _accept(self, made: Compiled, sources: Sources) -> None:
         self._standing, self._error, self._rejected = "current", None, ""

@@ -2,22 +2,21 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from secmon.engine.ahead import KEPT, Prepared, prepare
 from secmon.engine.analysis import Engine, Verdict
 from secmon.engine.document import Documents, Labels
 from secmon.engine.event import MANAGER_ID, Event
 from secmon.engine.outputs import Outputs
-from secmon.engine.predecode import split_message
+from secmon.engine.packed import Packer
 from secmon.engine.ruleset import Ruleset
 from secmon.engine.state import State
 from secmon.engine.statistics import Statistics, StatisticsSettings
-from secmon.engine.tallies import AgentCounts, Tallies, component
+from secmon.engine.tallies import AgentCounts, Tallies
 from secmon.engine.text import complete, is_firewall
 
-KEPT = frozenset("3589depu")
-"""Types of messages that are not for the generic decoders: whoever consumes them reads the journal himself."""
 _INTEGRITY = "8"
 
 
@@ -35,6 +34,14 @@ class Pipeline:
     log_firewall: bool
     incomplete: int = 0
     """Events of firewalls that lack what their line shows: they go no further."""
+    packer: Packer = field(init=False)
+    prepared_ahead: int = 0
+    """Events that came with what another process has found out about them."""
+    asked_again: int = 0
+    """Those of them whose rules look at what happened before."""
+
+    def __post_init__(self) -> None:
+        self.packer = Packer(self.engine.ruleset)
 
     def turn(self, now: datetime) -> None:
         """The files and the hour of ``now``, local time. Raises OSError; to be repeated then."""
@@ -43,31 +50,42 @@ class Pipeline:
             self.engine.state.fired.clear()
         self.tallies.whole.written["stats"] = self.statistics.written
 
-    def handle(self, data: bytes, moment: datetime) -> None:
-        """Analyse one message that was received at ``moment``, local time."""
-        tallies = self.tallies
-        tallies.received += 1
-        tallies.bytes += len(data)
+    def handle(self, data: bytes, moment: datetime, ahead: bytes = b"") -> None:
+        """Analyse one message that was received at ``moment``, local time.
+
+        ``ahead``: what another process has packed of it, with the same ruleset.
+        """
+        self.tallies.received += 1
+        self.tallies.bytes += len(data)
         self.statistics.received(1)
-        message = split_message(data)
-        if message is None:
+        if ahead:
+            prepared = self.packer.unpack(ahead, moment)
+            self.prepared_ahead += 1
+            self.asked_again += prepared.event is not None and not prepared.walked
+        else:
+            prepared = prepare(self.engine, data, moment)
+        self._finish(prepared, moment)
+
+    def _finish(self, prepared: Prepared, moment: datetime) -> None:
+        """Count, judge, remember and write."""
+        tallies, queue, event = self.tallies, prepared.queue, prepared.event
+        if not queue:
             tallies.malformed += 1
             return
-        queue = message.queue
         if queue == _INTEGRITY:
             self.statistics.syscheck()
         if queue in KEPT:
             tallies.kept += 1
             return
-        event = self.engine.decode(message, moment)
-        source = component(queue, message.location)
-        tallies.whole.decoded[source] += 1
-        agent = None if event.agent_id == MANAGER_ID else tallies.of(event.agent_id, event.received)
+        tallies.whole.decoded[prepared.source] += 1
+        agent = None if prepared.agent_id == MANAGER_ID else tallies.of(prepared.agent_id, int(moment.timestamp()))
         if agent is not None:
-            agent.decoded[source] = agent.decoded.get(source, 0) + 1
-        if self._firewall(event, agent):
+            agent.decoded[prepared.source] = agent.decoded.get(prepared.source, 0) + 1
+        if event is not None:
+            self.engine.state.accumulator.lend(event)
+        if event is None or self._firewall(event, agent):
             self._excess(moment)
-            self._judge(event)
+            self._judge(prepared)
             if agent is not None:
                 agent.processed += 1
 
@@ -77,6 +95,7 @@ class Pipeline:
         forget_gone(state, old, ruleset)
         self.documents.forget()
         self.engine = Engine(ruleset, state, host=host)
+        self.packer = Packer(ruleset)
 
     def _firewall(self, event: Event, agent: AgentCounts | None) -> bool:
         """Whether the event goes on to the rules."""
@@ -103,9 +122,15 @@ class Pipeline:
         event = Event("1", b"ossec-analysisd", text, text, moment, int(moment.timestamp()), rule=rule)
         self._write(Verdict(event, rule, alert=True))
 
-    def _judge(self, event: Event) -> None:
-        verdict = self.engine.judge(event)
+    def _judge(self, prepared: Prepared) -> None:
+        event, found, engine = prepared.event, prepared.found, self.engine
         self.tallies.whole.processed += 1
+        if event is None:  # its rule writes and remembers nothing
+            if found is not None:
+                engine.count(found.rule)
+                self.statistics.selected(found.rule)
+            return
+        verdict = engine.conclude(event, found) if prepared.walked else engine.judge(event)
         if verdict.rule is not None:
             self.statistics.selected(verdict.rule)
         if verdict.alert or self.outputs.archives:

@@ -84,7 +84,9 @@ class AnalysisService:
         compiled = await asyncio.to_thread(self.keeper.start)
         await self._watch.start()
         await self._open_sources()
-        self.worker = await asyncio.to_thread(build_worker, self._given, compiled.ruleset, self.tallies)
+        self.worker = await asyncio.to_thread(
+            build_worker, self._given, compiled.ruleset, self.tallies, compiled.sources
+        )
         self.worker.start()
         await self._serve()
         self._tasks = [
@@ -170,6 +172,7 @@ class AnalysisService:
                 "local_lines": self._tails.lines if self._tails else 0,
                 "outputs": self._given.counters.snapshot(),
             },
+            "engines": worker.counters(),
             "ruleset": {
                 "status": self.keeper.standing,
                 "swaps": worker.swaps,
@@ -287,7 +290,7 @@ class AnalysisService:
     async def _refresh(self, *, configuration: bool = False) -> None:
         made: Compiled | None = await asyncio.to_thread(self.keeper.refresh, configuration=configuration)
         if made is not None and self.worker is not None:
-            self.worker.swap(made.ruleset)
+            self.worker.swap(made.ruleset, made.sources)
 
     async def _beat(self) -> None:
         """Notice a worker that has failed, end idle sessions, write the state file."""

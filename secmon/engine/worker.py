@@ -7,12 +7,16 @@ the thread wait and try again: it reads nothing new meanwhile, the journals fill
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from secmon.common.clock import Clock
 from secmon.common.errors import os_text
+from secmon.engine.crew import Crew
 from secmon.engine.feed import Batch, Feed, Ledger
+from secmon.engine.files import Sources
 from secmon.engine.pipeline import Credits, Pipeline
 from secmon.engine.ruleset import Ruleset
 
@@ -27,7 +31,24 @@ SAVE_SECONDS = 10.0
 """Between two savings of the statistics of the hour."""
 _SHOWN_BYTES = 200
 
+PIECE_EVENTS = 250
+"""Events that are looked at ahead of their turn together."""
+PIECE_BYTES = 64 << 10
+LEAST_AHEAD = 50
+"""Fewer events alone are analysed at once: to hand them out would only delay them."""
+
 Flush = Callable[[], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Piece:
+    """Events of one journal and one moment. ``number``: under which a helper has them."""
+
+    journal: int
+    first: int
+    events: list[bytes]
+    moment: datetime
+    number: int | None = None
 
 
 class Worker:
@@ -43,9 +64,12 @@ class Worker:
         host: bytes,
         credits_: Credits | None = None,
         flushes: Iterable[Flush] = (),
+        crew: Crew | None = None,
+        sources: Sources | None = None,
     ) -> None:
-        """``flushes``: what else must be written before a commit, and after the outputs: what is remembered as seen
-        without its alert would never be told. Each raises OSError while it cannot be written.
+        """``crew``: looks ahead with the ruleset of ``sources``; the worker closes it. ``flushes``: what else must be
+        written before a commit, and after the outputs: what is remembered as seen without its alert would never be
+        told. Each raises OSError while it cannot be written.
         """
         self.pipeline = pipeline
         self.feed = feed
@@ -64,7 +88,9 @@ class Worker:
         self._flushes = tuple(flushes)
         self._since_commit = 0
         self._stopping = threading.Event()
-        self._next: deque[Ruleset] = deque(maxlen=1)
+        self._crew, self._sources = crew, sources
+        self._pieces: deque[_Piece] = deque()
+        self._next: deque[tuple[Ruleset, Sources | None]] = deque(maxlen=1)
         self._save_at = clock.monotonic() + SAVE_SECONDS
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
@@ -81,17 +107,36 @@ class Worker:
     def alive(self) -> bool:
         return self._thread.is_alive()
 
-    def swap(self, ruleset: Ruleset) -> None:
-        """Use ``ruleset`` from the next event on."""
-        self._next.append(ruleset)
+    def swap(self, ruleset: Ruleset, sources: Sources | None = None) -> None:
+        """Use ``ruleset``, made of ``sources``, from the next event on; helpers follow when they have compiled it."""
+        self._next.append((ruleset, sources))
 
     @property
     def ruleset(self) -> Ruleset:
         """What is in force."""
         return self.pipeline.engine.ruleset
 
+    def counters(self) -> dict[str, Any]:
+        """How the work is shared."""
+        crew, pipeline = self._crew, self.pipeline
+        return {
+            "engines": 1 + (crew.size if crew is not None else 0),
+            "helpers_ready": crew.ready if crew is not None else 0,
+            "helper_restarts": crew.restarts if crew is not None else 0,
+            "by_helpers": pipeline.prepared_ahead,
+            "in_line": pipeline.tallies.received - pipeline.prepared_ahead,
+            "asked_again": pipeline.asked_again,
+        }
+
+    @property
+    def helpers(self) -> list[int]:
+        """Processes that look ahead."""
+        return self._crew.pids if self._crew is not None else []
+
     def _run(self) -> None:
         try:
+            if self._crew is not None:
+                self._crew.use(self._sources, self.ruleset.settings)
             if self._insist(self._open):
                 while not self._stopping.is_set():
                     if not self.step():
@@ -101,40 +146,81 @@ class Worker:
             log.critical("The analysis has failed", exc_info=error)
             self.failure = error
         finally:
+            if self._crew is not None:
+                self._crew.close()
             self.pipeline.outputs.close()
             self._ledger.close()
             self.feed.close()
 
     def step(self) -> bool:
-        """One batch; whether there was anything."""
+        """What has come, in the order of the journals; whether there was anything."""
         self._swap()
+        if not self._insist(self._turn) or not (self._pieces or self._read()):
+            return False
+        count = len(self._pieces)
+        for _ in range(count):
+            self._hand_out()
+            self._some(self._pieces.popleft())
+        if self._since_commit:
+            self._commit()
+        return bool(count)
+
+    def _read(self) -> bool:
+        """Take what has come into the journals; whether that could be read."""
         batches: list[Batch] = []
-        if not self._insist(self._turn) or not self._insist(lambda: batches.extend(self.feed.read())):
+        if not self._insist(lambda: batches.extend(self.feed.read())):
             return False
         for journal, blocks in batches:
             for block in blocks:
                 moment = datetime.fromtimestamp(min(block.at, self._clock.now().timestamp())).astimezone()
-                for start in range(0, len(block.events), COMMIT_EVENTS):
-                    self._some(journal, block.first + start, block.events[start : start + COMMIT_EVENTS], moment)
-        if self._since_commit:
-            self._commit()
-        return bool(batches)
+                first = block.first
+                for events in _pieces(block.events):
+                    self._pieces.append(_Piece(journal, first, events, moment))
+                    first += len(events)
+        return True
 
-    def _some(self, journal: int, first: int, events: list[bytes], moment: datetime) -> None:
+    def _hand_out(self) -> None:
+        """Keep the helpers busy with what comes next; there may be more of it in the journals."""
+        crew = self._crew
+        if crew is None:
+            return
+        crew.tend()
+        if crew.ready and len(self._pieces) <= crew.depth:
+            self._read()
+        if len(self._pieces) == 1 and len(self._pieces[0].events) < LEAST_AHEAD:
+            return
+        for piece in self._pieces:
+            if piece.number is None:
+                piece.number = crew.hand_out(piece.events, piece.moment)
+                if piece.number is None:
+                    return
+
+    def _some(self, piece: _Piece) -> None:
         """Analyse, and commit now and then; at a stop the rest is left."""
+        if self._stopping.is_set():
+            return
+        answers = self._answers(piece)
         allowed = 0
-        for number, data in enumerate(events, first):
+        for at, data in enumerate(piece.events):
             if self._next:
                 self._swap()
+                answers = ()  # of the ruleset of before
             if not allowed:
-                allowed = self._credit(len(events) - (number - first))
-            if self._stopping.is_set() or not self._handle(data, moment):
+                allowed = self._credit(len(piece.events) - at)
+            ahead = answers[at] if at < len(answers) else b""
+            if self._stopping.is_set() or not self._handle(data, piece.moment, ahead):
                 return
             allowed -= 1
-            self.feed.done(journal, number + 1)
-        self._since_commit += len(events)
+            self.feed.done(piece.journal, piece.first + at + 1)
+        self._since_commit += len(piece.events)
         if self._since_commit >= COMMIT_EVENTS:
             self._commit()
+
+    def _answers(self, piece: _Piece) -> Sequence[bytes]:
+        """What helpers have found out about the events of ``piece``; empty when nothing."""
+        if self._crew is None or piece.number is None:
+            return ()
+        return self._crew.answers(piece.number)
 
     def _credit(self, wanted: int) -> int:
         """Wait until some of ``wanted`` events may go on; 0 only at a stop."""
@@ -143,10 +229,10 @@ class Worker:
                 break
         return taken
 
-    def _handle(self, data: bytes, moment: datetime) -> bool:
+    def _handle(self, data: bytes, moment: datetime, ahead: bytes) -> bool:
         """Whether the event is done with; it is not when the stop comes while it must wait."""
         try:
-            return self._insist(lambda: self.pipeline.handle(data, moment))
+            return self._insist(lambda: self.pipeline.handle(data, moment, ahead))
         except Exception:  # one event must not end the analysis of all others; logged with its beginning, and counted
             self.pipeline.tallies.failed += 1
             log.exception("An event could not be analysed: %r", data[:_SHOWN_BYTES])
@@ -154,7 +240,12 @@ class Worker:
 
     def _swap(self) -> None:
         if self._next:
-            self.pipeline.swap(self._next.pop(), self._host)
+            ruleset, sources = self._next.pop()
+            self.pipeline.swap(ruleset, self._host)
+            if self._crew is not None:
+                self._crew.use(sources, ruleset.settings)
+                for piece in self._pieces:
+                    piece.number = None
             self.swaps += 1
 
     def _turn(self) -> None:
@@ -208,3 +299,15 @@ class Worker:
         if trouble != self.trouble:
             self.trouble = trouble
             log.error("The analysis waits, nothing is lost: %s", trouble)
+
+
+def _pieces(events: list[bytes]) -> Iterator[list[bytes]]:
+    """``events`` in order, so many at once that it is neither many nor long."""
+    start = size = 0
+    for at, event in enumerate(events):
+        if at > start and (at - start >= PIECE_EVENTS or size + len(event) > PIECE_BYTES):
+            yield events[start:at]
+            start, size = at, 0
+        size += len(event)
+    if start < len(events):
+        yield events[start:]

@@ -14,6 +14,7 @@ from secmon.common.events.journal import JournalWriter
 from secmon.common.events.segments import consumers
 from secmon.common.paths import Paths
 from secmon.engine.assembly import Surroundings, build_worker
+from secmon.engine.files import Sources
 from secmon.engine.labels import LabelSource
 from secmon.engine.ruleset import Ruleset
 from secmon.engine.tallies import Tallies
@@ -40,6 +41,8 @@ class Analysis:
         config: str = "",
         clock: Clock | None = None,
         labels: LabelSource = lambda agent: None,
+        engines: int = 1,
+        sources: Sources | None = None,
     ) -> None:
         self.paths = make_folders(root)
         self.clock = clock or SystemClock()
@@ -53,13 +56,13 @@ class Analysis:
             config=parse_main_config(
                 f"<ossec_config><cluster><disabled>yes</disabled></cluster>{config}</ossec_config>"
             ),
-            options=InternalOptions.defaults(),
+            options=InternalOptions.defaults().with_overrides({"analysisd.engines": engines}),
             clock=self.clock,
             counters=Counters(),
             host="mgr.example",
             labels=labels,
         )
-        self.worker: Worker = build_worker(given, ruleset, self.tallies)
+        self.worker: Worker = build_worker(given, ruleset, self.tallies, sources)
 
     def send(self, events: Sequence[str | bytes], journal: int = 0) -> None:
         self.writers[journal].append([one.encode() if isinstance(one, str) else one for one in events])

@@ -87,6 +87,9 @@ OPTIONS: Mapping[str, Option] = {
     "analysisd.state_interval": Option(5, 0, 86_400, "Seconds between two versions of the state file; 0: none."),
     "analysisd.decode_event_queue_size": Option(16_384, 128, 2_000_000, "Local events that may wait to be stored."),
     "analysisd.events_mb": Option(64, 16, 65_536, "Megabytes of local events that may wait for their analysis."),
+    "analysisd.engines": Option(
+        0, 0, 64, "Cores for the analysis; 0: all but one for the rest, at most 9; 1: no helper processes."
+    ),
     "analysisd.debug": Option(0, 0, 2, "Detail of the log of the analysis."),
     "apid.debug": Option(0, 0, 2, "Detail of the API's log."),
     "remoted.recv_counter_flush": Option(128, 10, 999_999, "Messages after which counters of agents are written."),

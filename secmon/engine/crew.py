@@ -71,6 +71,7 @@ class Crew:
 
     def __init__(self, size: int, clock: Clock, *, host: bytes, everything: bool) -> None:
         """``size`` processes. ``everything``: all events are written, alerts or not."""
+        self.answer_seconds = ANSWER_SECONDS
         self.restarts = 0
         """Helpers that died, hung or could not compile their rules."""
         self._clock = clock
@@ -144,7 +145,7 @@ class Crew:
 
     def answers(self, number: int) -> Sequence[bytes]:
         """What was found out about the batch ``number``; empty when nothing was: its helper is lost. Waits, bounded."""
-        until = self._clock.monotonic() + ANSWER_SECONDS
+        until = self._clock.monotonic() + self.answer_seconds
         while number not in self._answers and (holder := self._holders.get(number)) is not None:
             left = until - self._clock.monotonic()
             if left <= 0:

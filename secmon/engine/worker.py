@@ -88,7 +88,7 @@ class Worker:
         self._flushes = tuple(flushes)
         self._since_commit = 0
         self._stopping = threading.Event()
-        self._crew, self._sources = crew, sources
+        self.crew, self._sources = crew, sources
         self._pieces: deque[_Piece] = deque()
         self._next: deque[tuple[Ruleset, Sources | None]] = deque(maxlen=1)
         self._save_at = clock.monotonic() + SAVE_SECONDS
@@ -118,7 +118,7 @@ class Worker:
 
     def counters(self) -> dict[str, Any]:
         """How the work is shared."""
-        crew, pipeline = self._crew, self.pipeline
+        crew, pipeline = self.crew, self.pipeline
         return {
             "engines": 1 + (crew.size if crew is not None else 0),
             "helpers_ready": crew.ready if crew is not None else 0,
@@ -128,15 +128,10 @@ class Worker:
             "asked_again": pipeline.asked_again,
         }
 
-    @property
-    def helpers(self) -> list[int]:
-        """Processes that look ahead."""
-        return self._crew.pids if self._crew is not None else []
-
     def _run(self) -> None:
         try:
-            if self._crew is not None:
-                self._crew.use(self._sources, self.ruleset.settings)
+            if self.crew is not None:
+                self.crew.use(self._sources, self.ruleset.settings)
             if self._insist(self._open):
                 while not self._stopping.is_set():
                     if not self.step():
@@ -146,8 +141,8 @@ class Worker:
             log.critical("The analysis has failed", exc_info=error)
             self.failure = error
         finally:
-            if self._crew is not None:
-                self._crew.close()
+            if self.crew is not None:
+                self.crew.close()
             self.pipeline.outputs.close()
             self._ledger.close()
             self.feed.close()
@@ -155,6 +150,8 @@ class Worker:
     def step(self) -> bool:
         """What has come, in the order of the journals; whether there was anything."""
         self._swap()
+        if self.crew is not None:
+            self.crew.tend()
         if not self._insist(self._turn) or not (self._pieces or self._read()):
             return False
         count = len(self._pieces)
@@ -181,7 +178,7 @@ class Worker:
 
     def _hand_out(self) -> None:
         """Keep the helpers busy with what comes next; there may be more of it in the journals."""
-        crew = self._crew
+        crew = self.crew
         if crew is None:
             return
         crew.tend()
@@ -218,9 +215,9 @@ class Worker:
 
     def _answers(self, piece: _Piece) -> Sequence[bytes]:
         """What helpers have found out about the events of ``piece``; empty when nothing."""
-        if self._crew is None or piece.number is None:
+        if self.crew is None or piece.number is None:
             return ()
-        return self._crew.answers(piece.number)
+        return self.crew.answers(piece.number)
 
     def _credit(self, wanted: int) -> int:
         """Wait until some of ``wanted`` events may go on; 0 only at a stop."""
@@ -242,8 +239,8 @@ class Worker:
         if self._next:
             ruleset, sources = self._next.pop()
             self.pipeline.swap(ruleset, self._host)
-            if self._crew is not None:
-                self._crew.use(sources, ruleset.settings)
+            if self.crew is not None:
+                self.crew.use(sources, ruleset.settings)
                 for piece in self._pieces:
                     piece.number = None
             self.swaps += 1

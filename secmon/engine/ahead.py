@@ -2,19 +2,21 @@
 
 State belongs to one thread, which goes through the events in their order. Predecoding, decoding and most of the way
 through the rules need no state. :func:`look_ahead` goes as far as it gets: a condition that asks for state ends it, and
-the rules are asked again when it is the event's turn.
+the search goes on from there when it is the event's turn.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from secmon.engine.analysis import Engine
 from secmon.engine.event import MANAGER_ID, Event
 from secmon.engine.predecode import split_message
 from secmon.engine.rules.evaluate import Selection
+from secmon.engine.rules.rule import Rule
 from secmon.engine.ruleset import Ruleset
-from secmon.engine.state import State
+from secmon.engine.state import NoState, State, StateNeeded
 from secmon.engine.tallies import component
 from secmon.engine.text import is_firewall
 
@@ -27,7 +29,8 @@ class Prepared:
     """A message before anything was counted, remembered or written because of it.
 
     ``queue`` is empty when the message is malformed. ``source``: what it is counted as. ``event``: what may be written
-    or remembered; None when there is nothing but counters to change. ``walked``: ``found`` is what the rules say.
+    or remembered; None when there is nothing but counters to change. ``walked``: ``found`` is what the rules say;
+    if not, ``way`` leads to the first rule that is to be asked, from its root.
     """
 
     queue: str
@@ -36,6 +39,7 @@ class Prepared:
     event: Event | None = None
     walked: bool = False
     found: Selection | None = None
+    way: Sequence[Rule] = ()
 
 
 def prepare(engine: Engine, data: bytes, moment: datetime) -> Prepared:
@@ -61,23 +65,13 @@ def look_ahead(engine: Engine, data: bytes, moment: datetime, *, everything: boo
         return prepared  # others may lend it fields that rules look at
     try:
         found = engine.find(event)
-    except StateNeeded:
+    except StateNeeded as stop:
+        prepared.way = stop.way[::-1]
         return prepared
     prepared.walked, prepared.found = True, found
     if (found is None or found.rule.level == 0) and not everything and not is_firewall(event):
         prepared.event = None
     return prepared
-
-
-class StateNeeded(Exception):
-    """The rules cannot be asked any further ahead of time."""
-
-
-class NoState:
-    """Stands where a State would: to look at anything of it raises StateNeeded."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise StateNeeded(name)
 
 
 def stateless(ruleset: Ruleset, host: bytes) -> Engine:

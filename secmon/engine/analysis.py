@@ -1,6 +1,6 @@
 """One event through the whole engine: decoder, rule, and what follows from it (ruleset.md 6.7, 11)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -59,10 +59,10 @@ class Engine:
         """Rules for an event that is decoded already."""
         return self.conclude(event, self.find(event, trace))
 
-    def find(self, event: Event, trace: Trace | None = None) -> Selection | None:
-        """The rule of an event, and nothing else but what conditions remember."""
+    def find(self, event: Event, trace: Trace | None = None, way: Sequence[Rule] = ()) -> Selection | None:
+        """The rule of an event; nothing changes but what conditions remember. ``way``: as for ``select``."""
         if event.bound_rule is None:
-            return select(self.ruleset.rules.roots, event, self.state, trace)
+            return select(self.ruleset.rules.roots, event, self.state, trace, way)
         rule = self.ruleset.rules.by_id.get(event.bound_rule)
         return None if rule is None else Selection(rule, None)
 

@@ -37,7 +37,7 @@ class _Event(msgspec.Struct, array_like=True, omit_defaults=True):
 
 
 class _Packed(msgspec.Struct, array_like=True, omit_defaults=True):
-    """``rule`` and ``previous`` are ids."""
+    """``rule``, ``previous`` and ``way`` are ids."""
 
     queue: str
     source: str = ""
@@ -45,6 +45,7 @@ class _Packed(msgspec.Struct, array_like=True, omit_defaults=True):
     rule: int = _NOT_WALKED
     previous: int = _NO_RULE
     event: _Event | None = None
+    way: list[int] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -69,6 +70,8 @@ class Packer:
             made.rule = _NO_RULE if found is None else self._id(found.rule)
             if found is not None and found.previous is not None:
                 made.previous = self._id(found.previous)
+        else:
+            made.way = [self._id(rule) for rule in prepared.way]
         if prepared.event is not None:
             made.event = self._packed_event(prepared.event)
         return _encode(made)
@@ -78,7 +81,8 @@ class Packer:
         packed = _decode(data)
         event = None if packed.event is None else self._event(packed, packed.event, moment)
         if packed.rule == _NOT_WALKED:
-            return Prepared(packed.queue, packed.source, packed.agent_id, event)
+            way = [self._rules[number] for number in packed.way]
+            return Prepared(packed.queue, packed.source, packed.agent_id, event, way=way)
         found = None
         if packed.rule != _NO_RULE:
             previous = None if packed.previous == _NO_RULE else self._rules[packed.previous]

@@ -130,7 +130,7 @@ class Pipeline:
                 engine.count(found.rule)
                 self.statistics.selected(found.rule)
             return
-        verdict = engine.conclude(event, found) if prepared.walked else engine.judge(event)
+        verdict = engine.conclude(event, found if prepared.walked else engine.find(event, way=prepared.way))
         if verdict.rule is not None:
             self.statistics.selected(verdict.rule)
         if verdict.alert or self.outputs.archives:

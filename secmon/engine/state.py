@@ -4,10 +4,14 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from secmon.engine.accumulator import Accumulator
 from secmon.engine.event import Event, Key, Memory
 from secmon.engine.seen import FirstTimes, LastContents, Muted
+
+if TYPE_CHECKING:
+    from secmon.engine.rules.rule import Rule
 
 MEMORY = 8192
 """Events that composites can look back on."""
@@ -50,3 +54,18 @@ class State:
                 events.popleft()
                 if not events:
                     del memory[key]
+
+
+class StateNeeded(Exception):
+    """The rules cannot be asked any further ahead of time. ``way``: from the one that needs state up to its root."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.way: list[Rule] = []
+
+
+class NoState:
+    """Stands where a State would: to look at anything of it raises StateNeeded."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise StateNeeded(name)

@@ -211,6 +211,8 @@ def test_an_event_survives_the_way_between_processes() -> None:
                 before.queue, before.source, before.agent_id, before.walked,
             )  # fmt: skip
             assert rules_of(after.found) == rules_of(before.found)
+            assert [rule.id for rule in after.way] == [rule.id for rule in before.way]
+            assert before.walked or before.way
             decided += before.walked
             if before.event is None or after.event is None:
                 assert before.event is after.event

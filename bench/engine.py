@@ -13,13 +13,14 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from bench import engines
 from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
 from secmon.engine.analysis import Engine
 from secmon.engine.casefiles import find_files, read_file
 from secmon.engine.decoders.decoder import INTERNAL
 from secmon.engine.document import Documents, Origin
-from secmon.engine.files import collect_folder
+from secmon.engine.files import Sources, collect_folder
 from secmon.engine.predecode import Message
 from secmon.engine.rules.loader import DraftCache
 from secmon.engine.ruleset import File, Ruleset, Settings, compile_ruleset
@@ -68,8 +69,17 @@ def measure(bench: Bench) -> list[Figure]:
                 aim=Aim(bound=SHARE, least=True),
             )
         )
+    shared = [
+        *engines.measure("own", Sources(decoders, lists, rules), logs, rounds),
+        *engines.measure(
+            "large",
+            Sources(_copied_decoders(decoders, copies), lists, many),
+            list(_renamed(logs, copies)),
+            rounds,
+        ),
+    ]
     compiled = _compile_times(_copied_decoders(decoders, copies), lists, many, rounds)
-    return [*figures, *compiled, _memory(copies), *_live(bench)]
+    return [*figures, *shared, *compiled, _memory(copies), *_live(bench)]
 
 
 def _sources() -> tuple[list[File], list[File], dict[str, bytes]]:

@@ -1,0 +1,63 @@
+"""Events a second through the whole analysis, from the journal to the files, with one engine and with two."""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.harness import Figure, median_figure
+from secmon.engine.files import Sources, compile_sources
+from tests.engine.analysis_kit import Analysis, analysing
+from tests.waiting import wait_until
+
+AGENTS = 9
+TIMES = 5
+"""Times that the logs are sent in one round."""
+ENGINES = 2
+_LOOK_SECONDS = 0.002
+_GIVE_UP_SECONDS = 120.0
+
+
+def measure(name: str, sources: Sources, logs: Sequence[bytes], rounds: int) -> list[Figure]:
+    """Both in turn, round by round, so that what else the machine does hits them alike."""
+    ruleset = compile_sources(sources)
+    events = [
+        b"1:[%03d] (web%d) any->/var/log/bench:%b" % (number % AGENTS + 1, number % AGENTS + 1, log)
+        for number, log in enumerate([*logs] * TIMES)
+    ]
+    rates: dict[int, list[float]] = {1: [], ENGINES: []}
+    with ExitStack() as stack:
+        analyses = {}
+        for engines in rates:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="secmon-bench-")))
+            analyses[engines] = stack.enter_context(analysing(folder, ruleset, engines=engines, sources=sources))
+        for _ in range(rounds + 1):
+            for engines, analysis in analyses.items():
+                rates[engines].append(_rate(analysis, events))
+    one, more = (found[1:] for found in rates.values())  # the first round fills the memories
+    return [
+        median_figure(f"analysis, journal to files, one engine, {name} ruleset", one, "events/s"),
+        median_figure(
+            f"analysis, journal to files, {ENGINES} engines, {name} ruleset",
+            more,
+            "events/s",
+            floor=statistics.median(one),
+            floor_is="one engine",
+        ),
+    ]
+
+
+def _rate(analysis: Analysis, events: Sequence[bytes]) -> float:
+    """Events a second until the last one is analysed."""
+    worker = analysis.worker
+    wait_until(lambda: worker.counters()["helpers_ready"] == worker.counters()["engines"] - 1, what="helpers")
+    started = time.perf_counter()
+    analysis.send(events)
+    wanted = analysis.writers[0].next
+    while worker.feed.positions[0] < wanted:
+        if worker.failure is not None or time.perf_counter() - started > _GIVE_UP_SECONDS:
+            raise RuntimeError("the analysis has failed")
+        time.sleep(_LOOK_SECONDS)
+    return len(events) / (time.perf_counter() - started)

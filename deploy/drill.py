@@ -285,7 +285,7 @@ class Drill:
         check(status == "0", f"{service} ended with status {status}")
 
 
-EACH_DAEMON = "for p in /proc/[0-9]*; do grep -qsa '[d]aemons.entry' $p/cmdline || continue;"
+EACH_DAEMON = "for p in /proc/[0-9]*; do grep -qsa '^secmon-[a-z]*d --root' $p/cmdline || continue;"
 """Begin of a loop over the daemons of a container; ends with ``done``."""
 
 LOG_IN = """

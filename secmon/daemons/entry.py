@@ -1,6 +1,7 @@
 """``python -m secmon.daemons.entry NAME --root DIR --factory MODULE:FUNCTION``: one daemon process.
 
-Started by the supervisor; operators use ``secmon start``. Nothing secret is taken from the arguments.
+What the supervisor's fork server runs in each child; operators use ``secmon start``. Nothing secret is taken from the
+arguments.
 """
 
 import argparse
@@ -8,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from secmon.daemons.daemon import find_factory
+from secmon.daemons.daemon import EXIT_START, find_factory
 from secmon.daemons.frame import run_daemon
 from secmon.daemons.link import ChildLink
 from secmon.daemons.logs import LogSettings, log_process
@@ -30,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--node", default="", help="name of the node in the cluster's log")
     options = parser.parse_args(arguments)
     link = ChildLink(options.link_fd) if options.link_fd is not None else None
+    if link is not None and link.orphaned:
+        return EXIT_START
     settings = LogSettings(
         level=options.log_level,
         formats=tuple(options.log_formats.split(",")),

@@ -23,6 +23,8 @@ class ChildLink:
         self._socket.set_inheritable(False)
         with self._socket.makefile("rb", buffering=0) as stream:
             line = stream.readline()
+        self.orphaned = not line
+        """The starter was gone before it had sent them."""
         self.secrets: Mapping[str, str] = msgspec.json.decode(line, type=dict[str, str]) if line else {}
 
     def ready(self) -> None:

@@ -17,6 +17,7 @@ from secmon.common.paths import Paths
 from secmon.daemons.backoff import Backoff
 from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import StartFailed, start_error
+from secmon.daemons.forkserver import ForkServer
 from secmon.daemons.frame import tend
 from secmon.daemons.link import ChildLink
 from secmon.daemons.notify import notify
@@ -60,6 +61,7 @@ class Supervisor:
         self._clock = clock or SystemClock()
         self._run = RunFiles(paths.run)
         self._units: list[Unit] = []
+        self._server: ForkServer | None = None
         self._keepers: list[asyncio.Task[None]] = []
         self._watch: WatchSettings | None = None
         self._restarts: Counter[str] = Counter()
@@ -184,7 +186,7 @@ class Supervisor:
         At the ``first`` start a failure is the caller's, once all others have started; later it is tried again instead.
         """
         try:
-            self._units = make_units(plan, self._paths, self._secrets, single_process=self._single_process)
+            self._units = make_units(plan, self._paths, self._secrets, self._new_server(plan))
         except Exception as error:  # building failed in this process: one line; unknown ones are logged
             raise StartFailed(str(start_error(error))) from error
         self._watch = plan.watch
@@ -194,6 +196,12 @@ class Supervisor:
         failures = [failure for start in starts if (failure := start.result()) is not None]
         if failures:
             raise failures[0]
+
+    def _new_server(self, plan: Plan) -> ForkServer | None:
+        """A new one for each start of the node, which may have got another version of the code."""
+        if not self._single_process:
+            self._server = ForkServer(spec.factory.partition(":")[0] for spec in plan.daemons)
+        return self._server
 
     async def _start_one(self, unit: Unit, at_once: asyncio.Semaphore, *, first: bool) -> StartFailed | None:
         """Start ``unit`` and keep it running; why it did not start, at the ``first`` start."""
@@ -266,6 +274,8 @@ class Supervisor:
         for unit in reversed(self._units):
             await unit.stop()
         self._units = []
+        if self._server is not None:
+            await self._server.close()
 
     def _watch_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
@@ -12,6 +11,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import Context, StartError, StartFailed, find_factory, start_error
+from secmon.daemons.forkserver import ForkedProcess, ForkServer
 from secmon.daemons.frame import Frame
 from secmon.daemons.link import ParentLink
 from secmon.daemons.plan import DaemonSpec, Plan
@@ -26,9 +26,6 @@ class Unit(Protocol):
     """One daemon under supervision. Its run files tell the truth after each method has returned."""
 
     name: str
-
-    def prepare(self) -> None:
-        """Do what needs root in this very process. Raises what stops the start."""
 
     async def start(self) -> None:
         """Start it and wait until it serves; raises :class:`StartFailed`, then nothing of it runs."""
@@ -50,21 +47,21 @@ class Unit(Protocol):
 class ProcessUnit:
     """A daemon in a process of its own. It ends by itself when the supervisor goes, however that happens."""
 
-    def __init__(self, spec: DaemonSpec, plan: Plan, paths: Paths, secrets: Mapping[str, str]) -> None:
+    def __init__(
+        self, spec: DaemonSpec, plan: Plan, paths: Paths, secrets: Mapping[str, str], server: ForkServer
+    ) -> None:
         self.name = spec.name
         self._spec, self._plan, self._paths, self._secrets = spec, plan, paths, secrets
+        self._server = server
         self._run = RunFiles(paths.run, find_account(plan.user or SERVICE_USER))
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ForkedProcess | None = None
         self._link: ParentLink | None = None
         self._ready = False
         self._killed: str | None = None
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process and self._process.returncode is None else None
-
-    def prepare(self) -> None:
-        """Nothing: the process prepares itself before it drops its privileges."""
+        return self._process.pid if self._process and self._process.running else None
 
     async def start(self) -> None:
         self._run.starting(self.name)
@@ -80,25 +77,21 @@ class ProcessUnit:
 
     async def _launch(self) -> None:
         self._link = link = ParentLink()
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command(link.child), pass_fds=(link.child,), stdin=asyncio.subprocess.DEVNULL, start_new_session=True
-        )
+        self._process = await self._server.fork(self._arguments(), link.child)
         link.opened(self._secrets)
         reason = await link.outcome()
         if reason is not None:
             raise StartFailed(reason)
         self._ready = True
 
-    def _command(self, descriptor: int) -> list[str]:
-        # -P: the folder that the operator happens to stand in is not searched for modules.
-        command = [sys.executable, "-P", "-m", "secmon.daemons.entry", self.name]
-        command += ["--root", str(self._paths.root), "--factory", self._spec.factory]
-        command += ["--link-fd", str(descriptor), "--stop-seconds", f"{self._plan.stop_seconds:g}"]
-        command += ["--needs-root"] if self._spec.needs_root else []
+    def _arguments(self) -> list[str]:
+        arguments = [self.name, "--root", str(self._paths.root), "--factory", self._spec.factory]
+        arguments += ["--stop-seconds", f"{self._plan.stop_seconds:g}"]
+        arguments += ["--needs-root"] if self._spec.needs_root else []
         log = self._spec.log
-        command += ["--log-level", log.level, "--log-formats", ",".join(log.formats), "--node", log.node]
-        command += ["--log-terminal"] if log.terminal else []
-        return [*command, "--user", self._plan.user] if self._plan.user else command
+        arguments += ["--log-level", log.level, "--log-formats", ",".join(log.formats), "--node", log.node]
+        arguments += ["--log-terminal"] if log.terminal else []
+        return [*arguments, "--user", self._plan.user] if self._plan.user else arguments
 
     async def ended(self) -> str:
         if self._process is None:
@@ -108,31 +101,30 @@ class ProcessUnit:
         reason, self._killed = self._killed, None
         if reason is not None:
             return reason
+        if status is None:
+            return "it ended, how is not known"
         if status < 0:
             return f"killed by {signal.Signals(-status).name}"
         return f"ended with status {status}"
 
     def kill(self, reason: str) -> None:
         """End it now, without asking; ``reason`` is what :meth:`ended` says then."""
-        if self._process is not None and self._process.returncode is None:
+        if self._process is not None and self._process.running:
             self._killed = reason
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
 
     async def stop(self) -> None:
         await self._finish(failed=False)
 
     async def _finish(self, *, failed: bool) -> None:
         process = self._process
-        if process is not None and process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.terminate()
+        if process is not None and process.running:
+            process.signal(signal.SIGTERM)
             try:
                 async with asyncio.timeout(self._plan.stop_seconds + _KILL_MARGIN):
                     await process.wait()
             except TimeoutError:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
                 await process.wait()
         self._process = None
         self._clean_up()
@@ -140,8 +132,8 @@ class ProcessUnit:
 
     async def reload(self) -> None:
         # Before it is ready the signal would end it; it reads the configuration in any case.
-        if self._ready and self._process is not None and self._process.returncode is None:
-            self._process.send_signal(signal.SIGHUP)
+        if self._ready and self._process is not None:
+            self._process.signal(signal.SIGHUP)
 
     def _clean_up(self) -> None:
         """Take away what a process that was killed could not."""
@@ -170,6 +162,7 @@ class LocalUnit:
         return os.getpid() if self._frame is not None and self._frame.running else None
 
     def prepare(self) -> None:
+        """Do what needs root in this very process. Raises what stops the start."""
         if self._needs_root:
             self._build()
 
@@ -212,18 +205,19 @@ class LocalUnit:
                 await self._frame.reload()
 
 
-def make_units(plan: Plan, paths: Paths, secrets: Mapping[str, str], *, single_process: bool) -> list[Unit]:
-    """The units of ``plan``, in its order, none started.
+def make_units(plan: Plan, paths: Paths, secrets: Mapping[str, str], server: ForkServer | None) -> list[Unit]:
+    """The units of ``plan``, in its order, none started; without a ``server`` all are for this process.
 
     In one process this is also where privileges are dropped, when what needs root is built. Raises StartError.
     """
-    kind = LocalUnit if single_process else ProcessUnit
-    units: list[Unit] = [kind(spec, plan, paths, secrets) for spec in plan.daemons]
+    if server is not None:
+        return [ProcessUnit(spec, plan, paths, secrets, server) for spec in plan.daemons]
+    units = [LocalUnit(spec, plan, paths, secrets) for spec in plan.daemons]
     for unit in units:
         unit.prepare()
-    if single_process and plan.user and is_root():
+    if plan.user and is_root():
         account = find_account(plan.user)
         if account is None:
             raise StartError(2000, f"user {plan.user} does not exist")
         drop_to(account)
-    return units
+    return [*units]

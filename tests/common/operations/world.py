@@ -5,8 +5,11 @@ import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from secmon.common.clock import ManualClock
 from secmon.common.config.api import load_api_config
@@ -167,6 +170,14 @@ def _put_caller(tx: WriteTransaction, name: str, statements: Sequence[tuple[str,
         tx.put(schema.role_policies, {"role_id": role, "policy_id": policy, "position": position})
 
 
+def _lay_out(paths: Paths, known: Path, cluster: ClusterSection | None, api: Mapping[str, object] | None) -> None:
+    """An installation as the product makes it: made once below ``known``, then copied, without its durable writes."""
+    made = known / blake2b(msgspec.json.encode([cluster, api]), digest_size=16).hexdigest()
+    if not made.exists():
+        create_layout(Paths(made), cluster=cluster, api_overrides=api)
+    shutil.copytree(made, paths.root)
+
+
 @dataclass
 class Running:
     """One node and how it runs calls."""
@@ -204,7 +215,7 @@ class World:
             )
             self.roster.connected.append(Member(name, kind, "4.8.2", f"10.9.0.{len(self.nodes) + 1}"))
         paths = Paths(self._folder / name)
-        create_layout(paths, cluster=cluster, api_overrides=api)
+        _lay_out(paths, self._security_db.with_name("layouts"), cluster, api)
         running = self._build(paths, kind, clustered)
         self.nodes[running.node.name] = running
         return running

@@ -4,10 +4,12 @@ import base64
 import json
 import os
 import re
+import shutil
 import signal
 import ssl
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -61,16 +63,38 @@ def agent_ports(port: int) -> tuple[str, ...]:
     return "--agent-port", str(first), "--auth-port", str(first + 1)
 
 
-@pytest.fixture
-def alone(root: Path) -> Iterator[tuple[Paths, int]]:
-    """A stand-alone node that runs in the background, and its API port."""
+def started(paths: Paths, port: int) -> None:
+    """Where an earlier test has stopped the node, it runs again."""
+    if not answers(port):
+        secmon("start", "--root", str(paths.root), "--daemonize")
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """For the nodes that the tests of this file share."""
+    folder = Path(tempfile.mkdtemp(prefix="secmon-"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def alone_once(folder: Path) -> Iterator[tuple[Paths, int]]:
     port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
-    paths = Paths(root / "n")
+    paths = Paths(folder / "n")
     secmon("init", str(paths.root), "--api-host", LOOPBACK, "--api-port", str(port), *agent_ports(port))
     paths.local_internal_options.write_text("daemons.stop_timeout=90\n")
-    secmon("start", "--root", str(paths.root), "--daemonize")
     yield paths, port
     secmon("stop", "--root", str(paths.root))
+
+
+@pytest.fixture
+def alone(alone_once: tuple[Paths, int]) -> Iterator[tuple[Paths, int]]:
+    """A stand-alone node that runs in the background, and its API port."""
+    paths, _ = alone_once
+    installed = paths.api_config.read_bytes()
+    started(*alone_once)
+    yield alone_once
+    paths.api_config.write_bytes(installed)
 
 
 def test_node_in_the_background(alone: tuple[Paths, int]) -> None:
@@ -192,21 +216,27 @@ def ask(port: int, path: str, authorization: str, method: str = "GET") -> tuple[
             return error.code, json.loads(error.read())
 
 
-@pytest.fixture
-def master(root: Path) -> Iterator[tuple[Paths, int]]:
-    """A master that runs in the background, and its API port; the administrator has :data:`PASSWORD`."""
-    paths, port = Paths(root / "m"), free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
+@pytest.fixture(scope="module")
+def master_once(folder: Path) -> Iterator[tuple[Paths, int]]:
+    # Apart from the other node, which may not run just now.
+    paths, port = Paths(folder / "m"), free_port(LOOPBACK, 56050 + os.getpid() % 4000, set())
     peers = free_port(LOOPBACK, port + 1, set(), count=2)
-    (root / "password").write_text(PASSWORD)
+    (folder / "password").write_text(PASSWORD)
     secmon(
         *("init", str(paths.root), "--type", "master", "--master", LOOPBACK, "--bind", LOOPBACK, "--port", str(peers)),
-        *("--api-host", LOOPBACK, "--api-port", str(port), "--admin-password-file", str(root / "password")),
+        *("--api-host", LOOPBACK, "--api-port", str(port), "--admin-password-file", str(folder / "password")),
         *agent_ports(port),
     )
     paths.local_internal_options.write_text("daemons.watchdog_ms=1000\ndaemons.watchdog_misses=35\n")
-    secmon("start", "--root", str(paths.root), "--daemonize")
     yield paths, port
     secmon("stop", "--root", str(paths.root))
+
+
+@pytest.fixture
+def master(master_once: tuple[Paths, int]) -> tuple[Paths, int]:
+    """A master that runs in the background, and its API port; the administrator has :data:`PASSWORD`."""
+    started(*master_once)
+    return master_once
 
 
 def test_hung_cluster_daemon_is_told_truthfully_until_it_is_replaced(master: tuple[Paths, int]) -> None:

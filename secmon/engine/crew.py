@@ -19,6 +19,7 @@ from datetime import datetime
 import msgspec
 
 from secmon.common.clock import Clock
+from secmon.common.errors import os_text
 from secmon.engine.files import Sources
 from secmon.engine.helper import Batch, Done, Failed, Ready, Rules, cut, frame
 from secmon.engine.ruleset import Settings
@@ -143,6 +144,12 @@ class Crew:
         self._send(member)
         return self._numbers
 
+    def awaited(self, number: int) -> bool:
+        """Whether the batch ``number`` is still with its helper; does not wait."""
+        if number in self._holders:
+            self._exchange(0)
+        return number in self._holders
+
     def answers(self, number: int) -> Sequence[bytes]:
         """What was found out about the batch ``number``; empty when nothing was: its helper is lost. Waits, bounded."""
         until = self._clock.monotonic() + self.answer_seconds
@@ -163,24 +170,12 @@ class Crew:
     # One helper
 
     def _start(self, member: _Member) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            for one in (ours, theirs):
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
-            # -P: the folder that the operator happens to stand in is not searched for modules.
-            command = [sys.executable, "-P", "-m", "secmon.engine.helper", str(theirs.fileno())]
-            null = subprocess.DEVNULL
-            try:
-                member.process = subprocess.Popen(
-                    command, stdin=null, stdout=null, stderr=null, pass_fds=(theirs.fileno(),)
-                )
-            except OSError as error:
-                ours.close()
-                self._retire(member, f"cannot be started: {error.strerror}")
-                return
-        ours.setblocking(False)
-        member.link = ours
-        self._send_rules(member)
+        try:
+            member.process, member.link = _spawn()
+        except OSError as error:
+            self._retire(member, f"cannot be started: {os_text(error)}")
+        else:
+            self._send_rules(member)
 
     def _send_rules(self, member: _Member) -> None:
         member.deadline = self._clock.monotonic() + READY_SECONDS
@@ -246,8 +241,11 @@ class Crew:
             pass
         except OSError:
             ended = True
-        for data in cut(member.received):
-            self._heard(member, self._decoder.decode(data))
+        try:
+            for data in cut(member.received):
+                self._heard(member, self._decoder.decode(data))
+        except msgspec.MsgspecError:
+            ended = True
         if ended:
             self._lose(member, "has died")
 
@@ -261,3 +259,21 @@ class Crew:
             member.in_flight.remove(message.number)
             if self._holders.pop(message.number, None) is not None:
                 self._answers[message.number] = message.answers
+
+
+def _spawn() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """A helper, and this side of its socket, which does not block. Raises OSError."""
+    ours, theirs = socket.socketpair()
+    try:
+        with theirs:
+            for one in (ours, theirs):
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+            # -P: the folder that the operator happens to stand in is not searched for modules.
+            command = [sys.executable, "-P", "-m", "secmon.engine.helper", str(theirs.fileno())]
+            null = subprocess.DEVNULL
+            process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, pass_fds=(theirs.fileno(),))
+        ours.setblocking(False)
+    except OSError:
+        ours.close()
+        raise
+    return process, ours

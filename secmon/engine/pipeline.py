@@ -35,7 +35,7 @@ class Pipeline:
     incomplete: int = 0
     """Events of firewalls that lack what their line shows: they go no further."""
     packer: Packer = field(init=False)
-    prepared_ahead: int = 0
+    by_others: int = 0
     """Events that came with what another process has found out about them."""
     asked_again: int = 0
     """Those of them whose rules look at what happened before."""
@@ -50,20 +50,20 @@ class Pipeline:
             self.engine.state.fired.clear()
         self.tallies.whole.written["stats"] = self.statistics.written
 
-    def handle(self, data: bytes, moment: datetime, ahead: bytes = b"") -> None:
+    def handle(self, data: bytes, moment: datetime, ahead: bytes | Prepared | None = None) -> None:
         """Analyse one message that was received at ``moment``, local time.
 
-        ``ahead``: what another process has packed of it, with the same ruleset.
+        ``ahead``: what :func:`prepare` has made of it, or what another process has packed of it, with the same ruleset.
         """
         self.tallies.received += 1
         self.tallies.bytes += len(data)
         self.statistics.received(1)
-        if ahead:
+        if isinstance(ahead, bytes) and ahead:
             prepared = self.packer.unpack(ahead, moment)
-            self.prepared_ahead += 1
+            self.by_others += 1
             self.asked_again += prepared.event is not None and not prepared.walked
         else:
-            prepared = prepare(self.engine, data, moment)
+            prepared = ahead or prepare(self.engine, data, moment)
         self._finish(prepared, moment)
 
     def _finish(self, prepared: Prepared, moment: datetime) -> None:

@@ -7,15 +7,16 @@ the thread wait and try again: it reads nothing new meanwhile, the journals fill
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
 from secmon.common.clock import Clock
 from secmon.common.errors import os_text
+from secmon.engine.ahead import Prepared
+from secmon.engine.backlog import Backlog, Piece
 from secmon.engine.crew import Crew
-from secmon.engine.feed import Batch, Feed, Ledger
+from secmon.engine.feed import Feed, Ledger
 from secmon.engine.files import Sources
 from secmon.engine.pipeline import Credits, Pipeline
 from secmon.engine.ruleset import Ruleset
@@ -31,24 +32,7 @@ SAVE_SECONDS = 10.0
 """Between two savings of the statistics of the hour."""
 _SHOWN_BYTES = 200
 
-PIECE_EVENTS = 250
-"""Events that are looked at ahead of their turn together."""
-PIECE_BYTES = 64 << 10
-LEAST_AHEAD = 50
-"""Fewer events alone are analysed at once: to hand them out would only delay them."""
-
 Flush = Callable[[], None]
-
-
-@dataclass(slots=True, eq=False)
-class _Piece:
-    """Events of one journal and one moment. ``number``: under which a helper has them."""
-
-    journal: int
-    first: int
-    events: list[bytes]
-    moment: datetime
-    number: int | None = None
 
 
 class Worker:
@@ -89,7 +73,7 @@ class Worker:
         self._since_commit = 0
         self._stopping = threading.Event()
         self.crew, self._sources = crew, sources
-        self._pieces: deque[_Piece] = deque()
+        self._backlog = Backlog(feed, clock, crew)
         self._next: deque[tuple[Ruleset, Sources | None]] = deque(maxlen=1)
         self._save_at = clock.monotonic() + SAVE_SECONDS
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -123,8 +107,8 @@ class Worker:
             "engines": 1 + (crew.size if crew is not None else 0),
             "helpers_ready": crew.ready if crew is not None else 0,
             "helper_restarts": crew.restarts if crew is not None else 0,
-            "by_helpers": pipeline.prepared_ahead,
-            "in_line": pipeline.tallies.received - pipeline.prepared_ahead,
+            "by_helpers": pipeline.by_others,
+            "in_line": pipeline.tallies.received - pipeline.by_others,
             "asked_again": pipeline.asked_again,
         }
 
@@ -152,59 +136,32 @@ class Worker:
         self._swap()
         if self.crew is not None:
             self.crew.tend()
-        if not self._insist(self._turn) or not (self._pieces or self._read()):
+        if not self._insist(self._turn) or not (self._backlog or self._insist(self._backlog.read)):
             return False
-        count = len(self._pieces)
+        count = len(self._backlog)
         for _ in range(count):
-            self._hand_out()
-            self._some(self._pieces.popleft())
+            self._backlog.hand_out()
+            if self._backlog.short:
+                self._insist(self._backlog.read)
+                self._backlog.hand_out()
+            self._some(self._backlog.take())
         if self._since_commit:
             self._commit()
         return bool(count)
 
-    def _read(self) -> bool:
-        """Take what has come into the journals; whether that could be read."""
-        batches: list[Batch] = []
-        if not self._insist(lambda: batches.extend(self.feed.read())):
-            return False
-        for journal, blocks in batches:
-            for block in blocks:
-                moment = datetime.fromtimestamp(min(block.at, self._clock.now().timestamp())).astimezone()
-                first = block.first
-                for events in _pieces(block.events):
-                    self._pieces.append(_Piece(journal, first, events, moment))
-                    first += len(events)
-        return True
-
-    def _hand_out(self) -> None:
-        """Keep the helpers busy with what comes next; there may be more of it in the journals."""
-        crew = self.crew
-        if crew is None:
-            return
-        crew.tend()
-        if crew.ready and len(self._pieces) <= crew.depth:
-            self._read()
-        if len(self._pieces) == 1 and len(self._pieces[0].events) < LEAST_AHEAD:
-            return
-        for piece in self._pieces:
-            if piece.number is None:
-                piece.number = crew.hand_out(piece.events, piece.moment)
-                if piece.number is None:
-                    return
-
-    def _some(self, piece: _Piece) -> None:
+    def _some(self, piece: Piece) -> None:
         """Analyse, and commit now and then; at a stop the rest is left."""
         if self._stopping.is_set():
             return
-        answers = self._answers(piece)
+        known = self._backlog.found_out(piece, self.pipeline.engine)
         allowed = 0
         for at, data in enumerate(piece.events):
             if self._next:
                 self._swap()
-                answers = ()  # of the ruleset of before
+                known = ()  # by the ruleset of before
             if not allowed:
                 allowed = self._credit(len(piece.events) - at)
-            ahead = answers[at] if at < len(answers) else b""
+            ahead = known[at] if at < len(known) else None
             if self._stopping.is_set() or not self._handle(data, piece.moment, ahead):
                 return
             allowed -= 1
@@ -213,12 +170,6 @@ class Worker:
         if self._since_commit >= COMMIT_EVENTS:
             self._commit()
 
-    def _answers(self, piece: _Piece) -> Sequence[bytes]:
-        """What helpers have found out about the events of ``piece``; empty when nothing."""
-        if self.crew is None or piece.number is None:
-            return ()
-        return self.crew.answers(piece.number)
-
     def _credit(self, wanted: int) -> int:
         """Wait until some of ``wanted`` events may go on; 0 only at a stop."""
         while not (taken := self.credits.take(wanted, self._clock.monotonic())):
@@ -226,7 +177,7 @@ class Worker:
                 break
         return taken
 
-    def _handle(self, data: bytes, moment: datetime, ahead: bytes) -> bool:
+    def _handle(self, data: bytes, moment: datetime, ahead: bytes | Prepared | None) -> bool:
         """Whether the event is done with; it is not when the stop comes while it must wait."""
         try:
             return self._insist(lambda: self.pipeline.handle(data, moment, ahead))
@@ -241,8 +192,7 @@ class Worker:
             self.pipeline.swap(ruleset, self._host)
             if self.crew is not None:
                 self.crew.use(sources, ruleset.settings)
-                for piece in self._pieces:
-                    piece.number = None
+            self._backlog.void()
             self.swaps += 1
 
     def _turn(self) -> None:
@@ -296,15 +246,3 @@ class Worker:
         if trouble != self.trouble:
             self.trouble = trouble
             log.error("The analysis waits, nothing is lost: %s", trouble)
-
-
-def _pieces(events: list[bytes]) -> Iterator[list[bytes]]:
-    """``events`` in order, so many at once that it is neither many nor long."""
-    start = size = 0
-    for at, event in enumerate(events):
-        if at > start and (at - start >= PIECE_EVENTS or size + len(event) > PIECE_BYTES):
-            yield events[start:at]
-            start, size = at, 0
-        size += len(event)
-    if start < len(events):
-        yield events[start:]

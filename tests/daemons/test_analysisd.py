@@ -22,6 +22,7 @@ from secmon.daemons.control import ask, daemon_socket
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.install import install
 from secmon.daemons.states import DAEMONS
+from secmon.engine.worker import Worker
 from tests.cluster.kit import free_port
 from tests.engine.analysis_kit import read_alerts
 from tests.engine.rules_kit import ROOTS
@@ -113,6 +114,31 @@ async def test_a_changed_file_is_in_force_within_a_second(paths: Paths) -> None:
         await daemon.reload()
         await until(lambda: worker.ruleset.settings.alert_level == 9)
         assert daemon.active_config()["alerts"]["log_alert_level"] == 9
+
+
+async def test_helpers_share_the_work_and_follow_the_files(paths: Paths) -> None:
+    paths.local_internal_options.write_text("analysisd.engines=3\n")
+    async with running(paths) as daemon:
+        assert daemon.service is not None
+        worker = daemon.service.worker
+        assert worker is not None
+        await share(paths, worker, 1)
+        local(paths).write_text(rules(100002))
+        assert (await client(paths).ruleset(refresh=True))["status"] == "current"
+        await until(lambda: worker.swaps, what="the swap")
+        await share(paths, worker, 2)
+        shown = daemon.counters()["engines"]
+        assert (shown["engines"], shown["helper_restarts"]) == (3, 0)
+    assert [alert["rule"]["id"] for alert in read_alerts(paths)] == ["100001"] * 1000 + ["100002"] * 1000
+
+
+async def share(paths: Paths, worker: Worker, turn: int) -> None:
+    """Have helpers prepare some of a thousand events."""
+    await until(lambda: worker.counters()["helpers_ready"] == 2, what="helpers")
+    before = worker.counters()["by_helpers"]
+    await client(paths).store([f"1:/x:app {number}" for number in range(1000)])
+    await until(lambda: worker.pipeline.tallies.received == turn * 1000, what="the analysis")
+    assert worker.counters()["by_helpers"] > before
 
 
 async def test_log_tests(paths: Paths) -> None:

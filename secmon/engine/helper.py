@@ -109,6 +109,7 @@ class Helper:
 
     def _take(self, new: Rules) -> None:
         self._engine = self._packer = None  # the old ones are not needed any more: room for the new ones
+        gc.unfreeze()
         try:
             ruleset = compile_ruleset(new.decoders, new.lists, new.rules, new.settings, cache=self._cache)
         except RulesetError as error:

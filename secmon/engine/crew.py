@@ -124,10 +124,11 @@ class Crew:
     def tend(self) -> None:
         """Start what is due, send and receive what can be without waiting."""
         now = self._clock.monotonic()
-        for member in self._members:
-            if member.link is None and self._rules and now >= member.start_at:
-                self._start(member)
-            elif self._rules and member.generation != self._generation and now >= member.deadline:
+        for member in self._members if self._rules else ():
+            if member.link is None:
+                if now >= member.start_at:
+                    self._start(member)
+            elif member.generation != self._generation and now >= member.deadline:
                 self._lose(member, "is not ready in time")
         self._exchange(0)
 

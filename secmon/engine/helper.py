@@ -134,8 +134,8 @@ class Helper:
 
 def main(descriptor: int) -> int:
     """Status 1: the rules could not be compiled; who started this has been told why."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends these to all; the daemon decides
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # terminals and service managers send these to all: the daemon decides
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     with socket.socket(fileno=descriptor) as link:
         try:

@@ -20,12 +20,12 @@ import pytest
 from secmon.common.clock import ManualClock
 from secmon.engine.ahead import KEPT, look_ahead, stateless
 from secmon.engine.casefiles import find_files, read_file
-from secmon.engine.crew import FEW_CORES, MOST, helpers_for
+from secmon.engine.crew import BACKOFF_SECONDS, FEW_CORES, IN_FLIGHT, MOST, READY_SECONDS, Crew, helpers_for
 from secmon.engine.decoders.decoder import INTERNAL
 from secmon.engine.event import Event
 from secmon.engine.files import Sources, collect_folder, compile_sources
 from secmon.engine.packed import Packer
-from secmon.engine.ruleset import Ruleset
+from secmon.engine.ruleset import Ruleset, Settings
 from tests.engine.analysis_kit import Analysis, analysing
 from tests.engine.rules_kit import ROOTS, START
 from tests.waiting import wait_until
@@ -264,7 +264,7 @@ def test_a_ruleset_without_sources_is_analysed_in_line(tmp_path: Path) -> None:
         assert one.worker.counters()["by_helpers"] == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_helper_that_dies_or_hangs_under_load_costs_no_event(tmp_path: Path, number: signal.Signals) -> None:
     with crewed(tmp_path, plain(100001), 3) as one:
         crew = one.worker.crew
@@ -286,10 +286,10 @@ def test_a_helper_that_dies_or_hangs_under_load_costs_no_event(tmp_path: Path, n
         wait_until(lambda: helpers_ready(one), what="helpers again")
 
 
-def test_helpers_ignore_signals_of_a_terminal(tmp_path: Path) -> None:
+def test_helpers_leave_signals_for_all_to_the_daemon(tmp_path: Path) -> None:
     with crewed(tmp_path, plain(100001), 2) as one:
         assert one.worker.crew is not None
-        for number in (signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
             os.kill(one.worker.crew.pids[0], number)
         one.send(app(0, 1000))
         one.drained()
@@ -358,6 +358,47 @@ def running(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def test_a_helper_that_is_never_ready_is_replaced_after_a_pause() -> None:
+    clock = ManualClock(START)
+    crew = Crew(1, clock, host=b"mgr", everything=False)
+    try:
+        crew.use(plain(100001), Settings())
+        os.kill(crew.pids[0], signal.SIGSTOP)
+        for failure in range(3):
+            clock.advance(READY_SECONDS)
+            crew.tend()
+            assert (crew.pids, crew.restarts, crew.hand_out([b"1:/x:app 1"], START)) == ([], failure + 1, None)
+            clock.advance(BACKOFF_SECONDS * 2**failure * 0.75)
+            crew.tend()
+            assert crew.pids == []
+            clock.advance(BACKOFF_SECONDS * 2**failure * 0.25)
+            crew.tend()
+            os.kill(crew.pids[0], signal.SIGSTOP)
+        os.kill(crew.pids[0], signal.SIGCONT)
+        wait_until(lambda: tended(crew).ready, what="a helper")
+        batches = [crew.hand_out([b"1:/x:app 1"], START) for _ in range(IN_FLIGHT + 1)]
+        assert batches[-1] is None
+        assert [len(crew.answers(number)) for number in batches if number is not None] == [1] * IN_FLIGHT
+    finally:
+        crew.close()
+
+
+def tended(crew: Crew) -> Crew:
+    crew.tend()
+    return crew
+
+
+def test_events_as_long_as_can_be_do_not_block_anybody(tmp_path: Path) -> None:
+    config = "<global><logall_json>yes</logall_json></global>"
+    with crewed(tmp_path, plain(100001), 3, config=config) as one:
+        for number in range(200):
+            one.send([f"1:/x:app {number} {'y' * 65000}"])
+        one.drained()
+        assert numbers(one) == list(range(200))
+        assert (tmp_path / "logs/archives/archives.json").read_bytes().count(b"\n") == 200
+        assert one.worker.counters()["helper_restarts"] == 0
 
 
 def test_as_many_helpers_as_cores_can_be_spared() -> None:

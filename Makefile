@@ -12,6 +12,8 @@ READY_DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
 EXAMPLES ?= 500
+# In the groups and the order of tests/conftest.py; folders of tests that passed are not kept: they may be in memory.
+PARALLEL = -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -o tmp_path_retention_policy=failed
 
 .PHONY: help install run test lint fuzz bench compose-test proto docs lock
 
@@ -24,10 +26,10 @@ run: $(READY) ## Run a master and two workers here; Ctrl-C stops them
 	@$(BIN)/secmon demo
 
 test: lint ## Lint, types, import rules, all tests
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile
+	$(BIN)/pytest $(PARALLEL)
 
 fuzz: $(READY_DEV) ## Ask a real cluster EXAMPLES new questions for each test of tests/fuzz
-	SECMON_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q -n $(JOBS) --dist loadfile --timeout=7200 tests/fuzz
+	SECMON_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest $(PARALLEL) --timeout=7200 tests/fuzz
 
 lint: $(READY_DEV) ## Lint, types, import rules
 	$(BIN)/ruff check secmon tests bench

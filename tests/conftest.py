@@ -1,42 +1,47 @@
 """Fixtures for every test, where their folders are, and who runs with whom."""
 
 import pytest
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.folders import use_memory
 
-SHARED = "shared_cluster"
-"""The fixture of the cluster that many files share, and the group of its tests."""
-_LONGEST_FIRST = ("cluster", "daemons", "fuzz", "fleet", "common")
+SHARED_CLUSTER = "the shared cluster"
+_USES_IT = tuple(
+    f"cluster/test_{name}" for name in ("answers", "agents", "agent_commands", "groups", "ruleset", "survival")
+)
+_LONGEST_FIRST = (SHARED_CLUSTER, "cluster", "daemons", "fuzz", "fleet", "common")
+
+
+def group_of(nodeid: str) -> str:
+    """Tests of one group run in one process, one after the other: those of a file, and all of the shared cluster."""
+    file = nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
+    return SHARED_CLUSTER if file in _USES_IT else file
 
 
 def pytest_configure() -> None:
     use_memory()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files stay together, all that share a cluster too; what takes long is begun first, so that nobody is left over.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long is begun first, so that nobody works alone at the end."""
 
-    Groups count with ``--dist loadgroup``.
-    """
-    groups = {item: _group(item) for item in items}
-    items.sort(key=lambda item: _rank(groups[item]))
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            item.add_marker(pytest.mark.xdist_group(groups[item]))
+    def rank(item: pytest.Item) -> int:
+        folder = group_of(item.nodeid).partition("/")[0]
+        return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+
+    items.sort(key=rank)
 
 
-def _group(item: pytest.Item) -> str:
-    if SHARED in getattr(item, "fixturenames", ()):
-        return SHARED
-    return item.nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
+class _Groups(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
 
 
-def _rank(group: str) -> int:
-    if group == SHARED:
-        return -1
-    folder = group.partition("/")[0]
-    return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Groups | None:
+    """``--dist loadfile`` with the groups of here."""
+    return _Groups(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

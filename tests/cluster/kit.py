@@ -16,10 +16,12 @@ from typing import Any
 
 import httpx
 
+from secmon.common.agents.groups import AGENT_CONF_TEXT
 from secmon.common.config.main import AgentPorts, ClusterSection
 from secmon.common.files.categories import excluded
 from secmon.common.paths import Paths
 from secmon.daemons.install import install
+from tests.folders import short_root
 from tests.waiting import wait_until
 
 KEY = "0123456789abcdefghijklmnopqrstuv"
@@ -34,6 +36,9 @@ QUICK = {
     "daemons.stop_timeout": 10,
 }
 """Internal options of the nodes under test: the same machinery, faster."""
+ALL_AGENTS = "agents_list=all&status=all&older_than=0s"
+_INSTALLED = {"shared/default": {"agent.conf", "merged.mg"}, "rules": set[str](), "decoders": set[str]()}
+"""Files of the master's configuration that no test has made."""
 
 
 def free_port() -> int:
@@ -75,7 +80,6 @@ class RealNode:
     password: str | None = None
     single_process: bool = False
     process: "subprocess.Popen[bytes] | None" = None
-    _tokens: dict[str, str] = field(default_factory=dict)
 
     def start(self, *, wait: bool = True) -> "RealNode":
         """Start the supervisor; with ``wait`` until the API answers."""
@@ -87,7 +91,7 @@ class RealNode:
         with log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if wait:
-            wait_until(self.answers, seconds=30, what=f"API of {self.name}")
+            wait_until(self.answers, seconds=60, what=f"API of {self.name}")
         return self
 
     def stop(self, *, seconds: float = 30) -> None:
@@ -172,6 +176,7 @@ class RealCluster:
     workers: list[RealNode]
     password: str
     folder: Path
+    _tokens: dict[str, str] = field(default_factory=dict)
 
     @property
     def nodes(self) -> list[RealNode]:
@@ -186,8 +191,12 @@ class RealCluster:
         return answer.text
 
     def call(self, node: RealNode, path: str, *, method: str = "GET", **options: Any) -> dict[str, Any]:
-        """The JSON of an answer with status 200."""
-        answer = node.request(method, path, token=self.login(node), **options)
+        """The JSON of an answer with status 200; the token is that of the last call while it is valid."""
+        known = self._tokens.get(node.name)
+        answer = node.request(method, path, token=known, **options) if known else None
+        if answer is None or answer.status_code == 401:
+            self._tokens[node.name] = self.login(node)
+            answer = node.request(method, path, token=self._tokens[node.name], **options)
         assert answer.status_code == 200, answer.text
         body: dict[str, Any] = answer.json()
         return body
@@ -209,10 +218,31 @@ class RealCluster:
         reference = self.master.files()
         return all(worker.files() == reference for worker in self.workers)
 
-    def wait_whole(self, seconds: float = 40) -> None:
+    def bring_back(self) -> None:
+        """Start the nodes that do not run, and wait until all is as it was at first."""
+        for node in self.nodes:
+            if node.process is None:
+                node.start(wait=False)
+        self.wait_whole()
+        self.wait_converged()
+
+    def tidy(self) -> None:
+        """Remove agents, groups, settings and files that tests have made: what is left is as it was installed."""
+        self.call(self.master, "/security/config", method="DELETE")
+        self.call(self.master, f"/agents?{ALL_AGENTS}", method="DELETE")
+        self.call(self.master, "/groups?groups_list=all", method="DELETE")
+        for name, kept in _INSTALLED.items():
+            folder = self.master.paths.etc / name
+            for file in folder.iterdir():
+                if file.is_file() and file.name not in kept and not excluded(file.name):
+                    file.unlink()
+        (self.master.paths.shared / "default" / "agent.conf").write_text(AGENT_CONF_TEXT)
+        self.wait_converged()
+
+    def wait_whole(self, seconds: float = 90) -> None:
         wait_until(self.whole, seconds=seconds, what="all nodes joined and answering")
 
-    def wait_converged(self, seconds: float = 40) -> None:
+    def wait_converged(self, seconds: float = 90) -> None:
         wait_until(self.converged, seconds=seconds, what="equal files on all nodes")
 
 
@@ -270,7 +300,7 @@ def cluster(
 ) -> Iterator[RealCluster]:
     """A running cluster on this machine; everything is stopped and removed at the end."""
     # A short folder of its own: unix sockets below it must fit into 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="sm-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="sm-", dir=short_root()))
     port = free_port()
     free_port()  # the enrolment port next to it
     common: dict[str, Any] = {"master": "127.0.0.1", "cluster_port": port, "options": options, "api": api}
@@ -288,7 +318,7 @@ def cluster(
         for node in nodes:
             node.start(wait=False)
         try:
-            made.wait_whole(40 + 3 * workers)
+            made.wait_whole(80 + 6 * workers)
         except AssertionError as error:
             raise AssertionError(f"{error}\n" + "\n".join(node.output() for node in made.nodes)) from None
         yield made

@@ -8,19 +8,13 @@ from typing import Any
 import pytest
 
 from secmon.fleet import PROFILES, Fleet, Options
-from tests.cluster.kit import RealCluster, RealNode, cluster
+from tests.cluster.kit import RealCluster, RealNode
 from tests.cluster.test_agents import TIMING
 from tests.fleet.background import Background, running, server_of
 from tests.waiting import wait_until
 
 PACKAGE = b"WPK256\0" + bytes(range(256)) * 400
 AGENTS = 6
-
-
-@pytest.fixture(scope="module")
-def three() -> Iterator[RealCluster]:
-    with cluster(workers=2, api={"intervals.request_timeout": 5}) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +47,13 @@ def told(fleet: Background, kind: str) -> Counter[str]:
 
 def test_commands_from_any_node_reach_all_agents(three: RealCluster, fleet: Background) -> None:
     ids = sorted(one for some in by_node(three).values() for one in some)
-    for node in three.nodes:
+    for asked, node in enumerate(three.nodes, start=1):
         body = three.call(node, "/agents/reconnect", method="PUT")
         assert (sorted(body["data"]["affected_items"]), body["error"]) == (ids, 0)
-        wait_until(lambda: fleet.counters.connected == AGENTS)
+        # They leave when they hear it, and only those that are back can be asked again.
+        fleet.until(lambda _, asked=asked: told(fleet, "reconnect") == Counter(ids * asked))  # type: ignore[misc]
+        fleet.until(lambda c: c.connected == AGENTS)
+        wait_until(lambda: sorted(one for some in by_node(three).values() for one in some) == ids)
     body = {"command": "!own", "arguments": ["-x"], "alert": {"data": {"srcip": "192.0.2.7"}}}
     answer = three.call(three.workers[0], "/active-response", method="PUT", json=body)
     assert sorted(answer["data"]["affected_items"]) == ids

@@ -1,15 +1,12 @@
 """What agents live through on a real cluster: nodes die, the master is away, groups change while they connect."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import md5
 from typing import Any
 
-import pytest
-
 from secmon.fleet import Fleet, Options, Timing
-from tests.cluster.kit import RealCluster, RealNode, cluster
+from tests.cluster.kit import RealCluster, RealNode
 from tests.fleet.background import Background, running, server_of
 from tests.waiting import wait_until
 
@@ -23,12 +20,6 @@ TIMING = Timing(
     enrolment_retry=0.5,
     restart=0.2,
 )
-
-
-@pytest.fixture(scope="module")
-def three() -> Iterator[RealCluster]:
-    with cluster(workers=2, api={"intervals.request_timeout": 5}) as made:
-        yield made
 
 
 def fleet_of(nodes: list[RealNode], count: int, prefix: str, **options: Any) -> Fleet:

@@ -1,20 +1,13 @@
 """Any node may be asked, and the answer is one."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.cluster.kit import RealCluster, cluster
+from tests.cluster.kit import RealCluster
 
 NAMES = ["master-node", "worker1", "worker2"]
-
-
-@pytest.fixture(scope="module")
-def three() -> Iterator[RealCluster]:
-    with cluster(workers=2) as running:
-        yield running
 
 
 @pytest.mark.parametrize("asked", range(3))

@@ -15,7 +15,7 @@ from tests.cluster.kit import RealCluster, RealNode, cluster
 
 @pytest.fixture(scope="module")
 def two() -> Iterator[RealCluster]:
-    with cluster(1) as made:
+    with cluster(1, single_process=True) as made:
         yield made
 
 

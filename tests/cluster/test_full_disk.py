@@ -30,7 +30,7 @@ def cramped() -> Iterator[RealCluster]:
         subprocess.run(["cp", "-a", f"{spare}/.", str(root)], check=True)
 
     try:
-        with cluster(workers=1, before_start=mount) as running:
+        with cluster(workers=1, single_process=True, before_start=mount) as running:
             yield running
     finally:
         for root in mounted:

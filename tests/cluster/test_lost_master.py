@@ -51,7 +51,7 @@ def logs_in(node: RealNode, user: str, password: str) -> bool:
 
 
 def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
-    with cluster(workers=2) as made:
+    with cluster(workers=2, single_process=True) as made:
         lost, heir, other = made.nodes
         made.call(lost, "/security/users", method="POST", json={"username": "carol", "password": WORD})
         token, before = made.login(other), standing(other)
@@ -96,7 +96,7 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
 
 
 def test_a_master_begun_anew_leads_its_workers() -> None:
-    with cluster(workers=1) as made:
+    with cluster(workers=1, single_process=True) as made:
         master, worker = made.nodes
         before = standing(worker)
         master.stop()

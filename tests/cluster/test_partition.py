@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster import namespaces
 from tests.cluster.kit import RealCluster, make_node
+from tests.folders import short_root
 from tests.waiting import wait_until
 
 pytestmark = [
@@ -26,7 +27,7 @@ class Net:
 
 @pytest.fixture(scope="module")
 def net() -> Iterator[Net]:
-    folder = Path(tempfile.mkdtemp(prefix="sm-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="sm-", dir=short_root()))
     with namespaces.hosts(3) as hosts:
         nodes = []
         for number, name in enumerate(("master-node", "worker1", "worker2"), start=1):
@@ -42,6 +43,7 @@ def net() -> Iterator[Net]:
                 options={"clusterd.heartbeat_ms": 100},
                 api={"host": "0.0.0.0", "intervals.request_timeout": 4},
             )
+            node.single_process = True
             node.address = hosts.client_address(number)
             nodes.append(node)
         assert nodes[0].password is not None

@@ -33,7 +33,7 @@ def due(node: RealNode) -> set[str]:
 
 @pytest.mark.timeout(120)
 def test_a_login_at_a_worker_upgrades_the_hash_everywhere() -> None:
-    with cluster(workers=1, before_start=age) as running:
+    with cluster(workers=1, single_process=True, before_start=age) as running:
         # Waiting for the cluster has logged the administrator in everywhere; the other user comes to the worker only.
         worker = running.workers[0]
         wait_until(lambda: "admin" not in due(worker), what="the administrator's hash replaced")

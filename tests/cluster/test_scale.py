@@ -7,6 +7,9 @@ import pytest
 from tests.cluster.kit import RealCluster, cluster
 from tests.waiting import wait_until
 
+RULE = """<group name="own,"><rule id="100900" level="7"><match>grocery</match>
+<description>Groceries</description></rule></group>"""
+
 
 @pytest.fixture(scope="module")
 def twenty() -> Iterator[RealCluster]:
@@ -27,7 +30,7 @@ def test_twenty_nodes_answer_as_one(twenty: RealCluster) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_change_reaches_all_twenty(twenty: RealCluster) -> None:
-    (twenty.master.paths.etc / "rules" / "new.xml").write_text("<group name='x'/>")
+    (twenty.master.paths.etc / "rules" / "new.xml").write_text(RULE)
     twenty.wait_converged()
     synced = twenty.call(twenty.workers[3], "/cluster/ruleset/synchronization")["data"]["affected_items"]
     assert len(synced) == 20
@@ -48,10 +51,10 @@ def test_half_of_them_leave_and_come_back(twenty: RealCluster) -> None:
     leaving = twenty.workers[::2]
     for node in leaving:
         node.kill_all()
-    wait_until(lambda: len(twenty.members()) == 20 - len(leaving), seconds=60, what="the others remain")
+    wait_until(lambda: len(twenty.members()) == 20 - len(leaving), seconds=120, what="the others remain")
     body = twenty.call(twenty.workers[1], "/cluster/configuration/validation")
     assert sorted(body["dapi_errors"]) == sorted(node.name for node in leaving)
-    assert body["data"]["total_affected_items"] == 20 - len(leaving)
+    assert body["data"]["total_affected_items"] == 20 - len(leaving), body
     for node in leaving:
         node.start(wait=False)
     twenty.wait_whole(120)

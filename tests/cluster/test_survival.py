@@ -14,25 +14,15 @@ import httpx
 import psutil
 import pytest
 
-from tests.cluster.kit import RealCluster, RealNode, cluster
+from tests.cluster.kit import RealCluster, RealNode
 from tests.waiting import wait_until
-
-
-@pytest.fixture(scope="module")
-def three() -> Iterator[RealCluster]:
-    with cluster(workers=2, options={"clusterd.heartbeat_ms": 100}, api={"intervals.request_timeout": 3}) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)
 def ends_in_step(three: RealCluster) -> Iterator[None]:
     before = {node.name: _holdings(node) for node in three.nodes}
     yield
-    for node in three.nodes:
-        if node.process is None:
-            node.start(wait=False)
-    three.wait_whole()
-    three.wait_converged()
+    three.bring_back()
     for node in three.nodes:
         staging = [path for path in (node.paths.cluster).rglob("*") if path.suffix == ".tmp" or "staging" in path.name]
         assert not [path for path in staging if path.is_file()], staging
@@ -94,7 +84,7 @@ def test_a_frozen_worker_delays_nobody_beyond_the_deadline(three: RealCluster) -
     started = time.monotonic()
     try:
         body = three.master.request("GET", "/cluster/configuration/validation", token=token).json()
-        assert time.monotonic() - started < 3.5  # the request's own limit is 3 s
+        assert time.monotonic() - started < 5.5  # the request's own limit is 5 s
     finally:
         three.workers[1].signal("secmon-clusterd", signal.SIGCONT)
     assert names(body) == ["master-node", "worker1"]
@@ -149,6 +139,7 @@ def test_files_made_by_hand_on_a_worker_do_not_stay(three: RealCluster) -> None:
     wait_until(lambda: not intruder.exists(), what="the file is gone")
 
 
+@pytest.mark.timeout(300)
 def test_a_large_group_file(three: RealCluster) -> None:
     big = three.master.paths.shared / "default" / "big.bin"
     block = os.urandom(1024 * 1024)
@@ -164,6 +155,7 @@ def test_a_large_group_file(three: RealCluster) -> None:
     three.wait_converged()
 
 
+@pytest.mark.timeout(300)
 def test_twenty_thousand_group_files(three: RealCluster) -> None:
     folder = three.master.paths.shared / "many"
     folder.mkdir()
@@ -171,21 +163,22 @@ def test_twenty_thousand_group_files(three: RealCluster) -> None:
         (folder / f"file{number:05}").write_text(f"content of {number}")
     wait_until(
         lambda: all(_count(worker.paths.shared / "many") == 20_000 for worker in three.workers),
-        seconds=90,
+        seconds=100,
         what="20,000 files on both workers",
     )
     three.wait_converged()
     shutil.rmtree(folder)
     wait_until(
         lambda: not any((worker.paths.shared / "many").exists() for worker in three.workers),
-        seconds=60,
+        seconds=100,
         what="the folder is gone everywhere",
     )
 
 
 def _count(folder: Path) -> int:
+    """The files that the test has made; the master adds the merged file of the group."""
     try:
-        return sum(1 for _ in os.scandir(folder))
+        return sum(name.startswith("file") for name in os.listdir(folder))
     except FileNotFoundError:
         return 0
 

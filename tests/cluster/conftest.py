@@ -1,0 +1,31 @@
+"""The cluster that the tests share which leave it as they found it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.kit import RealCluster, cluster
+from tests.conftest import SHARED_CLUSTER, group_of
+
+
+@pytest.fixture(scope="package")
+def shared_cluster() -> Iterator[RealCluster]:
+    """A master and two workers; see :func:`three`, which tests use."""
+    with cluster(workers=2, api={"intervals.request_timeout": 5}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def three(shared_cluster: RealCluster) -> RealCluster:
+    """The shared cluster as a file of tests finds it: whole, and nothing there that other files have made."""
+    shared_cluster.bring_back()
+    shared_cluster.tidy()
+    return shared_cluster
+
+
+@pytest.fixture(autouse=True)
+def begins_whole(request: pytest.FixtureRequest) -> None:
+    """Every test of the shared cluster finds all nodes answering, with the master's files."""
+    if "shared_cluster" in request.fixturenames:
+        assert group_of(request.node.nodeid) == SHARED_CLUSTER, "name this file in tests/conftest.py"
+        request.getfixturevalue("three").bring_back()

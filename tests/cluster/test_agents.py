@@ -19,6 +19,8 @@ TIMING = Timing(
     after_enrolment=1.0,
     enrolment_retry=0.5,
     restart=0.2,
+    install=1.0,
+    report=5.0,
 )
 
 

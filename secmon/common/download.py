@@ -23,15 +23,25 @@ class DownloadError(Exception):
     """A download that failed; says why."""
 
 
-async def download(url: str, *, limit: int, seconds: float, trust: ssl.SSLContext | None = None) -> bytes:
+async def download(
+    url: str,
+    *,
+    limit: int,
+    seconds: float,
+    trust: ssl.SSLContext | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
     """The content at ``url``: at most ``limit`` bytes, within ``seconds`` for everything.
 
-    ``trust`` None: the system's authorities. Raises DownloadError.
+    ``trust`` None: the system's authorities. ``headers``: further ones, for the server that ``url`` names; one that it
+    redirects to does not get them. Raises DownloadError.
     """
+    first = url
     try:
         async with asyncio.timeout(seconds):
             for _ in range(MAX_REDIRECTS + 1):
-                answer = await _get(check_url(url), limit, trust)
+                parts = check_url(url)
+                answer = await _get(parts, limit, trust, (headers or {}) if _same_server(parts, first) else {})
                 if answer.status not in _REDIRECTS:
                     return answer.content()
                 url = urljoin(url, answer.location())
@@ -54,6 +64,11 @@ def check_url(url: str) -> SplitResult:
     if parts.username is not None:
         raise DownloadError("an address must not hold a user or password")
     return parts
+
+
+def _same_server(parts: SplitResult, url: str) -> bool:
+    first = urlsplit(url)
+    return (parts.scheme, parts.netloc) == (first.scheme, first.netloc)
 
 
 class _Answer:
@@ -116,7 +131,7 @@ class _Answer:
         return bytes(self._body)
 
 
-async def _get(url: SplitResult, limit: int, trust: ssl.SSLContext | None) -> _Answer:
+async def _get(url: SplitResult, limit: int, trust: ssl.SSLContext | None, headers: Mapping[str, str]) -> _Answer:
     secure = url.scheme == "https"
     host, port = url.hostname or "", url.port or _PORTS[url.scheme]
     context = (trust or await asyncio.to_thread(ssl.create_default_context)) if secure else None
@@ -124,7 +139,7 @@ async def _get(url: SplitResult, limit: int, trust: ssl.SSLContext | None) -> _A
         host, port, ssl=context, server_hostname=host if secure else None, limit=_CHUNK
     )
     try:
-        writer.write(_request(url))
+        writer.write(_request(url, headers))
         answer = _Answer(limit)
         while not answer.complete:
             data = await reader.read(_CHUNK)
@@ -137,7 +152,7 @@ async def _get(url: SplitResult, limit: int, trust: ssl.SSLContext | None) -> _A
         writer.transport.abort()  # nothing is left to be said; a slow peer must not keep us
 
 
-def _request(url: SplitResult) -> bytes:
+def _request(url: SplitResult, further: Mapping[str, str]) -> bytes:
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     headers: Mapping[str, str] = {
         "Host": url.netloc,
@@ -145,6 +160,7 @@ def _request(url: SplitResult) -> bytes:
         "Accept": "*/*",
         "Accept-Encoding": "identity",
         "Connection": "close",
+        **further,
     }
     lines = [f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode("ascii")

@@ -15,11 +15,15 @@ def answer(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
 
 @dataclass
 class WebServer:
-    """``pages``: whole answers by path, as bytes; ``slow``: paths whose answers never end."""
+    """``pages``: whole answers by path, as bytes; ``slow``: paths whose answers never end.
+
+    ``asked``: paths of the requests so far, ``heads``: their headers, names in lower case.
+    """
 
     pages: dict[str, bytes] = field(default_factory=dict)
     slow: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
+    heads: list[dict[str, str]] = field(default_factory=list)
     port: int = 0
     scheme: str = "http"
 
@@ -29,9 +33,12 @@ class WebServer:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             path = (await reader.readline()).split()[1].decode()
-            while (await reader.readline()).strip():
-                pass
+            head: dict[str, str] = {}
+            while line := (await reader.readline()).strip():
+                name, _, value = line.decode().partition(":")
+                head[name.lower()] = value.strip()
             self.asked.append(path)
+            self.heads.append(head)
             writer.write(self.pages.get(path, answer(b"", status="404 Not Found")))
             if path in self.slow:
                 await reader.read()

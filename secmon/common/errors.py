@@ -223,6 +223,9 @@ CATALOGUE: dict[int, ErrorSpec] = {
         "The access-control database cannot be used",
         "Give an undamaged copy of a known version, and correct or delete the rows named",
     ),
+    2100: ErrorSpec(
+        _I, "The update service did not answer as it should", "Check update_check_url in the global section"
+    ),
     3004: ErrorSpec(_U, "The cluster section of the configuration is not valid", "Correct the cluster section"),
     3006: ErrorSpec(_U, "The cluster section cannot be read", "Correct the configuration"),
     3009: ErrorSpec(_I, "The distributed request failed", "Read the cluster log of the node named in dapi_errors"),

@@ -28,6 +28,16 @@ class Paths:
         return self.security / "security.db"
 
     @property
+    def installation_uid(self) -> Path:
+        """The name under which the master asks for newer versions."""
+        return self.security / "installation_uid"
+
+    @property
+    def newer_versions(self) -> Path:
+        """What the update service said last, on the master."""
+        return self.root / "var/db/newer-versions.json"
+
+    @property
     def etc(self) -> Path:
         return self.root / "etc"
 

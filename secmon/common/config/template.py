@@ -29,7 +29,9 @@ _TEMPLATE = """\
     <agents_disconnection_time>10m</agents_disconnection_time>
     <!-- The alert follows this much later. -->
     <agents_disconnection_alert_time>0</agents_disconnection_alert_time>
-    <!-- Ask for newer versions of this product. -->
+    <!-- Ask for newer versions of this product, once a day, on the master. With yes it needs the address of a list of
+         releases, which you may keep yourself: see docs/check-for-updates.md.
+         <update_check_url>https://updates.example/releases.json</update_check_url> -->
     <update_check>no</update_check>
   </global>
 

@@ -26,6 +26,7 @@ from secmon.common.config.values import (
     size,
 )
 from secmon.common.config.xml import Element
+from secmon.common.download import DownloadError, check_url
 from secmon.common.errors import MISSING, UNKNOWN
 
 Options: TypeAlias = Mapping[str, "Check | Options"]
@@ -55,6 +56,17 @@ _REPOSITORY = Check(
     lambda text: re.fullmatch(r"[^\s\x00-\x1f?#]{1,2048}", text) is not None and "/.." not in text,
     "an address beginning with http:// or https://, a host with a path, or a folder beginning with /",
 )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        check_url(text)
+    except DownloadError:
+        return False
+    return text.isascii()
+
+
+ADDRESS = Check(_is_address, "an address beginning with http:// or https://, without user and password")
 _FACTOR = Check(lambda text: re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", text) is not None, "a number")
 _DEPRECATED = Check(TEXT.test, "deprecated")  # accepted, with a warning
 
@@ -71,6 +83,7 @@ OPTIONS: Mapping[str, Options] = {
         "email_maxperhour": integer(1, 1_000_000),
         "email_log_source": choice("alerts.log", "alerts.json"),
         "prelude_log_level": integer(),
+        "update_check_url": ADDRESS,
         "memory_size": integer(2048),
         "white_list": NOT_EMPTY,
         "custom_alert_output": TEXT,
@@ -189,6 +202,10 @@ def _texts(section: Element, name: str) -> list[str]:
 
 
 def _check_global(sections: list[Element], report: Report) -> None:
+    asking = [option for section in sections for option in section.children if option.name == "update_check"]
+    addressed = any(_texts(section, "update_check_url") for section in sections)
+    if asking and (asking[-1].text or "").strip() == "yes" and not addressed:  # of several the last is in force
+        report.error("global", "update_check_url", MISSING, f"{ADDRESS.allowed}; or update_check no", asking[-1])
     for section in sections:
         for limits in section.children:
             for eps in limits.children if limits.name == "limits" else ():

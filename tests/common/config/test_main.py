@@ -241,6 +241,38 @@ def test_bad_sections(xml: str, section: str, key: str) -> None:
     assert (problem.line, problem.section, problem.key) == (2, section, key)
 
 
+@pytest.mark.parametrize(
+    ("xml", "line"),
+    [
+        ("<update_check>yes</update_check>", 1),
+        ("<logall>no</logall>\n<update_check>no</update_check>\n<update_check> yes </update_check>", 3),
+        ("<update_check>yes</update_check></global>\n<global><update_check>yes</update_check>", 2),
+        ("\n<update_check_url>ftp://a/b</update_check_url>", 2),
+        ("<update_check_url>http://u:p@a/b</update_check_url>", 1),
+        ("<update_check_url>http://a:99999/</update_check_url>", 1),
+        ("<update_check_url>http://\u00e4.example/</update_check_url>", 1),
+        ("<update_check>yes</update_check>\n<update_check_url/>", 2),
+    ],
+)
+def test_updates_need_an_address(xml: str, line: int) -> None:
+    first = next(iter(validate_main_config(f"<ossec_config><global>{xml}</global></ossec_config>")))
+    assert (first.line, first.section, first.key) == (line, "global", "update_check_url")
+    assert "http://" in first.allowed
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "<update_check>no</update_check>",
+        "<update_check_url>https://a/b?c=d</update_check_url>",
+        "<update_check>yes</update_check></global><global><update_check_url>http://a:8080</update_check_url>",
+        "<update_check>yes</update_check></global><global><update_check>no</update_check>",
+    ],
+)
+def test_updates_with_what_they_need(xml: str) -> None:
+    assert validate_main_config(f"<ossec_config><global>{xml}</global></ossec_config>") == []
+
+
 def test_all_problems_are_collected_in_the_order_of_the_file() -> None:
     xml = "<global>\n<logall>x</logall>\n</global>\n<bogus/>\n<alerts>\n<use_geoip>x</use_geoip>\n</alerts>"
     text = cluster_xml(port="1", key="short") + f"<ossec_config>{xml}</ossec_config>"

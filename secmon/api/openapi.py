@@ -181,7 +181,8 @@ def _responses(operation: Operation, schemas: Schemas, components: Json) -> Json
             statuses.append(415)
     # What must be permitted as a whole must exist as a whole.
     names_one = operation.node_param or any(one.param and one.mode == "whole" for one in operation.require)
-    if names_one or "{" in operation.path or operation.path.startswith("/experimental/"):
+    conditional = operation.place is Place.MASTER_ONLY or operation.path.startswith("/experimental/")
+    if names_one or "{" in operation.path or conditional:
         statuses.append(404)
     content: Json = {"application/json": {"schema": _success(operation, schemas, components)}}
     if operation.raw_type:
@@ -272,8 +273,8 @@ _TABLE_HEAD = """\
 # Operations
 
 Made from the catalogue by `python -m secmon.api.openapi --table docs/operations.md`; do not edit. Place: where an
-operation runs (the node asked, the master, the nodes named). Every operation needs a token, the logins name and
-password.
+operation runs (the node asked, the master, the nodes named; `master only`: the node asked, but workers refuse). Every
+operation needs a token, the logins name and password.
 
 | Method | Path | Does | Place | Permission |
 |---|---|---|---|---|

@@ -17,7 +17,7 @@ class MasterRouter:
     async def route(self, call: Call) -> Result:
         """See ``common.node.Router``."""
         match self._executor.operation(call).place:
-            case Place.ANY | Place.MASTER | Place.AGENT:
+            case Place.ANY | Place.MASTER | Place.MASTER_ONLY | Place.AGENT:
                 return await self._executor.run(call)
             case Place.NODE | Place.NODES:
                 return await self._coordinator.run(call)

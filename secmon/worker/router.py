@@ -41,10 +41,12 @@ class WorkerRouter:
         self._refusal = refusal
 
     async def route(self, call: Call) -> Result:
-        """See ``common.node.Router``. Raises 3023 when the master stays away."""
+        """See ``common.node.Router``. Raises 3023 when the master stays away, 902 for what only masters answer."""
         operation = self._executor.operation(call)
         if operation.place is Place.ANY:
             return await self._executor.run(call)
+        if operation.place is Place.MASTER_ONLY:
+            raise SecmonError(902)
         if operation.place is Place.NODE and call.params.get(operation.node_param or "") == self._executor.node.name:
             return await self._coordinator.run(call)
         return await self._forward(call)

@@ -77,6 +77,17 @@ def test_health_shows_every_worker_in_step(three: RealCluster) -> None:
     assert three.call(three.master, "/cluster/healthcheck?nodes_list=zz")["data"]["affected_items"] == []
 
 
+def test_newer_versions_are_known_to_the_master_only(three: RealCluster) -> None:
+    path = "/manager/version/check?force_query=true"
+    data = three.call(three.master, path)["data"]
+    assert (data["update_check"], data["last_check_date"], data["last_available_major"]) == (False, "", {})
+    assert three.call(three.master, path)["data"] == data
+    for node in three.workers:
+        answer = node.request("GET", path, token=three.login(node))
+        assert (answer.status_code, answer.json()["error"]) == (404, 902)
+        assert "dapi_errors" not in answer.json()
+
+
 def test_collections_are_filtered_sorted_and_paged(three: RealCluster) -> None:
     def names(query: str) -> list[str]:
         body = three.call(three.workers[0], f"/cluster/nodes?{query}")

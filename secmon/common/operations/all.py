@@ -33,6 +33,7 @@ from secmon.common.operations import (
     tasks_internal,
     upgrades,
     upload,
+    versions,
 )
 from secmon.common.operations.catalogue import CATALOGUE, Catalogue
 from secmon.common.operations.internal import INTERNAL
@@ -63,6 +64,7 @@ AREAS = (
     manager,
     logs,
     upload,
+    versions,
     rules,
     decoders,
     lists,

@@ -30,6 +30,8 @@ class Place(Enum):
     ANY = "any"
     """The node asked."""
     MASTER = "master"
+    MASTER_ONLY = "master only"
+    """The node asked, which must be the master: others refuse with 902."""
     NODE = "node"
     """The one node that a parameter names."""
     NODES = "nodes"

@@ -1,0 +1,96 @@
+"""``GET /manager/version/check``: newer versions of the product (manager.md 13.2)."""
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from secmon import __version__
+from secmon.common.agentwire.version import parse
+from secmon.common.clock import iso_micro, iso_z
+from secmon.common.config.updates import read_updates
+from secmon.common.operations.catalogue import Place, operation
+from secmon.common.operations.executor import Context
+from secmon.common.operations.parameters import Pretty
+from secmon.common.outcome import Plain
+from secmon.common.releases import Release, newer
+from secmon.common.updates import Answer, Updates, installation_id
+
+ASK_SECONDS = 4.0
+"""For a query that a client waits for; less where its request has less than twice as much left."""
+
+
+class Semver(Struct):
+    """The numbers of a version."""
+
+    major: int
+    minor: int
+    patch: int
+
+
+class AvailableRelease(Struct):
+    """A release that is newer; without members where there is none."""
+
+    tag: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    published_date: str | UnsetType = UNSET
+    semver: Semver | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, release: Release | None) -> "AvailableRelease":
+        if release is None:
+            return cls()
+        published = iso_z(release.published_date)
+        return cls(release.tag, release.title, release.description, published, Semver(*release.version))
+
+
+class NewVersions(Struct):
+    """What is known of newer versions. ``last_check_date``: empty before the first query, and without queries."""
+
+    uuid: str
+    last_check_date: str
+    current_version: str
+    update_check: bool
+    last_available_major: AvailableRelease
+    last_available_minor: AvailableRelease
+    last_available_patch: AvailableRelease
+
+
+class VersionQuery(Pretty, frozen=True, kw_only=True):
+    """Whether to ask now."""
+
+    force_query: Annotated[bool, Meta(description="Ask the update service now.")] = False
+
+
+@operation(
+    "GET", "/manager/version/check", params=VersionQuery, place=Place.MASTER_ONLY, open_to_all=True, exempt=True,
+    data=NewVersions,
+)  # fmt: skip
+async def check(ctx: Context, params: VersionQuery) -> Plain:
+    """Newer versions of the product, as the update service names them."""
+    node = ctx.node
+    updates = Updates(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
+    uid = await asyncio.to_thread(installation_id, node.paths)
+    answer: Answer | None = None
+    if updates.settings.enabled:
+        now = params.force_query
+        answer = await (updates.ask(_seconds(ctx)) if now else asyncio.to_thread(updates.last))
+    found = newer(answer.releases if answer else (), parse(__version__))
+    versions = NewVersions(
+        uuid=uid,
+        last_check_date=iso_micro(answer.asked_at) if answer else "",
+        current_version=f"v{__version__}",
+        update_check=updates.settings.enabled,
+        last_available_major=AvailableRelease.of(found.major),
+        last_available_minor=AvailableRelease.of(found.minor),
+        last_available_patch=AvailableRelease.of(found.patch),
+    )
+    return Plain(data=msgspec.to_builtins(versions))
+
+
+def _seconds(ctx: Context) -> float:
+    """So that the service's failure is told as such, before the request itself runs out of time."""
+    deadline = ctx.call.deadline
+    return ASK_SECONDS if deadline is None else min(ASK_SECONDS, (deadline - ctx.node.clock.monotonic()) / 2)

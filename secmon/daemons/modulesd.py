@@ -1,7 +1,8 @@
 """secmon-modulesd: what a node does by itself, without being asked.
 
 The key file for existing tools and the upgrades of the node's agents; on the master and without a cluster also the
-merged files of groups, downloads of their files, silent agents, and tasks that nobody ends.
+merged files of groups, downloads of their files, silent agents, tasks that nobody ends, and the question for
+newer versions.
 """
 
 import asyncio
@@ -17,11 +18,14 @@ from secmon.common.agents.keysfile import KeysCopy, KeysFile
 from secmon.common.agents.linkclient import LinkClient
 from secmon.common.agents.monitoring import Monitor, MonitorSettings
 from secmon.common.agents.store import AgentStore
+from secmon.common.config.updates import read_updates
 from secmon.common.errors import os_text
 from secmon.common.node import Node
+from secmon.common.updates import Updates
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.updatekeeper import UpdateKeeper
 from secmon.daemons.upgrading import Module, shown_modules, upgrade_modules
 
 log = logging.getLogger("secmon.modulesd")
@@ -77,7 +81,16 @@ class ModulesDaemon:
             clock=node.clock,
             counters=node.counters,
         )
-        return {"groups": keeper, "files of groups": remote, "agents": monitor, "key file": KeyFileKeeper(node)}
+        modules: dict[str, Module] = {
+            "groups": keeper,
+            "files of groups": remote,
+            "agents": monitor,
+            "key file": KeyFileKeeper(node),
+        }
+        updates = Updates(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
+        if updates.settings.enabled:
+            modules["newer versions"] = UpdateKeeper(updates, node.clock)
+        return modules
 
     def _worker_modules(self) -> Mapping[str, Module]:
         return {"key file": KeyFileKeeper(self.node)}

@@ -93,6 +93,21 @@ async def test_files_come_from_elsewhere(paths: Paths) -> None:
             await until(lambda: daemon.counters().get("downloads.succeeded") == 1)
 
 
+async def test_newer_versions_are_asked_for_where_it_is_configured(paths: Paths) -> None:
+    async with web_server({"/r": answer(b'{"releases": []}')}) as server:
+        async with running(paths) as daemon:
+            assert "newer versions" not in [task.get_name() for task in daemon._tasks]
+        address = f"<update_check_url>{server.url('/r')}</update_check_url>"
+        with paths.main_config.open("a") as file:
+            file.write(f"<ossec_config><global><update_check>yes</update_check>{address}</global></ossec_config>")
+        async with running(paths) as daemon:
+            await until(lambda: daemon.counters().get("updates.asked") == 1)
+        async with running(paths) as daemon:  # the answer is young
+            await until(lambda: daemon.counters().get("groups.present"))
+        assert server.asked == ["/r"]
+    assert paths.newer_versions.exists()
+
+
 async def test_silence_is_told_to_the_engine(paths: Paths) -> None:
     store = AgentStore(paths.agents_db)
     agent = enrol(store, "one")

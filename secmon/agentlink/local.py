@@ -5,20 +5,19 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from secmon.agentlink.listeners import Listeners, write
 from secmon.common.agents.linkwire import (
     MAX_FRAME,
     Answer,
+    Keys,
     Question,
     Report,
     Reports,
     decode_question,
-    encode,
-    framed,
 )
 from secmon.common.files.standing import FileId, file_id
 
@@ -26,9 +25,7 @@ log = logging.getLogger("secmon.agentlink")
 
 MAX_CLIENTS = 8192
 IDLE_SECONDS = 30.0
-"""Time a client has to ask, and to take its answer."""
-MAX_REPORTS = 1000
-"""Reports that wait for a listener; what comes beyond is lost to it."""
+"""Time a client has to ask."""
 
 
 class LocalSocket:
@@ -40,7 +37,10 @@ class LocalSocket:
         self._server: asyncio.Server | None = None
         self._file: FileId = (0, 0)
         self._clients: set[asyncio.Task[None]] = set()
-        self._listeners: set[asyncio.Queue[Report]] = set()
+        self.reports = Listeners()
+        """Those who are told what agents report on their upgrades."""
+        self.keys = Listeners()
+        """Those who are told which keys agents lack."""
 
     async def open(self) -> None:
         """Listen; a stale socket is replaced. Raises OSError."""
@@ -79,9 +79,7 @@ class LocalSocket:
 
     def report(self, agent: int, payload: bytes) -> None:
         """Tell all listeners what an agent reports on its upgrade."""
-        for listener in self._listeners:
-            with suppress(asyncio.QueueFull):
-                listener.put_nowait(Report(agent, payload))
+        self.reports.tell(Answer(report=Report(agent, payload)))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -92,7 +90,9 @@ class LocalSocket:
         try:
             question = await self._question(reader)
             if isinstance(question, Reports):
-                await self._report(reader, writer)
+                await self.reports.serve(reader, writer)
+            elif isinstance(question, Keys):
+                await self.keys.serve(reader, writer)
             else:
                 await self._converse(question, reader, writer)
         except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
@@ -118,31 +118,8 @@ class LocalSocket:
         try:
             await asyncio.wait({gone, answer}, return_when=asyncio.FIRST_COMPLETED)
             if answer.done():
-                await _write(writer, answer.result())
+                await write(writer, answer.result())
         finally:
             gone.cancel()
             answer.cancel()
             await asyncio.gather(gone, answer, return_exceptions=True)
-
-    async def _report(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        listener: asyncio.Queue[Report] = asyncio.Queue(MAX_REPORTS)
-        self._listeners.add(listener)
-        gone = asyncio.ensure_future(reader.read(1))
-        try:
-            while not gone.done():
-                waiting = asyncio.ensure_future(listener.get())
-                await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
-                if not waiting.done():
-                    waiting.cancel()
-                    return
-                await _write(writer, Answer(report=waiting.result()))
-        finally:
-            self._listeners.discard(listener)
-            gone.cancel()
-            await asyncio.gather(gone, return_exceptions=True)
-
-
-async def _write(writer: asyncio.StreamWriter, answer: Answer) -> None:
-    async with asyncio.timeout(IDLE_SECONDS):
-        writer.write(framed(encode(answer)))
-        await writer.drain()

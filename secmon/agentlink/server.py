@@ -28,6 +28,7 @@ from secmon.agentlink.statequeue import StateQueue
 from secmon.agentlink.syslog import SyslogConnection, SyslogDesk
 from secmon.agentlink.udp import Address, DatagramRoute, read_datagrams
 from secmon.agentlink.verification import Verification
+from secmon.agentlink.wanted import KeysWanted
 from secmon.common.agents.linkwire import Answer, Ask, Question, Record, Statistics, Tell
 from secmon.common.agents.states import Origin, reset
 from secmon.common.agents.store import AgentStore
@@ -89,7 +90,8 @@ class AgentLinkServer:
     ) -> None:
         """``store`` is closed by the caller, after the stop; ``node`` is the name in agents' states.
 
-        ``hooks.report`` None: reports go to those who listen at the local socket. Raises SecmonError 1005, OSError.
+        ``hooks.report``, ``hooks.key_wanted`` None: those who listen at the local socket are told.
+        Raises SecmonError 1005, OSError.
         """
         self.settings = settings
         self.counts = LinkCounts(int(clock.now().timestamp()))
@@ -103,6 +105,8 @@ class AgentLinkServer:
         self.local = LocalSocket(paths.agent_link_socket, self._answer)
         hooks = hooks or Hooks()
         hooks.report = hooks.report or self.local.report
+        self.keys = KeysWanted(clock, self.local.keys)
+        hooks.key_wanted = hooks.key_wanted or self.keys.want
         counter = SenderCounter(paths.counters)
         self.journal = JournalWriter(  # last of what may fail: it holds a lock
             paths.events, clock, limit=settings.events_limit, segment=settings.events_limit // SEGMENTS
@@ -351,6 +355,7 @@ class AgentLinkServer:
                 "holds": counts.holds,
                 "dropped": counts.dropped,
                 "journal": {"bytes": journal.size, "events": journal.next, "lost": journal.lost, "full": journal.full},
+                "key_requests": {"handed": self.keys.handed, "dropped": self.keys.dropped},
                 "pushes_waiting": self.pusher.waiting,
                 "requests": self.requests.under_way,
                 "syslog": counts.syslog,

@@ -171,12 +171,12 @@ async def test_reports_reach_those_who_listen(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         stream = LinkClient(here.paths.agent_link_socket).reports()
         waiting = asyncio.ensure_future(anext(stream))
-        await until(lambda: here.server.local._listeners)
+        await until(lambda: len(here.server.local.reports))
         here.server.local.report(1, b'{"command":"x"}')
         report = await waiting
         assert (report.agent, report.payload) == (1, b'{"command":"x"}')
         await stream.aclose()
-        await until(lambda: not here.server.local._listeners)
+        await until(lambda: not len(here.server.local.reports))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ from secmon.common.agents.linkwire import (
     MAX_FRAME,
     Answer,
     Ask,
+    Keys,
     Question,
     Record,
     Report,
     Reports,
     Statistics,
     Tell,
+    WantedKey,
     decode_answer,
     encode,
     framed,
@@ -72,12 +74,23 @@ class LinkClient:
         Those that come while nobody listens are lost to this way: agents repeat theirs until they are answered.
         Raises 1014 when ``secmon-remoted`` cannot be reached, or goes.
         """
-        async with self._connection() as (reader, writer):
-            await _send(writer, Reports())
-            while True:
-                answer = await _receive(reader)
+        async with aclosing(self._follow(Reports())) as answers:
+            async for answer in answers:
                 if answer.report is not None:
                     yield answer.report
+
+    async def keys(self) -> AsyncGenerator[WantedKey, None]:
+        """Keys that agents lack, from now on and without end, under the same conditions as :meth:`reports`."""
+        async with aclosing(self._follow(Keys())) as answers:
+            async for answer in answers:
+                if answer.wanted is not None:
+                    yield answer.wanted
+
+    async def _follow(self, question: Question) -> AsyncGenerator[Answer, None]:
+        async with self._connection() as (reader, writer):
+            await _send(writer, question)
+            while True:
+                yield await _receive(reader)
 
     async def _ask(self, question: Question, seconds: float | None = None) -> Answer:
         try:

@@ -1,11 +1,12 @@
 """What ``secmon-remoted`` is asked over its local socket, and answers.
 
-One question for each connection: a frame (32-bit little-endian length, msgpack) each way; :class:`Reports` is answered
-by a frame for each report until one side closes. Who may open the socket is trusted: its mode is 0660.
+One question for each connection: a frame (32-bit little-endian length, msgpack) each way; :class:`Reports` and
+:class:`Keys` are answered by a frame for each of theirs until one side closes. Who may open the socket is trusted: its
+mode is 0660.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -51,7 +52,21 @@ class Report(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-Question = Ask | Tell | Statistics | Record | Reports
+class Keys(msgspec.Struct, frozen=True, tag=True):
+    """Keys that are missing or likely wrong, from now on. Answers: :class:`WantedKey`."""
+
+
+class WantedKey(msgspec.Struct, frozen=True):
+    """An agent that was refused: its id as it gave it, or the address it came from (agent-link.md 2.5)."""
+
+    kind: Literal["id", "ip"]
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.value}"
+
+
+Question = Ask | Tell | Statistics | Record | Reports | Keys
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -62,6 +77,7 @@ class Answer(msgspec.Struct, frozen=True):
     statistics: Mapping[str, Any] | None = None
     recorded: int | None = None
     report: Report | None = None
+    wanted: WantedKey | None = None
 
 
 encode = msgspec.msgpack.Encoder().encode

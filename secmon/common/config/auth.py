@@ -1,5 +1,6 @@
 """The ``auth`` section of the main configuration: enrolment of agents (agent-link.md 1.1)."""
 
+import sys
 from typing import Any
 
 from msgspec import Struct
@@ -117,13 +118,18 @@ def _force(config: MainConfig) -> Force:
 
 def _key_request(config: MainConfig) -> KeyRequest:
     present = config.sections["auth"].get("key_request") is not None
-    default = KeyRequest()
+    base = KeyRequest()
+
+    def number(name: str, least: int, most: int) -> int:
+        default: int = getattr(base, name)
+        value = config.integer("auth", "key_request", name, default=default)
+        return value if least <= value <= most else default
+
     return KeyRequest(
         enabled=present and config.flag("auth", "key_request", "enabled", default=True),
         exec_path=config.text("auth", "key_request", "exec_path"),
         socket=config.text("auth", "key_request", "socket"),
-        **{
-            name: config.integer("auth", "key_request", name, default=getattr(default, name))
-            for name in ("timeout", "threads", "queue_size")
-        },
+        timeout=number("timeout", 1, sys.maxsize),
+        threads=number("threads", 1, 32),
+        queue_size=number("queue_size", 1, 220_000),
     )

@@ -54,6 +54,27 @@ async def enrol_agent(ctx: Context, params: Enrolment) -> Plain:
     return Plain(data=to_builtins(added.entry))
 
 
+class KeyedEnrolment(Struct, frozen=True, kw_only=True):
+    """An agent whose id and key a worker was told by the source of keys, checked as above (agent-link.md 2.5)."""
+
+    id: int
+    name: str
+    address: str
+    key: str
+    key_hash: str
+
+
+@operation(
+    "POST", "/internal/agents/keyed", params=KeyedEnrolment, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def enrol_keyed_agent(ctx: Context, params: KeyedEnrolment) -> Plain:
+    """Add an agent with its id and key under the master's rules; its row of the registry."""
+    new = New(id=params.id, name=params.name, address=params.address, key=params.key, key_hash=params.key_hash)
+    added = await ctx.node.admission.add(new)
+    return Plain(data=to_builtins(added.entry))
+
+
 class FirstGroups(Struct, frozen=True, kw_only=True):
     """Agents of a worker that have no group yet, and the md5 of the shared files each has, in the same order."""
 

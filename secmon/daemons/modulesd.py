@@ -1,8 +1,8 @@
 """secmon-modulesd: what a node does by itself, without being asked.
 
-The key file for existing tools and the upgrades of the node's agents; on the master and without a cluster also the
-merged files of groups, downloads of their files, silent agents, tasks that nobody ends, and the question for
-newer versions.
+The key file for existing tools, upgrades of the node's agents, keys of refused ones; on the master and without a
+cluster also the merged files of groups, downloads of their files, silent agents, tasks that nobody ends, and the
+question for newer versions.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from secmon.common.node import Node
 from secmon.common.updates import Updates
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
+from secmon.daemons.keyrequests import key_request_modules
 from secmon.daemons.master_calls import MasterCalls
 from secmon.daemons.updatekeeper import UpdateKeeper
 from secmon.daemons.upgrading import Module, shown_modules, upgrade_modules
@@ -56,6 +57,7 @@ class ModulesDaemon:
         """Begin the work."""
         modules = dict(await self._master_modules() if self.node.role == "master" else self._worker_modules())
         modules |= upgrade_modules(self.node, self._master)
+        modules |= key_request_modules(self.node, self._master)
         self._tasks = [asyncio.create_task(each.run(), name=name) for name, each in modules.items()]
 
     async def _master_modules(self) -> Mapping[str, Module]:

@@ -32,8 +32,12 @@ def check_upload(
     after, before = convert_main(new, code=1113), _converted(saved)
     if not switches.indexer.allow and after.get("indexer") != before.get("indexer"):
         raise SecmonError(1127, "indexer")
-    if not switches.limits.eps.allow and _eps(after) != _eps(before):
+    if not switches.limits.eps.allow and _value(after, *_EPS) != _value(before, *_EPS):
         raise SecmonError(1127, "global.limits.eps")
+    # A program that this node runs: only who can write the file on the host says which.
+    for name in ("exec_path", "socket"):
+        if _value(after, *_KEY_REQUEST, name) != _value(before, *_KEY_REQUEST, name):
+            raise SecmonError(1127, f"auth.key_request.{name}")
 
 
 def check_commands(document: Element, switches: UploadConfiguration, *, root: str = MAIN_ROOT) -> None:
@@ -101,8 +105,12 @@ def _converted(saved: Element | None) -> JsonObject:
         return {}
 
 
-def _eps(config: JsonObject) -> Json:
-    value: Json = config.get("global")
-    for name in ("limits", "eps"):
+_EPS = ("global", "limits", "eps")
+_KEY_REQUEST = ("auth", "key_request")
+
+
+def _value(config: JsonObject, *path: str) -> Json:
+    value: Json = config
+    for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

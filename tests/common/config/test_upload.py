@@ -166,3 +166,18 @@ def test_the_first_rule_broken_is_named() -> None:
 
 def test_a_wodle_without_name_cannot_be_converted() -> None:
     assert code_of(document("<wodle><x/></wodle>"), UploadConfiguration()) == 1113
+
+
+def test_the_program_that_gives_keys_is_named_on_the_host_only() -> None:
+    """Else whoever may upload a configuration may run anything on the node."""
+    asked = "<auth><key_request><exec_path>/opt/keys</exec_path><timeout>5</timeout></key_request></auth>"
+    other = asked.replace("/opt/keys", "/bin/sh")
+    socket = "<auth><key_request><socket>/run/keys</socket></key_request></auth>"
+    allowed = UploadConfiguration()
+    assert code_of(document(asked), allowed, document(asked)) == 0
+    assert code_of(document(asked.replace(">5<", ">6<")), allowed, document(asked)) == 0
+    assert code_of(document(asked), allowed) == 1127
+    assert code_of(document(other), allowed, document(asked)) == 1127
+    assert code_of(document(asked, other), allowed, document(asked)) == 1127
+    assert code_of(document(socket), allowed, document()) == 1127
+    assert code_of(document(), allowed, document(asked)) == 1127

@@ -13,7 +13,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
 EXAMPLES ?= 500
 # In the groups and the order of tests/conftest.py; folders of tests that passed are not kept: they may be in memory.
-PARALLEL = -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -o tmp_path_retention_policy=failed
+PARALLEL = -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install run test lint fuzz bench compose-test proto docs lock
 

@@ -26,6 +26,7 @@ from tests.waiting import wait_until
 
 KEY = "0123456789abcdefghijklmnopqrstuv"
 QUICK = {
+    "analysisd.engines": 1,
     "clusterd.heartbeat_ms": 200,
     "clusterd.heartbeat_misses": 5,
     "clusterd.reconnect_min_ms": 50,

@@ -31,6 +31,8 @@ def measure(bench: Bench) -> list[Figure]:
     cluster = bench.cluster(0)
     source = cluster.master.paths.root / "etc/shared"
     fill(cluster.master.paths.root, files)
+    merged = [group / "merged.mg" for group in source.glob("bench*")]
+    wait_until(lambda: all(file.exists() for file in merged), seconds=_PATIENCE_SECONDS, what="all groups merged")
     ours: list[float] = []
     plain: list[float] = []
     durable: list[float] = []

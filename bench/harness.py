@@ -5,6 +5,7 @@ import json
 import math
 import os
 import platform
+import select
 import socket
 import ssl
 import statistics
@@ -177,10 +178,20 @@ class Client:
     """One connection, one request at a time; blocking, so that nothing but the server is measured."""
 
     def __init__(self, port: int, *, timeout: float = 60) -> None:
-        plain = socket.create_connection(("127.0.0.1", port), timeout)
+        self._port, self._timeout = port, timeout
+        self._connect()
+
+    def _connect(self) -> None:
+        plain = socket.create_connection(("127.0.0.1", self._port), self._timeout)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = trusting().wrap_socket(plain)
         self._file = self._socket.makefile("rb")
+
+    def renew(self) -> None:
+        """Connect anew if the server has closed the connection, as it does with idle ones."""
+        if select.select([self._socket], [], [], 0)[0]:
+            self.__exit__()
+            self._connect()
 
     def __enter__(self) -> "Client":
         return self
@@ -203,6 +214,7 @@ class Client:
 
     def timed(self, message: bytes) -> float:
         """Milliseconds until the response is read. ``RuntimeError`` for any status but 200."""
+        self.renew()
         start = time.perf_counter()
         answer = self.ask(message)
         taken = (time.perf_counter() - start) * 1000

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from secmon.common.agents.linkwire import (
     Reports,
     decode_question,
 )
-from secmon.common.files.standing import FileId, file_id
+from secmon.common.unixserver import UnixServer
 
 log = logging.getLogger("secmon.agentlink")
 
@@ -32,10 +30,8 @@ class LocalSocket:
     """Answers questions of daemons while open."""
 
     def __init__(self, path: Path, answer: Callable[[Question], Awaitable[Answer]]) -> None:
-        self._path = path
         self._answer = answer
-        self._server: asyncio.Server | None = None
-        self._file: FileId = (0, 0)
+        self._server = UnixServer(path, self._serve, log)
         self._clients: set[asyncio.Task[None]] = set()
         self.reports = Listeners()
         """Those who are told what agents report on their upgrades."""
@@ -44,38 +40,18 @@ class LocalSocket:
 
     async def open(self) -> None:
         """Listen; a stale socket is replaced. Raises OSError."""
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        aside = self._path.with_name(f"{self._path.name}~")
-        aside.unlink(missing_ok=True)
-        try:
-            listener.bind(str(aside))
-            os.chmod(aside, 0o660)
-            self._file = file_id(aside)
-            self._server = await asyncio.start_unix_server(self._serve, sock=listener, backlog=1024)
-            os.replace(aside, self._path)
-        except BaseException:
-            listener.close()
-            raise
+        await self._server.open()
 
     async def tend(self) -> None:
-        """Listen anew when the socket was removed from its folder; what is under way goes on. Raises OSError."""
-        before = self._server
-        if before is not None and file_id(self._path) != self._file:
-            await self.open()
-            before.close()
-            log.warning("%s was removed and is made anew", self._path)
+        """Listen anew when the socket was removed from its folder. Raises OSError."""
+        await self._server.tend()
 
     async def close(self) -> None:
         """Take nothing new, and cut off what is under way."""
-        if self._server is None:
-            return
-        self._path.unlink(missing_ok=True)
         self._server.close()
         for task in list(self._clients):
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
-        await self._server.wait_closed()
-        self._server = None
 
     def report(self, agent: int, payload: bytes) -> None:
         """Tell all listeners what an agent reports on its upgrade."""

@@ -4,11 +4,10 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from grpc import aio
-
-from secmon.agentlink.enrolment.admit import Ask, by_itself, by_the_master
+from secmon.agentlink.enrolment.admit import by_itself, by_the_master
 from secmon.agentlink.enrolment.password import read_password
 from secmon.agentlink.enrolment.service import Admit, EnrolmentService, Limits
 from secmon.agentlink.enrolment.tls import ensure_certificate, server_context
@@ -17,19 +16,12 @@ from secmon.common.clock import SystemClock
 from secmon.common.config.auth import AuthSettings, read_auth
 from secmon.common.config.main import load_main_config
 from secmon.common.errors import SecmonError
-from secmon.common.identity import local_identity
 from secmon.common.node import Node
-from secmon.common.operations.call import Call
-from secmon.common.outcome import Plain
-from secmon.common.rpc.channels import local_channel, local_failure
-from secmon.common.rpc.peer import RemotePeer
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
+from secmon.daemons.master_calls import MasterCalls
 
 OPERATION = "POST /internal/agents"
-
-MASTER_SECONDS = 10.0
-"""How long a worker waits for the master's decision; agents wait longer."""
 
 _CERTIFICATE_PERIOD = 86_400.0
 """Seconds between two looks whether the certificate ends soon."""
@@ -49,7 +41,7 @@ class AuthDaemon:
         self.node = node
         self.settings = read_auth(node.main_config)
         self._service: EnrolmentService | None = None
-        self._channel: aio.Channel | None = None
+        self._master = MasterCalls(node, self.name)
         self._stopping = asyncio.Event()
 
     async def start(self) -> None:
@@ -95,27 +87,7 @@ class AuthDaemon:
     def _admit(self) -> Admit:
         if self.node.role == "master":
             return by_itself(self.node.admission)
-        return by_the_master(self._ask())
-
-    def _ask(self) -> Ask:
-        """Through the cluster daemon of this node, which knows the way to the master."""
-        node, path = self.node, self.node.paths.cluster_socket
-        self._channel = local_channel(path)
-        peer = RemotePeer(node.name, self._channel, node.clock, unreachable=lambda: local_failure(path))
-
-        async def ask(params: dict[str, Any]) -> object:
-            call = Call(
-                operation=OPERATION,
-                params=params,
-                identity=local_identity(),
-                request_id=os.urandom(16).hex(),
-                deadline=node.clock.monotonic() + MASTER_SECONDS,
-                client="secmon-authd",
-            )
-            result = await peer.execute(call, part=False)
-            return result.data if isinstance(result, Plain) else None
-
-        return ask
+        return by_the_master(partial(self._master.ask, OPERATION))
 
     async def finished(self) -> None:
         if self._service is None:
@@ -135,8 +107,7 @@ class AuthDaemon:
         self._stopping.set()
         if self._service is not None:
             await self._service.stop()
-        if self._channel is not None:
-            await self._channel.close(None)
+        await self._master.close()
         self.node.security.close()
         self.node.agents.close()
 

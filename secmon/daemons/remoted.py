@@ -7,8 +7,6 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from grpc import aio
-
 from secmon.agentlink.control import Identity
 from secmon.agentlink.ports import allow_files
 from secmon.agentlink.server import AgentLinkServer, Ports
@@ -19,20 +17,13 @@ from secmon.common.agents.store import AgentStore
 from secmon.common.clock import SystemClock
 from secmon.common.config.remote import load_remote
 from secmon.common.errors import SecmonError
-from secmon.common.identity import local_identity
 from secmon.common.node import Node
-from secmon.common.operations.call import Call
-from secmon.common.outcome import Plain
-from secmon.common.rpc.channels import local_channel, local_failure
-from secmon.common.rpc.peer import RemotePeer
 from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.frame import tend
+from secmon.daemons.master_calls import MasterCalls
 
 OPERATION = "PUT /internal/agents/first-groups"
-
-MASTER_SECONDS = 10.0
-"""How long a worker waits for the master's answer; it asks again."""
 
 
 def build(context: Context) -> "RemoteDaemon":
@@ -64,7 +55,7 @@ class RemoteDaemon:
         self._ports = ports
         self._node: Node | None = None
         self._store: AgentStore | None = None
-        self._channel: aio.Channel | None = None
+        self._master: MasterCalls | None = None
         self.server: AgentLinkServer | None = None
         self._tending: asyncio.Task[None] | None = None
 
@@ -97,22 +88,11 @@ class RemoteDaemon:
 
     def _by_the_master(self, node: Node) -> Assigner:
         """Through the cluster daemon of this node, which knows the way."""
-        path = node.paths.cluster_socket
-        self._channel = local_channel(path)
-        peer = RemotePeer(node.name, self._channel, node.clock, unreachable=lambda: local_failure(path))
+        master = self._master = MasterCalls(node, self.name)
 
         async def assign(wanted: Mapping[int, str]) -> Mapping[int, str]:
-            call = Call(
-                operation=OPERATION,
-                params={"agents": list(wanted), "sums": list(wanted.values())},
-                identity=local_identity(),
-                request_id=os.urandom(16).hex(),
-                deadline=node.clock.monotonic() + MASTER_SECONDS,
-                client=self.name,
-            )
-            result = await peer.execute(call, part=False)
-            groups: dict[str, str] = result.data if isinstance(result, Plain) else {}
-            return {int(number): joined for number, joined in groups.items()}
+            groups = await master.ask(OPERATION, {"agents": list(wanted), "sums": list(wanted.values())})
+            return {int(number): joined for number, joined in groups.items()} if isinstance(groups, dict) else {}
 
         return assign
 
@@ -127,8 +107,8 @@ class RemoteDaemon:
         if self.server is not None:
             await self.server.stop()
         self._ports.close()
-        if self._channel is not None:
-            await self._channel.close(None)
+        if self._master is not None:
+            await self._master.close()
         if self._node is not None:
             self._node.security.close()
             self._node.agents.close()

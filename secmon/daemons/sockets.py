@@ -6,8 +6,6 @@ A client that sends garbage, too long a line or nothing at all costs at most its
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 import msgspec
 
 from secmon.common.errors import SecmonError
-from secmon.common.files.standing import FileId, file_id
+from secmon.common.unixserver import UnixServer
 from secmon.daemons.privileges import Account, share
 
 Handler = Callable[[str, Mapping[str, Any]], Awaitable[object]]
@@ -41,48 +39,30 @@ class ControlServer:
     def __init__(
         self, path: Path, handler: Handler, *, account: Account | None = None, idle_seconds: float = 10.0
     ) -> None:
-        self._path = path
         self._handler = handler
         self._account = account
         self._idle = idle_seconds
-        self._server: asyncio.Server | None = None
-        self._file: FileId = (0, 0)
+        self._server = UnixServer(path, self._serve, log, share=self._share, line=MAX_LINE)
         self._clients: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen. The socket appears under its name with mode 0660 at once; a stale one is replaced."""
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        aside = self._path.with_name(f"{self._path.name}~")
-        aside.unlink(missing_ok=True)
-        try:
-            listener.bind(str(aside))
-            share(aside, 0o660, self._account)
-            self._file = file_id(aside)
-            self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE)
-            os.replace(aside, self._path)
-        except BaseException:
-            listener.close()
-            raise
+        """Listen. The socket appears under its name with mode 0660 at once; a stale one is replaced. Raises OSError."""
+        await self._server.open()
 
     async def tend(self) -> None:
-        """Listen anew when the socket was removed from its folder; conversations under way go on. Raises OSError."""
-        before = self._server
-        if before is not None and file_id(self._path) != self._file:
-            await self.open()
-            before.close()
-            log.warning("%s was removed and is made anew", self._path)
+        """Listen anew when the socket was removed from its folder. Raises OSError."""
+        await self._server.tend()
 
     async def close(self) -> None:
         """Remove the socket and end the connections; answers under way are cut off."""
-        if self._server is None:
-            return
-        self._path.unlink(missing_ok=True)
         self._server.close()
         tasks = [task for task in self._clients if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._server = None
+
+    def _share(self, path: Path) -> None:
+        share(path, 0o660, self._account)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -2,12 +2,10 @@
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from secmon.common.files.standing import FileId, file_id
+from secmon.common.unixserver import UnixServer
 
 log = logging.getLogger("secmon.analysisd")
 
@@ -27,43 +25,23 @@ class FramedServer:
         self._answer = answer
         self._most = most
         self._too_long = too_long
-        self._server: asyncio.Server | None = None
-        self._file: FileId = (0, 0)
+        self._server = UnixServer(path, self._serve, log)
         self._clients: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Listen; a stale socket is replaced. Raises OSError."""
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        aside = self._path.with_name(f"{self._path.name}~")
-        aside.unlink(missing_ok=True)
-        try:
-            listener.bind(str(aside))
-            os.chmod(aside, 0o660)
-            self._file = file_id(aside)
-            self._server = await asyncio.start_unix_server(self._serve, sock=listener, backlog=1024)
-            os.replace(aside, self._path)
-        except BaseException:
-            listener.close()
-            raise
+        await self._server.open()
 
     async def tend(self) -> None:
-        """Listen anew when the socket was removed from its folder; what is under way goes on. Raises OSError."""
-        before = self._server
-        if before is not None and file_id(self._path) != self._file:
-            await self.open()
-            before.close()
-            log.warning("%s was removed and is made anew", self._path)
+        """Listen anew when the socket was removed from its folder. Raises OSError."""
+        await self._server.tend()
 
     async def close(self) -> None:
         """Take nothing new, and cut off what is under way."""
-        if self._server is None:
-            return
-        self._path.unlink(missing_ok=True)
         self._server.close()
         for task in list(self._clients):
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
-        self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -250,9 +250,10 @@ class Drill:
         return f"list of nodes meanwhile {without}; whole {time.monotonic() - started:.0f} s after the start"
 
     def _kill_daemons(self) -> None:
-        script = f"{EACH_DAEMON} kill -9 ${{p#/proc/}}; done"
-        self._containers.do("exec", self._containers.id("worker1"), "sh", "-c", script)
-        until(lambda: self._containers.log("worker1").count("killed by SIGKILL") == 2, "the supervisor noticed")
+        script = f"{EACH_DAEMON} kill -9 ${{p#/proc/}} && echo killed; done"
+        killed = self._containers.do("exec", self._containers.id("worker1"), "sh", "-c", script).count("killed")
+        check(killed > 1, f"{killed} daemons found")
+        until(lambda: self._containers.log("worker1").count("killed by SIGKILL") == killed, "the supervisor noticed")
         self._whole()
 
     def _recreate(self) -> None:

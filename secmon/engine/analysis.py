@@ -91,6 +91,7 @@ class Engine:
             return self._verdict(event, alert=False)
         if rule.ignored_fields:
             state.muted.mute(event, rule.ignored_fields)
+        event.places = 1 if rule.watchers else rule.places
         state.remember(event, _watchers(rule, event))
         return self._verdict(event, alert=rule.write)
 

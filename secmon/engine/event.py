@@ -74,6 +74,8 @@ class Event:
     """A forwarded alert names its rule itself (ruleset.md 5.7)."""
     holders: list[tuple[Memory, Key]] = field(default_factory=list)
     """Memories of composites that hold the event, and under which key."""
+    places: int = 1
+    """How often composites by group count the event: once for each place of its rule in the tree (ruleset.md 6.7)."""
     matched: int = 0
     """Level of the composite that has used this event."""
     previous: list[bytes] = field(default_factory=list)

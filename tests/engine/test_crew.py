@@ -165,7 +165,9 @@ STATEFUL = texts(
 <rule id="100005" level="4"><decoded_as>login</decoded_as><if_fts /><description>first $(dstuser)</description></rule>
 <rule id="100006" level="2"><decoded_as>login</decoded_as><check_diff /><description>another login</description></rule>
 <rule id="100007" level="5" ignore="3"><if_sid>100001</if_sid><match>7$</match><description>seven</description></rule>
-<rule id="100008" level="3"><if_sid>2</if_sid><decoded_as>wall</decoded_as><action>deny</action><description>denied</description></rule></group>""",
+<rule id="100008" level="3"><if_sid>2</if_sid><decoded_as>wall</decoded_as><action>deny</action><description>denied</description></rule>
+<rule id="100009" level="4"><if_sid>100005,100006</if_sid><match>ana</match><description>two places</description><group>twice,</group></rule>
+<rule id="100010" level="9" frequency="4" timeframe="60"><if_matched_group>twice</if_matched_group><same_srcip /><description>twice</description><group>twice,</group></rule></group>""",
 )
 
 
@@ -193,7 +195,7 @@ def test_rules_with_every_kind_of_memory_yield_the_same(tmp_path: Path, seed: in
         with crewed(tmp_path / str(engines), STATEFUL, engines, clock=ManualClock(START)) as one:
             found.append(sent(one, STATEFUL, events))
             rules = {alert["rule"]["id"] for alert in one.alerts()}
-            assert rules >= {f"10000{number}" for number in (1, 2, 4, 5, 6, 7, 8)}
+            assert rules >= {f"10000{number}" for number in (1, 2, 4, 5, 6, 7, 8, 9)} | {"100010"}
     assert found[0] == found[1]
 
 

@@ -280,6 +280,23 @@ def test_e34_overwrite() -> None:
     assert numbers(compiled) == [7613, 7612]
 
 
+def test_siblings_after_an_overwrite_are_placed_by_its_new_level() -> None:
+    def found(level: int, later: int) -> list[int]:
+        rules = nodes_xml(
+            below(100380, 5, "<match>GET</match>"),
+            below(100381, 4, "<match>GET</match>"),
+            f'<rule id="100380" level="{level}" overwrite="yes"><match>GET</match><description>x</description></rule>',
+            below(100382, later, "<match>GET</match>"),
+        )
+        compiled = ruleset(NODE_DECODER, rules)
+        return [one.id for one in compiled.rules.by_id[100300].children]
+
+    assert found(5, 4) == [100380, 100381, 100382]
+    assert found(3, 4) == [100382, 100380, 100381], "the overwritten rule stays before 100381, which weighs more"
+    assert found(9, 6) == [100380, 100382, 100381]
+    assert found(0, 3) == [100382, 100380, 100381], "level 0 of an overwrite is below all others"
+
+
 def nodes_xml(*rules: str) -> str:
     base = '<rule id="100300" level="0"><decoded_as>node</decoded_as><description>base</description></rule>'
     return group(base, *rules, name="node,")

@@ -93,8 +93,20 @@ def test_parents_lists_and_groups_exist(compiled: Ruleset) -> None:
         for name in PARENTS:
             assert set(re.findall(r"\d+", "".join(texts(rule, name)))) <= known, place
         for name in ("if_group", "if_matched_group"):
-            assert set(texts(rule, name)) <= set(groups), place
+            wanted = {group for text in texts(rule, name) for group in text.split(",") if group}
+            assert wanted <= set(groups), place
         assert set(texts(rule, "list")) <= set(compiled.lists), place
+
+
+def test_composites_count_each_alert_alike(compiled: Ruleset) -> None:
+    """An alert counts once for each place of its rule: those of Windows twice, and no agent sends others with them."""
+    for rule in compiled.rules.by_id.values():
+        for composite in () if rule.watchers else rule.feeds:
+            assert composite is not rule, f"{rule.id} counts its own alerts"
+            needed = (composite.composite.frequency if composite.composite else 0) - 1
+            both_of_windows = all("windows" in one.file for one in (rule, composite))
+            assert needed == 1 or "windows" not in composite.file or needed % 2 == 0, composite.id
+            assert needed == 1 or rule.places == (2 if both_of_windows else 1) or "windows" in rule.file, rule.id
 
 
 def test_compliance_and_techniques(compiled: Ruleset) -> None:

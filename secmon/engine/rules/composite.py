@@ -13,7 +13,10 @@ OUTPUT_LIMIT = 11
 
 
 def looking_back(rule: int, level: int, composite: Composite) -> Condition:
-    """The search of the composite ``rule``. On success the events used are marked, so that it is armed anew."""
+    """The search of the composite ``rule``. On success the events used are marked, so that it is armed anew.
+
+    An event counts once for each place of its rule, as in ruleset.md 6.7. Public rules depend on it.
+    """
     needed = max(composite.frequency, 2) - 1
 
     def search(event: Event, state: State) -> bool:
@@ -25,16 +28,16 @@ def looking_back(rule: int, level: int, composite: Composite) -> Condition:
                 continue
             if earlier.matched >= level:
                 return False
-            if len(output) < OUTPUT_LIMIT:
-                output.append(earlier.full_log)
-            count += 1
+            times = min(1 if composite.regex else earlier.places, needed - count)
+            output += [earlier.full_log] * min(times, OUTPUT_LIMIT - len(output))
+            count += times
+            first = first or earlier
             if count == needed:
                 event.matched = level
-                if first is not None:
+                if needed > 1:
                     first.matched = level
                 event.previous = output
                 return True
-            first = first or earlier
         return False
 
     return search

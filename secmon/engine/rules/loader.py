@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -129,10 +128,11 @@ class RuleLoader:
         if self._unknown_list(draft):
             return
         rule = self._rule(draft)
-        if not self._remember(rule, draft) or not self._place(rule, draft):
+        if not self._target_loaded(rule, draft) or not self._place(rule, draft):
             return
         self.rules.by_id[rule.id] = rule
         self._by_groups.setdefault(rule.groups.lower(), []).append(rule)
+        self._mark(rule)
 
     def _rule(self, draft: Draft) -> Rule:
         options = draft.options
@@ -191,7 +191,10 @@ class RuleLoader:
         )
 
     def _overwrite(self, rule: Rule, draft: Draft) -> None:
-        """A new definition in the old one's place: parents, memories and children stay (ruleset.md 6.5)."""
+        """A new definition in the old one's place: parents, memories and children stay (ruleset.md 6.5).
+
+        Siblings that come later are placed by its new level. Level 0 is the lowest one here.
+        """
         for name in ("if_sid", "if_group", "if_level"):
             if name in draft.parents:
                 self._warn(7605, f"{name} of rule {draft.id} cannot be changed by an overwrite", draft)
@@ -203,7 +206,9 @@ class RuleLoader:
             new.composite.sid, new.composite.group = old.sid, old.group
         self._by_groups[rule.groups.lower()].remove(rule)
         self._by_groups.setdefault(new.groups.lower(), []).append(rule)
-        keep = {"children", "feeds", "watchers", "weight"}
+        if new.level == 0:
+            new.weight = 0
+        keep = {"children", "feeds", "watchers", "places"}
         for name in Rule.__slots__:
             if name not in keep:
                 setattr(rule, name, getattr(new, name))
@@ -216,26 +221,31 @@ class RuleLoader:
 
     # -- memories of composites
 
-    def _remember(self, rule: Rule, draft: Draft) -> bool:
-        """Have the events kept that a composite asks for. False: the rule is left out."""
+    def _target_loaded(self, rule: Rule, draft: Draft) -> bool:
+        """Whether the rule is there that a composite looks back for by its id. False: the composite is left out."""
+        text = draft.parents.get("if_matched_sid")
+        if rule.composite is None or text is None:
+            return True
+        if rule.composite.sid is None:
+            self._warn(7615, f"if_matched_sid {text!r} of rule {draft.id} is no number", draft)
+        elif rule.composite.sid not in self.rules.by_id:
+            missing = rule.composite.sid
+            self._warn(7620, f"rule {missing}, which rule {draft.id} looks back for, is not loaded", draft)
+        else:
+            return True
+        return False
+
+    def _mark(self, rule: Rule) -> None:
+        """Have the events kept that a composite asks for: those of rules loaded so far, itself included."""
         composite = rule.composite
         if composite is None:
-            return True
-        text = draft.parents.get("if_matched_sid")
-        if text is not None:
-            if composite.sid is None:
-                self._warn(7615, f"if_matched_sid {text!r} of rule {draft.id} is no number", draft)
-                return False
-            target = self.rules.by_id.get(composite.sid)
-            if target is None:
-                self._warn(7620, f"rule {composite.sid}, which rule {draft.id} looks back for, is not loaded", draft)
-                return False
-            target.watchers += (rule,)
+            return
+        if composite.sid is not None:
+            self.rules.by_id[composite.sid].watchers += (rule,)
         elif composite.group is not None:
             wanted = OSMatch(composite.group)
             for one in self._in_groups(wanted.test, wanted.literals):
                 one.feeds += (rule,)
-        return True
 
     # -- the tree
 
@@ -245,6 +255,7 @@ class RuleLoader:
             _insert(self.rules.roots, rule)
             return True
         parents = self._parents(rule, draft)
+        rule.places = sum(parent.places for parent in parents)
         for parent in parents:
             _insert(parent.children, rule)
         return bool(parents)
@@ -330,8 +341,9 @@ def _read_group(file: str, group: Element, reader: RuleReader) -> Iterator[Draft
 
 
 def _insert(siblings: list[Rule], rule: Rule) -> None:
-    """By falling weight, behind those that weigh the same."""
-    siblings.insert(bisect_right(siblings, -rule.weight, key=lambda one: -one.weight), rule)
+    """Before the first one that weighs less. After an overwrite the weights of siblings need not fall."""
+    lighter = (at for at, sibling in enumerate(siblings) if sibling.weight < rule.weight)
+    siblings.insert(next(lighter, len(siblings)), rule)
 
 
 def load_rules(

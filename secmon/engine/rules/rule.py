@@ -125,11 +125,14 @@ class Rule:
     """Composites that ask for this rule's events by its id."""
     feeds: tuple["Rule", ...] = ()
     """Composites that ask for events of one of this rule's groups; only where there are no watchers (Q8)."""
+    places: int = 1
+    """Places in the tree: one for each place of each parent."""
 
     index: "Candidates | None" = None
     """Finds the children that an event can match; None: all are asked."""
     weight: int = 0
-    """Siblings are tried in falling order: level 0 first, ``accuracy="0"`` last (ruleset.md 6.4, Q6)."""
+    """Siblings are tried in falling order: level 0 first, ``accuracy="0"`` last (ruleset.md 6.4, Q6). An overwrite
+    changes it, but moves no rule."""
 
     def __post_init__(self) -> None:
         self.weight = self.level if self.accuracy == 0 else (self.level or 99) * 100

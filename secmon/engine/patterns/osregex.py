@@ -28,8 +28,11 @@ _CLASSES: dict[int, frozenset[int]] = {
     ord("."): _EVERY,
 } | {literal: frozenset((literal,)) for literal in b"()\\$|<"}
 
-ESC, MARK, NUL = 256, 257, 258
-"""In compiled code, beside bytes: a class follows; an opening or closing parenthesis; the end."""
+ESC, NUL = 256, 257
+"""In compiled code, beside bytes: a class follows; the end."""
+MARK = ord("(")
+"""In compiled code: an opening or closing parenthesis. A literal one is an escape, so the byte is free; but where two
+marks are adjacent, the matcher compares the second one with the subject as this byte, and may match it."""
 PLUS, STAR = ord("+"), ord("*")
 
 
@@ -48,6 +51,8 @@ class Alternative:
     """What a match begins with, in lower case."""
     required: bytes
     """A text that each match holds, in lower case."""
+    marks: tuple[int, ...]
+    """Where in the code parentheses are."""
 
     def possible(self, text: bytes) -> bool:
         """Whether the matcher can find anything in ``text``, in lower case."""
@@ -64,7 +69,7 @@ class OSRegex:
         if len(pattern) > MAX_PATTERN:
             raise OSRegexError(f"it is longer than {MAX_PATTERN} bytes")
         self._alternatives = [_compile(one) for one in _split(pattern)]
-        self.groups = max(one.code.count(MARK) // 2 for one in self._alternatives)
+        self.groups = max(len(one.marks) // 2 for one in self._alternatives)
 
     @property
     def first_bytes(self) -> frozenset[int] | None:
@@ -78,11 +83,14 @@ class OSRegex:
         return self._alternatives
 
     def search(self, subject: bytes) -> int | None:
-        """The end index of the first alternative that matches; None when none does."""
+        """The end index of the first alternative that matches; None when none does.
+
+        Where the subject ends within the pattern this is stricter than :meth:`capture`, as published.
+        """
         text = subject.lower()
         for one in self._alternatives:
             if one.possible(text):
-                found = run_alternative(one, subject, text, {})
+                found = run_alternative(one, subject, text, None)
                 if found is not None:
                     return found
         return None
@@ -131,6 +139,7 @@ def _split(pattern: bytes) -> list[bytes]:
 def _compile(text: bytes) -> Alternative:
     begin = text.startswith(b"^")
     code: list[int] = []
+    marks: list[int] = []
     end, i = False, int(begin)
     while i < len(text):
         byte = text[i]
@@ -141,26 +150,26 @@ def _compile(text: bytes) -> Alternative:
         if byte == ord("$") and i + 1 == len(text):
             end = True
         elif byte in b"()":
+            marks.append(len(code))
             code.append(MARK)
         else:
             code.append(_lower(byte))
         i += 1
     runs = _literals(code)
     prefix = runs[0][1] if runs and runs[0][0] == 0 else b""
-    return Alternative(
-        (*code, NUL, NUL, NUL, NUL), begin, end, prefix, max((run for _, run in runs), key=len, default=b"")
-    )
+    required = max((run for _, run in runs), key=len, default=b"")
+    return Alternative((*code, NUL, NUL, NUL, NUL), begin, end, prefix, required, tuple(marks))
 
 
 def _literals(code: list[int]) -> list[tuple[int, bytes]]:
-    """Runs of plain bytes with their places; parentheses do not interrupt them.
+    """Runs of plain bytes with their places. Single parentheses do not interrupt them; adjacent ones do.
 
     The last byte of a pattern is left out: behind a class the matcher may do without it.
     """
     runs: list[tuple[int, bytes]] = []
     run, start, i = bytearray(), 0, 0
     while i < len(code):
-        if code[i] == ESC:
+        if code[i] == ESC or code[i : i + 2] == [MARK, MARK]:
             if run:
                 runs.append((start, bytes(run)))
                 run = bytearray()
@@ -181,9 +190,8 @@ def _lower(byte: int) -> int:
 
 def _pairs(one: Alternative, subject: bytes, marks: dict[int, int]) -> list[bytes] | None:
     """The groups; None when one ends before it begins, which makes the whole test fail."""
-    places = [at for at, item in enumerate(one.code) if item == MARK]
     groups: list[bytes] = []
-    for opening, closing in zip(places[::2], places[1::2], strict=True):
+    for opening, closing in zip(one.marks[::2], one.marks[1::2], strict=True):
         if opening not in marks or closing not in marks:
             break
         start, stop = marks[opening], marks[closing]
@@ -193,10 +201,13 @@ def _pairs(one: Alternative, subject: bytes, marks: dict[int, int]) -> list[byte
     return groups
 
 
-def run_alternative(one: Alternative, subject: bytes, text: bytes, marks: dict[int, int]) -> int | None:  # noqa: C901 - the published algorithm, in its order
-    """The end index, or None. ``text`` is the subject in lower case; ``marks`` takes the places of parentheses, by
-    their position in the code."""
+def run_alternative(  # noqa: C901 - the published algorithm, in its order
+    one: Alternative, subject: bytes, text: bytes, captured: dict[int, int] | None
+) -> int | None:
+    """The end index, or None. ``text`` is the subject in lower case; ``captured`` takes the places of parentheses, by
+    their position in the code; None: nothing is captured."""
     code, size = one.code, len(subject)
+    capture, marks = captured is not None, {} if captured is None else captured
     end: int | None = 0
     seen, i, p = False, 0, 0
     restart: int | None = None
@@ -205,13 +216,13 @@ def run_alternative(one: Alternative, subject: bytes, text: bytes, marks: dict[i
         item = code[p]
         if item == NUL:
             if not one.end:
-                return end or 0
+                return end
         elif item == MARK:
             marks[p] = i
             p += 1
             item = code[p]
             if item == NUL and not one.end:
-                return end or 0
+                return end
         if item == ESC:
             many = code[p + 2]
             byte = subject[i]
@@ -246,7 +257,7 @@ def run_alternative(one: Alternative, subject: bytes, text: bytes, marks: dict[i
                             slots.append((p, i))
                         p = x + skip
                 else:
-                    if code[x] == MARK:
+                    if capture and code[x] == MARK:
                         marks[x] = i + 1 if i + 1 == size else i
                     seen = True
                 end = i
@@ -282,17 +293,16 @@ def run_alternative(one: Alternative, subject: bytes, text: bytes, marks: dict[i
             i, restart = restart, None
         p, end = 0, None
         i += 1
-    return (end or 0) if _accepts(code, p, seen, size, marks) else None
+    if capture:
+        while code[p] == ESC and code[p + 2] == STAR:
+            p += 3
+        if code[p] == MARK:
+            marks[p] = size
+    return end if _accepts(code, p, seen) else None
 
 
-def _accepts(  # noqa: C901 - as above
-    code: tuple[int, ...], p: int, seen: bool, size: int, marks: dict[int, int]
-) -> bool:
+def _accepts(code: tuple[int, ...], p: int, seen: bool) -> bool:
     """Whether the rest of the pattern may stay unmatched now that the subject is exhausted."""
-    while code[p] == ESC and code[p + 2] == STAR:
-        p += 3
-    if code[p] == MARK:
-        marks[p] = size
     q = p + (code[p] == MARK)
     if code[q] == NUL:
         return True

@@ -44,10 +44,11 @@ _FIELD = re.compile(r"field (\S+)")
 
 
 class CaseError(ValueError):
-    """A file of cases that cannot be read; says where."""
+    """A line of a file of cases that cannot be read; says where. Line 0: the whole file."""
 
     def __init__(self, file: str, line: int, problem: str) -> None:
-        super().__init__(f"{file}:{line}: {problem}")
+        super().__init__(f"{file}:{line}: {problem}" if line else f"{file}: {problem}")
+        self.file, self.line, self.problem = file, line, problem
 
 
 class Triple(NamedTuple):
@@ -95,27 +96,54 @@ class Result:
         return not self.problem
 
 
-def read_file(path: Path, shown: str | None = None) -> list[Case]:
-    """The cases of a file, which errors call ``shown``. Raises CaseError, OSError."""
-    return read_cases(path.read_bytes().decode("utf-8", "surrogateescape"), shown or str(path))
+def read_file(path: Path, shown: str | None = None, mistakes: list[CaseError] | None = None) -> list[Case]:
+    """The cases of a file, which errors call ``shown``. ``mistakes``: as for :func:`read_cases`. Raises CaseError."""
+    found: list[CaseError] = []
+    cases: list[Case] = []
+    name = shown or str(path)
+    try:
+        cases = read_cases(path.read_bytes().decode("utf-8", "surrogateescape"), name, found)
+    except OSError as error:
+        found.append(CaseError(name, 0, f"the file cannot be read: {error.strerror}"))
+    return _with_mistakes(cases, found, mistakes)
 
 
-def read_cases(text: str, file: str) -> list[Case]:
-    """The cases of a text in the order of their keys. Raises CaseError."""
+def read_cases(text: str, file: str, mistakes: list[CaseError] | None = None) -> list[Case]:
+    """The cases of a text in the order of their keys.
+
+    A line that cannot be read, and a section that is not complete, are left out and added to ``mistakes``. Without such
+    a list the first of them is raised as CaseError.
+    """
+    found: list[CaseError] = []
     cases: list[Case] = []
     section: _Section | None = None
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")
         if not line.strip() or line.lstrip().startswith((";", "#")):
             continue
-        if line.startswith("["):
-            cases += section.close() if section else []
-            section = _Section(file, number, line.strip()[1:-1])
-        elif section is None:
-            raise CaseError(file, number, "the first line must name a section, such as [a failed login]")
-        else:
-            section.take(number, line)
-    return cases + (section.close() if section else [])
+        try:
+            if line.startswith("["):
+                complete, section = section, _Section(file, number, line.strip()[1:-1])
+                cases += complete.close() if complete else []
+            elif section is not None:
+                section.take(number, line)
+            elif not found:  # one word about all that comes before the first section
+                raise CaseError(file, number, "the first line must name a section, such as [a failed login]")
+        except CaseError as error:
+            found.append(error)
+    try:
+        cases += section.close() if section else []
+    except CaseError as error:
+        found.append(error)
+    return _with_mistakes(cases, found, mistakes)
+
+
+def _with_mistakes(cases: list[Case], found: list[CaseError], mistakes: list[CaseError] | None) -> list[Case]:
+    if mistakes is not None:
+        mistakes += found
+    elif found:
+        raise found[0]
+    return cases
 
 
 class _Section:

@@ -16,6 +16,8 @@ from secmon.engine.ruleset import File, Ruleset, Settings, compile_ruleset
 
 DECODERS, RULES, LISTS = "ruleset/decoders", "ruleset/rules", "etc/lists"
 DEFAULT_PATTERN = ".xml$"
+COMPILED = ".cdb"
+"""Suffix of the compiled form of a list, which other tools write beside it (ruleset.md 1.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ def _option(options: InternalOptions, name: str, usual: int) -> int:
 
 
 def collect_folder(folder: Path) -> Sources:
-    """A ruleset of ``folder`` itself: its ``decoders/*.xml``, ``rules/*.xml`` and ``lists/*``.
+    """A ruleset of ``folder`` itself: its ``decoders/*.xml``, ``rules/*.xml`` and ``lists/**``.
 
     The files are named as if the folder was ``ruleset`` of an installation, lists as copied to ``etc/lists``. Raises
     OSError for a folder without rules, and RulesetError.
@@ -190,7 +192,8 @@ def collect_folder(folder: Path) -> Sources:
             if file.suffix == ".xml":
                 into.append((f"ruleset/{name}/{file.name}", file.read_bytes()))
     lists = folder / "lists"
-    for file in sorted(lists.iterdir()) if lists.is_dir() else ():
-        if file.is_file() and not file.name.startswith("."):
-            sources.lists[f"{LISTS}/{file.name}"] = file.read_bytes()
+    for file in sorted(lists.rglob("*")):
+        below = file.relative_to(lists)
+        if file.is_file() and file.suffix != COMPILED and not any(part.startswith(".") for part in below.parts):
+            sources.lists[f"{LISTS}/{below.as_posix()}"] = file.read_bytes()
     return sources

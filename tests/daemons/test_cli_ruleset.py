@@ -98,6 +98,41 @@ def test_cases_that_cannot_be_read(folder: Path) -> None:
     assert "no cases found" in run("ruleset", "test", folder, "--ruleset", folder).output
 
 
+def test_cases_around_lines_that_cannot_be_read_are_run(folder: Path) -> None:
+    cases, other = folder / "cases.ini", folder / "other.ini"
+    cases.write_text(CASES.replace("rule =", "nonsense\nrule =") + "[no logs]\nrule = 1\n" + CASES)
+    other.write_text("before any section\nand more\n" + CASES.replace("log 1 pass", "log 1 pas"))
+    (folder / "gone.ini").symlink_to("nowhere")
+    done = run("ruleset", "test", folder, "--ruleset", folder)
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        f"{cases}:4: no '=' in 'nonsense'",
+        f"{cases}:8: section 'no logs' has no logs",
+        f"{folder}/gone.ini: the file cannot be read: No such file or directory",
+        f"{other}:1: the first line must name a section, such as [a failed login]",
+        f"{other}:4: unknown key 'log 1 pas', or its value; known: log N pass, log N fail, rule, alert, decoder, "
+        "field NAME, at, type (1, f, internal decoder)",
+        "5 of 5 cases as expected; 5 mistakes in the files",
+    ]
+    shown = data(run("ruleset", "test", cases, "--ruleset", folder, "--json"))
+    assert (shown["cases"], shown["failed"]) == (4, 0)
+    assert shown["mistakes"][0] == {"file": str(cases), "line": 4, "problem": "no '=' in 'nonsense'"}
+    stats = run("ruleset", "stats", cases, "--ruleset", folder, "--json")
+    assert (stats.exit_code, data(stats)["never_hit"]) == (1, [])
+    assert f"{cases}:4: no '='" in stats.stderr
+
+
+def test_check_reads_lists_in_folders(folder: Path) -> None:
+    lists = folder / "lists/amazon/aws"
+    lists.parent.mkdir(parents=True)
+    lists.write_text("DeleteTrail:high\n")
+    (folder / "lists/amazon/aws.cdb").write_bytes(b"\0\1")
+    looked_up = '<list field="user" lookup="match_key">etc/lists/amazon/aws</list><description>'
+    (folder / "rules/r.xml").write_text(RULES.replace("<description>a door", looked_up + "a door"))
+    done = run("ruleset", "check", "--ruleset", folder)
+    assert (done.exit_code, "1 lists" in done.stdout) == (0, True), done.output
+
+
 def test_one_source_only(folder: Path) -> None:
     done = run("ruleset", "check", "--ruleset", folder, "--root", folder)
     assert (done.exit_code, "not both" in done.output) == (2, True)

@@ -84,24 +84,34 @@ def decoder_count(compiled: Ruleset) -> int:
 def test(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
     """Run cases: logs, and the rule, level and decoder that they must get. Of a folder all files *.ini are read.
 
-    How to write them: docs/write-rules.md.
+    Lines that cannot be read are named, and the other cases are run. How to write cases: docs/write-rules.md.
 
     Example:  secmon ruleset test cases/ssh.ini --root /opt/secmon
 
-    Exit status: 0 all as expected, 1 something differs, 2 wrong usage.
+    Exit status: 0 all as expected, 1 something differs or cannot be read, 2 wrong usage.
     """
     compiled = source.usable()
-    read = _read(cases)
+    read, mistakes = _read(cases)
     results = _run(compiled, read, progress=not as_json and sys.stderr.isatty())
     wrong = [one for one in results if not one.right]
     if as_json:
-        echo_json({"cases": len(results), "failed": len(wrong), "failures": [_shown(one) for one in wrong]})
+        echo_json(
+            {
+                "cases": len(results),
+                "failed": len(wrong),
+                "failures": [_shown(one) for one in wrong],
+                "mistakes": [{"file": one.file, "line": one.line, "problem": one.problem} for one in mistakes],
+            }
+        )
     else:
+        for mistake in mistakes:
+            click.echo(str(mistake))
         for one in wrong:
             case = one.case
             click.echo(f"{case.file}:{case.line}: [{case.section}] {case.key}: {one.problem}")
-        click.echo(f"{len(results) - len(wrong)} of {len(results)} cases as expected")
-    sys.exit(1 if wrong else 0)
+        unread = f"; {len(mistakes)} mistakes in the files" if mistakes else ""
+        click.echo(f"{len(results) - len(wrong)} of {len(results)} cases as expected{unread}")
+    sys.exit(1 if wrong or mistakes else 0)
 
 
 def _shown(result: Result) -> dict[str, object]:
@@ -117,14 +127,13 @@ def _shown(result: Result) -> dict[str, object]:
     }
 
 
-def _read(paths: tuple[Path, ...]) -> list[Case]:
-    try:
-        read = [case for file in find_files(paths) for case in read_file(file)]
-    except CaseError as error:
-        raise click.ClickException(str(error)) from error
-    if not read:
+def _read(paths: tuple[Path, ...]) -> tuple[list[Case], list[CaseError]]:
+    """The cases, and what cannot be read."""
+    mistakes: list[CaseError] = []
+    read = [case for file in find_files(paths) for case in read_file(file, mistakes=mistakes)]
+    if not read and not mistakes:
         raise click.ClickException("no cases found: folders are searched for files *.ini")
-    return read
+    return read, mistakes
 
 
 def _run(compiled: Ruleset, cases: list[Case], *, progress: bool, trace: "Stopwatch | None" = None) -> list[Result]:
@@ -146,13 +155,17 @@ def stats(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
 
     Example:  secmon ruleset stats cases/ --root /opt/secmon
 
-    Exit status: 0 done, 1 failed, 2 wrong usage.
+    Exit status: 0 done, 1 failed or a line of the cases cannot be read, 2 wrong usage.
     """
     compiled = source.usable()
+    mistakes: list[CaseError] = []
     data: dict[str, object] = {"counts": _sizes(compiled), **_counts(compiled.rules.by_id.values())}
     if cases:
         watch = Stopwatch()
-        results = _run(compiled, _read(cases), progress=False, trace=watch)
+        read, mistakes = _read(cases)
+        for mistake in mistakes:
+            click.echo(str(mistake), err=True)
+        results = _run(compiled, read, progress=False, trace=watch)
         hit = {number for one in results for number in one.rules}
         data["never_hit"] = sorted(number for number, rule in compiled.rules.by_id.items() if _missed(rule, hit))
         data["slowest"] = watch.slowest()
@@ -160,6 +173,7 @@ def stats(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
         echo_json(data)
     else:
         _print(data)
+    sys.exit(1 if mistakes else 0)
 
 
 @ruleset.command(short_help="Renew the default rules of an installation.")

@@ -1,6 +1,7 @@
 """Fixtures for every test, where their folders are, and who runs with whom."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
@@ -42,6 +43,11 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Groups | None:
     """``--dist loadfile`` with the groups of here."""
     return _Groups(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+# No test measures time: on a busy machine the first example alone may take seconds.
+settings.register_profile("secmon", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("secmon")
 
 
 @pytest.fixture(scope="session")

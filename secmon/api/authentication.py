@@ -27,7 +27,7 @@ class Authenticator:
         self._workers = os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(self._workers, "api-login")
         self._slots = asyncio.Semaphore(self._workers)
-        self._upgrades = HashUpgrades(node, router, self._threads, self._slots)
+        self._upgrades = HashUpgrades(node, router)
 
     def close(self) -> None:
         """Let the threads go; a password check that runs is finished by its thread."""

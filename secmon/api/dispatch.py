@@ -186,6 +186,7 @@ class Dispatcher:
             request_id=request.id,
             deadline=None if values.get("wait_for_complete") else self._node.clock.monotonic() + timeout,
             client=request.client,
+            token="" if operation.auth == "basic" else bearer_token(request.header(b"authorization")),
         )
 
     async def _run(self, operation: Operation, call: Call) -> Result:

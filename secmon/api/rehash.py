@@ -1,18 +1,19 @@
 """Outdated password hashes are replaced when their user logs in: then, and only then, the password is at hand.
 
-The password does not leave this process: what travels to the master is its new hash.
+The master hashes it anew itself, after it has verified it: a hash that a node sends would prove nothing, and would be a
+password of that node's choice.
 """
 
 import asyncio
 import logging
 import os
-from concurrent.futures import Executor
 
 from secmon.common.errors import SecmonError
-from secmon.common.identity import Identity
+from secmon.common.identity import Identity, local_identity
 from secmon.common.node import Node, Router
 from secmon.common.operations.call import Call
-from secmon.common.security.passwords import MAX_TRIED_LENGTH, hash_password, needs_rehash
+from secmon.common.security.errors import AuthenticationError
+from secmon.common.security.passwords import MAX_TRIED_LENGTH, needs_rehash
 
 log = logging.getLogger("secmon.api")
 
@@ -25,9 +26,8 @@ MOST_AT_ONCE = 8
 class HashUpgrades:
     """Upgrades in the background: no login waits for one, and one that fails is tried again at the next login."""
 
-    def __init__(self, node: Node, router: Router, threads: Executor, slots: asyncio.Semaphore) -> None:
-        """``threads`` and ``slots`` are those of the logins: no more hashes run at once than they allow."""
-        self._node, self._router, self._threads, self._slots = node, router, threads, slots
+    def __init__(self, node: Node, router: Router) -> None:
+        self._node, self._router = node, router
         self._running: dict[int, asyncio.Task[None]] = {}
 
     def begin_if_due(self, identity: Identity, stored: str, password: str, client: str) -> None:
@@ -47,18 +47,16 @@ class HashUpgrades:
             task.cancel()
 
     async def _upgrade(self, identity: Identity, stored: str, password: str, client: str) -> None:
-        async with self._slots:
-            new = await asyncio.get_running_loop().run_in_executor(self._threads, hash_password, password)
         node = self._node
         call = Call(
             operation=OPERATION,
-            params={"old": stored, "new": new},
-            identity=identity,
+            params={"user": identity.user, "password": password},
+            identity=local_identity(),
             request_id=os.urandom(16).hex(),
             deadline=node.clock.monotonic() + node.api_config.intervals.request_timeout,
             client=client,
         )
         try:
             await self._router.route(call)
-        except SecmonError as error:
-            log.info("the password hash of %s was not upgraded: %s", identity.user, error.message)
+        except (SecmonError, AuthenticationError) as error:
+            log.info("the password hash of %s was not upgraded: %s", identity.user, error)

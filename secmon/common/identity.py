@@ -13,7 +13,7 @@ class Identity(msgspec.Struct, frozen=True):
     ``roles`` are the ids carried by the token, in order: the user's own or, for a run_as login, those that its context
     (``context_hash``, 32 hex digits) was granted. ``local`` marks calls made on the node itself without a token
     (command line, internal jobs): everything is allowed (rbac.md 7.5). Whoever decodes an identity that a peer sent
-    must refuse ``local``: it never crosses the network.
+    must refuse ``local``: it never crosses the network. A master takes no identity from a worker at all.
     """
 
     user: str
@@ -24,6 +24,11 @@ class Identity(msgspec.Struct, frozen=True):
     context_hash: str | None = None
     revision: int = 0
     local: bool = False
+
+
+def node_identity() -> Identity:
+    """The caller of what a worker asks the master for itself: no roles, so only what is open to nodes is allowed."""
+    return Identity(user="local", user_id=0, roles=(), run_as=False, mode="white")
 
 
 def local_identity(revision: int = 0) -> Identity:

@@ -21,6 +21,7 @@ from secmon.common.rpc.settings import LinkSettings
 from secmon.common.security.admin import rotate_signing_key
 from secmon.common.security.audit import Author, audited
 from secmon.master.agent_reports import ReportService
+from secmon.master.callers import Callers
 from secmon.master.cluster import MasterCluster
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_registry import RegistryPublisher
@@ -84,6 +85,7 @@ class MasterSide:
         coordinator = Coordinator(executor, self._find_peer, limit=options.get("clusterd.fanout_limit"))
         node.services.nodes = coordinator
         self.router = MasterRouter(executor, coordinator)
+        self._callers = Callers(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)
         self._tasks: list[asyncio.Task[Any]] = []
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
@@ -121,11 +123,8 @@ class MasterSide:
         pb_grpc.add_PeerServicer_to_server(service, server)
 
     def _admit(self, context: PeerContext, call: Call) -> Call:
-        """Connected workers only; nobody is ``local`` to another host."""
-        session = self.cluster.sessions.caller(context)
-        if call.identity.local:
-            raise SecmonError(4000, f"{session.name} sent a local identity")
-        return call
+        """Connected workers only, which say nothing about the caller but the token."""
+        return self._callers.judged(call, self.cluster.sessions.caller(context).name)
 
     async def _refuse_part(self, call: Call) -> Any:
         raise SecmonError(3009, "workers do not hand out parts")

@@ -24,7 +24,7 @@ def upgrade_modules(node: Node, master: MasterCalls) -> Mapping[str, Module]:
     """Upgrades of the node's agents; on the master also what looks after everybody's tasks."""
     settings = read_upgrades(node.main_config)
     link = LinkClient(node.paths.agent_link_socket)
-    ledger: Ledger = MasterLedger(master.ask, node.name)
+    ledger: Ledger = MasterLedger(master.ask)
     modules: dict[str, Module] = {}
     if node.role == "master":
         ledger = StoreLedger(node.tasks, node.name, node.clock)

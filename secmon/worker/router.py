@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import structs
 
 from secmon.common.errors import SecmonError
-from secmon.common.identity import Identity
+from secmon.common.identity import node_identity
 from secmon.common.node import Peer
 from secmon.common.operations.call import Call
 from secmon.common.operations.catalogue import Place
@@ -14,8 +14,6 @@ from secmon.common.operations.executor import Executor
 from secmon.common.outcome import Result
 
 FindMaster = Callable[[float], Awaitable[Peer | None]]
-
-ADMINISTRATOR_ROLE = 1
 
 
 class WorkerRouter:
@@ -62,18 +60,6 @@ class WorkerRouter:
             lost = SecmonError(3023, f"the master refuses it: {refusal}" if refusal else None)
             lost.nodes = {node.name: lost.message}
             raise lost
-        return await master.execute(structs.replace(call, identity=self._sendable(call.identity)), part=False)
-
-    def _sendable(self, identity: Identity) -> Identity:
-        """A caller on this host itself travels as a holder of the administrator role: ``local`` crosses no network."""
-        if not identity.local:
-            return identity
-        view = self._executor.node.security.view()
-        return Identity(
-            user=identity.user,
-            user_id=identity.user_id,
-            roles=(ADMINISTRATOR_ROLE,),
-            run_as=False,
-            mode=view.settings.rbac_mode,
-            revision=view.revision,
-        )
+        if call.identity.local:  # this host's own authority ends at this host
+            call = structs.replace(call, identity=node_identity(), token="")
+        return await master.execute(call, part=False)

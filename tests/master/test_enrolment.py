@@ -16,7 +16,7 @@ from grpc import aio
 
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
-from secmon.common.rpc import certificates, proof
+from secmon.common.rpc import certificates, proof, version
 from secmon.common.rpc.certificates import MASTER_NAME, fingerprint
 from secmon.common.rpc.credentials import open_channel, server_credentials
 from secmon.common.rpc.gen import secmon_pb2 as pb
@@ -50,8 +50,8 @@ def _request(master: MasterCluster, **hello: object) -> pb.EnrolRequest:
         "node_name": "alpha",
         "cluster_name": "test",
         "version": "4.8.2",
-        "protocol": 1,
-        "min_protocol": 1,
+        "protocol": version.PROTOCOL,
+        "min_protocol": version.MIN_PROTOCOL,
         "installation_id": str(uuid.uuid4()),
         "peer_port": 1516,
         "clock": SystemClock().now().timestamp(),

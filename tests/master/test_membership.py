@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secmon.common.rpc import version
 from secmon.master.membership import (
     Admit,
     Candidate,
@@ -35,8 +36,8 @@ def _candidate(serial: int = 100, /, **changes: object) -> Candidate:
         installation_id="one",
         cluster_name="c",
         version="4.8.2",
-        protocol=1,
-        min_protocol=1,
+        protocol=version.PROTOCOL,
+        min_protocol=version.MIN_PROTOCOL,
         skew=0.0,
         ip="10.0.0.1",
     )
@@ -62,7 +63,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
                 name=NAMES,
                 installation_id=IDS,
                 cluster_name=st.sampled_from(["c", "c", "d"]),
-                protocol=st.sampled_from([1, 1, 0]),
+                protocol=st.sampled_from([version.PROTOCOL, version.PROTOCOL, 0]),
                 skew=st.sampled_from([0.0, 0.0, 61.0, float("nan")]),
             ),
             max_size=4,
@@ -110,8 +111,8 @@ def test_every_transition_says_why(snapshot: Snapshot) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [
-        ({"protocol": 0}, 3031, "generations 1 to 0"),
-        ({"min_protocol": 2}, 3031, "the master generations 1 to 1"),
+        ({"protocol": 0}, 3031, "generations 2 to 0"),
+        ({"min_protocol": 3}, 3031, "the master generations 2 to 2"),
         ({"cluster_name": "d"}, 3030, "of cluster d"),
         ({"skew": 61.0}, 3041, "61.0 s ahead of"),
         ({"skew": -61.0}, 3041, "61.0 s behind"),

@@ -76,26 +76,30 @@ class StoreLedger:
 class MasterLedger:
     """The master's tasks, asked for by a worker."""
 
-    def __init__(self, ask: Ask, node: str) -> None:
-        self._ask, self._node = ask, node
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
 
     async def cancel(self, seconds: float) -> int:
-        return await self._asked("cancel", int, node=self._node, seconds=seconds)
+        return await self._asked("cancel", int, seconds=seconds)
 
     async def take(self, limit: int) -> Sequence[Job]:
-        return await self._asked("take", list[Job], node=self._node, limit=limit)
+        return await self._asked("take", list[Job], limit=limit)
 
     async def renew(self, ids: Sequence[int]) -> None:
-        await self._asked("renew", type(None), node=self._node, tasks=list(ids))
+        await self._asked("renew", type(None), tasks=list(ids))
 
     async def finish(self, task: int, error: str | None) -> bool:
-        return await self._asked("finish", bool, node=self._node, task=task, error=error)
+        return await self._asked("finish", bool, task=task, error=_cut(error))
 
     async def report(self, agent: int, error: str | None) -> bool:
-        return await self._asked("report", bool, agent=agent, error=error)
+        return await self._asked("report", bool, agent=agent, error=_cut(error))
 
     async def _asked(self, name: str, kind: type[T], **params: Any) -> T:
         try:
             return msgspec.convert(await self._ask(f"PUT /internal/upgrades/{name}", params), kind)
         except msgspec.ValidationError as error:
             raise SecmonError(3036, str(error)) from None
+
+
+def _cut(error: str | None) -> str | None:
+    return None if error is None else error[: tasks.MAX_ERROR]

@@ -59,6 +59,9 @@ tasks = Table(
     sqlite_autoincrement=True,  # an id is never given out again
 )
 
+MAX_ERROR = 1024
+"""Characters of an error that a node reports."""
+
 _AT_ONCE = 5000
 """Agents of one question: well below the bound on parameters of a statement."""
 

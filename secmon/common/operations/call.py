@@ -12,7 +12,9 @@ class Call(msgspec.Struct, kw_only=True, frozen=True):
 
     ``params`` are plain builtins, checked against the operation's struct at every node that runs it. ``deadline`` is a
     reading of this host's monotonic clock in seconds; between hosts the remaining time travels as the gRPC deadline.
-    ``None`` means no limit (``wait_for_complete``).
+    ``None`` means no limit (``wait_for_complete``). ``token`` is the client's: a worker sends it to the master, which
+    believes nothing else about the caller; nobody else is sent it. ``node`` is the worker that forwarded the call, by
+    its certificate; empty where the call began on this node.
     """
 
     operation: str
@@ -21,3 +23,13 @@ class Call(msgspec.Struct, kw_only=True, frozen=True):
     request_id: str
     deadline: float | None = None
     client: str = ""
+    token: str = ""
+    node: str = ""
+
+    def __repr__(self) -> str:
+        return f"Call({self.operation!r}, {self.title})"
+
+    @property
+    def title(self) -> str:
+        """How logs name it."""
+        return f"request {self.request_id}" + (f" (from node {self.node})" if self.node else "")

@@ -38,6 +38,8 @@ QUERY_PARAMETERS = ("q", "sort", "search", "select", "distinct", "offset", "limi
 
 REVISION_POLL = 0.005
 """Seconds between two looks at the local security revision while waiting to reach a call's."""
+REVISION_SECONDS = 30.0
+"""How long a call waits for its revision at most, also without a deadline: one that never comes must not hold it."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Context:
     node: Node
     call: Call
     grants: dict[str, Grant] = field(default_factory=dict)
+
+    @property
+    def asker(self) -> str:
+        """Name of the node where the call began."""
+        return self.call.node or self.node.name
 
     def grant(self, kind: str) -> Grant:
         """What the caller may touch of ``kind``; the operation declared a requirement on it."""
@@ -65,6 +72,7 @@ class Context:
             client=self.call.client,
             request=self.call.request_id,
             context=identity.context_hash,
+            node=self.call.node,
         )
         await asyncio.to_thread(audited_write, node.security, node.paths.audit_log, author, change, node.clock)
 
@@ -76,7 +84,7 @@ class Context:
         names = await acknowledgements.confirmed(self.node.security.revision())
         if not names:
             return []
-        log.warning("request %s: security state not yet confirmed by %s", self.call.request_id, ", ".join(names))
+        log.warning("%s: security state not yet confirmed by %s", self.call.title, ", ".join(names))
         return [f"Not yet confirmed by: {', '.join(names)}"]
 
     async def allows(self, require: Require) -> bool:
@@ -195,7 +203,7 @@ class Executor:
         try:
             return await within(limit, running)
         except TimeoutError:
-            log.warning("request %s: %s did not finish in time", call.request_id, call.operation)
+            log.warning("%s: %s did not finish in time", call.title, call.operation)
             raise self._named(SecmonError(3021)) from None
         except SecmonError as error:
             raise self._named(error) from None
@@ -203,7 +211,7 @@ class Executor:
             raise
         except Exception as error:  # the one place where an unforeseen fault becomes an answer
             self.node.counters.add("operations.unexpected_errors")
-            log.exception("node %s: request %s: operation %s failed", self.node.name, call.request_id, call.operation)
+            log.exception("node %s: %s: operation %s failed", self.node.name, call.title, call.operation)
             raise self._named(SecmonError(1000)) from error
 
     def _named(self, error: SecmonError) -> SecmonError:
@@ -217,8 +225,10 @@ async def reach(node: Node, call: Call) -> None:
     wanted, store = call.identity.revision, node.security
     if store.known_revision >= wanted:
         return
+    end = node.clock.monotonic() + REVISION_SECONDS
+    end = end if call.deadline is None else min(end, call.deadline)
     while store.view().revision < wanted:
-        if call.deadline is not None and node.clock.monotonic() >= call.deadline:
+        if node.clock.monotonic() >= end:
             behind = f"{node.name} is at {store.view().revision}, the request at {wanted}"
             raise SecmonError(3044, behind, nodes={node.name: behind})
         await asyncio.sleep(REVISION_POLL)

@@ -33,7 +33,8 @@ async def fan_out(
     asked instead of the call's own parameters. Cancelling cancels every part.
     """
     budget = None if call.deadline is None else _shorten(call.deadline - now)
-    inner = call if budget is None else structs.replace(call, deadline=now + budget)
+    deadline = None if budget is None else now + budget
+    inner = structs.replace(call, deadline=deadline, token="")  # other nodes could use the token themselves
     async with asyncio.TaskGroup() as group:
         tasks = {
             name: group.create_task(_ask(_addressed(inner, params, name), name, peer, budget, limit))

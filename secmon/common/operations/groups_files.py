@@ -135,7 +135,7 @@ async def update_configuration(ctx: Context, params: PutConfiguration) -> Plain:
     group = params.group_id
     await existing_group(ctx, group)
     notes = await off_loop(lambda: _replace(ctx.node, group, params.body))
-    log.info("request %s: %s replaced the configuration of %s", ctx.call.request_id, ctx.call.identity.user, group)
+    log.info("%s: %s replaced the configuration of %s", ctx.call.title, ctx.call.identity.user, group)
     return Plain(message=f"The configuration of the group {group} was replaced", notes=notes)
 
 

@@ -1,27 +1,31 @@
 """What the daemons ask each other for themselves. No client can: these operations have no route.
 
-They come over the local socket or from a connected worker. Their identity is that of the user they are about, if any.
+They come over the local socket or from a connected worker, which asks for itself: no user is behind them.
 """
 
 import asyncio
+from dataclasses import replace
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from secmon.common.agents.assigning import assign_first_groups
 from secmon.common.agents.registry import New
+from secmon.common.identity import Identity
 from secmon.common.operations.catalogue import Catalogue, Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.outcome import Plain
+from secmon.common.security.login import authenticate
+from secmon.common.security.passwords import hash_password, needs_rehash
 from secmon.common.security.users import upgrade_hash
 
 INTERNAL = Catalogue()
 
 
 class HashUpgrade(Struct, frozen=True, kw_only=True):
-    """The outdated hash that the caller's password was just verified with, and a new one of the same password."""
+    """A user who has just logged in, and the password: nothing else proves to the master whose hash this is."""
 
-    old: str
-    new: str
+    user: str
+    password: str
 
 
 @operation(
@@ -29,9 +33,14 @@ class HashUpgrade(Struct, frozen=True, kw_only=True):
     catalogue=INTERNAL,
 )  # fmt: skip
 async def upgrade_password_hash(ctx: Context, params: HashUpgrade) -> Plain:
-    """Replace the outdated password hash of the caller; tokens live on."""
-    user = ctx.call.identity.user_id
-    await ctx.change_security(lambda tx: upgrade_hash(tx, user, old=params.old, new=params.new))
+    """Replace the outdated password hash of the user; tokens live on."""
+    view = ctx.node.security.view()
+    user = await asyncio.to_thread(authenticate, view, params.user, params.password)
+    if needs_rehash(user.password):
+        new = await asyncio.to_thread(hash_password, params.password)
+        identity = Identity(user=user.username, user_id=user.id, roles=(), run_as=False, mode="white")
+        by_user = replace(ctx, call=structs.replace(ctx.call, identity=identity))
+        await by_user.change_security(lambda tx: upgrade_hash(tx, user.id, old=user.password, new=new))
     return Plain()
 
 

@@ -156,7 +156,7 @@ async def upload_file(
         await asyncio.to_thread(files.write, kind, path, data, overwrite=overwrite)
     except SecmonError as error:
         return _failed(outcome, error, path)
-    log.info("request %s: %s stored %s", ctx.call.request_id, ctx.call.identity.user, path)
+    log.info("%s: %s stored %s", ctx.call.title, ctx.call.identity.user, path)
     outcome.items.append(path)
     outcome.notes += await _remarks(ctx, files, path, before)
     return outcome
@@ -171,7 +171,7 @@ async def delete_file(ctx: Context, kind: RulesetKind, filename: str, folder: st
         await asyncio.to_thread(files.delete, kind, path)
     except SecmonError as error:
         return _failed(outcome, error, path)
-    log.info("request %s: %s deleted %s", ctx.call.request_id, ctx.call.identity.user, path)
+    log.info("%s: %s deleted %s", ctx.call.title, ctx.call.identity.user, path)
     outcome.items.append(path)
     outcome.notes += await _remarks(ctx, files, path)
     return outcome

@@ -1,11 +1,14 @@
-"""What the nodes ask the master of the upgrades of their agents. Workers name themselves: they are trusted with it."""
+"""What the nodes ask the master of the upgrades of their agents.
+
+A node gets and ends its own tasks only; which node asks, its certificate says.
+"""
 
 import asyncio
 from collections.abc import Callable
 from math import ceil
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from msgspec import Struct, to_builtins
+from msgspec import Meta, Struct, to_builtins
 from sqlalchemy import Connection
 
 from secmon.common.agents import tasks
@@ -16,6 +19,9 @@ from secmon.common.outcome import Plain
 
 T = TypeVar("T")
 
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Text = Annotated[str, Meta(max_length=tasks.MAX_ERROR)]
+
 CANCEL, TAKE, RENEW, FINISH, REPORT = (
     f"PUT /internal/upgrades/{each}" for each in ("cancel", "take", "renew", "finish", "report")
 )
@@ -24,37 +30,33 @@ CANCEL, TAKE, RENEW, FINISH, REPORT = (
 class CancelTasks(Struct, frozen=True, kw_only=True):
     """A node that restarted so many seconds ago; clocks of nodes need not agree."""
 
-    node: str
-    seconds: float
+    seconds: Annotated[float, Meta(ge=0, le=10**9)]
 
 
 class TakeTasks(Struct, frozen=True, kw_only=True):
-    """A node, and how many tasks it can begin."""
+    """How many tasks the node can begin."""
 
-    node: str
-    limit: int
+    limit: Annotated[int, Meta(ge=0, le=1000)]
 
 
 class RenewTasks(Struct, frozen=True, kw_only=True):
-    """A node, and the tasks that it is at work on."""
+    """The tasks that the node is at work on."""
 
-    node: str
-    tasks: list[int]
+    tasks: Annotated[list[Number], Meta(max_length=10_000)]
 
 
 class FinishTask(Struct, frozen=True, kw_only=True):
     """A task of a node that has ended there: with an error, or where the agent cannot report."""
 
-    node: str
-    task: int
-    error: str | None = None
+    task: Number
+    error: Text | None = None
 
 
 class ReportUpgrade(Struct, frozen=True, kw_only=True):
     """What an agent reports on its upgrade."""
 
-    agent: int
-    error: str | None = None
+    agent: Number
+    error: Text | None = None
 
 
 async def _change(ctx: Context, change: Callable[[Connection, int], T]) -> T:
@@ -74,7 +76,7 @@ async def _change(ctx: Context, change: Callable[[Connection, int], T]) -> T:
 async def cancel_tasks(ctx: Context, params: CancelTasks) -> Plain:
     """Cancel what waited for the node before its restart; how many."""
     span = ceil(params.seconds)
-    return Plain(data=await _change(ctx, lambda c, now: tasks.cancel(c, params.node, before=now - span, now=now)))
+    return Plain(data=await _change(ctx, lambda c, now: tasks.cancel(c, ctx.asker, before=now - span, now=now)))
 
 
 @operation(
@@ -83,7 +85,7 @@ async def cancel_tasks(ctx: Context, params: CancelTasks) -> Plain:
 )  # fmt: skip
 async def take_tasks(ctx: Context, params: TakeTasks) -> Plain:
     """Hand the node tasks that wait for it."""
-    jobs = await _change(ctx, lambda c, now: tasks.take(c, params.node, params.limit, now=now))
+    jobs = await _change(ctx, lambda c, now: tasks.take(c, ctx.asker, params.limit, now=now))
     return Plain(data=to_builtins(jobs))
 
 
@@ -93,7 +95,7 @@ async def take_tasks(ctx: Context, params: TakeTasks) -> Plain:
 )  # fmt: skip
 async def renew_tasks(ctx: Context, params: RenewTasks) -> Plain:
     """Note that the node is at work."""
-    await _change(ctx, lambda c, now: tasks.renew(c, params.node, params.tasks, now=now))
+    await _change(ctx, lambda c, now: tasks.renew(c, ctx.asker, params.tasks, now=now))
     return Plain()
 
 
@@ -103,9 +105,7 @@ async def renew_tasks(ctx: Context, params: RenewTasks) -> Plain:
 )  # fmt: skip
 async def finish_task(ctx: Context, params: FinishTask) -> Plain:
     """End a task; whether it was in progress."""
-    return Plain(
-        data=await _change(ctx, lambda c, now: tasks.finish(c, params.node, params.task, params.error, now=now))
-    )
+    return Plain(data=await _change(ctx, lambda c, now: tasks.finish(c, ctx.asker, params.task, params.error, now=now)))
 
 
 @operation(

@@ -61,7 +61,7 @@ async def upload(ctx: Context, params: Upload | NodeUpload) -> Outcome:
     except SecmonError as error:
         outcome.fail(error, node.name)
         return outcome
-    log.info("request %s: %s replaced the main configuration", ctx.call.request_id, ctx.call.identity.user)
+    log.info("%s: %s replaced the main configuration", ctx.call.title, ctx.call.identity.user)
     outcome.items.append(node.name)
     return outcome
 

@@ -14,8 +14,12 @@ from secmon.common.outcome import Result
 from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.rpc.wire import pack_call, pack_failure, pack_result, unpack_call, unpack_result
+from secmon.common.security.errors import AuthenticationError
 
 log = logging.getLogger("secmon.clusterd.peer")
+
+MAX_DEADLINE_SECONDS = 86_400.0
+"""A deadline further away is none: no sum with the clock may overflow."""
 
 Run = Callable[[Call], Awaitable[Result]]
 Admit = Callable[["Context", Call], Call]
@@ -37,12 +41,13 @@ class PeerService(pb_grpc.PeerServicer):
 
     async def Execute(self, request: pb.ExecuteRequest, context: Context) -> AsyncIterator[pb.ExecuteChunk]:
         remaining = context.time_remaining()
-        deadline = None if remaining is None else self._clock.monotonic() + remaining
+        limited = remaining is not None and remaining < MAX_DEADLINE_SECONDS
+        deadline = self._clock.monotonic() + (remaining or 0.0) if limited else None
         try:
             call = self._admit(context, unpack_call(request, deadline))
             result = await (self._part if request.part else self._whole)(call)
-        except SecmonError as error:
-            log.debug("request %s: %s failed: %s", request.request_id, request.operation, error)
+        except (SecmonError, AuthenticationError) as error:
+            log.debug("request %.64r: %.256r failed: %s", request.request_id, request.operation, error)
             yield pack_failure(error)
             return
         for chunk in pack_result(result):

@@ -1,8 +1,11 @@
-"""Which generations of the link understand each other, so that nodes can be upgraded one after the other."""
+"""Which generations of the link understand each other, so that nodes can be upgraded one after the other.
 
-PROTOCOL = 1
+Generation 2: workers send the token of their client, and masters believe nothing else about who asks.
+"""
+
+PROTOCOL = 2
 """Generation that this version speaks."""
-MIN_PROTOCOL = 1
+MIN_PROTOCOL = 2
 """Oldest generation that this version understands."""
 
 

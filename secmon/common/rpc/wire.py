@@ -1,5 +1,6 @@
 """Calls and results on the wire. A peer names an operation and sends values; nothing it sends is ever evaluated."""
 
+import re
 from collections.abc import AsyncIterable, Iterator, Sequence
 from typing import Any
 
@@ -10,11 +11,18 @@ from secmon.common.identity import Identity
 from secmon.common.operations.call import Call
 from secmon.common.outcome import Outcome, Result
 from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.security.errors import AuthenticationError, known_detail
 
 ITEMS_PER_CHUNK = 500
 """Items of one message: at a few hundred bytes each, well below the size limit of a message."""
 
 MAX_CHUNK_BYTES = 2 * 1024 * 1024
+
+_OPERATION = re.compile(r"[ -~]{1,256}")
+_REQUEST_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_CLIENT = re.compile(r"[!-~]{0,64}")
+
+_UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, RecursionError)
 
 _encoder = msgspec.msgpack.Encoder()
 _decode_result = msgspec.msgpack.Decoder(Result).decode
@@ -33,11 +41,22 @@ def pack_call(call: Call, *, part: bool) -> pb.ExecuteRequest:
         request_id=call.request_id,
         part=part,
         client=call.client,
+        token=call.token,
     )
 
 
 def unpack_call(request: pb.ExecuteRequest, deadline: float | None) -> Call:
-    """The call that a peer sent. Raises 3036 when it cannot be decoded."""
+    """The call that a peer sent. Raises 3036 when it cannot be decoded, or names itself as no node does.
+
+    What stands in logs is short and printable, so that no peer writes lines of its own into them.
+    """
+    for name, form, text in (
+        ("operation", _OPERATION, request.operation),
+        ("request id", _REQUEST_ID, request.request_id),
+        ("client", _CLIENT, request.client),
+    ):
+        if not form.fullmatch(text):
+            raise SecmonError(3036, f"the {name} {text[:64]!r} of a call is not allowed")
     try:
         return Call(
             operation=request.operation,
@@ -46,8 +65,9 @@ def unpack_call(request: pb.ExecuteRequest, deadline: float | None) -> Call:
             request_id=request.request_id,
             deadline=deadline,
             client=request.client,
+            token=request.token,
         )
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except _UNREADABLE as error:
         raise SecmonError(3036, str(error)) from None
 
 
@@ -80,8 +100,10 @@ def _pack_items(items: Sequence[Any]) -> Iterator[pb.ExecuteChunk]:
     yield from _pack_items(items[middle:])
 
 
-def pack_failure(error: SecmonError) -> pb.ExecuteChunk:
-    """An error as code, text, ids and nodes."""
+def pack_failure(error: SecmonError | AuthenticationError) -> pb.ExecuteChunk:
+    """An error as code, text, ids and nodes; a 401 as its detail."""
+    if isinstance(error, AuthenticationError):
+        return pb.ExecuteChunk(failure=pb.Failure(unauthenticated=error.detail))
     failure = pb.Failure(code=error.code, extra=error.extra or "", ids=_encoder.encode(error.ids), nodes=error.nodes)
     return pb.ExecuteChunk(failure=failure)
 
@@ -100,14 +122,16 @@ async def unpack_result(chunks: AsyncIterable[pb.ExecuteChunk]) -> Result:
                     result.items.extend(_decode_items(chunk.items))
                 case piece:
                     raise SecmonError(3036, f"unexpected piece {piece!r}")
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except _UNREADABLE as error:
         raise SecmonError(3036, str(error)) from None
     if result is None:
         raise SecmonError(3036, "empty answer")
     return result
 
 
-def unpack_failure(failure: pb.Failure) -> SecmonError:
+def unpack_failure(failure: pb.Failure) -> SecmonError | AuthenticationError:
     """The error that a peer sent, rebuilt from the catalogue."""
+    if failure.unauthenticated:
+        return AuthenticationError(known_detail(failure.unauthenticated))
     ids = _decode_ids(failure.ids) if failure.ids else ()
     return SecmonError(failure.code, failure.extra or None, ids=ids, nodes=dict(failure.nodes))

@@ -37,7 +37,10 @@ _UNSAID = frozenset({"password", "private_pem", "public_pem", "created_at"})
 
 
 class Author(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who changes something: ``client`` is an address, ``context`` the hash of a run_as login's context."""
+    """Who changes something: ``client`` is an address, ``context`` the hash of a run_as login's context.
+
+    ``node`` is the worker that forwarded the request, by its certificate; empty for what was asked of the master.
+    """
 
     user: str
     user_id: int
@@ -45,6 +48,7 @@ class Author(msgspec.Struct, frozen=True, omit_defaults=True):
     client: str = ""
     request: str = ""
     context: str | None = None
+    node: str = ""
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,6 +9,11 @@ INVALID_TOKEN: Final[Detail] = "Invalid token"
 INVALID_CREDENTIALS: Final[Detail] = "Invalid credentials"
 
 
+def known_detail(text: str) -> Detail:
+    """``text``, which another node sent, if it is a detail of ours; ``Invalid token`` otherwise."""
+    return next((one for one in (NO_TOKEN, INVALID_CREDENTIALS) if one == text), INVALID_TOKEN)
+
+
 class AuthenticationError(Exception):
     """The caller is not known: status 401, title ``Unauthorized``. Why exactly is told to nobody."""
 

@@ -98,13 +98,14 @@ class Tokens:
             claims["hash_auth_context"] = context_hash
         return jwt.encode(claims, key.private, algorithm=ALGORITHM, headers={"kid": key.kid})
 
-    def verify(self, view: SecurityView, token: str) -> Identity:
+    def verify(self, view: SecurityView, token: str, *, skew_seconds: float = 0.0) -> Identity:
         """Who holds ``token``, judged at ``view`` (rbac.md 13.2 with its corrections).
 
+        ``skew_seconds``: how far the clock of the node that has checked the times of this token may differ from ours.
         Raises :class:`AuthenticationError`; 3044 when a valid token was issued at a revision that this replica has
         not reached.
         """
-        claims = self._signed_claims(view, token)
+        claims = self._signed_claims(view, token, skew_seconds)
         self._check_state(view, claims)
         return Identity(
             user=claims.sub,
@@ -131,7 +132,7 @@ class Tokens:
             return None
         return known.claims.sub
 
-    def _signed_claims(self, view: SecurityView, token: str) -> Claims:
+    def _signed_claims(self, view: SecurityView, token: str, skew_seconds: float) -> Claims:
         """Claims whose signature is good, by a key that still stands."""
         if len(token) > _MAX_TOKEN_LENGTH:
             raise AuthenticationError(INVALID_TOKEN)
@@ -140,11 +141,11 @@ class Tokens:
         if known is None:
             known = _verify_signature(view, token)
             self._remember(name, known)
-        if not self._alive(view, known):
+        if not self._alive(view, known, skew_seconds):
             raise AuthenticationError(INVALID_TOKEN)
         return known.claims
 
-    def _alive(self, view: SecurityView, known: _Verified) -> bool:
+    def _alive(self, view: SecurityView, known: _Verified, skew_seconds: float = 0.0) -> bool:
         """Whether the key stands, and the time is that of the token."""
         key = view.keys.get(known.kid)
         now = self._clock.now().timestamp()
@@ -153,8 +154,8 @@ class Tokens:
             key is not None
             and key.public_pem == known.public_pem
             and (key.retired_at is None or claims.nbf <= key.retired_at + KEY_RETIREMENT_SECONDS)
-            and claims.nbf <= now + NBF_LEEWAY_SECONDS
-            and now < claims.exp
+            and claims.nbf <= now + max(NBF_LEEWAY_SECONDS, skew_seconds)
+            and now - skew_seconds < claims.exp
         )
 
     def _check_state(self, view: SecurityView, claims: Claims) -> None:

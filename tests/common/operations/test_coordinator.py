@@ -312,3 +312,12 @@ def test_many_nodes_answer_as_one_that_holds_everything(
     everything = [item for items in held for item in items]
     one = query.run(everything, parse_query(found, made), ROCKS, found.default_sort)
     assert (several.items, several.total) == (one.items, one.total)
+
+
+async def test_other_nodes_are_not_sent_the_token_of_the_client() -> None:
+    peer = AnsweringPeer(Plain())
+    call = Call(operation="x", params={}, identity=local_identity(), request_id="r", token="header.payload.signature")
+    for deadline in (None, 1000.0):
+        await fan_out(structs.replace(call, deadline=deadline), {"beta": peer}, 0.0, limit=asyncio.Semaphore(1))
+    assert [one.token for one in peer.calls] == ["", ""]
+    assert "signature" not in repr(call)

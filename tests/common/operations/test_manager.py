@@ -1,5 +1,6 @@
 """``/manager`` and ``/cluster/{node_id}`` (manager.md 20)."""
 
+import asyncio
 import json
 import re
 from typing import Any
@@ -10,6 +11,7 @@ from msgspec import structs
 from secmon.common.config.convert import MASK
 from secmon.common.errors import SecmonError
 from secmon.common.operations.all import CATALOGUE
+from secmon.common.operations.executor import REVISION_SECONDS
 from secmon.common.operations.parameters import ParameterError, read_text
 from tests.common.config.example import JSON, XML
 from tests.common.operations.world import KEY, World
@@ -145,6 +147,17 @@ async def test_a_node_that_is_behind_does_not_judge_who_sees_secrets(cluster: Wo
     with pytest.raises(SecmonError) as caught:
         await beta.executor.run_part(structs.replace(made, identity=ahead, deadline=deadline))
     assert caught.value.code in (3021, 3044)
+
+
+async def test_a_revision_that_never_comes_holds_no_call_without_a_deadline(cluster: World) -> None:
+    beta = cluster.nodes["beta"]
+    made = cluster.call("GET /manager/info", "admin", {}, on=beta)
+    call = structs.replace(made, identity=structs.replace(made.identity, revision=2**62), deadline=None)
+    waiting = asyncio.create_task(beta.executor.run(call))
+    await asyncio.sleep(0)
+    cluster.clock.advance(REVISION_SECONDS)
+    with pytest.raises(SecmonError, match="3044"):
+        await asyncio.wait_for(waiting, 20)
 
 
 async def test_status_info_and_api_configuration(alone: World) -> None:

@@ -185,8 +185,8 @@ async def test_results(office: Office) -> None:
         "command": "upgrade", "status": "In queue", "create_time": "2026-01-01T00:00:00Z",
     }  # fmt: skip
     office.world.clock.advance(60)
-    assert [job["agent_id"] for job in await internal(office, "take", node="beta", limit=9)] == [7, 1000]
-    assert await internal(office, "finish", node="beta", task=2, error="Send open file error")
+    assert [job["agent_id"] for job in await internal(office, "take", limit=9)] == [7, 1000]
+    assert await internal(office, "finish", task=2, error="Send open file error")
     assert await internal(office, "report", agent=1000)
     assert not await internal(office, "report", agent=1000)
     body = await office.ask(RESULT)
@@ -206,12 +206,12 @@ async def test_results(office: Office) -> None:
 async def test_nodes_and_their_tasks(office: Office) -> None:
     await office.ask(UPGRADE, agents_list=["001", "007", "1000"])
     office.world.clock.advance(100)
-    assert await internal(office, "cancel", node="beta", seconds=100.5) == 0  # they are younger than the restart
-    [job] = await internal(office, "take", node="beta", limit=1)
+    assert await internal(office, "cancel", seconds=100.5) == 0  # they are younger than the restart
+    [job] = await internal(office, "take", limit=1)
     assert job == {"task_id": 2, "agent_id": 7, "work": {}}
-    assert await internal(office, "cancel", node="beta", seconds=10.0) == 1
+    assert await internal(office, "cancel", seconds=10.0) == 1
     office.world.clock.advance(100)
-    await internal(office, "renew", node="beta", tasks=[2])
+    await internal(office, "renew", tasks=[2])
     body = await office.ask(STATUS)
     assert [(one["task_id"], one["status"], one.get("last_update_time")) for one in body["data"]["affected_items"]] == [
         (1, "Pending", None), (2, "In progress", "2026-01-01T00:03:20Z"), (3, "Cancelled", "2026-01-01T00:01:40Z"),

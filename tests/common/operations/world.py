@@ -5,11 +5,13 @@ import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from secmon.common.clock import ManualClock
 from secmon.common.config.api import load_api_config
@@ -242,7 +244,7 @@ class World:
         if kind == "master":
             router: MasterRouter | WorkerRouter = MasterRouter(executor, coordinator)
         else:
-            router = WorkerRouter(executor, coordinator, self._find_master, hold_seconds=0.05)
+            router = WorkerRouter(executor, coordinator, partial(self._find_master, node.name), hold_seconds=0.05)
         return Running(node, control, digests, acknowledged, executor, router)
 
     def _find_peer(self, name: str) -> Peer:
@@ -250,9 +252,9 @@ class World:
             return self.peers[name]
         return LocalPeer(self.nodes[name].executor) if name in self.nodes else Unreachable(name)
 
-    async def _find_master(self, hold: float) -> Peer | None:
+    async def _find_master(self, worker: str, hold: float) -> Peer | None:
         master = next(iter(self.nodes.values()))
-        return WholePeer(master) if master.node.name in [one.name for one in self.roster.connected] else None
+        return WholePeer(master, worker) if master.node.name in [one.name for one in self.roster.connected] else None
 
     def close(self) -> None:
         for one in self.nodes.values():
@@ -305,12 +307,13 @@ class World:
 
 
 class WholePeer:
-    """The master as a worker sees it."""
+    """The master as a worker sees it; who asks is found out by ``secmon.master.callers``, which is not here."""
 
-    def __init__(self, master: Running) -> None:
-        self._master = master
+    def __init__(self, master: Running, worker: str) -> None:
+        self._master, self._worker = master, worker
 
     async def execute(self, call: Call, *, part: bool) -> Result:
+        call = structs.replace(call, node=self._worker)
         return await (self._master.executor.run_part if part else self._master.router.route)(call)
 
 

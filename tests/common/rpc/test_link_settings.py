@@ -28,7 +28,7 @@ def test_ports_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "min_protocol", "understood"), [(1, 1, True), (2, 1, True), (9, 2, False), (0, 0, False)]
+    ("protocol", "min_protocol", "understood"), [(2, 2, True), (3, 2, True), (9, 3, False), (1, 1, False)]
 )
 def test_ranges_that_overlap_understand_each_other(protocol: int, min_protocol: int, understood: bool) -> None:
     assert version.compatible(protocol, min_protocol) is understood

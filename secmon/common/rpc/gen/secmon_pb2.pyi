@@ -892,17 +892,20 @@ class ExecuteRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     PART_FIELD_NUMBER: _builtins.int
     CLIENT_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
     operation: _builtins.str
     """a name of the catalogue, never code"""
     params: _builtins.bytes
     """msgpack map"""
     identity: _builtins.bytes
-    """msgpack"""
+    """msgpack; of a worker's call nothing counts: the master reads the token"""
     request_id: _builtins.str
     part: _builtins.bool
     """run on this node only: a piece of a multi-node call"""
     client: _builtins.str
     """address of the API client, for audit"""
+    token: _builtins.str
+    """of the API client, to the master only; empty: the node asks for itself"""
     def __init__(
         self,
         *,
@@ -912,10 +915,11 @@ class ExecuteRequest(_message.Message):
         request_id: _builtins.str = ...,
         part: _builtins.bool = ...,
         client: _builtins.str = ...,
+        token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "identity", b"identity", "operation", b"operation", "params", b"params", "part", b"part", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "identity", b"identity", "operation", b"operation", "params", b"params", "part", b"part", "request_id", b"request_id", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -979,10 +983,13 @@ class Failure(_message.Message):
     EXTRA_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
+    UNAUTHENTICATED_FIELD_NUMBER: _builtins.int
     code: _builtins.int
     extra: _builtins.str
     ids: _builtins.bytes
     """msgpack array"""
+    unauthenticated: _builtins.str
+    """detail of the 401; the rest is empty then"""
     @_builtins.property
     def nodes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """dapi_errors"""
@@ -994,10 +1001,11 @@ class Failure(_message.Message):
         extra: _builtins.str = ...,
         ids: _builtins.bytes = ...,
         nodes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        unauthenticated: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "extra", b"extra", "ids", b"ids", "nodes", b"nodes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "extra", b"extra", "ids", b"ids", "nodes", b"nodes", "unauthenticated", b"unauthenticated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,67 @@
+"""Who asks, of the calls that workers forward: found out here, whatever the worker says.
+
+A worker sends the token of its client. The master verifies it against its own state and draws the identity from it, so
+that a worker can ask for a client only while it holds a token of that client. Without a token it asks for itself.
+"""
+
+import logging
+
+from msgspec import structs
+
+from secmon.common.errors import SecmonError
+from secmon.common.identity import Identity, local_identity, node_identity
+from secmon.common.node import Node
+from secmon.common.operations.all import EXECUTABLE
+from secmon.common.operations.call import Call
+from secmon.common.operations.catalogue import Operation, Place
+from secmon.common.operations.internal import INTERNAL
+from secmon.common.security.errors import AuthenticationError
+
+log = logging.getLogger("secmon.clusterd.callers")
+
+SHOWN_TO_NODES = frozenset({"GET /cluster/nodes", "GET /cluster/healthcheck"})
+"""What the command line of a worker shows of the cluster: every member may know it."""
+
+
+class Callers:
+    """Judges the calls that workers forward."""
+
+    def __init__(self, node: Node, *, skew_seconds: float) -> None:
+        """``skew_seconds``: how far clocks of workers may differ, which have checked the times of tokens by theirs."""
+        self._node, self._skew_seconds = node, skew_seconds
+
+    def judged(self, call: Call, worker: str) -> Call:
+        """``call`` as the master runs it: of whom the token names, forwarded by ``worker``.
+
+        Raises :class:`AuthenticationError` for a token that the master would not accept itself, SecmonError 4000 for
+        what a worker may not ask for, 3009 for an unknown operation.
+        """
+        try:
+            identity = self._identity(call, worker)
+        except (AuthenticationError, SecmonError) as error:
+            self._node.counters.add("cluster.calls_refused")
+            log.warning("request %s: refused %s from worker %s: %s", call.request_id, call.operation, worker, error)
+            raise
+        return structs.replace(call, identity=identity, token="", node=worker)
+
+    def _identity(self, call: Call, worker: str) -> Identity:
+        operation = EXECUTABLE.get(call.operation)
+        if operation is None:
+            raise SecmonError(3009, f"operation {call.operation!r} is not known on node {self._node.name}")
+        if call.token:
+            if operation.name in _INTERNAL:
+                raise SecmonError(4000, f"{worker} asked for {operation.name} on behalf of a client")
+            return self._node.tokens.verify(self._node.security.view(), call.token, skew_seconds=self._skew_seconds)
+        if operation.name in SHOWN_TO_NODES:
+            return local_identity()
+        if _for_nodes(operation):
+            return node_identity()
+        raise SecmonError(4000, f"{worker} asked for {operation.name} without a token")
+
+
+_INTERNAL = frozenset(operation.name for operation in INTERNAL)
+
+
+def _for_nodes(operation: Operation) -> bool:
+    """What workers ask the master for themselves; the rest of the internal operations only the master asks for."""
+    return operation.name in _INTERNAL and operation.place is Place.MASTER

@@ -1,0 +1,204 @@
+"""A worker in the hands of an attacker: its certificate and its session are good, its calls are made by hand."""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from secmon.common.clock import SystemClock
+from secmon.common.errors import SecmonError
+from secmon.common.identity import Identity, local_identity
+from secmon.common.node import Node
+from secmon.common.outcome import Outcome, Result
+from secmon.common.paths import Paths
+from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.common.rpc.wire import unpack_result
+from secmon.common.security.errors import AuthenticationError
+from secmon.common.security.revocation import revoke_user
+from secmon.common.store import schema
+from secmon.daemons.assembly import open_node, read_installation
+from secmon.daemons.clusterd import ClusterDaemon
+from secmon.daemons.master_side import MasterSide
+from secmon.worker.cluster import WorkerCluster
+from tests.cluster.kit import KEY, free_port, make_node
+from tests.cluster_kit import settings
+from tests.common.store.rows import put_user
+from tests.folders import short_root
+from tests.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+CREATE = "POST /security/users"
+NEW_USER = {"body": {"username": "intruder", "password": "Quarry-7!lamp"}}
+ADMIN = Identity(user="admin", user_id=1, roles=(1,), run_as=False, mode="white")
+
+FORGED = {
+    "the administrator": ADMIN,
+    "a user that does not exist": msgspec.structs.replace(ADMIN, user="ghost", user_id=4711),
+    "another id": msgspec.structs.replace(ADMIN, user_id=100),
+    "roles of others": Identity(user="mira", user_id=100, roles=(1,), run_as=False, mode="white"),
+    "black mode": Identity(user="mira", user_id=100, roles=(), run_as=False, mode="black"),
+    "a context": msgspec.structs.replace(ADMIN, run_as=True, context_hash="0" * 32),
+    "a revision to come": msgspec.structs.replace(ADMIN, revision=2**62),
+    "local": local_identity(),
+}
+
+
+@dataclass
+class Attack:
+    """The master, and the worker ``rogue`` that has joined it."""
+
+    master: Node
+    rogue: WorkerCluster
+
+    async def execute(
+        self, operation: str, params: dict[str, Any] | None = None, *, timeout: float | None = 20, **fields: Any
+    ) -> Result:
+        """What the master answers to a call of the rogue's making."""
+        assert self.rogue.link.channel is not None
+        fields = {"identity": ADMIN, "request_id": "r1", **fields}
+        fields["identity"] = msgspec.msgpack.encode(fields["identity"])
+        request = pb.ExecuteRequest(operation=operation, params=msgspec.msgpack.encode(params or {}), **fields)
+        return await unpack_result(pb_grpc.PeerStub(self.rogue.link.channel).Execute(request, timeout=timeout))
+
+    async def refused(self, operation: str, params: dict[str, Any] | None = None, **fields: Any) -> int:
+        """The code of the error that the master answers with."""
+        with pytest.raises((SecmonError, AuthenticationError)) as caught:
+            await self.execute(operation, params, **fields)
+        error = caught.value
+        return error.code if isinstance(error, SecmonError) else AuthenticationError.status
+
+    def token(self, name: str) -> str:
+        view = self.master.security.view()
+        user = view.user(name)
+        assert user is not None
+        return self.master.tokens.issue(view, user)
+
+    def users(self) -> set[str]:
+        with self.master.security.read() as rows:
+            return {row["username"] for row in rows.select(schema.users)}
+
+    def audited(self) -> list[dict[str, Any]]:
+        """Who has changed what since the installation."""
+        if not self.master.paths.audit_log.exists():
+            return []
+        lines = map(json.loads, self.master.paths.audit_log.read_text().splitlines())
+        return [line["by"] for line in lines if line["kind"] == "change" and line["by"]["operation"] == CREATE]
+
+
+@asynccontextmanager
+async def attacking(folder: Path) -> AsyncIterator[Attack]:
+    port = free_port()
+    options = {"clusterd.enrol_port": free_port(), "clusterd.ack_timeout_ms": 50}
+    real = make_node(
+        folder, "m", master="127.0.0.1", cluster_port=port, api_port=free_port(), role="master", options=options
+    )
+    node = open_node(read_installation(real.paths))
+    with node.security.write() as tx:
+        put_user(tx, 100, "mira")
+    daemon = ClusterDaemon(node)
+    await daemon.start()
+    assert isinstance(daemon.side, MasterSide)
+    cluster = daemon.side.cluster
+    link = settings("rogue", key=KEY.encode(), port=cluster.port, enrol_port=cluster.enrol_port)
+    rogue = WorkerCluster(paths=Paths(folder / "rogue"), settings=link, clock=SystemClock())
+    try:
+        await rogue.start()
+        assert await rogue.link.wait_connected(20)
+        yield Attack(node, rogue)
+    finally:
+        await rogue.stop(grace=0)
+        await daemon.stop()
+
+
+@pytest.fixture
+async def attack() -> AsyncIterator[Attack]:
+    with tempfile.TemporaryDirectory(prefix="sm-", dir=short_root()) as folder:
+        async with attacking(Path(folder)) as made:
+            yield made
+
+
+async def test_a_worker_names_nobody(attack: Attack) -> None:
+    weak = attack.token("mira")
+    for what, identity in FORGED.items():
+        assert await attack.refused(CREATE, NEW_USER, identity=identity) == 4000, what
+        assert await attack.refused(CREATE, NEW_USER, identity=identity, token=weak) == 4000, what
+        assert await attack.refused(CREATE, NEW_USER, identity=identity, token="a.b.c") == 401, what
+    assert "intruder" not in attack.users()
+    assert attack.audited() == []
+    assert attack.master.counters.snapshot()["cluster.calls_refused"] >= 2 * len(FORGED)
+
+
+async def test_the_token_says_who_asks_and_the_certificate_through_whom(attack: Attack) -> None:
+    ghost = FORGED["a user that does not exist"]
+    await attack.execute(CREATE, NEW_USER, identity=ghost, token=attack.token("admin"), client="198.51.100.7")
+    [author] = attack.audited()
+    assert author == {
+        "user": "admin", "user_id": 1, "operation": CREATE, "client": "198.51.100.7", "request": "r1", "node": "rogue"
+    }  # fmt: skip
+
+
+async def test_a_revision_to_come_and_any_deadline_hold_nothing(attack: Attack) -> None:
+    token, future = attack.token("admin"), FORGED["a revision to come"]
+    for timeout in (None, 1e6, 1e9):
+        async with asyncio.timeout(20):
+            assert isinstance(
+                await attack.execute("GET /cluster/nodes", identity=future, token=token, timeout=timeout), Outcome
+            )
+
+
+async def test_a_token_that_is_dead_at_the_master_is_dead(attack: Attack) -> None:
+    token = attack.token("admin")
+    with attack.master.security.write() as tx:
+        revoke_user(tx, 1, attack.master.clock)
+    assert await attack.refused(CREATE, NEW_USER, token=token) == 401
+
+
+async def test_a_worker_asks_for_itself_only_what_nodes_may(attack: Attack) -> None:
+    assert isinstance(await attack.execute("GET /cluster/healthcheck"), Outcome)
+    token = attack.token("admin")
+    for operation in ("PUT /internal/own-agents/restart", "GET /internal/own-agents/counters"):
+        assert await attack.refused(operation, {"agents": [1]}) == 4000
+        assert await attack.refused(operation, {"agents": [1]}, token=token) == 4000
+    assert await attack.refused("DELETE /agents", {"agents_list": "all"}) == 4000
+    assert await attack.refused("GET /nowhere") == 3009
+    forged = {"user": "admin", "password": "Quarry-7!lamp"}
+    assert await attack.refused("PUT /internal/password-hash", forged) == 401
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"request_id": "r\n2026/01/01 00:00:00 secmon-clusterd: INFO: forged"},
+        {"request_id": "r" * 65},
+        {"request_id": ""},
+        {"client": "127.0.0.1\nforged"},
+        {"client": "9" * 100_000},
+        {"token": "x" * 100_000},
+    ],
+    ids=str,
+)
+async def test_what_stands_in_logs_is_bounded(
+    attack: Attack, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    assert await attack.refused(CREATE, NEW_USER, **fields) in (3036, 401)
+    assert await attack.refused("GET /\nforged", **fields) == 3036
+    assert all(len(record.getMessage()) < 1000 and "\n" not in record.getMessage() for record in caplog.records)
+
+
+async def test_nested_parameters_are_refused(attack: Attack) -> None:
+    assert attack.rogue.link.channel is not None
+    deep = b"\x81\xa1a" * 100_000 + b"\xc0"
+    request = pb.ExecuteRequest(operation=CREATE, params=deep, identity=b"\x80", request_id="r1")
+    with pytest.raises(SecmonError, match="3036"):
+        await unpack_result(pb_grpc.PeerStub(attack.rogue.link.channel).Execute(request))
+    await until(lambda: attack.rogue.link.connected.is_set())

@@ -1,6 +1,5 @@
 """Engines for the SQLite files of a node: WAL, busy timeout, foreign keys, file mode."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,8 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 
-BUSY_TIMEOUT_SECONDS = 15
+from secmon.common.store.files import BUSY_TIMEOUT_SECONDS, create_private, folder_lock
+
 _BEGIN = "secmon_begin"
 
 
@@ -18,9 +18,18 @@ def open_engine(path: Path, *, mode: int = 0o640, synchronous: Literal["FULL", "
     """Open or create the database at ``path`` with file permissions ``mode``; the folder is created if missing.
 
     ``FULL`` survives power loss after each commit, ``NORMAL`` may lose the last commits then but never corrupts.
-    Connections may be used from any thread, one at a time. Dispose the engine when done.
+    Any number of processes may open or create one file at once. Connections may be used from any thread, one at a
+    time. Dispose the engine when done.
     """
-    create_private(path, mode)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with folder_lock(path.parent):
+        create_private(path, mode)
+        engine = _engine(path, synchronous)
+        with engine.connect():  # the first connection switches a new file to WAL
+            return engine
+
+
+def _engine(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> Engine:
     # Values stay out of the texts of errors: these reach the log, and there are hashes and keys among them.
     # Mode rw: a file that is taken away meanwhile is an error, not made anew.
     file = URL.create("sqlite+pysqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"})
@@ -40,19 +49,6 @@ def open_engine(path: Path, *, mode: int = 0o640, synchronous: Literal["FULL", "
         connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN"))
 
     return engine
-
-
-def create_private(path: Path, mode: int) -> None:
-    """Create an empty file with exactly ``mode``, whatever the umask; an existing file is left as it is."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
-    except FileExistsError:
-        return
-    try:
-        os.fchmod(descriptor, mode)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -6,16 +6,13 @@ instead of being made anew, empty, and published. Plain ``sqlite3``: a superviso
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
 
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-
-_WAIT_SECONDS = 15.0
-"""For another process that writes."""
+from secmon.common.store.files import connect, folder_lock
 
 
 class Standing(NamedTuple):
@@ -88,9 +85,6 @@ def read_standing(file: Path) -> Standing | None:
 @contextmanager
 def _reading(file: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a file that exists; none is ever made."""
-    connection = sqlite3.connect(f"file:{quote(str(file))}?mode=rw", uri=True, timeout=_WAIT_SECONDS)
-    try:
+    with folder_lock(file.parent), closing(connect(file)) as connection:
         connection.execute("BEGIN")
         yield connection
-    finally:
-        connection.close()

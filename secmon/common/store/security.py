@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import sqlite3
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +13,8 @@ import msgspec
 from sqlalchemy import Connection, Engine, delete, exc, insert, select
 
 from secmon.common.errors import ConfigError, SecmonError
-from secmon.common.store.engine import BUSY_TIMEOUT_SECONDS, open_engine, read_transaction, write_transaction
+from secmon.common.store.engine import open_engine, read_transaction, write_transaction
+from secmon.common.store.files import connect
 from secmon.common.store.position import Position, create_position, read_position, write_position
 from secmon.common.store.replication import Change, Key, Scalar, Snapshot, decode_change, replicated_table
 from secmon.common.store.schema import REPLICATED, SCHEMA_VERSION, changes, column_names, is_shared, meta, metadata
@@ -50,7 +50,7 @@ class SecurityStore:
             self._engine.dispose()
             raise
         # A connection of its own: PRAGMA data_version changes when any *other* connection has committed.
-        self._watch = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False)
+        self._watch = connect(path)
         self._watch_lock = threading.Lock()
         self._load_lock = threading.Lock()
         self._cached_position: tuple[int, Position] | None = None

@@ -18,7 +18,6 @@ the name of an internal decoder, such as ``sca``: then each log is JSON with the
 to; its members ``log`` and ``first_seen``, if any, are the text of the event and whether it is new (ruleset.md 5.8).
 """
 
-import json
 import re
 import tempfile
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from typing import NamedTuple
 from secmon.engine.analysis import EVENT_CHANNEL, Engine, Verdict
 from secmon.engine.decoders.decoder import INTERNAL
 from secmon.engine.decoders.json_fields import flatten
+from secmon.engine.decoders.json_text import read_object
 from secmon.engine.event import STATIC, Event
 from secmon.engine.predecode import Message, predecode
 from secmon.engine.rules.evaluate import Trace
@@ -200,11 +200,7 @@ class _Section:
     def _check_json(self) -> None:
         for case in self._cases.values():
             for log in case.logs:
-                try:
-                    fields = json.loads(log)
-                except ValueError:
-                    fields = None
-                if not isinstance(fields, dict):
+                if read_object(log) is None:
                     raise CaseError(self._file, case.line, f"logs of type {self._queue} are JSON objects")
 
 
@@ -230,7 +226,7 @@ def run_case(ruleset: Ruleset, case: Case, trace: Trace | None = None) -> Result
 def _process(engine: Engine, case: Case, log: bytes, trace: Trace | None) -> Verdict:
     if case.queue not in INTERNAL:
         return engine.process(Message(case.queue, LOCATION, log), case.at, trace)
-    fields = json.loads(log)
+    fields = dict(read_object(log) or ())
     text = str(fields.pop("log", "")).encode()
     event = predecode(Message(LOG_LINE, LOCATION, text), time=case.at, host=b"host")
     event.first_seen = bool(fields.pop("first_seen", False))

@@ -14,11 +14,13 @@ import msgspec
 
 from secmon.engine.analysis import Verdict
 from secmon.engine.describe import describe
-from secmon.engine.event import STATIC, Event
+from secmon.engine.event import STATIC, Event, printable
 from secmon.engine.rules.rule import Rule
 
 GROUPS_LIMIT = 1023
 """Bytes of a rule's group string that are shown."""
+MOST_DOTS, MOST_LEVELS = 200, 200
+"""In the name of a field, and of arrays in a value: an object is never nested any deeper than by these."""
 _COMPLIANCE = ("pci_dss", "cis", "gdpr", "gpg13", "hipaa", "nist_800_53", "tsc")
 _SCA_COMPLIANCE = "sca.check.compliance."
 _TOKEN = re.compile(rb"\{([^{}:]+): ([^{}]*)\}")
@@ -93,20 +95,20 @@ class Documents:
         if self.origin.cluster is not None:
             made["cluster"] = {"name": self.origin.cluster[0], "node": self.origin.cluster[1]}
         if len(event.previous) > 1:
-            made["previous_output"] = text(b"\n".join(event.previous))
+            made["previous_output"] = printable(b"\n".join(event.previous))
         if full_log or (full_log is None and (rule is None or rule.full_log)):
-            made["full_log"] = text(event.full_log)
+            made["full_log"] = printable(event.full_log)
         _add_decoding(made, event)
-        made["location"] = text(_place(event))
+        made["location"] = printable(_place(event))
         if agentless is not None:
-            script, user, host = (text(one) for one in agentless.groups())
+            script, user, host = (printable(one) for one in agentless.groups())
             made["agentless"] = {"script": script, "user": user, "host": host}
         return made
 
     def _agent(self, event: Event, labels: Labels | None) -> Object:
         if not event.from_agent:
             return {"id": event.agent_id, "name": self.origin.host}
-        made: Object = {"id": event.agent_id, "name": text(event.agent_name)}
+        made: Object = {"id": event.agent_id, "name": printable(event.agent_name)}
         address = labels.address if labels is not None and labels.address else address_of(event.location)
         if address and address != "any":
             made["ip"] = address
@@ -122,17 +124,17 @@ class Documents:
         if fixed is None:
             fixed = self._rules[rule] = _Fixed.of(rule, self.techniques)
         made: Object = {"level": rule.level} if rule.level else {}
-        made["description"] = text(describe(rule, verdict.event) if description is None else description)
+        made["description"] = printable(describe(rule, verdict.event) if description is None else description)
         made |= fixed.head
         if rule.counter and verdict.fired:
             made["firedtimes"] = verdict.fired
         made |= fixed.tail
         if fixed.rootcheck:
             for name, values in _TOKEN.findall(verdict.event.log):
-                made[text(name).lower()] = text(values).split(", ")
+                made[printable(name).lower()] = printable(values).split(", ")
         for key, value in verdict.event.names.items() if fixed.assessment else ():
             if key.startswith(_SCA_COMPLIANCE):
-                made[key.removeprefix(_SCA_COMPLIANCE)] = text(value).split(",")
+                made[key.removeprefix(_SCA_COMPLIANCE)] = printable(value).split(",")
         return made
 
 
@@ -166,7 +168,7 @@ def split_groups(groups: bytes) -> tuple[list[str], dict[str, list[str]]]:
     """A rule's groups, and what of them stands for requirements, by standard in order of appearance (6.12)."""
     plain: list[str] = []
     compliance: dict[str, list[str]] = {}
-    for group in text(groups[:GROUPS_LIMIT]).split(","):
+    for group in printable(groups[:GROUPS_LIMIT]).split(","):
         standard = next((one for one in _COMPLIANCE if group.startswith(f"{one}_")), None)
         if standard is not None:
             compliance.setdefault(standard, []).append(group[len(standard) + 1 :])
@@ -198,16 +200,16 @@ def _add_decoding(made: Object, event: Event) -> None:
     """From ``predecoder`` to ``data``."""
     before: Object = {}
     if event.program_name is not None:
-        before["program_name"] = text(event.program_name)
+        before["program_name"] = printable(event.program_name)
     if event.timestamp is not None:
-        before["timestamp"] = text(event.timestamp)
+        before["timestamp"] = printable(event.timestamp)
     if hostname := _HOSTNAME.match(event.full_log):
-        before["hostname"] = text(hostname[1])
+        before["hostname"] = printable(hostname[1])
     if before:
         made["predecoder"] = before
     made["decoder"] = _decoder(event)
     if event.previous_log is not None:
-        made["previous_log"] = text(event.previous_log)
+        made["previous_log"] = printable(event.previous_log)
     if event.static or event.dynamic:
         data = _data(event)
         if data:
@@ -241,7 +243,10 @@ def _data(event: Event) -> Object:
 
 
 class _Nested:
-    """An object whose keys nest at dots. Names count without case; the first value of a name stays."""
+    """An object whose keys nest at dots. Names count without case; the first value of a name stays.
+
+    A name with more than ``MOST_DOTS`` is one key: neither this nor a reader must be taken to its limits by a log.
+    """
 
     __slots__ = ("_known", "root")
 
@@ -255,7 +260,7 @@ class _Nested:
         if key in self._known:
             return
         parent, _, last = name.rpartition(".")
-        if not parent:
+        if not parent or name.count(".") > MOST_DOTS:
             self.root[name] = value
         else:
             into = self._object(parent)
@@ -281,15 +286,27 @@ def _value(value: bytes) -> Any:
     """Arrays as what they are, all else as text."""
     if value.startswith(b"["):
         try:
-            return msgspec.json.decode(value)
-        except (msgspec.MsgspecError, RecursionError):
-            return text(value)
-    return text(value)
+            found = msgspec.json.decode(value)
+        except (ValueError, msgspec.MsgspecError, RecursionError):
+            return printable(value)
+        if _flat(found):
+            return found
+    return printable(value)
 
 
-def text(value: bytes) -> str:
-    """A log's bytes as text; what is no UTF-8 is written out."""
-    return value.decode("utf-8", "backslashreplace")
+def _flat(value: Any) -> bool:
+    """Whether ``value`` has no more than ``MOST_LEVELS`` of arrays and objects."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, list | dict)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return True
+    return False
 
 
 @lru_cache(maxsize=4)
@@ -302,7 +319,7 @@ def stamp(moment: datetime) -> str:
 def address_of(location: bytes) -> str:
     """The address in ``(name) address->path``; empty when there is none."""
     head, arrow, _ = location.partition(b"->")
-    return text(head.rpartition(b") ")[2]) if arrow else ""
+    return printable(head.rpartition(b") ")[2]) if arrow else ""
 
 
 def _place(event: Event) -> bytes:

@@ -37,6 +37,11 @@ Memory = dict[Key, "deque[Event]"]
 """Events of one composite, oldest first, by key."""
 
 
+def printable(value: bytes) -> str:
+    r"""A log's bytes as text; what is no UTF-8 is written out, a byte as ``\xff``."""
+    return value.decode("utf-8", "backslashreplace")
+
+
 @dataclass(slots=True, eq=False)
 class Event:
     """One event.
@@ -66,6 +71,7 @@ class Event:
     category: str = SYSLOG
     static: dict[str, bytes] = field(default_factory=dict)
     dynamic: list[tuple[str, bytes]] = field(default_factory=list)
+    """Names are text that has a UTF-8, whatever the log: see :func:`printable`."""
     names: dict[str, bytes] = field(default_factory=dict)
     """Dynamic fields by name in lower case; the first of each name."""
 

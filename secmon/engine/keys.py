@@ -56,15 +56,13 @@ class DeferredContents(LastContents):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._root = folder
         self._waiting: dict[Path, bytes] = {}
 
     def changed(self, event: Event, rule: int) -> bool:
         """As ``LastContents.changed``."""
         if len(event.log) >= DIFF_LIMIT:
             return False
-        host = event.hostname.decode("utf-8", "replace").replace("/", "_").lstrip(".") or "_"
-        path = self._root / host[:200] / str(rule) / "last-entry"
+        path = self._path(event, rule)
         old = self._waiting.get(path)
         if old is None and path.exists():
             old = path.read_bytes()

@@ -1,5 +1,7 @@
 """What the engine has seen before: first times, muted events, last contents (ruleset.md 8.1 to 8.3)."""
 
+import os
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,6 +14,9 @@ KEY_LIMIT = 255
 """Bytes of a key."""
 DIFF_LIMIT = 65536
 """Events as long as this are never compared."""
+_NO_NAME = re.compile(rb"[\x00-\x1f/\x7f]")
+_LONGEST_NAME = 200
+"""Bytes of a host's name that name its folder."""
 _ORDER = ("id", "dstuser", "srcuser", "srcip", "dstip", "data", "system_name", "location")
 _ALIASES = {"user": "dstuser", "extra_data": "data"}
 _IGNORE_ORDER = ("id", "dstuser", "srcip", "dstip", "data", "system_name", "location")
@@ -120,8 +125,7 @@ class LastContents:
         """Whether the last content was another one; it is replaced. The old one stands in the event then."""
         if len(event.log) >= DIFF_LIMIT:
             return False
-        host = event.hostname.decode("utf-8", "replace").replace("/", "_").lstrip(".") or "_"
-        path = self._folder / host[:200] / str(rule) / "last-entry"
+        path = self._path(event, rule)
         old = path.read_bytes() if path.exists() else None
         if old == event.log:
             return False
@@ -132,3 +136,8 @@ class LastContents:
         event.previous_log = old
         event.previous = [b"Previous output:", old]
         return True
+
+    def _path(self, event: Event, rule: int) -> Path:
+        """The file for a rule and a host; whatever the name of the host, it is one folder below that of all."""
+        host = _NO_NAME.sub(b"_", event.hostname).lstrip(b".")[:_LONGEST_NAME] or b"_"
+        return self._folder / os.fsdecode(host) / str(rule) / "last-entry"

@@ -12,6 +12,7 @@ from secmon.common.clock import Clock, iso_micro
 from secmon.common.config.main import MainConfig
 from secmon.common.errors import ConfigError, os_text
 from secmon.engine.analysis import Engine, Verdict
+from secmon.engine.decoders.json_text import to_bytes
 from secmon.engine.diagnostics import RulesetError
 from secmon.engine.document import Documents, Object
 from secmon.engine.keeper import Compiled
@@ -217,11 +218,11 @@ class Sessions:
             self.evicted += 1
 
     def _analyse(self, session: Session, event: str, location: str, answer: Answer, *, debug: bool) -> None:
-        log = event.encode("utf-8", "surrogateescape")
+        log = to_bytes(event)
         now = self._clock.now()
         trace = Trace() if debug else None
         try:
-            message = Message("1", location.encode("utf-8", "surrogateescape"), log)
+            message = Message("1", to_bytes(location), log)
             verdict = session.engine.process(message, now.astimezone(), trace)
         except OSError as error:
             answer.say("ERROR", 7312, f"The event cannot be processed: {os_text(error)}")

@@ -82,7 +82,7 @@ def decode_sonicwall(event: Event, text: bytes, decoder: Decoder) -> None:
 
 
 _FORWARDED = re.compile(
-    rb"Alert Level: \d+; Rule: (?P<rule>\d+) - .*?; Location: (?P<location>[^;]*);(?P<rest>.*)", re.DOTALL
+    rb"Alert Level: \d+; Rule: (?P<rule>\d{1,18}) - .*?; Location: (?P<location>[^;]*);(?P<rest>.*)", re.DOTALL
 )
 _FORWARDED_FIELD = re.compile(rb" (srcip|user): ([^;]*);")
 

@@ -6,12 +6,15 @@ from typing import Any
 from secmon.engine.decoders.audit_policy import CATEGORIES, CHANGES, SUBCATEGORIES
 from secmon.engine.decoders.decoder import Decoder
 from secmon.engine.decoders.json_fields import flatten
+from secmon.engine.decoders.json_text import read_object, to_bytes
 from secmon.engine.event import Event
 from secmon.engine.xml import Element, XmlError, parse_payload
 
 NAME = "windows_eventchannel"
 _SEVERITIES = {"1": "CRITICAL", "2": "ERROR", "3": "WARNING", "4": "INFORMATION", "5": "VERBOSE"}
 _AUDIT_FAILURE, _AUDIT_SUCCESS = 0x10000000000000, 0x20000000000000
+_ESCAPES = {code: json.dumps(chr(code))[1:-1] for code in (*range(0x20), ord('"'))}
+"""Of all but backslashes, which are escaped before."""
 _NOTHING = frozenset(("", "(NULL)", "-"))
 
 
@@ -23,7 +26,7 @@ def decode_eventchannel(event: Event, decoder: Decoder) -> bool:
     document = convert(event.full_log)
     if document is None:
         return False
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogateescape")
+    text = to_bytes(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
     event.log = event.full_log = text
     event.size = len(text)
     event.decoder, event.category = decoder, decoder.category
@@ -33,13 +36,14 @@ def decode_eventchannel(event: Event, decoder: Decoder) -> bool:
 
 def convert(data: bytes) -> dict[str, Any] | None:
     """``{"win": {...}}`` of what the agent sent; None when that is not what it should be."""
+    received = dict(reversed(read_object(data) or ()))  # the first of each name
+    event, message = received.get("Event"), received.get("Message")
+    if not isinstance(event, str):
+        return None
     try:
-        received = json.loads(data.decode("utf-8", "surrogateescape"))
-        if not isinstance(received, dict) or not isinstance(received.get("Event"), str):
-            return None
-        # Values keep their backslashes doubled, as in the JSON they came in (Q19).
-        roots = parse_payload(received["Event"].replace("\\", "\\\\").encode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError, XmlError):
+        # Backslashes are doubled before anything else: one before a bracket would hide it.
+        roots = parse_payload(to_bytes(event.replace("\\", "\\\\")))
+    except XmlError:
         return None
     sections = [one for root in roots for one in (root.children if root.key == "event" else [root])]
     win: dict[str, dict[str, Any]] = {"system": {}, "eventdata": {}}
@@ -50,8 +54,7 @@ def convert(data: bytes) -> dict[str, Any] | None:
             _event_data(section, win["eventdata"])
         else:
             _other(section, win)
-    _severity(win["system"])
-    message = received.get("Message")
+    _severity(win["system"], sections)
     if isinstance(message, str):
         win["system"]["message"] = f'"{message.rstrip()}"'
     _policy(win["eventdata"])
@@ -59,7 +62,8 @@ def convert(data: bytes) -> dict[str, Any] | None:
 
 
 def _text(value: bytes) -> str:
-    return value.decode("utf-8", "surrogateescape").rstrip()
+    """A value as it stood in the JSON that it came in (Q19); what ends it there may be an escape, and stays."""
+    return value.decode("utf-8", "surrogateescape").translate(_ESCAPES).rstrip()
 
 
 def _first_lower(name: str) -> str:
@@ -106,8 +110,10 @@ def _other(section: Element, win: dict[str, dict[str, Any]]) -> None:
                 values[_first_lower(one.name)] = value
 
 
-def _severity(system: dict[str, Any]) -> None:
-    level = str(system.get("level", ""))
+def _severity(system: dict[str, Any], sections: list[Element]) -> None:
+    """An empty level is one of 0; none at all is unknown."""
+    named = any(child.key == "level" for one in sections if one.key == "system" for child in one.children)
+    level = str(system.get("level", "0" if named else ""))
     found = _SEVERITIES.get(level, "UNKNOWN")
     if level == "0":
         try:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from secmon.engine.decoders.decoder import Decoder
-from secmon.engine.event import Event
+from secmon.engine.decoders.json_text import MAX_DEPTH, Members, read_object, to_bytes
+from secmon.engine.event import Event, printable
 
 STATIC_KEYS = {
     "srcip": "srcip",
@@ -26,37 +27,36 @@ STATIC_KEYS = {
 """Top-level keys that fill static fields."""
 
 FIELD_LIMIT = 256
-MAX_DEPTH = 200
 _INT_MOST, _INT_LEAST = 2**31 - 1, -(2**31)
-_DECODER = json.JSONDecoder()
 
 
 def decode_json(event: Event, text: bytes, decoder: Decoder) -> None:
     """Flatten the JSON object that ``text`` begins with; nothing happens when it is none."""
-    try:
-        value, _ = _DECODER.raw_decode(text.decode("utf-8", "surrogateescape").lstrip(" \t\r\n"))
-        fields = list(_fields(value, decoder)) if isinstance(value, dict) else []
-    except (ValueError, RecursionError):
-        return
-    _assign(event, fields)
+    found = read_object(text)
+    if found is not None:
+        flatten(event, found, decoder)
 
 
-def flatten(event: Event, value: dict[str, Any], decoder: Decoder) -> None:
-    """Fields of an object, depth first, in its order."""
-    _assign(event, list(_fields(value, decoder)))
-
-
-def _assign(event: Event, fields: list[tuple[str, bytes]]) -> None:
-    for path, text in fields:
+def flatten(event: Event, value: Members | dict[str, Any], decoder: Decoder) -> None:
+    """Fields of an object, depth first, in its order. Of a name that occurs twice, conditions see the first value."""
+    given: set[str] = set()
+    for path, item in _leaves(value):
         static = STATIC_KEYS.get(path)
-        if static is not None:
+        if static in given or (static is None and len(event.dynamic) >= FIELD_LIMIT):
+            continue
+        text = _text(item, decoder)
+        if text is None:
+            continue
+        if static is None:
+            event.add_dynamic(path if path.isascii() else printable(to_bytes(path)), text)
+        else:
+            given.add(static)
             event.static[static] = text
-        elif len(event.dynamic) < FIELD_LIMIT:
-            event.add_dynamic(path, text)
 
 
-def _fields(value: dict[str, Any], decoder: Decoder) -> Iterator[tuple[str, bytes]]:
-    stack: list[tuple[str, Iterator[tuple[str, Any]]]] = [("", iter(value.items()))]
+def _leaves(value: Members | dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Values that are no objects, with the names on the way to them."""
+    stack = [("", _members(value))]
     while stack:
         prefix, items = stack[-1]
         found = next(items, None)
@@ -64,23 +64,25 @@ def _fields(value: dict[str, Any], decoder: Decoder) -> Iterator[tuple[str, byte
             stack.pop()
             continue
         key, item = found
-        path = f"{prefix}{key}"
-        if isinstance(item, dict):
-            if len(stack) < MAX_DEPTH:
-                stack.append((f"{path}.", iter(item.items())))
-            continue
-        text = _text(item, decoder)
-        if text is not None:
-            yield path, text
+        if not isinstance(item, dict | tuple):
+            yield f"{prefix}{key}", item
+        elif len(stack) < MAX_DEPTH:
+            stack.append((f"{prefix}{key}.", _members(item)))
+        else:
+            yield f"{prefix}{key}", None
+
+
+def _members(value: Members | dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    return iter(value.items() if isinstance(value, dict) else value)
 
 
 def _text(value: Any, decoder: Decoder) -> bytes | None:
     if isinstance(value, list):
         joined = _csv(value) if decoder.csv_arrays else pretty(value)
-        return None if decoder.csv_arrays and not joined else _encode(joined)
+        return None if decoder.csv_arrays and not joined else to_bytes(joined)
     if value is None and decoder.discard_nulls:
         return None
-    return _encode(scalar(value))
+    return to_bytes(scalar(value))
 
 
 def scalar(value: Any) -> str:
@@ -91,22 +93,48 @@ def scalar(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    whole = max(_INT_LEAST, min(_INT_MOST, int(value))) if value == value and abs(value) != float("inf") else None
-    return str(whole) if whole is not None and whole == value else f"{value:f}"
+    if isinstance(value, int) or value.is_integer():
+        whole = max(_INT_LEAST, min(_INT_MOST, int(value)))
+        if whole == value:
+            return str(whole)
+    try:
+        return f"{value:f}"
+    except OverflowError:  # an integer that no floating point number comes near to
+        return "inf" if value > 0 else "-inf"
 
 
 def _csv(values: list[Any]) -> str:
-    return ",".join(scalar(one) for one in values if not isinstance(one, dict | list))
+    return ",".join(scalar(one) for one in values if not isinstance(one, tuple | list))
 
 
-def pretty(value: Any, depth: int = 0) -> str:
+def pretty(value: Any) -> str:
     """An array as it is written again: tabs and line ends are part of what public rules match."""
-    if isinstance(value, list):
-        return "[" + ", ".join(pretty(one, depth + 1) for one in value) + "]"
-    if isinstance(value, dict):
+    parts: list[str] = []
+    _write(value, 0, parts)
+    return "".join(parts)
+
+
+def _write(value: Any, depth: int, parts: list[str]) -> None:
+    if isinstance(value, list | tuple) and depth >= MAX_DEPTH:
+        parts.append("null")
+    elif isinstance(value, list):
+        parts.append("[")
+        for number, one in enumerate(value):
+            parts.append(", " if number else "")
+            _write(one, depth + 1, parts)
+        parts.append("]")
+    elif isinstance(value, tuple):
         inner = "\t" * (depth + 1)
-        members = [f"{inner}{_quoted(key)}:\t{pretty(one, depth + 1)}" for key, one in value.items()]
-        return "{\n" + ",\n".join(members) + ("\n" if members else "") + "\t" * depth + "}"
+        parts.append("{\n")
+        for number, (key, one) in enumerate(value):
+            parts += (",\n" if number else "", inner, _quoted(key), ":\t")
+            _write(one, depth + 1, parts)
+        parts.append(("\n" if value else "") + "\t" * depth + "}")
+    else:
+        parts.append(_leaf(value))
+
+
+def _leaf(value: Any) -> str:
     if isinstance(value, float) and not value.is_integer():
         return f"{value:.15g}"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -116,10 +144,3 @@ def pretty(value: Any, depth: int = 0) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def _encode(text: str) -> bytes:
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half of a pair, written as an escape
-        return text.encode("utf-8", "replace")

@@ -19,7 +19,11 @@ def walk(xml: str) -> DecoderWalk:
 
 
 def decoded(xml: str, log: str) -> Event:
-    event = predecode(Message("1", b"/var/log/demo.log", log.encode()), time=NOW, host=b"mgr")
+    return decoded_bytes(xml, log.encode())
+
+
+def decoded_bytes(xml: str, log: bytes) -> Event:
+    event = predecode(Message("1", b"/var/log/demo.log", log), time=NOW, host=b"mgr")
     walk(xml).decode(event)
     return event
 

@@ -101,6 +101,47 @@ def test_an_event_of_the_event_channel() -> None:
     }  # fmt: skip
 
 
+def channel(data: str = "", system: str = "") -> dict[str, dict[str, str]]:
+    event = f"<Event><System><EventID>1</EventID>{system}</System><EventData>{data}</EventData></Event>"
+    found = convert(json.dumps({"Event": event}).encode())
+    assert found is not None
+    win: dict[str, dict[str, str]] = found["win"]
+    return win
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("C:\\a", r"C:\\a"),
+        ('say "a"', r"say \"a\""),
+        ("one\r\n\t\ttwo", r"one\r\n\t\ttwo"),
+        ("bell\x07 ", r"bell\u0007"),
+        ("last\r\n", r"last\r\n"),
+        ("\\\\host\\share\\", r"\\\\host\\share\\"),
+        ("größe", "größe"),
+    ],
+)
+def test_values_keep_the_escapes_of_the_text(value: str, expected: str) -> None:
+    found = channel(f"<Data Name='One'>{value}</Data><Data Name='Two'>2</Data>")["eventdata"]
+    assert found == {"one": expected, "two": "2"}
+
+
+@pytest.mark.parametrize(
+    ("system", "severity"),
+    [
+        ("<Level></Level><Keywords>0x8010000000000000</Keywords>", "AUDIT_FAILURE"),
+        ("<Level/><Keywords>0x8020000000000000</Keywords>", "AUDIT_SUCCESS"),
+        ("<Level> </Level>", "UNKNOWN"),
+        ("<Keywords>0x8010000000000000</Keywords>", "UNKNOWN"),
+        ("<Level>2</Level><Keywords>0x8010000000000000</Keywords>", "ERROR"),
+    ],
+)
+def test_severity(system: str, severity: str) -> None:
+    found = channel(system=system)["system"]
+    assert found["severityValue"] == severity
+    assert found.get("level") in (None, "2")
+
+
 def test_names_of_audit_policies() -> None:
     xml = (
         "<Event><System><EventID>4719</EventID></System><EventData><Data Name='CategoryId'>%%8274</Data>"

@@ -1,0 +1,96 @@
+"""Reading the JSON of an event. Events are hostile input: what is refused here is an alert that never comes.
+
+So what producers get wrong is read all the same (ruleset.md 5.6): raw control characters, leading zeros, escapes that
+JSON does not know, names that occur twice, bytes that are no UTF-8, numbers of any length. What is no JSON for other
+reasons (a bracket that is missing, a text without an end) is none.
+"""
+
+import json
+import re
+from typing import Any
+
+MAX_DEPTH = 200
+"""Objects and arrays within each other; what lies deeper stands as null."""
+
+Members = tuple[tuple[str, Any], ...]
+"""An object: names and values in their order. Arrays are lists, other values what they are in the json module."""
+
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, strict=False)
+_BLANKS = "".join(map(chr, range(0x21)))
+_LONGEST_NUMBER = 400
+"""Digits; beyond that a number is infinite, or as good as zero."""
+_TOKEN = re.compile(
+    r"""(?P<text>"(?:[^"\\]++|\\.)*+")|(?P<number>-?(?:\d|\.\d)[\d.eE+-]*)|(?P<open>[{\[])|(?P<close>[}\]])"""
+    r"""|(?P<blank>[\x00-\x20]++)|[^"{}\[\]\x00-\x20\d.-]++|.""",
+    re.DOTALL | re.ASCII,
+)
+_ESCAPE = re.compile(r"""\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])|\\""")
+_NUMBER = re.compile(r"(-?)0*(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?", re.ASCII)
+
+
+def read_object(text: bytes) -> Members | None:
+    """The object that ``text`` begins with, whatever follows it; None when that is none.
+
+    Strings hold a byte that is no UTF-8 as with ``surrogateescape``, and half of a surrogate pair as it is: see
+    :func:`to_bytes`.
+    """
+    source = text.decode("utf-8", "surrogateescape").lstrip(_BLANKS)
+    if not source.startswith("{"):
+        return None
+    try:
+        value, _ = _DECODER.raw_decode(source)
+    except (ValueError, RecursionError):
+        try:
+            value, _ = _DECODER.raw_decode(_repaired(source))
+        except ValueError:
+            return None
+    return value  # type: ignore[no-any-return]
+
+
+def to_bytes(text: str) -> bytes:
+    """A string of :func:`read_object` as the bytes that it came from; halves of pairs in the same way as all others."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return b"".join(_byte(one) if "\ud800" <= one <= "\udfff" else one.encode() for one in text)
+
+
+def _byte(half: str) -> bytes:
+    return half.encode("utf-8", "surrogateescape" if "\udc80" <= half <= "\udcff" else "surrogatepass")
+
+
+def _repaired(text: str) -> str:
+    """The first object of ``text`` in the form that JSON wants; as much of it as there is."""
+    parts: list[str] = []
+    depth = 0
+    for found in _TOKEN.finditer(text):
+        kind, one = found.lastgroup, found[0]
+        if kind == "open":
+            depth += 1
+            if depth == MAX_DEPTH + 1:
+                parts.append("null")
+        if depth <= MAX_DEPTH:
+            parts.append(_token(kind, one))
+        if kind == "close":
+            depth -= 1
+            if not depth:
+                break
+    return "".join(parts)
+
+
+def _token(kind: str | None, one: str) -> str:
+    if kind == "text":
+        return _ESCAPE.sub(lambda found: found[0] if len(found[0]) > 1 else r"\\", one) if "\\" in one else one
+    if kind == "blank":
+        return " "
+    return _number(one) if kind == "number" else one
+
+
+def _number(one: str) -> str:
+    found = _NUMBER.fullmatch(one)
+    if found is None:
+        return one  # two numbers, or none: the parser refuses it
+    sign, whole, part, power = found.groups()
+    if len(whole) > _LONGEST_NUMBER:
+        return f"{sign}1e999"
+    return f"{sign}{whole or 0}" + (f".{part}" if part else "") + (f"e{power}" if power else "")

@@ -11,11 +11,11 @@ from secmon.common.config.main import MainConfig, load_main_config
 from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.counters import Counters
 from secmon.common.events.engineclient import EngineClient
+from secmon.common.fitness import check_security
 from secmon.common.layout import restore_folders
 from secmon.common.lease import LeaseReader, UnlimitedLease
 from secmon.common.node import Lease, Node, Services
 from secmon.common.paths import Paths
-from secmon.common.store.fitness import check_store
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.control import SupervisorControl
 from secmon.engine.catalogue import RulesetCatalogue
@@ -69,7 +69,7 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
 
 def _open_security(installation: Installation) -> SecurityStore:
     paths, worker = installation.paths, installation.is_worker
-    check_store(paths, worker=worker)
+    check_security(paths, worker=worker)
     if worker and not paths.security_db.exists():
         log.warning("%s is missing: nobody can log in here until the master has sent its state", paths.security_db)
         with suppress(FileExistsError):  # another daemon of the node was quicker

@@ -1,9 +1,11 @@
 """What a supervisor runs: read off the node's configuration, which is validated on the way."""
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from secmon.common.agents.fitness import lost_registry
+from secmon.common.clock import Clock
 from secmon.common.config.api import ApiConfig, load_api_config
 from secmon.common.config.auth import read_auth
 from secmon.common.config.checks import validate_installation
@@ -12,12 +14,15 @@ from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.config.ports import check_ports
 from secmon.common.config.remote import load_remote
 from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.fitness import inspect_stores
 from secmon.common.logkeeper import KeeperSettings
 from secmon.common.paths import Paths
-from secmon.common.store.fitness import check_store, misfit
+from secmon.common.store.files import set_aside
 from secmon.daemons.logs import LogSettings
 from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
 from secmon.daemons.watchdog import WatchSettings
+
+log = logging.getLogger("secmon.supervisor")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +55,13 @@ class Plan:
     """When a daemon counts as hung; ``None``: never."""
     keeper: KeeperSettings | None = None
     """How the node's logs are rotated; ``None``: not at all."""
+    unusable: Mapping[Path, str] = field(default_factory=dict)
+    """Damaged stores that are set aside before the daemons start, with what is wrong with each."""
+
+    def set_unusable_aside(self, clock: Clock) -> None:
+        """Make way for new stores. To be called while no daemon of the node runs. Raises OSError."""
+        for file, reason in self.unusable.items():
+            log.error("%s: it is set aside as %s, and made anew", reason, set_aside(file, clock))
 
     def on_terminal(self) -> "Plan":
         """The same with the logs of all processes on standard error too: a terminal, a journal, a container's log."""
@@ -71,13 +83,12 @@ STANDARD = (
 def check_node(paths: Paths) -> list[str]:
     """Everything that is wrong with the configuration files of the node, one sentence each.
 
-    When nothing is: whether the security store fits the node that they make, and the agents' registry is there.
+    When nothing is: whether the stores are whole and fit the node that they make.
     """
     problems = [str(problem) for problem in validate_installation(paths)]
     if not problems:
         worker = load_main_config(paths).cluster.is_worker
-        reasons = (misfit(paths, worker=worker), None if worker else lost_registry(paths))
-        problems += [reason for reason in reasons if reason is not None]
+        problems += inspect_stores(paths, worker=worker).problems
     return problems
 
 
@@ -85,7 +96,7 @@ def plan_node(paths: Paths) -> Plan:
     """What to run for the configuration as it stands.
 
     Raises ConfigError for a file that cannot be used, SecmonError 1908 naming everything wrong in the main one, 2012
-    for a security store that is lost or does not fit the node's role, or a registry of agents that is lost.
+    for stores that are lost, damaged or do not fit the node's role.
     """
     if not paths.main_config.exists():
         raise SecmonError(1908, f"{paths.root} holds no installation; make one: secmon init {paths.root}")
@@ -99,9 +110,9 @@ def plan_node(paths: Paths) -> Plan:
     remote = load_remote(paths)
     for collision in check_ports(paths, api, main.cluster, options, auth=auth, remote=remote):
         raise collision
-    check_store(paths, worker=main.cluster.is_worker)
-    if not main.cluster.is_worker and (reason := lost_registry(paths)) is not None:
-        raise SecmonError(2012, reason)
+    stores = inspect_stores(paths, worker=main.cluster.is_worker)
+    if stores.problems:
+        raise SecmonError(2012, "; ".join(stores.problems))
     unused = {
         "secmon-clusterd": main.cluster.disabled,
         "secmon-authd": auth.disabled,
@@ -117,6 +128,7 @@ def plan_node(paths: Paths) -> Plan:
         log=_log("", main, options),
         watch=WatchSettings.of(options),
         keeper=KeeperSettings.of(options),
+        unusable=stores.replaceable,
         notes=(*api.warnings, *main.warnings, *options.warnings, *notes),
     )
 

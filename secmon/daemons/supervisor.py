@@ -186,8 +186,9 @@ class Supervisor:
         At the ``first`` start a failure is the caller's, once all others have started; later it is tried again instead.
         """
         try:
+            plan.set_unusable_aside(self._clock)
             self._units = make_units(plan, self._paths, self._secrets, self._new_server(plan))
-        except Exception as error:  # building failed in this process: one line; unknown ones are logged
+        except Exception as error:  # it failed in this process: one line; unknown ones are logged
             raise StartFailed(str(start_error(error))) from error
         self._watch = plan.watch
         at_once = asyncio.Semaphore(1 if self._single_process else len(self._units) or 1)

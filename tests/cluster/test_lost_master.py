@@ -6,7 +6,7 @@ import sys
 
 import httpx
 
-from secmon.common.store.fitness import Standing, read_standing
+from secmon.common.fitness import Standing, read_standing
 from tests.cluster.kit import RealNode, cluster
 from tests.waiting import wait_until
 

@@ -1,19 +1,24 @@
 """A master that has lost its registry of agents says so, and how to go on."""
 
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from secmon.common.agents.entries import entries
-from secmon.common.agents.keysfile import KeysFile
-from secmon.common.agents.registry import New, add
+from secmon.common.agents.keysfile import KeysFile, written_copy
+from secmon.common.agents.registry import New, add, remove
 from secmon.common.agents.store import AgentStore
+from secmon.common.agents.tasks import TaskStore
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.cli import main
 from secmon.daemons.plan import check_node, plan_node
+from tests.common.store.damage import overwrite_pages
 
 
 def run(*arguments: str) -> Result:
@@ -55,10 +60,77 @@ def test_a_lost_registry_stops_the_start(node: Paths) -> None:
     assert "secmon agents rebuild" in check_node(node)[0]
 
 
-def test_the_key_file_is_taken_on_demand(node: Paths) -> None:
-    lose(node)
+def empty(paths: Paths) -> None:
+    lose(paths)
+    paths.agents_db.touch()
+
+
+def of_nobody(paths: Paths) -> None:
+    """As if a new store had been made in the place of the lost one."""
+    lose(paths)
+    store = AgentStore(paths.agents_db)
+    store.revision()
+    store.close()
+
+
+def damage_pages(paths: Paths) -> None:
+    overwrite_pages(paths.agents_db)
+
+
+def drop_a_table(paths: Paths) -> None:
+    with closing(sqlite3.connect(paths.agents_db)) as connection:
+        connection.execute("DROP TABLE agent_groups")
+
+
+LOSSES = [lose, empty, of_nobody, damage_pages, drop_a_table]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_group_is_lost_without_a_word(node: Paths, loss: Callable[[Paths], None]) -> None:
+    loss(node)
+    with pytest.raises(SecmonError) as caught:
+        plan_node(node)
+    assert caught.value.code == 2012
+    for told in (str(node.agents_db), "backup", "worker's copy", "secmon agents rebuild"):
+        assert told in caught.value.message
+
+
+def test_a_registry_may_be_unused(node: Paths) -> None:
+    """Whoever sets up a node may put a key file there before the first start."""
+    of_nobody(node)
+    written_copy(node).unlink()
+    assert plan_node(node).daemons
+
+
+def test_a_registry_may_have_lost_its_last_agent(node: Paths) -> None:
+    store = AgentStore(node.agents_db)
+    with store.write() as connection:
+        remove(connection, [1])
+    store.close()
+    assert plan_node(node).daemons
+
+
+def test_damaged_tasks_are_set_aside(node: Paths) -> None:
+    store = TaskStore(node.tasks_db)
+    with store.write():
+        pass
+    store.close()
+    node.tasks_db.write_bytes(b"no database" * 1000)
+    plan = plan_node(node)
+    assert list(plan.unusable) == [node.tasks_db]
+    plan.set_unusable_aside(SystemClock())
+    assert len(list(node.tasks_db.parent.glob("tasks.db.damaged-*"))) == 1
+    assert not plan_node(node).unusable
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_key_file_is_taken_on_demand(node: Paths, loss: Callable[[Paths], None]) -> None:
+    loss(node)
+    existed = node.agents_db.exists()
     done = run("agents", "rebuild", "--root", str(node.root))
-    assert (done.exit_code, done.output.split(" from ")[0]) == (0, "1 agents taken")
+    assert done.exit_code == 0, done.output
+    assert "1 agents taken from" in done.output
+    assert len(list(node.agents_db.parent.glob("agents.db.damaged-*"))) == existed
     assert plan_node(node).daemons
     store = AgentStore(node.agents_db)
     with store.read() as connection:

@@ -12,16 +12,17 @@ from click.testing import CliRunner, Result
 from secmon.common.clock import SystemClock
 from secmon.common.config.main import load_main_config
 from secmon.common.errors import SecmonError
+from secmon.common.fitness import check_security, read_standing, security_misfit
 from secmon.common.paths import Paths
 from secmon.common.security.errors import AuthenticationError
 from secmon.common.security.login import authenticate
 from secmon.common.security.tokens import Tokens
-from secmon.common.store.fitness import check_store, misfit, read_standing
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.cli import main
 from secmon.daemons.plan import plan_node
 from secmon.daemons.runfiles import SupervisorLock
+from tests.common.store.damage import overwrite_pages
 
 PASSWORD = "A-Secret-Word-77"
 KEY = "k" * 32
@@ -116,7 +117,27 @@ def garbage(paths: Paths) -> None:
     paths.security_db.write_bytes(b"not a database at all " * 100)
 
 
+def damage_pages(paths: Paths) -> None:
+    overwrite_pages(paths.security_db)
+
+
+def moved_aside(paths: Paths) -> None:
+    damage_pages(paths)
+    paths.security_db.rename(paths.security_db.with_name("aside"))
+
+
+def drop_a_table(paths: Paths) -> None:
+    with closing(sqlite3.connect(paths.security_db)) as connection:
+        connection.execute("DROP TABLE changes")
+
+
+def raise_version(paths: Paths) -> None:
+    with closing(sqlite3.connect(paths.security_db)) as connection, connection:
+        connection.execute("UPDATE meta SET value = '99' WHERE name = 'schema_version'")
+
+
 LOSSES = [remove, empty, without_users, untouched_replica, garbage]
+DAMAGES = [garbage, damage_pages, drop_a_table, raise_version]
 
 
 # Refusing
@@ -159,9 +180,29 @@ def test_a_worker_begins_again_without_its_copy(worker: Paths) -> None:
     node.security.close()
 
 
-def test_a_worker_with_a_damaged_copy_is_told_to_remove_it(worker: Paths) -> None:
-    garbage(worker)
-    assert f"run: rm {worker.security_db}*" in failure(at(worker, "start"))
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_store_stops_a_master(master: Paths, damage: Callable[[Paths], None]) -> None:
+    damage(master)
+    for line in (failure(at(master, "start")), failure(at(master, "config", "check"))):
+        for told in (str(master.security_db), "backup", "secmon cluster promote", "secmon user create-defaults"):
+            assert told in line
+    with pytest.raises(SecmonError, match="2012"):
+        open_node(read_installation(master))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_copy_is_set_aside(worker: Paths, damage: Callable[[Paths], None]) -> None:
+    damage(worker)
+    damaged = worker.security_db.read_bytes()
+    with pytest.raises(SecmonError, match="secmon restart"):  # a daemon alone: others may work with the file
+        open_node(read_installation(worker))
+    plan_node(worker).set_unusable_aside(SystemClock())
+    assert not worker.security_db.exists()
+    assert [kept.read_bytes() for kept in worker.security.glob("security.db.damaged-*")] == [damaged]
+    node = open_node(read_installation(worker))
+    assert node.security.store_id() == ""
+    node.security.close()
+    assert not plan_node(worker).unusable
 
 
 @pytest.mark.parametrize("leave", [make_master, make_alone, disable])
@@ -180,7 +221,7 @@ def test_a_copy_does_not_serve_without_its_master(worker: Paths, leave: Callable
 def test_a_store_that_cannot_be_opened_is_not_called_lost(master: Paths) -> None:
     master.security_db.unlink()
     master.security_db.mkdir()
-    reason = misfit(master, worker=False)
+    reason = security_misfit(master)
     assert reason is not None
     assert "check the owner and the permissions" in reason
     assert "backup" not in reason
@@ -188,8 +229,8 @@ def test_a_store_that_cannot_be_opened_is_not_called_lost(master: Paths) -> None
 
 def test_what_is_whole_is_left_alone(master: Paths, worker: Paths) -> None:
     before = {paths: paths.security_db.read_bytes() for paths in (master, worker)}
-    check_store(master, worker=False)
-    check_store(worker, worker=True)
+    check_security(master, worker=False)
+    check_security(worker, worker=True)
     assert {paths: paths.security_db.read_bytes() for paths in before} == before
 
 
@@ -253,7 +294,7 @@ def test_neither_way_out_while_the_node_runs(master: Paths) -> None:
 # Beginning anew
 
 
-@pytest.mark.parametrize("lose", [remove, empty, without_users, untouched_replica])
+@pytest.mark.parametrize("lose", [remove, empty, without_users, untouched_replica, moved_aside])
 def test_beginning_anew(master: Paths, lose: Callable[[Paths], None]) -> None:
     assert at(master, "user", "reset-password", "--generate").exit_code == 0  # a line in the audit log
     lose(master)
@@ -274,7 +315,7 @@ def test_users_that_are_there_are_not_made_anew(master: Paths, worker: Paths) ->
     before = master.security_db.read_bytes()
     assert "holds users; nothing was changed" in failure(at(master, "user", "create-defaults"))
     assert master.security_db.read_bytes() == before
-    garbage(master)
+    damage_pages(master)
     assert "move it aside first" in failure(at(master, "user", "create-defaults"))
     assert "this node is a worker" in failure(at(worker, "user", "create-defaults"))
 

@@ -2,14 +2,15 @@
 
 The registry is what counts; agents are served from it. The file is a view of it, and a way in. On the master
 :class:`KeysFile` compares what somebody else has written with a copy of what we wrote last, and takes the difference
-over: lines added, changed, marked as removed, or gone. A file that was emptied or cut short must not remove agents, so
-lines that are gone count only
+over: lines added, changed, marked as removed, or gone. A file that was emptied or cut short must not remove agents or
+change their keys. A last line without its line feed is ignored, and lines that are gone count only
 
 - when all others can be read, and one agent's at least is left, and
 - up to a tenth of the agents, or three if that is more.
 
-Otherwise they are put back, what was found is kept under ``backup/agents``, and the log tells how to remove many: mark
-the lines with ``!`` in front of the name, or use the API. Workers write the file only (:func:`write_key_files`).
+Otherwise they are put back, and the log tells how to remove many: mark the lines with ``!`` in front of the name, or
+use the API. What was ignored or put back is kept as it was found under ``backup/agents``. Workers write the file only
+(:func:`write_key_files`).
 """
 
 import hashlib
@@ -66,7 +67,7 @@ class KeysFile:
 
     def __init__(self, store: AgentStore, paths: Paths, clock: Clock) -> None:
         self._store, self._paths, self._clock = store, paths, clock
-        self._copy = paths.agents_db.parent / "client.keys.written"
+        self._copy = written_copy(paths)
         self._known: Signature | bool = False  # no file looks like that: the first look reads it
         self._settling: Signature | bool = False
         self._written: int | None = None
@@ -90,7 +91,7 @@ class KeysFile:
         return taken
 
     def _take(self) -> Taken | None:
-        found = _read(self._paths.client_keys)
+        found = read_text(self._paths.client_keys)
         with self._store.read() as connection:
             store = get(connection, "store_id") or ""
         before = self._read_copy(store)
@@ -103,18 +104,23 @@ class KeysFile:
             taken = merge.apply(connection)
         if str(taken):
             log.warning("%s was changed by another program: %s", self._paths.client_keys, taken)
-        if taken.put_back:
-            self._keep(found)
+        if merge.cut:
+            self._keep(
+                found, "the last line has no line feed and may be cut: it is ignored, and what is gone is put back"
+            )
+        elif taken.put_back:
+            self._keep(found, "too many lines are gone: they are put back")
         return taken
 
-    def _keep(self, found: str) -> None:
+    def _keep(self, found: str, why: str) -> None:
         kept = self._paths.root / "backup/agents" / f"client.keys.{self._clock.now():%Y%m%d%H%M%S}"
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_file(kept, found.encode("utf-8", "surrogateescape"))
         log.error(
-            "too many lines are gone from %s: they are put back; what was found is kept as %s. To remove agents, mark "
-            "their lines with ! in front of the name, or use the API",
+            "%s: %s; what was found is kept as %s. To remove agents, mark their lines with ! in front of the name, or "
+            "use the API",
             self._paths.client_keys,
+            why,
             kept,
         )
 
@@ -136,14 +142,11 @@ class KeysFile:
     def _seen(self, text: str) -> Signature | bool:
         """How the file looks that holds ``text``; like none when somebody has changed it since."""
         looks = _signature(self._paths.client_keys)
-        return looks if _read(self._paths.client_keys) == text else False
+        return looks if read_text(self._paths.client_keys) == text else False
 
     def _read_copy(self, store: str) -> _Copy | None:
-        head, _, text = _read(self._copy).partition("\n")
-        parts = head.split()
-        if len(parts) != 3 or parts[1] != store or not parts[2].isdecimal():
-            return None
-        return _Copy(store, int(parts[2]), text)
+        copy = _parse_copy(read_text(self._copy))
+        return copy if copy is not None and copy.store == store else None
 
 
 class KeysCopy:
@@ -169,7 +172,9 @@ class _Merge:
         """``copy`` None: nobody knows what was there before, so nothing counts as changed or gone."""
         self._copy, self._now = copy, now
         self._before = parse_keys(copy.text) if copy else KeyLines()
-        self.after = parse_keys(found)
+        whole, end, rest = found.rpartition("\n")
+        self.after = parse_keys(whole + end)
+        self.cut = bool(rest.strip())
 
     def apply(self, connection: Connection) -> Taken:
         here = {one.id: one for one in entries(connection)}
@@ -182,7 +187,7 @@ class _Merge:
             changed=self._change(connection, here),
             added=self._add(connection, here),
             buried=registry.bury(connection, stones),
-            purged=[] if put_back else registry.purge(connection, dropped),
+            purged=[] if put_back or self.cut else registry.purge(connection, dropped),
             put_back=put_back,
         )
 
@@ -191,7 +196,7 @@ class _Merge:
         missing = self._before.active.keys() - self.after.active.keys() - self.after.removed.keys()
         gone = sorted(missing & here.keys())
         bound = max(_MAY_GO, len(self._before.active) // _MAY_GO_SHARE)
-        if self.after.active and len(gone) <= bound and not self.after.faults:
+        if self.after.active and len(gone) <= bound and not self.after.faults and not self.cut:
             return gone, []
         return [], gone
 
@@ -224,6 +229,23 @@ class _Merge:
             if fault is not None:
                 log.error("agent %s (%s) could not be taken over: %s", new.id, new.name, fault.message)
         return [new.id for new, fault in zip(news, results, strict=True) if fault is None and new.id is not None]
+
+
+def written_copy(paths: Paths) -> Path:
+    """What the master wrote last into the key file."""
+    return paths.agents_db.parent / "client.keys.written"
+
+
+def shown_store(paths: Paths) -> str | None:
+    """Identity of the registry that the master's key file was last written from; None when it was not written here."""
+    copy = _parse_copy(read_text(written_copy(paths)))
+    return copy.store if copy is not None else None
+
+
+def _parse_copy(content: str) -> _Copy | None:
+    head, _, text = content.partition("\n")
+    parts = head.split()
+    return _Copy(parts[1], int(parts[2]), text) if len(parts) == 3 and parts[2].isdecimal() else None
 
 
 def times_file(paths: Paths) -> Path:
@@ -262,7 +284,8 @@ def _hash(data: bytes) -> bytes:
     return hashlib.blake2b(data).digest()
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a key file; empty when there is none."""
     try:
         return path.read_text("utf-8", "surrogateescape")
     except FileNotFoundError:

@@ -10,13 +10,13 @@ from secmon.common.config.replace import replace_main_config
 from secmon.common.config.upload import check_upload
 from secmon.common.config.xml import Element, XmlError, parse_xml
 from secmon.common.errors import SecmonError
+from secmon.common.fitness import security_misfit
 from secmon.common.node import Node
 from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.operations.parameters import Common
 from secmon.common.operations.permissions import OfNode, on_manager, on_node
 from secmon.common.outcome import Messages, Outcome
-from secmon.common.store.fitness import misfit
 
 log = logging.getLogger("secmon.operations")
 
@@ -98,7 +98,7 @@ def _checked(node: Node, text: str) -> tuple[bytes, bytes]:
 def _check_role(node: Node, new: str) -> None:
     """A worker's security state is a copy: standing alone it would honour for ever what the master has revoked."""
     if node.role == "worker" and not parse_main_config(new).cluster.is_worker:
-        reason = misfit(node.paths, worker=False)
+        reason = security_misfit(node.paths)
         if reason is not None:
             raise SecmonError(1127, f"cluster: {reason}")
 

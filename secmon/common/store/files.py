@@ -4,9 +4,11 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
+
+from secmon.common.clock import Clock
 
 BUSY_TIMEOUT_SECONDS = 15
 
@@ -53,3 +55,15 @@ def create_private(path: Path, mode: int) -> None:
         os.fchmod(descriptor, mode)
     finally:
         os.close(descriptor)
+
+
+def set_aside(path: Path, clock: Clock) -> Path:
+    """Rename a store and what SQLite keeps beside it, so that nothing of it is lost; the new path of the store.
+
+    Nobody may have the store open. Raises OSError.
+    """
+    kept = path.with_name(f"{path.name}.damaged-{clock.now():%Y%m%d%H%M%S}")
+    for suffix in ("-wal", "-shm", ""):  # the store last: without its log it would be another, older one
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + suffix).rename(kept.with_name(kept.name + suffix))
+    return kept

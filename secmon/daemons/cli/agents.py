@@ -2,11 +2,12 @@
 
 import click
 
-from secmon.common.agents.fitness import lost_registry
 from secmon.common.agents.keysfile import KeysFile
 from secmon.common.agents.store import AgentStore
 from secmon.common.clock import SystemClock
+from secmon.common.fitness import registry_misfit
 from secmon.common.paths import Paths
+from secmon.common.store.files import set_aside
 from secmon.daemons.cli.group import LazyGroup, root_option
 from secmon.daemons.cli.store import require_master, require_stopped
 from secmon.daemons.install import give_registry
@@ -23,7 +24,7 @@ def agents() -> None:
 @agents.command(short_help="Begin anew from the key file after the loss of the registry.")
 @root_option
 def rebuild(paths: Paths) -> None:
-    """Make the registry of agents anew from etc/client.keys, in an installation that has lost it.
+    """Make the registry of agents anew from etc/client.keys, in an installation whose registry is lost or damaged.
 
     For a master, or a node that stands alone, without a backup and without a worker to take a copy from; stop it
     first. Agents keep their ids and keys. Which groups they were in is lost: each gets the group default when it
@@ -31,12 +32,15 @@ def rebuild(paths: Paths) -> None:
 
     Example:  secmon agents rebuild --root /opt/secmon
 
-    Exit status: 0 made, 1 failed, or there is a registry, 2 wrong usage.
+    Exit status: 0 made, 1 failed, or the registry is whole, 2 wrong usage.
     """
     require_master(paths, instead="run the command on the master")
     require_stopped(paths)
-    if lost_registry(paths) is None:
-        raise click.ClickException(f"{paths.agents_db} exists, or there is no agent to take; nothing was changed")
+    if registry_misfit(paths) is None:
+        raise click.ClickException(f"{paths.agents_db} is whole, or there is no agent to take; nothing was changed")
+    if paths.agents_db.exists():
+        kept = set_aside(paths.agents_db, SystemClock())
+        click.echo(f"{paths.agents_db} is kept as {kept}.")
     store = AgentStore(paths.agents_db)
     try:
         keys = KeysFile(store, paths, SystemClock())

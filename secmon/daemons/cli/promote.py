@@ -3,10 +3,11 @@
 import click
 
 from secmon.common.clock import SystemClock
+from secmon.common.fitness import Standing, read_standing, security_misfit
 from secmon.common.paths import Paths
 from secmon.common.security.admin import promote as promote_store
 from secmon.common.security.audit import audited
-from secmon.common.store.fitness import Standing, misfit, read_standing
+from secmon.common.store.inspection import UnreadableStore, UnusableStore
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.cli.group import root_option
 from secmon.daemons.cli.store import host_author, require_master, require_stopped
@@ -49,8 +50,10 @@ def promote(paths: Paths) -> None:
 
 def _copy(paths: Paths) -> Standing:
     """What the store says of itself; a clear failure where there are no users to take over."""
-    reason = misfit(paths, worker=True)
-    found = None if reason else read_standing(paths.security_db)
+    try:
+        found = read_standing(paths.security_db)
+    except (UnreadableStore, UnusableStore):
+        found = None
     if found is None or not found.users:
-        raise click.ClickException(reason or misfit(paths, worker=False) or "the security store has changed meanwhile")
+        raise click.ClickException(security_misfit(paths) or "the security store has changed meanwhile")
     return found

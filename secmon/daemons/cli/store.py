@@ -5,9 +5,9 @@ import os
 import click
 
 from secmon.common.config.main import load_main_config
+from secmon.common.fitness import security_misfit
 from secmon.common.paths import Paths
 from secmon.common.security.audit import Author
-from secmon.common.store.fitness import misfit
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.cli.group import require_installation
 from secmon.daemons.runfiles import SupervisorLock
@@ -19,7 +19,7 @@ def open_masters_store(paths: Paths, *, instead: str = "run the command on the m
     Fails in one line on a worker, whose address of the master follows ``instead``, and for a store that is lost.
     """
     require_master(paths, instead=instead)
-    reason = misfit(paths, worker=False)
+    reason = security_misfit(paths)
     if reason is not None:
         raise click.ClickException(reason)
     return SecurityStore(paths.security_db, create=False)

@@ -1,17 +1,17 @@
 """``secmon user``: users of the API, for who has the host but not the password."""
 
-import sqlite3
 import sys
 
 import click
 
 from secmon.common.clock import SystemClock
+from secmon.common.fitness import read_standing
 from secmon.common.paths import Paths
 from secmon.common.security.admin import set_password
 from secmon.common.security.audit import audited
 from secmon.common.security.passwords import generate_password
 from secmon.common.store import schema
-from secmon.common.store.fitness import read_standing
+from secmon.common.store.inspection import UnreadableStore, UnusableStore
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.cli.group import LazyGroup, root_option
 from secmon.daemons.cli.store import host_author, open_masters_store, require_master, require_stopped
@@ -42,8 +42,8 @@ def create_defaults(paths: Paths) -> None:
     require_stopped(paths)
     try:
         standing = read_standing(paths.security_db)
-    except sqlite3.Error as error:
-        raise click.ClickException(f"{paths.security_db} cannot be read ({error}); move it aside first") from None
+    except (UnreadableStore, UnusableStore) as error:
+        raise click.ClickException(f"{error}; move it aside first") from None
     if standing is not None and standing.users:
         raise click.ClickException(f"{paths.security_db} holds users; nothing was changed")
     credentials = make_users_anew(paths, host_author("secmon user create-defaults"))

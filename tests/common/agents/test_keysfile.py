@@ -145,6 +145,40 @@ def test_a_file_cut_short_removes_nobody(world: World, keep: int, caplog: pytest
     assert "mark their lines with !" in caplog.text
 
 
+@pytest.mark.parametrize("cut", [1, 3, 8, 13, 16], ids=str)
+def test_a_last_line_without_its_end_changes_nothing(world: World, cut: int, caplog: pytest.LogCaptureFixture) -> None:
+    world.add("a1", "a2")
+    world.settle()
+    before, agents = world.text, world.lines()
+    with caplog.at_level(logging.WARNING):
+        world.edit(lambda text: text[:-cut])
+        taken = world.settle()
+    assert (world.lines(), world.removed(), world.text) == (agents, [], before)
+    assert taken is not None
+    assert taken.changed + taken.removed + taken.purged == []
+    kept = list((world.paths.root / "backup/agents").iterdir())
+    assert [one.read_text() for one in kept] == [before[:-cut]]
+    assert "the last line has no line feed" in caplog.text
+
+
+def test_whole_lines_before_a_cut_one_are_taken_over(world: World) -> None:
+    world.add("a1", "a2")
+    world.settle()
+    world.edit(lambda text: f"{text.replace('key-a1', 'other')}003 a3 any key-a3\n004 a4 any key-")
+    assert str(world.settle()) == "added 003, changed 001"
+    assert world.text == "001 a1 any other\n002 a2 any key-a2\n003 a3 any key-a3\n"
+
+
+def test_a_file_cut_within_removed_lines_purges_nobody(world: World) -> None:
+    world.add("a1", "a2")
+    world.settle()
+    world.edit(lambda text: text.replace(" a", " !a").replace(" !any", " any"))
+    world.settle()
+    world.edit(lambda text: text[: text.index("002") + 9])
+    world.settle()
+    assert world.removed() == [(1, 0), (2, 0)]
+
+
 def test_a_file_that_is_gone_comes_back(world: World) -> None:
     world.add("a1")
     world.settle()

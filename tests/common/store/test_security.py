@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import exc
 
 from secmon.common.errors import ConfigError
+from secmon.common.fitness import read_standing
 from secmon.common.store import schema
-from secmon.common.store.fitness import read_standing
 from secmon.common.store.security import SecurityStore
 from tests.common.store.conftest import OpenStore
 from tests.common.store.rows import link_policy, link_role, put_policy, put_role, put_user

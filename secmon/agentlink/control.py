@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from secmon.agentlink.complaints import Complaints
 from secmon.agentlink.counts import LinkCounts, MessageCounts
 from secmon.agentlink.eventqueue import EventQueue
 from secmon.agentlink.outgoing import Outgoing
@@ -18,6 +17,7 @@ from secmon.common.agentwire.address import bare
 from secmon.common.agentwire.location import source
 from secmon.common.agentwire.version import too_new
 from secmon.common.clock import Clock
+from secmon.common.log.complaints import Complaints
 
 DAEMON = "secmon-remoted"
 ACK = b"#!-agent ack "

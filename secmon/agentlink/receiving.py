@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from secmon.agentlink.complaints import Complaints
 from secmon.agentlink.control import Control
 from secmon.agentlink.counts import LinkCounts, MessageCounts
 from secmon.agentlink.eventqueue import EventQueue
@@ -15,6 +14,7 @@ from secmon.common.agentwire.crypto import Cipher
 from secmon.common.agentwire.errors import MessageError
 from secmon.common.agentwire.frames import PING, PONG
 from secmon.common.clock import Clock
+from secmon.common.log.complaints import Complaints
 
 _MARK = b"#!-"
 _REPORT = b"u:upgrade_module:"

@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.agentlink.complaints import Complaints
 from secmon.agentlink.control import Control, Identity
 from secmon.agentlink.counterfile import ReceiverCounters, SenderCounter
 from secmon.agentlink.counts import LinkCounts, agents_shown
@@ -35,6 +34,7 @@ from secmon.common.agents.store import AgentStore
 from secmon.common.clock import Clock
 from secmon.common.config.remote import RemoteBlock
 from secmon.common.events.journal import JournalWriter
+from secmon.common.log.complaints import Complaints
 from secmon.common.paths import Paths
 
 log = logging.getLogger("secmon.agentlink")

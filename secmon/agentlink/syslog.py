@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable
 from typing import cast
 
-from secmon.agentlink.complaints import Complaints
 from secmon.agentlink.counts import LinkCounts
 from secmon.agentlink.eventqueue import EventQueue
 from secmon.common.agentwire.address import source_text
 from secmon.common.agentwire.location import escape
 from secmon.common.config.remote import RemoteBlock, permitted
+from secmon.common.log.complaints import Complaints
 
 MAX_LINE = 65000
 _PRIORITY = re.compile(rb"<[^<>\n]{0,16}>")

@@ -49,11 +49,15 @@ class Engine:
 
     def read(self, message: Message, time: datetime) -> Event:
         """What the message itself says: :meth:`decode` without a look at the state."""
-        event = predecode(message, time=time, host=self._host)
+        event = self.bare(message, time)
         windows = self._windows if message.queue == EVENT_CHANNEL and not self._session else None
         if windows is None or not decode_eventchannel(event, windows):
             self.ruleset.walk.decode(event)
         return event
+
+    def bare(self, message: Message, time: datetime) -> Event:
+        """The event without what decoders find in it."""
+        return predecode(message, time=time, host=self._host)
 
     def judge(self, event: Event, trace: Trace | None = None) -> Verdict:
         """Rules for an event that is decoded already."""

@@ -21,6 +21,8 @@ from secmon.engine.text import KEEPALIVE, alert_record, archive_line, custom_rec
 
 log = logging.getLogger("secmon.analysisd")
 
+Record = tuple[OutputFile, bytes]
+
 _UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -114,10 +116,15 @@ class Outputs:
         if not verdict.alert and not self.archives:
             return
         number = self._number(verdict.event)
+        archived = self.archives and not verdict.event.location.endswith(KEEPALIVE)
+        records = self._alert(verdict, number, labels) if verdict.alert else []
+        records += self._archive(verdict, number, labels) if archived else []
+        for file, record in records:  # all of them are made by now: an event is written whole or not at all
+            file.add(record)
         if verdict.alert:
-            self._alert(verdict, number, labels)
-        if self.archives and not verdict.event.location.endswith(KEEPALIVE):
-            self._archive(verdict, number, labels)
+            self._counters.add("written.alerts")
+        if archived:
+            self._counters.add("written.archives")
 
     def firewall(self, event: Event) -> None:
         """Gather the line of a complete event of a firewall."""
@@ -141,27 +148,31 @@ class Outputs:
     def _number(self, event: Event) -> str:
         return f"{event.received}.{self._numbering.end if self._numbering else 0}"
 
-    def _alert(self, verdict: Verdict, number: str, labels: Labels | None) -> None:
+    def _alert(self, verdict: Verdict, number: str, labels: Labels | None) -> list[Record]:
         assert verdict.rule is not None, "alerts name their rule"
         description = describe(verdict.rule, verdict.event)
+        records: list[Record] = []
         if self._alerts_json is not None:
             made = self._documents.of(verdict, number, labels=labels, description=description)
-            self._alerts_json.add(encode(made) + b"\n")
+            records.append((self._alerts_json, encode(made) + b"\n"))
         if self._alerts_text is not None:
             custom = self._settings.custom
-            if custom:
-                self._alerts_text.add(custom_record(custom, verdict, number))
-            else:
-                self._alerts_text.add(alert_record(verdict, number, labels, description=description))
-        self._counters.add("written.alerts")
+            text = (
+                custom_record(custom, verdict, number)
+                if custom
+                else alert_record(verdict, number, labels, description=description)
+            )
+            records.append((self._alerts_text, text))
+        return records
 
-    def _archive(self, verdict: Verdict, number: str, labels: Labels | None) -> None:
+    def _archive(self, verdict: Verdict, number: str, labels: Labels | None) -> list[Record]:
+        records: list[Record] = []
         if self._archives_json is not None:
             made = self._documents.of(verdict, number, full_log=True, labels=labels)
-            self._archives_json.add(encode(made) + b"\n")
+            records.append((self._archives_json, encode(made) + b"\n"))
         if self._archives_text is not None:
-            self._archives_text.add(archive_line(verdict.event))
-        self._counters.add("written.archives")
+            records.append((self._archives_text, archive_line(verdict.event)))
+        return records
 
     def _ending(self, name: str) -> bytes:
         return b"\n\n" if name == "alerts_text" and not self._settings.custom else b"\n"

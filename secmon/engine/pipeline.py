@@ -11,6 +11,8 @@ from secmon.engine.document import Documents, Labels
 from secmon.engine.event import MANAGER_ID, Event
 from secmon.engine.outputs import Outputs
 from secmon.engine.packed import Packer
+from secmon.engine.predecode import split_message
+from secmon.engine.rules.rule import Rule
 from secmon.engine.ruleset import Ruleset
 from secmon.engine.state import State
 from secmon.engine.statistics import Statistics, StatisticsSettings
@@ -18,6 +20,10 @@ from secmon.engine.tallies import AgentCounts, Tallies
 from secmon.engine.text import complete, is_firewall
 
 _INTEGRITY = "8"
+FAILED = Rule(
+    10, 8, "", 0, description=b"An event could not be analysed: secmon.log says why.", groups=b"analysis_failure,"
+)
+"""The internal rule of events whose analysis failed: whoever finds out how to cause that must not be hidden by it."""
 
 
 @dataclass(slots=True)
@@ -65,6 +71,13 @@ class Pipeline:
         else:
             prepared = ahead or prepare(self.engine, data, moment)
         self._finish(prepared, moment)
+
+    def rescue(self, data: bytes, moment: datetime) -> None:
+        """Write a message whose analysis failed: as it came, by the rule :data:`FAILED`."""
+        message = split_message(data)
+        if message is None or message.queue in KEPT:
+            return
+        self._write(Verdict(self.engine.bare(message, moment), FAILED, alert=True), labels=False)
 
     def _finish(self, prepared: Prepared, moment: datetime) -> None:
         """Count, judge, remember and write."""
@@ -136,9 +149,9 @@ class Pipeline:
         if verdict.alert or self.outputs.archives:
             self._write(verdict)
 
-    def _write(self, verdict: Verdict) -> None:
+    def _write(self, verdict: Verdict, *, labels: bool = True) -> None:
         event = verdict.event
-        self.outputs.write(verdict, self.labels(event.agent_id) if event.from_agent else None)
+        self.outputs.write(verdict, self.labels(event.agent_id) if labels and event.from_agent else None)
         written = self.tallies.whole.written
         written["alerts"] += verdict.alert
         written["archives"] += self.outputs.archives

@@ -29,7 +29,7 @@ class Message(NamedTuple):
 
 _LOCATION_END = re.compile(rb"(?:[^|:]|\|.)*?(?=:)", re.DOTALL)
 _ESCAPED = re.compile(rb"\|([|:])")
-_AGENT = re.compile(rb"\[(\d+)\] (\((.*?)\) [^>]*->.*)", re.DOTALL)
+_AGENT = re.compile(rb"\[(\d{1,9})\] (\((.*?)\) [^>]*->.*)", re.DOTALL)
 
 
 def split_message(data: bytes) -> Message | None:

@@ -163,6 +163,7 @@ class AnalysisService:
                 "lost": worker.feed.lost,
                 "malformed": self.tallies.malformed,
                 "failed": self.tallies.failed,
+                "unwritten": self.tallies.unwritten,
                 "kept_for_others": self.tallies.kept,
                 "incomplete_firewall": worker.pipeline.incomplete,
                 "positions": worker.feed.positions,

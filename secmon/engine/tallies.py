@@ -128,7 +128,9 @@ class Tallies:
         self.bytes = 0
         self.received = 0
         self.failed = 0
-        """Events whose analysis failed: they are in the log."""
+        """Events whose analysis failed: the log says why."""
+        self.unwritten = 0
+        """Those of them that could not even be written as they came."""
         self.kept = 0
         """Events of types that others consume."""
         self.malformed = 0

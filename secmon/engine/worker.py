@@ -6,6 +6,7 @@ the thread wait and try again: it reads nothing new meanwhile, the journals fill
 
 import logging
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import Any
 
 from secmon.common.clock import Clock
 from secmon.common.errors import os_text
+from secmon.common.log.complaints import Complaints
 from secmon.engine.ahead import Prepared
 from secmon.engine.backlog import Backlog, Piece
 from secmon.engine.crew import Crew
@@ -31,6 +33,10 @@ COMMIT_EVENTS = 500
 SAVE_SECONDS = 10.0
 """Between two savings of the statistics of the hour."""
 _SHOWN_BYTES = 200
+_SHOWN_FRAMES, _SHOWN_TRACE = -6, 2000
+"""The innermost frames of a failure, and characters of it."""
+_FAILURES, _FAILURE_SECONDS = 3, 60.0
+"""Failures of one kind that are logged in so many seconds; the others are counted."""
 
 Flush = Callable[[], None]
 
@@ -76,6 +82,9 @@ class Worker:
         self._backlog = Backlog(feed, clock, crew)
         self._next: deque[tuple[Ruleset, Sources | None]] = deque(maxlen=1)
         self._save_at = clock.monotonic() + SAVE_SECONDS
+        self._complaints = Complaints(
+            log, clock, window_seconds=_FAILURE_SECONDS, per_window=_FAILURES, level=logging.ERROR
+        )
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
     def start(self) -> None:
@@ -134,6 +143,7 @@ class Worker:
     def step(self) -> bool:
         """What has come, in the order of the journals; whether there was anything."""
         self._swap()
+        self._complaints.tick()
         if self.crew is not None:
             self.crew.tend()
         if not self._insist(self._turn) or not (self._backlog or self._insist(self._backlog.read)):
@@ -181,9 +191,22 @@ class Worker:
         """Whether the event is done with; it is not when the stop comes while it must wait."""
         try:
             return self._insist(lambda: self.pipeline.handle(data, moment, ahead))
-        except Exception:  # one event must not end the analysis of all others; logged with its beginning, and counted
-            self.pipeline.tallies.failed += 1
-            log.exception("An event could not be analysed: %r", data[:_SHOWN_BYTES])
+        except Exception as error:  # noqa: BLE001 - logged, counted: one event must not end the analysis of all others
+            return self._failed(data, moment, error)
+
+    def _failed(self, data: bytes, moment: datetime, error: Exception) -> bool:
+        """Count the event, log it with a bound, write it as it came; whether it is done with."""
+        tallies = self.pipeline.tallies
+        tallies.failed += 1
+        trace = "".join(traceback.format_exception(error, limit=_SHOWN_FRAMES))[-_SHOWN_TRACE:]
+        self._complaints.warn(
+            type(error).__name__, "An event could not be analysed: %r\n%s", data[:_SHOWN_BYTES], trace.rstrip()
+        )
+        try:
+            return self._insist(lambda: self.pipeline.rescue(data, moment))
+        except Exception as second:  # noqa: BLE001 - whatever it is, it is counted, and logged as above
+            tallies.unwritten += 1
+            self._complaints.warn("unwritten", "It could not be written as it came either: %r", second)
             return True
 
     def _swap(self) -> None:
@@ -220,6 +243,7 @@ class Worker:
             self._insist(lambda: self._ledger.note(self.pipeline.outputs.ends()))
 
     def _finish(self) -> None:
+        self._complaints.flush()
         self._commit()
         try:
             self.pipeline.statistics.save()

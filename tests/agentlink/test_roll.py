@@ -1,15 +1,12 @@
-"""The roll of agents beside the registry, and the bound on complaints."""
+"""The roll of agents beside the registry."""
 
-import logging
 from pathlib import Path
 
 import pytest
 
-from secmon.agentlink.complaints import PER_WINDOW, WINDOW_SECONDS, Complaints
 from secmon.agentlink.roll import Roll, read_changes
 from secmon.common.agents.registry import New, add, remove, set_groups
 from secmon.common.agents.store import AgentStore, put
-from secmon.common.clock import ManualClock
 
 
 def follow(roll: Roll, store: AgentStore) -> tuple[list[int], list[int]]:
@@ -91,15 +88,3 @@ def test_an_address_that_is_none_costs_its_own_agent(tmp_path: Path, caplog: pyt
     assert list(roll.by_number) == [2]
     assert "no address" in caplog.text
     store.close()
-
-
-def test_complaints_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    clock = ManualClock()
-    complaints = Complaints(logging.getLogger("test"), clock)
-    for number in range(PER_WINDOW * 3):
-        complaints.warn("kind", "number %d", number)
-    complaints.warn("other", "x")
-    assert len(caplog.messages) == PER_WINDOW + 1
-    clock.advance(WINDOW_SECONDS)
-    complaints.warn("kind", "again")
-    assert caplog.messages[-2:] == [f"kind: {PER_WINDOW * 2} more warnings like these", "again"]

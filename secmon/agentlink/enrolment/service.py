@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from secmon.agentlink.complaints import Complaints
 from secmon.agentlink.enrolment.tls import names_match
 from secmon.common.agents.enrol import FAREWELL, MAX_REQUEST, Refusal, Request, Rules, accepted, parse
 from secmon.common.agents.entries import Entry
 from secmon.common.agents.names import normal_address
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
+from secmon.common.log.complaints import Complaints
 
 log = logging.getLogger("secmon.authd")
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Protocol
 
-from secmon.agentlink.complaints import Complaints
 from secmon.agentlink.keyrequest.admitting import Admit
 from secmon.agentlink.keyrequest.answer import read_answer
 from secmon.agentlink.keyrequest.failures import Failed, NoKey, Refused
@@ -18,6 +17,7 @@ from secmon.common.clock import Clock
 from secmon.common.config.auth import KeyRequest
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
+from secmon.common.log.complaints import Complaints
 
 log = logging.getLogger("secmon.modulesd.keys")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from secmon.agentlink.complaints import PER_WINDOW
 from secmon.agentlink.enrolment.service import EnrolmentService, Limits
 from secmon.agentlink.enrolment.tls import ensure_certificate, server_context
 from secmon.common.agents.enrol import Refusal, Request, Rules
@@ -19,6 +18,7 @@ from secmon.common.agents.entries import Entry
 from secmon.common.clock import SystemClock
 from secmon.common.config.auth import AuthSettings
 from secmon.common.counters import Counters
+from secmon.common.log.complaints import PER_WINDOW
 from secmon.common.paths import Paths
 from tests.agentlink.enrolment.certificates import Authority
 from tests.waiting import until

@@ -4,6 +4,7 @@
 cluster; master, worker and daemons implement them.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -187,12 +188,20 @@ class Definitions(msgspec.Struct, frozen=True):
     failures: Sequence[SecmonError]
 
 
+Changed = Mapping[str, bytes | None]
+"""Files by path, with another content than on disk; None: there is no such file."""
+
+
 class RulesetFiles(Protocol):
     """Files of rules, decoders and lists of this node (analysis-api.md 2 to 5), read from disk at each call.
 
     All methods block and may be called from any thread. Paths are relative to the installation folder, and so are the
     ids of errors. An ``OSError`` becomes the error with which the kind of file says so.
+
+    ``changes`` is held from the judgement of a change until it is made: each is judged on what the one before left.
     """
+
+    changes: asyncio.Lock
 
     def names(self, kind: RulesetKind) -> Set[str]:
         """Base names of all files that permissions may be about (analysis-api.md 11)."""
@@ -230,8 +239,17 @@ class RulesetFiles(Protocol):
     def delete(self, kind: RulesetKind, path: str) -> None:
         """Raises 1906, 1907."""
 
-    def diagnose(self) -> Sequence[Finding]:
-        """Compile what is on disk, aside, and say what is wrong with it: errors first. Takes seconds."""
+    def diagnose(self, changed: Changed | None = None) -> Sequence[Finding]:
+        """Compile what is on disk, aside, and say what is wrong with it: errors first. Takes seconds.
+
+        With ``changed``: the same as if the files were so.
+        """
+
+    def objection(self, changed: Changed) -> Finding | None:
+        """Why the files must not be ``changed`` so: an error of the whole ruleset that would come of it.
+
+        Where there is an error already, only one in another file is an objection. Takes seconds.
+        """
 
 
 class Analysis(Protocol):

@@ -1,10 +1,13 @@
 """The files of a ruleset: what the main configuration names, in load order (ruleset.md 1.2, 1.3)."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from errno import ENOENT
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from secmon.common.config.main import MAIN_ROOT, load_main_config
+from secmon.common.config.main import MAIN_ROOT, MainConfig, load_main_config
 from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.config.xml import Element, parse_xml, read_xml
 from secmon.common.errors import ConfigError, SecmonError, os_text
@@ -12,12 +15,19 @@ from secmon.common.paths import Paths
 from secmon.engine.decoders.loader import LOCAL_FILE
 from secmon.engine.diagnostics import Message, RulesetError
 from secmon.engine.patterns import Expression, PatternError, compile_expression
+from secmon.engine.rules.loader import DraftCache
 from secmon.engine.ruleset import File, Ruleset, Settings, compile_ruleset
+
+if TYPE_CHECKING:
+    from secmon.common.node import Changed
 
 DECODERS, RULES, LISTS = "ruleset/decoders", "ruleset/rules", "etc/lists"
 DEFAULT_PATTERN = ".xml$"
 COMPILED = ".cdb"
 """Suffix of the compiled form of a list, which other tools write beside it (ruleset.md 1.1)."""
+
+
+NO_CHANGE: "Changed" = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +116,17 @@ def _with_folder(path: str, folder: str) -> str:
     return path if "/" in path else f"{folder}/{path}"
 
 
-def collect(root: Path, section: Section) -> Sources:
-    """Read the files that ``section`` names below ``root``. Raises RulesetError 1226 for an empty decoder file."""
+def collect(root: Path, section: Section, changed: "Changed" = NO_CHANGE) -> Sources:
+    """Read the files that ``section`` names below ``root``, as if they were ``changed``.
+
+    Raises RulesetError 1226 for an empty decoder file.
+    """
     sources = Sources()
     messages = sources.messages
     for part, into in ((section.decoders, sources.decoders), (section.rules, sources.rules)):
-        paths = _load_order(_members(root, part, messages))
-        into += [(path, data) for path in paths if (data := _read(root, path, messages)) is not None]
-    lists = ((path, _read(root, path, messages)) for path in dict.fromkeys(section.lists))
+        paths = _load_order(_members(root, part, changed, messages))
+        into += [(path, data) for path in paths if (data := _read(root, path, changed, messages)) is not None]
+    lists = ((path, _read(root, path, changed, messages)) for path in dict.fromkeys(section.lists))
     sources.lists = {path: data for path, data in lists if data is not None}
     for path, data in sources.decoders:
         if not data and path != LOCAL_FILE:
@@ -121,15 +134,19 @@ def collect(root: Path, section: Section) -> Sources:
     return sources
 
 
-def _members(root: Path, part: Part, messages: list[Message]) -> list[str]:
+def _members(root: Path, part: Part, changed: "Changed", messages: list[Message]) -> list[str]:
     found = list(part.includes)
     for folder in part.folders:
         try:
-            names = sorted(each.name for each in (root / folder.path).iterdir() if each.is_file())
+            names = {each.name for each in (root / folder.path).iterdir() if each.is_file()}
         except OSError as error:
             messages.append(Message("WARNING", 1103, f"the folder cannot be read: {os_text(error)}", folder.path))
             continue
-        paths = ((name, f"{folder.path}/{name}") for name in names)
+        for path, data in changed.items():
+            where, _, name = path.rpartition("/")
+            if where == folder.path:
+                names = names - {name} if data is None else names | {name}
+        paths = ((name, f"{folder.path}/{name}") for name in sorted(names))
         found += [
             path for name, path in paths if folder.pattern.test(path.encode()) and not part.excludes & {name, path}
         ]
@@ -141,17 +158,20 @@ def _load_order(paths: Iterable[str]) -> list[str]:
     return sorted(paths, key=lambda path: path.rpartition("/")[2].encode())
 
 
-def _read(root: Path, path: str, messages: list[Message]) -> bytes | None:
+def _read(root: Path, path: str, changed: "Changed", messages: list[Message]) -> bytes | None:
     try:
-        return (root / path).read_bytes()
+        data = changed[path] if path in changed else (root / path).read_bytes()
+        if data is None:
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(root / path))
     except OSError as error:
         messages.append(Message("WARNING", 1103, f"the file cannot be read: {os_text(error)}", path))
         return None
+    return data
 
 
-def compile_sources(sources: Sources, settings: Settings | None = None) -> Ruleset:
-    """The ruleset of ``sources``, with the warnings of both steps. Raises RulesetError."""
-    made = compile_ruleset(sources.decoders, sources.lists, sources.rules, settings)
+def compile_sources(sources: Sources, settings: Settings | None = None, *, cache: DraftCache | None = None) -> Ruleset:
+    """The ruleset of ``sources``, with the warnings of both steps. ``cache``: of earlier loads. Raises RulesetError."""
+    made = compile_ruleset(sources.decoders, sources.lists, sources.rules, settings, cache=cache)
     return replace(made, messages=(*sources.messages, *made.messages))
 
 
@@ -161,9 +181,9 @@ def compile_installation(paths: Paths) -> Ruleset:
     return compile_sources(collect(paths.root, section), settings_of(paths))
 
 
-def settings_of(paths: Paths) -> Settings:
-    """Levels and limits of an installation's configuration. Raises ConfigError."""
-    config, usual = load_main_config(paths), Settings()
+def settings_of(paths: Paths, config: MainConfig | None = None) -> Settings:
+    """Levels and limits of an installation's configuration, or of another ``config`` for it. Raises ConfigError."""
+    config, usual = config or load_main_config(paths), Settings()
     options = load_internal_options(paths)
     return Settings(
         alert_level=config.integer("alerts", "log_alert_level", default=usual.alert_level),

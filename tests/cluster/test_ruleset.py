@@ -61,11 +61,13 @@ def test_what_each_node_counts(three: RealCluster) -> None:
     assert three.call(worker, "/manager/stats/remoted")["data"]["affected_items"][0]["tcp_sessions"] == 0
 
 
-def test_a_ruleset_that_cannot_be_used_is_told_and_harms_nobody(three: RealCluster) -> None:
+def test_a_ruleset_that_cannot_be_used_is_refused_and_harms_nobody(three: RealCluster) -> None:
     worker = three.workers[0]
-    body = store(three, worker, RULE.replace(b"<match>", b"<regex>(</regex><match>"))
-    assert body["error"] == 0
-    assert "cannot use the ruleset" in body["message"]
+    broken = RULE.replace(b"<match>", b"<regex>(</regex><match>")
+    [failed] = store(three, worker, broken)["data"]["failed_items"]
+    assert (failed["error"]["code"], failed["id"]) == (1908, ["etc/rules/own.xml"])
+    assert three.call(worker, "/cluster/configuration/validation")["error"] == 0
+    (three.master.paths.etc / "rules/own.xml").write_bytes(broken)  # by hand, it is as it is
 
     def invalid() -> bool:
         failed = three.call(worker, "/cluster/configuration/validation")["data"]["failed_items"]

@@ -26,10 +26,8 @@ MOST_NOTES = 5
 """Findings about the ruleset that one answer holds."""
 MOST_NAME = 255
 """Bytes that file systems take for a name."""
-CHECK_SHARE = 0.6
-"""Part of the time left that the check of the whole ruleset may take."""
 BEFORE_SHARE = 0.3
-"""The same for the check before an upload, which leaves time for the upload and the check after it."""
+"""Part of the time left that the check of the ruleset as it is may take; the check of the change comes after it."""
 
 XmlName = Annotated[str, text_format("xml_filename_path", r"[\w\-]+\.xml")]
 ListName = Annotated[str, text_format("cdb_filename_path", r"[\w\-]+")]
@@ -149,16 +147,19 @@ async def upload_file(
     try:
         path = await asyncio.to_thread(files.target, kind, filename, folder)
         await asyncio.to_thread(files.check, kind, data)
-        if overwrite and await asyncio.to_thread(files.exists, path):
-            await _may_delete(ctx, kind)
-        before = await _diagnosed(ctx, files, BEFORE_SHARE)
-        # A step of its own: a caller who gives up during the checks leaves everything as it was.
-        await asyncio.to_thread(files.write, kind, path, data, overwrite=overwrite)
+        async with files.changes:
+            if await asyncio.to_thread(files.exists, path):
+                if not overwrite:
+                    raise SecmonError(1905, path)
+                await _may_delete(ctx, kind)
+            notes = await _judged(ctx, files, path, data)
+            # A step of its own: a caller who gives up during the checks leaves everything as it was.
+            await asyncio.to_thread(files.write, kind, path, data, overwrite=overwrite)
     except SecmonError as error:
         return _failed(outcome, error, path)
     log.info("%s: %s stored %s", ctx.call.title, ctx.call.identity.user, path)
     outcome.items.append(path)
-    outcome.notes += await _remarks(ctx, files, path, before)
+    outcome.notes += notes
     return outcome
 
 
@@ -168,12 +169,16 @@ async def delete_file(ctx: Context, kind: RulesetKind, filename: str, folder: st
     path = _shown_path(kind, filename, folder)
     try:
         path = await asyncio.to_thread(files.target, kind, filename, folder)
-        await asyncio.to_thread(files.delete, kind, path)
+        async with files.changes:
+            if not await asyncio.to_thread(files.exists, path):
+                raise SecmonError(1906, path)
+            notes = await _judged(ctx, files, path, None)
+            await asyncio.to_thread(files.delete, kind, path)
     except SecmonError as error:
         return _failed(outcome, error, path)
     log.info("%s: %s deleted %s", ctx.call.title, ctx.call.identity.user, path)
     outcome.items.append(path)
-    outcome.notes += await _remarks(ctx, files, path)
+    outcome.notes += notes
     return outcome
 
 
@@ -205,16 +210,21 @@ async def _diagnosed(ctx: Context, files: RulesetFiles, share: float) -> Sequenc
         return None
 
 
-async def _remarks(ctx: Context, files: RulesetFiles, path: str, before: Sequence[Finding] | None = None) -> list[str]:
-    """What stops the engine now, what it says of this file, and what it did not say ``before`` of any."""
-    findings = await _diagnosed(ctx, files, CHECK_SHARE)
-    if findings is None:
-        return ["The whole ruleset was not checked in time: ask GET /manager/configuration/validation"]
-    return remarks(findings, path, before)
+async def _judged(ctx: Context, files: RulesetFiles, path: str, data: bytes | None) -> list[str]:
+    """Notes on the ruleset with ``data`` at ``path``, None: without this file.
+
+    Raises 1908 when the engine could not use it. To be called while ``files.changes`` is held.
+    """
+    before = await _diagnosed(ctx, files, BEFORE_SHARE)
+    changed = {path: data}
+    refused = await asyncio.to_thread(files.objection, changed)
+    if refused is not None:
+        raise SecmonError(1908, refused.text)
+    return remarks(await asyncio.to_thread(files.diagnose, changed), path, before)
 
 
 def remarks(findings: Sequence[Finding], path: str | None = None, before: Sequence[Finding] | None = None) -> list[str]:
-    """Notes for an answer: errors, warnings about the file ``path``, and those that ``before`` has not; bounded.
+    """Notes for an answer: errors, warnings about the file ``path``, and those that ``before`` does not have; bounded.
 
     After an error there are no warnings, so nothing is known to be new when ``before`` holds one.
     """

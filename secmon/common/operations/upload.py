@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import nullcontext
 
 from secmon.common.config.checks import invalid
 from secmon.common.config.main import parse_main_config, validate_main_config
@@ -56,8 +57,10 @@ async def upload(ctx: Context, params: Upload | NodeUpload) -> Outcome:
     try:
         # Two steps: a caller who gives up while a service is asked leaves the file as it was.
         saved, new = await asyncio.to_thread(_checked, node, text)
-        now = node.clock.now()
-        await asyncio.to_thread(replace_main_config, node.paths, saved=saved, new=new, now=now)
+        async with node.services.ruleset.changes if node.services.ruleset is not None else nullcontext():
+            await asyncio.to_thread(_check_ruleset, node, new)
+            now = node.clock.now()
+            await asyncio.to_thread(replace_main_config, node.paths, saved=saved, new=new, now=now)
     except SecmonError as error:
         outcome.fail(error, node.name)
         return outcome
@@ -101,6 +104,15 @@ def _check_role(node: Node, new: str) -> None:
         reason = security_misfit(node.paths)
         if reason is not None:
             raise SecmonError(1127, f"cluster: {reason}")
+
+
+def _check_ruleset(node: Node, new: bytes) -> None:
+    """Raises 1908 when the engine could no longer use the ruleset, because of the files that ``new`` names."""
+    if node.services.ruleset is not None:
+        file = str(node.paths.main_config.relative_to(node.paths.root))
+        refused = node.services.ruleset.objection({file: new})
+        if refused is not None:
+            raise SecmonError(1908, refused.text)
 
 
 def _parsed(saved: bytes) -> Element | None:

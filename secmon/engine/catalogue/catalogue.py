@@ -1,7 +1,7 @@
 """The files of a ruleset in the folders of an installation: ``common.node.RulesetFiles``."""
 
+import asyncio
 import errno
-import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -9,20 +9,18 @@ from contextlib import suppress
 from typing import Any
 
 from secmon.common.atomic import sync_folder, write_file
-from secmon.common.config.xml import read_xml
-from secmon.common.errors import ConfigError, SecmonError, os_text
-from secmon.common.node import Definitions, Finding, RulesetFile, RulesetKind, XmlKind
+from secmon.common.errors import SecmonError, os_text
+from secmon.common.node import Changed, Definitions, Finding, RulesetFile, RulesetKind, XmlKind
 from secmon.common.paths import Paths
 from secmon.engine.catalogue.cdb import check_entries, find_lists, read_entries
 from secmon.engine.catalogue.decoder_items import decoder_items
+from secmon.engine.catalogue.judge import Judge
 from secmon.engine.catalogue.kinds import KINDS, unreadable
 from secmon.engine.catalogue.remembered import Remembered
 from secmon.engine.catalogue.rule_items import rule_items
 from secmon.engine.catalogue.section import Configured, listed_files, read_configured
 from secmon.engine.catalogue.strict import MalformedXml, check, read_object
-from secmon.engine.diagnostics import RulesetError
-from secmon.engine.files import Sources, collect, compile_sources, read_section, settings_of
-from secmon.engine.ruleset import Settings
+from secmon.engine.files import NO_CHANGE
 from secmon.engine.xml import XmlError, parse
 
 FILE_MODE = 0o660
@@ -40,9 +38,8 @@ class RulesetCatalogue:
         self._configured: Remembered[Configured] = Remembered()
         self._items: dict[XmlKind, Remembered[Items]] = {"rule": Remembered(), "decoder": Remembered()}
         self._changing = threading.Lock()
-        self._compiling = threading.Lock()
-        self._judged: tuple[bytes, Sequence[Finding]] = (b"", ())
-        """What was compiled last, and what there was to say about it: validations come often, changes do not."""
+        self.changes = asyncio.Lock()
+        self._judge = Judge(paths)
 
     # -- reading
 
@@ -180,32 +177,8 @@ class RulesetCatalogue:
 
     # -- judging
 
-    def diagnose(self) -> Sequence[Finding]:
-        try:
-            with self._compiling:  # one at a time: each keeps a processor busy
-                section = read_section(read_xml(self._paths.main_config), str(self._paths.main_config))
-                sources, settings = collect(self._root, section), settings_of(self._paths)
-                content = _digest(sources, settings)
-                if content != self._judged[0]:
-                    self._judged = content, _findings(sources, settings)
-                return self._judged[1]
-        except RulesetError as error:
-            return [Finding(True, str(error.message), error.message.file)]
-        except (ConfigError, OSError) as error:
-            return [Finding(True, os_text(error) if isinstance(error, OSError) else error.message, "")]
+    def diagnose(self, changed: Changed | None = None) -> Sequence[Finding]:
+        return self._judge.findings(changed or NO_CHANGE)
 
-
-def _digest(sources: Sources, settings: Settings) -> bytes:
-    """Of all that a load depends on."""
-    whole = hashlib.blake2b(repr((settings, [str(one) for one in sources.messages])).encode())
-    for path, data in (*sources.decoders, *sources.lists.items(), *sources.rules):
-        whole.update(f"{path} {len(data)}\n".encode() + data)
-    return whole.digest()
-
-
-def _findings(sources: Sources, settings: Settings) -> Sequence[Finding]:
-    try:
-        made = compile_sources(sources, settings)
-    except RulesetError as error:
-        return [Finding(True, str(error.message), error.message.file)]
-    return [Finding(False, str(message), message.file) for message in made.messages]
+    def objection(self, changed: Changed) -> Finding | None:
+        return self._judge.objection(changed)

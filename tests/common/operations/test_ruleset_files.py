@@ -1,10 +1,12 @@
 """Files of rules and decoders: uploading and deleting them (analysis-api.md 5)."""
 
+import asyncio
+
 import pytest
 
 from secmon.common.node import Finding
 from secmon.common.operations.ruleset_files import MOST_NOTES, remarks
-from tests.common.operations.analyst import LOGIN_RULE, SHOP_DECODERS, stocked
+from tests.common.operations.analyst import LOGIN_RULE, SHOP_DECODERS, SHOP_RULES, stocked
 from tests.common.operations.office import Office
 from tests.common.operations.world import World
 
@@ -34,14 +36,81 @@ async def test_what_the_engine_thinks_of_it_is_told(office: Office) -> None:
     assert body["error"] == 0
     assert "100730 exists already" in body["message"]
     assert "etc/rules/zown.xml, line 1" in body["message"]
-    broken = LOGIN_RULE.replace(b"<match>", b"<regex>(</regex><match>")
-    body = await office.ask(PUT, filename="zown.xml", body=broken, overwrite=True)
-    assert body["error"] == 0
-    assert "cannot use the ruleset" in body["message"]
-    body = await office.ask("DELETE /decoders/files/{filename}", filename="shop_decoders.xml")
-    assert "cannot use the ruleset" in body["message"]
-    body = await office.ask(DELETE, filename="zown.xml")
-    assert body["data"]["affected_items"] == ["etc/rules/zown.xml"]
+    body = await office.ask("DELETE /lists/files/{filename}", filename="vip")
+    assert body["data"]["affected_items"] == ["etc/lists/vip"]
+
+
+BROKEN = LOGIN_RULE.replace(b"<match>", b"<regex>(</regex><match>")
+OWN_DECODER = b"<decoder name='own'><prematch>^own </prematch></decoder>"
+OWN_RULE = LOGIN_RULE.replace(b"<match>", b"<decoded_as>own</decoded_as><match>")
+DECODERS = "/decoders/files/{filename}"
+
+
+def own_files(office: Office) -> dict[str, bytes]:
+    etc = office.node.paths.etc
+    return {str(file.relative_to(etc)): file.read_bytes() for file in etc.rglob("*") if file.is_file()}
+
+
+async def test_a_change_that_breaks_the_ruleset_is_refused(office: Office) -> None:
+    await office.ask(PUT, filename="own.xml", body=LOGIN_RULE)
+    before = own_files(office)
+    body = await office.ask(PUT, filename="own.xml", body=BROKEN, overwrite=True)
+    [failed] = body["data"]["failed_items"]
+    assert (body["error"], failed["error"]["code"], failed["id"]) == (1, 1908, [PATH])
+    assert "etc/rules/own.xml, line 1" in failed["error"]["message"]
+    # what is well formed but unknown, what other files need, and what is new
+    unknown = LOGIN_RULE.replace(b"match>", b"mach>")
+    assert await office.failed(PUT, filename="new.xml", body=unknown) == [(1908, ["etc/rules/new.xml"])]
+    assert await office.failed("DELETE " + DECODERS, filename="shop_decoders.xml") == [
+        (1908, ["etc/decoders/shop_decoders.xml"])
+    ]
+    other = OWN_DECODER.replace(b"<prematch>", b"<parent>nobody</parent><prematch>")
+    assert await office.failed("PUT " + DECODERS, filename="own.xml", body=other) == [(1908, ["etc/decoders/own.xml"])]
+    assert own_files(office) == before
+    assert (await office.ask("GET /manager/configuration/validation"))["error"] == 0
+
+
+async def test_a_broken_ruleset_can_be_mended_and_must_not_get_worse(office: Office) -> None:
+    etc = office.node.paths.etc
+    await office.ask("PUT " + DECODERS, filename="own.xml", body=OWN_DECODER)
+    (etc / "rules/by_hand.xml").write_bytes(BROKEN)
+    (etc / "rules/shop_rules.xml").write_bytes(b"<group name='a'><rule id='1'/></group>")
+    body = await office.ask(PUT, filename="own.xml", body=OWN_RULE)
+    assert body["error"] == 0, "it is right by itself"
+    assert "The engine cannot use the ruleset: ERROR" in body["message"]
+    for name, data in (("other.xml", BROKEN), ("own.xml", BROKEN.replace(b"100900", b"100901"))):
+        assert await office.failed(PUT, filename=name, body=data, overwrite=True) == [(1908, [f"etc/rules/{name}"])]
+    assert await office.failed("DELETE " + DECODERS, filename="own.xml") == [(1908, ["etc/decoders/own.xml"])]
+    assert (await office.ask(PUT, filename="by_hand.xml", body=BROKEN, overwrite=True))["error"] == 0, "no worse"
+    assert (await office.ask(DELETE, filename="by_hand.xml"))["error"] == 0
+    body = await office.ask(PUT, filename="shop_rules.xml", body=SHOP_RULES, overwrite=True)
+    assert (body["error"], "cannot use" in body["message"]) == (0, False)
+    assert (await office.ask("GET /manager/configuration/validation"))["error"] == 0
+
+
+async def test_changes_of_several_clients_are_judged_one_after_the_other(office: Office) -> None:
+    """Each is right by itself; both together break the ruleset."""
+    for turn in range(3):
+        await office.ask("PUT " + DECODERS, filename="own.xml", body=OWN_DECODER, overwrite=True)
+        if turn:
+            await office.ask(DELETE, filename="own.xml")
+        bodies = await asyncio.gather(
+            office.ask(PUT, filename="own.xml", body=OWN_RULE), office.ask("DELETE " + DECODERS, filename="own.xml")
+        )
+        assert sorted(body["error"] for body in bodies) == [0, 1]
+        assert (await office.ask("GET /manager/configuration/validation"))["error"] == 0
+        (office.node.paths.etc / "rules/own.xml").unlink(missing_ok=True)
+        (office.node.paths.etc / "rules/own.xml").write_bytes(LOGIN_RULE)
+
+
+async def test_a_configuration_that_breaks_the_ruleset_is_refused(office: Office) -> None:
+    file = office.node.paths.main_config
+    before = file.read_bytes()
+    extra = b"<ossec_config><ruleset><decoder_exclude>shop_decoders.xml</decoder_exclude></ruleset></ossec_config>"
+    [failed] = await office.failed("PUT /manager/configuration", body=before + extra)
+    assert (failed, file.read_bytes() == before) == ((1908, ["manager"]), True)
+    both = extra.replace(b"</ruleset>", b"<rule_exclude>shop_rules.xml</rule_exclude></ruleset>")
+    assert (await office.ask("PUT /manager/configuration", body=before + both))["error"] == 0
 
 
 async def test_new_findings_about_other_files_are_told_once(office: Office) -> None:

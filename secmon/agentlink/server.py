@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -31,6 +31,7 @@ from secmon.agentlink.wanted import KeysWanted
 from secmon.common.agents.linkwire import Answer, Ask, Question, Record, Statistics, Tell
 from secmon.common.agents.states import Origin, reset
 from secmon.common.agents.store import AgentStore
+from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.config.remote import RemoteBlock
 from secmon.common.events.journal import JournalWriter
@@ -87,8 +88,10 @@ class AgentLinkServer:
         node: str,
         assigner: Assigner,
         hooks: Hooks | None = None,
+        tasks: Background | None = None,
     ) -> None:
-        """``store`` is closed by the caller, after the stop; ``node`` is the name in agents' states.
+        """``store`` is closed by the caller, after the stop; ``node`` is the name in agents' states; ``tasks``: those
+        of the daemon.
 
         ``hooks.report``, ``hooks.key_wanted`` None: those who listen at the local socket are told.
         Raises SecmonError 1005, OSError.
@@ -151,8 +154,7 @@ class AgentLinkServer:
         self._refreshing = asyncio.Lock()
         self._syslog: set[SyslogConnection] = set()
         self._servers: list[asyncio.Server] = []
-        self._tasks: list[asyncio.Task[None]] = []
-        self._writers: list[asyncio.Task[None]] = []
+        self._tasks = tasks or Background()
 
     def _build_receiving(self, identity: Identity, hooks: Hooks) -> Receiving:
         block = self.settings.secure
@@ -187,26 +189,20 @@ class AgentLinkServer:
         """Serve: returns when agents can connect. Raises OSError, SQLAlchemyError."""
         await asyncio.to_thread(self._reset)
         await self.refresh()
-        self._writers = [self._task("states", self.states.run()), self._task("events", self.events.run())]
-        self._tasks = [
-            self._task("keys", self._follow_registry()),
-            self._task("connections", self.floor.sweep()),
-            self._task("losses", self.losses.report_for_ever()),
-            self._task("shared files", self.shared.watch()),
-            self._task("first groups", self.shared.assign_for_ever()),
-            *(self._task("sender", self.pusher.run()) for _ in range(self.settings.senders)),
-        ]
+        tasks = self._tasks
+        tasks.vital("states", self.states.run)
+        tasks.vital("events", self.events.run)
+        tasks.keep("keys", self._follow_registry)
+        tasks.keep("connections", self.floor.sweep)
+        tasks.keep("losses", self.losses.report_for_ever)
+        tasks.keep("shared files", self.shared.watch)
+        tasks.keep("first groups", self.shared.assign_for_ever)
+        for number in range(self.settings.senders):
+            tasks.keep(f"sender {number + 1}", self.pusher.run)
         if self.settings.counts_sweep_seconds:
-            self._tasks.append(self._task("counts", self._sweep_counts()))
+            tasks.keep("counts", self._sweep_counts)
         await self.local.open()
         await self._listen()
-
-    async def finished(self) -> None:
-        """Wait while everything works; raises what ended a part of it."""
-        done, _ = await asyncio.wait([*self._tasks, *self._writers], return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-            raise RuntimeError(f"{task.get_name()} has ended")
 
     async def stop(self) -> None:
         """Take nothing new, write what was taken, end all connections. Also after a start that failed."""
@@ -219,12 +215,11 @@ class AgentLinkServer:
         self.floor.close()
         for syslog in list(self._syslog):
             syslog.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
         self.states.stop()
         self.events.stop()
-        await asyncio.gather(*self._writers, return_exceptions=True)
+        await self._tasks.ended("states")
+        await self._tasks.ended("events")
         if self._verification is not None:
             await self._verification.flush()
         self._outgoing.close()
@@ -251,9 +246,6 @@ class AgentLinkServer:
             for agent in applied.stale:
                 await self._verification.forget(agent)
         self.shared.judge_all(applied.regrouped)
-
-    def _task(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.create_task(work, name=f"remoted: {name}")
 
     def _reset(self) -> None:
         with self._store.write() as connection:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.common.agents.schema import agents
 from secmon.common.agents.store import AgentStore
+from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.layout import restore_folders
@@ -45,7 +46,7 @@ class AnalysisDaemon:
         self._installation = installation
         self._store = AgentStore(installation.paths.agents_db)
         self.service: AnalysisService | None = None
-        self._tending: asyncio.Task[None] | None = None
+        self.tasks = Background()
 
     async def start(self) -> None:
         """Analyse. Raises StartError 2000 when no ruleset can be used, SecmonError 1005, OSError."""
@@ -66,12 +67,12 @@ class AnalysisDaemon:
             host=socket.gethostname(),
             labels=labels,
         )
-        self.service = AnalysisService(given, self._active_agents)
+        service = self.service = AnalysisService(given, self._active_agents, self.tasks)
         try:
-            await self.service.start()
+            await service.start()
         except RulesetError as error:
             raise StartError(2000, f"the ruleset: {error.message}") from error
-        self._tending = asyncio.create_task(tend(self.service.tend))
+        self.tasks.keep("sockets", lambda: tend(service.tend))
 
     async def _active_agents(self) -> set[int]:
         def read() -> set[int]:
@@ -86,13 +87,10 @@ class AnalysisDaemon:
             return set(self.service.tallies.agents) if self.service is not None else set()
 
     async def finished(self) -> None:
-        if self.service is not None:
-            await self.service.finished()
+        await self.tasks.failed()
 
     async def stop(self) -> None:
-        if self._tending is not None:
-            self._tending.cancel()
-            await asyncio.gather(self._tending, return_exceptions=True)
+        await self.tasks.stop("sockets")
         if self.service is not None:
             await self.service.stop()
         self._store.close()

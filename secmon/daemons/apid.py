@@ -1,6 +1,5 @@
 """secmon-apid: the HTTPS API of a node."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ from grpc import aio
 
 from secmon.api.router import ApiRouter
 from secmon.api.server import ApiServer, Listening, open_listening
+from secmon.common.background import Background
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.node import Node, Router
 from secmon.common.operations.all import CATALOGUE, EXECUTABLE
@@ -45,7 +45,7 @@ class ApiDaemon:
         self._node: Node | None = None
         self._channel: aio.Channel | None = None
         self._server: ApiServer | None = None
-        self._stopping = asyncio.Event()
+        self.tasks = Background()
 
     async def start(self) -> None:
         """Open the stores as the service user, then serve. Raises what stops the start."""
@@ -64,10 +64,10 @@ class ApiDaemon:
         return ApiRouter(executor, peer)
 
     async def finished(self) -> None:
-        await self._stopping.wait()
+        await self.tasks.failed()
 
     async def stop(self) -> None:
-        self._stopping.set()
+        await self.tasks.stop()
         if self._server is not None:
             await self._server.stop(self._installation.options.get("daemons.stop_timeout"))
         if self._channel is not None:

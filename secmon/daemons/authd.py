@@ -12,6 +12,7 @@ from secmon.agentlink.enrolment.password import read_password
 from secmon.agentlink.enrolment.service import Admit, EnrolmentService, Limits
 from secmon.agentlink.enrolment.tls import ensure_certificate, server_context
 from secmon.common.agents.enrol import Rules
+from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.config.auth import AuthSettings, read_auth
 from secmon.common.config.main import load_main_config
@@ -42,7 +43,7 @@ class AuthDaemon:
         self.settings = read_auth(node.main_config)
         self._service: EnrolmentService | None = None
         self._master = MasterCalls(node, self.name)
-        self._stopping = asyncio.Event()
+        self.tasks = Background()
 
     async def start(self) -> None:
         """Open the port. Raises 2003, 2010 and ConfigError."""
@@ -50,7 +51,7 @@ class AuthDaemon:
             return
         paths, settings = self.node.paths, self.settings
         await asyncio.to_thread(ensure_certificate, paths, settings, self.node.clock)
-        self._service = EnrolmentService(
+        service = self._service = EnrolmentService(
             listening=self._listen(),
             context=server_context(paths, settings),
             rules=self._rules(settings),
@@ -59,8 +60,10 @@ class AuthDaemon:
             clock=self.node.clock,
             check_host=bool(settings.ssl_verify_host and settings.ssl_agent_ca),
             limits=self._limits(),
+            tasks=self.tasks,
         )
-        self._service.start()
+        service.start()
+        self.tasks.keep("renewal of the certificate", lambda: self._renew(service))
 
     def _listen(self) -> socket.socket:
         port, ipv6 = self.settings.port, self.settings.ipv6
@@ -90,12 +93,7 @@ class AuthDaemon:
         return by_the_master(partial(self._master.ask, OPERATION))
 
     async def finished(self) -> None:
-        if self._service is None:
-            await self._stopping.wait()
-            return
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._service.finished())
-            tasks.create_task(self._renew(self._service))
+        await self.tasks.failed()
 
     async def _renew(self, service: EnrolmentService) -> None:
         while True:
@@ -104,7 +102,7 @@ class AuthDaemon:
             service.context = server_context(self.node.paths, self.settings)
 
     async def stop(self) -> None:
-        self._stopping.set()
+        await self.tasks.stop()
         if self._service is not None:
             await self._service.stop()
         await self._master.close()

@@ -1,13 +1,13 @@
 """secmon-clusterd: the cluster link of a node, replication, and every call that concerns other nodes."""
 
-import asyncio
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from grpc import aio
 
+from secmon.common.background import Background
 from secmon.common.errors import SecmonError
 from secmon.common.files.digests import LocalFileDigests
 from secmon.common.lease import UnlimitedLease
@@ -38,9 +38,6 @@ class Side(Protocol):
 
     async def stop(self) -> None: ...
 
-    def tasks(self) -> Sequence[asyncio.Task[Any]]:
-        """Work in the background that never ends by itself."""
-
 
 def build(context: Context) -> "ClusterDaemon":
     """The daemon for the installation in ``context.paths``. Raises ConfigError."""
@@ -58,16 +55,16 @@ class ClusterDaemon:
         # The lease guards the API, where tokens come in. Calls that reach this daemon have passed it.
         node.services.lease = UnlimitedLease()
         self._executor = Executor(node, EXECUTABLE)
-        self.side: Side = (MasterSide if node.role == "master" else WorkerSide)(node, self._executor)
+        self.tasks = Background()
+        self.side: Side = (MasterSide if node.role == "master" else WorkerSide)(node, self._executor, self.tasks)
         self._local: aio.Server | None = None
         self._opened = 0
-        self._tending: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Open the link's ports and the local socket. Raises what stops the start."""
         await self.side.start()
         self._local = await self._open_socket()
-        self._tending = asyncio.create_task(tend(self._tend))
+        self.tasks.keep("local socket", lambda: tend(self._tend))
 
     async def _tend(self) -> None:
         """Open the local socket anew when somebody has removed it; calls under way are finished. Raises OSError."""
@@ -101,17 +98,11 @@ class ClusterDaemon:
         return server
 
     async def finished(self) -> None:
-        """Raises what ended a part of the work that should go on for ever."""
-        done, _ = await asyncio.wait(self.side.tasks(), return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-            raise RuntimeError(f"{task.get_name()} has ended")
+        await self.tasks.failed()
 
     async def stop(self) -> None:
         """Finish the calls in flight, then close the link."""
-        if self._tending is not None:
-            self._tending.cancel()
-            await asyncio.gather(self._tending, return_exceptions=True)
+        await self.tasks.stop("local socket")
         self.node.paths.cluster_socket.unlink(missing_ok=True)
         if self._local is not None:
             await self._local.stop(self.node.options.get("daemons.stop_timeout") / 2)

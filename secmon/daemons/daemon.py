@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
+from secmon.common.background import Background
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
 
@@ -91,11 +92,15 @@ class Daemon(Protocol):
     def name(self) -> str:
         """Full name, such as ``secmon-apid``."""
 
+    @property
+    def tasks(self) -> Background:
+        """Its long-lived tasks."""
+
     async def start(self) -> None:
         """Serve; returns when ready. Must not wait for other daemons or nodes. Raises what stops the start."""
 
     async def finished(self) -> None:
-        """Wait while the daemon works; raise when a part that runs in the background has failed for good."""
+        """Wait while the daemon works; raise when a part that cannot be restarted alone has failed."""
 
     async def stop(self) -> None:
         """Take nothing new, finish what is in flight; cancelled when that takes too long.

@@ -10,6 +10,7 @@ from typing import Any
 
 import uvloop
 
+from secmon.common.background import Background, cancel, ending_of
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.control import daemon_socket
@@ -36,7 +37,7 @@ class Frame:
         self._control = ControlServer(daemon_socket(paths, daemon.name), self._answer, account=account)
         self._stop_seconds = stop_seconds
         self._state = "starting"
-        self._tending: asyncio.Task[None] | None = None
+        self._tasks = Background()
 
     @property
     def running(self) -> bool:
@@ -55,8 +56,20 @@ class Frame:
             raise
         self._run.running(name)
         self._state = "running"
-        self._tending = asyncio.create_task(tend(self._tend))
+        self._tasks.keep("run files", lambda: tend(self._tend))
         log.info("%s is running", name)
+
+    async def ended(self) -> str:
+        """Wait until the daemon's work ends by itself, in whatever way; the reason is logged and returned."""
+        working = asyncio.create_task(self.daemon.finished())
+        try:
+            await asyncio.wait({working})
+        finally:
+            if not working.done():
+                await cancel(working)
+        reason = ending_of(working)
+        log.error("%s has failed: %s", self.daemon.name, reason, exc_info=_trace(working))
+        return reason
 
     async def stop(self, *, failed: bool = False) -> None:
         """Stop within the bound given; ``failed`` leaves the mark of a daemon that did not want to end."""
@@ -79,9 +92,7 @@ class Frame:
 
     async def _end(self, *, failed: bool) -> None:
         name = self.daemon.name
-        if self._tending is not None:
-            self._tending.cancel()
-            await asyncio.gather(self._tending, return_exceptions=True)
+        await self._tasks.stop()
         try:
             async with asyncio.timeout(self._stop_seconds + _GRACE_SECONDS):
                 await self.daemon.stop()
@@ -99,13 +110,16 @@ class Frame:
             case "status":
                 return {"daemon": self.daemon.name, "pid": os.getpid(), "status": self._state}
             case "counters":
-                return self.daemon.counters()
+                return {**self.daemon.counters(), "task_restarts": self._restarts()}
             case "config":
                 return self._config(request.get("section"))
             case "reload":
                 await self.reload()
                 return {"daemon": self.daemon.name}
         raise SecmonError(1014, f"unknown command {command!r}; commands: status, counters, config, reload")
+
+    def _restarts(self) -> dict[str, int]:
+        return {**self._tasks.restarts, **self.daemon.tasks.restarts}
 
     def _config(self, section: object) -> object:
         config = self.daemon.active_config()
@@ -114,6 +128,10 @@ class Frame:
         if not isinstance(section, str) or section not in config:
             raise SecmonError(1116, str(section))
         return {section: config[section]}
+
+
+def _trace(task: asyncio.Task[Any]) -> BaseException | None:
+    return None if task.cancelled() else task.exception()
 
 
 async def tend(work: Callable[[], Awaitable[None]]) -> None:
@@ -168,13 +186,10 @@ async def serve(frame: Frame, link: ChildLink | None) -> int:
 
 
 async def _until_end(frame: Frame, waits: list[asyncio.Task[Any]]) -> int:
-    working = asyncio.create_task(frame.daemon.finished())
+    working = asyncio.create_task(frame.ended())
     await asyncio.wait([*waits, working], return_when=asyncio.FIRST_COMPLETED)
-    failed = working.done() and not any(wait.done() for wait in waits)
-    if failed:
-        log.error("%s has failed", frame.daemon.name, exc_info=working.exception())
-    for task in (working, *waits):
-        task.cancel()
+    failed = not any(wait.done() for wait in waits)
+    await cancel(working, *waits)
     await frame.stop(failed=failed)
     return EXIT_CRASH if failed else 0
 

@@ -7,6 +7,7 @@ from secmon.agentlink.keyrequest.admitting import by_itself, by_the_master
 from secmon.agentlink.keyrequest.requests import KeyRequests
 from secmon.agentlink.keyrequest.sources import source_of
 from secmon.common.agents.linkclient import LinkClient
+from secmon.common.background import Background
 from secmon.common.config.auth import read_auth
 from secmon.common.node import Node
 from secmon.daemons.master_calls import MasterCalls
@@ -14,7 +15,7 @@ from secmon.daemons.master_calls import MasterCalls
 log = logging.getLogger("secmon.modulesd.keys")
 
 
-def key_request_modules(node: Node, master: MasterCalls) -> Mapping[str, KeyRequests]:
+def key_request_modules(node: Node, master: MasterCalls, tasks: Background) -> Mapping[str, KeyRequests]:
     """Nothing unless the configuration asks for it."""
     auth = read_auth(node.main_config)
     settings = auth.key_request
@@ -38,6 +39,7 @@ def key_request_modules(node: Node, master: MasterCalls) -> Mapping[str, KeyRequ
         by_itself(node.admission) if node.role == "master" else by_the_master(master.ask),
         clock=node.clock,
         counters=node.counters,
+        tasks=tasks,
     )
     log.info("Keys of refused agents are asked of %s", source)
     return {"key requests": module}

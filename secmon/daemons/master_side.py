@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from grpc import aio
 
 from secmon.common.agents.reports import count_active
+from secmon.common.background import Background
 from secmon.common.errors import SecmonError
 from secmon.common.node import Node, Peer
 from secmon.common.operations.call import Call
@@ -40,9 +40,9 @@ KEY_CHECK_SECONDS = 3600
 class MasterSide:
     """The master's half of the cluster."""
 
-    def __init__(self, node: Node, executor: Executor) -> None:
+    def __init__(self, node: Node, executor: Executor, tasks: Background) -> None:
         """Raises SecmonError 3042 when the cluster's certificate authority cannot be used."""
-        self._node = node
+        self._node, self._tasks = node, tasks
         options = node.options
         self.security = SecurityPublisher(
             node.security,
@@ -62,6 +62,7 @@ class MasterSide:
             positions=self._positions,
             active_agents=self._active_agents,
             counters=node.counters,
+            tasks=tasks,
         )
         self.registry = RegistryPublisher(node.agents, counters=node.counters)
         self.cluster.sessions.listeners += [self.security, self.files, self.registry]
@@ -86,7 +87,6 @@ class MasterSide:
         node.services.nodes = coordinator
         self.router = MasterRouter(executor, coordinator)
         self._callers = Callers(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)
-        self._tasks: list[asyncio.Task[Any]] = []
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
         return self.security.position(), self.files.position()
@@ -101,13 +101,10 @@ class MasterSide:
 
     async def start(self) -> None:
         """Publish, then open the ports. Raises 2010 for a port that cannot be taken."""
-        create = asyncio.create_task
-        self._tasks = [
-            create(self.security.run(), name="publisher of the security state"),
-            create(self.files.run(), name="publisher of files"),
-            create(self.registry.run(), name="publisher of the registry"),
-            create(self._renew_signing_key(), name="renewal of the signing key"),
-        ]
+        self._tasks.keep("publisher of the security state", self.security.run)
+        self._tasks.keep("publisher of files", self.files.run)
+        self._tasks.keep("publisher of the registry", self.registry.run)
+        self._tasks.keep("renewal of the signing key", self._renew_signing_key)
         await self.cluster.start([self._serve_replication, self._serve_reports, self._serve_workers])
 
     def _serve_replication(self, server: aio.Server) -> None:
@@ -149,10 +146,5 @@ class MasterSide:
     async def stop(self) -> None:
         """Tell the workers, finish, close."""
         await self.cluster.stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
         self._replication.close()
-
-    def tasks(self) -> Sequence[asyncio.Task[Any]]:
-        return self._tasks

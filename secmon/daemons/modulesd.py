@@ -18,6 +18,7 @@ from secmon.common.agents.keysfile import KeysCopy, KeysFile
 from secmon.common.agents.linkclient import LinkClient
 from secmon.common.agents.monitoring import Monitor, MonitorSettings
 from secmon.common.agents.store import AgentStore
+from secmon.common.background import Background
 from secmon.common.config.updates import read_updates
 from secmon.common.errors import os_text
 from secmon.common.node import Node
@@ -41,7 +42,7 @@ def build(context: Context) -> "ModulesDaemon":
 
 
 class ModulesDaemon:
-    """The modules of a node by name: they share nothing but the node, and the end of one is the end of all."""
+    """The modules of a node by name: they share nothing but the node."""
 
     name = "secmon-modulesd"
 
@@ -50,15 +51,15 @@ class ModulesDaemon:
         # States come again within seconds: a loss of power may take the last.
         self._states = AgentStore(node.paths.agents_db, durable=False)
         self._master = MasterCalls(node, self.name)
-        self._tasks: list[asyncio.Task[None]] = []
-        self._stopping = asyncio.Event()
+        self.tasks = Background()
 
     async def start(self) -> None:
         """Begin the work."""
         modules = dict(await self._master_modules() if self.node.role == "master" else self._worker_modules())
         modules |= upgrade_modules(self.node, self._master)
-        modules |= key_request_modules(self.node, self._master)
-        self._tasks = [asyncio.create_task(each.run(), name=name) for name, each in modules.items()]
+        modules |= key_request_modules(self.node, self._master, self.tasks)
+        for name, each in modules.items():
+            self.tasks.keep(name, each.run)
 
     async def _master_modules(self) -> Mapping[str, Module]:
         node, option = self.node, self.node.options.get
@@ -98,20 +99,10 @@ class ModulesDaemon:
         return {"key file": KeyFileKeeper(self.node)}
 
     async def finished(self) -> None:
-        """Raises what ended a module."""
-        if not self._tasks:
-            await self._stopping.wait()
-            return
-        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in () if self._stopping.is_set() else done:
-            task.result()
-            raise RuntimeError(f"the module for {task.get_name()} has ended")
+        await self.tasks.failed()
 
     async def stop(self) -> None:
-        self._stopping.set()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.tasks.stop()
         await self._master.close()
         self.node.tasks.close()
         self.node.security.close()

@@ -14,6 +14,7 @@ from secmon.agentlink.settings import LinkSettings, link_settings, shown_setting
 from secmon.agentlink.shared import Assigner
 from secmon.common.agents.assigning import assign_first_groups
 from secmon.common.agents.store import AgentStore
+from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.config.remote import load_remote
 from secmon.common.errors import SecmonError
@@ -57,7 +58,7 @@ class RemoteDaemon:
         self._store: AgentStore | None = None
         self._master: MasterCalls | None = None
         self.server: AgentLinkServer | None = None
-        self._tending: asyncio.Task[None] | None = None
+        self.tasks = Background()
 
     async def start(self) -> None:
         """Serve agents. Raises what stops the start."""
@@ -65,7 +66,7 @@ class RemoteDaemon:
         node = self._node = open_node(self._installation, clock=clock)
         # Agents report their states again within seconds: a loss of power may take the last.
         self._store = AgentStore(node.paths.agents_db, durable=False)
-        self.server = AgentLinkServer(
+        server = self.server = AgentLinkServer(
             self._settings,
             self._ports,
             paths=node.paths,
@@ -73,10 +74,11 @@ class RemoteDaemon:
             store=self._store,
             identity=Identity(socket.gethostname(), node.name if node.clustered else ""),
             node=node.name,
+            tasks=self.tasks,
             assigner=self._by_itself(node) if node.role == "master" else self._by_the_master(node),
         )
-        await self.server.start()
-        self._tending = asyncio.create_task(tend(self.server.local.tend))
+        await server.start()
+        self.tasks.keep("local socket", lambda: tend(server.local.tend))
 
     def _by_itself(self, node: Node) -> Assigner:
         guess = bool(node.options.get("remoted.guess_agent_group"))
@@ -97,13 +99,10 @@ class RemoteDaemon:
         return assign
 
     async def finished(self) -> None:
-        if self.server is not None:
-            await self.server.finished()
+        await self.tasks.failed()
 
     async def stop(self) -> None:
-        if self._tending is not None:
-            self._tending.cancel()
-            await asyncio.gather(self._tending, return_exceptions=True)
+        await self.tasks.stop("local socket")
         if self.server is not None:
             await self.server.stop()
         self._ports.close()

@@ -6,15 +6,17 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from secmon.common.background import Background, cancel
+from secmon.common.backoff import Backoff
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.layout import restore_folders
 from secmon.common.logkeeper import LogKeeper
 from secmon.common.paths import Paths
-from secmon.daemons.backoff import Backoff
 from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import StartFailed, start_error
 from secmon.daemons.forkserver import ForkServer
@@ -62,7 +64,7 @@ class Supervisor:
         self._run = RunFiles(paths.run)
         self._units: list[Unit] = []
         self._server: ForkServer | None = None
-        self._keepers: list[asyncio.Task[None]] = []
+        self._tasks, self._keepers = Background(), Background()
         self._watch: WatchSettings | None = None
         self._restarts: Counter[str] = Counter()
         self._hangs: Counter[str] = Counter()
@@ -87,12 +89,11 @@ class Supervisor:
             self._run.clear_all()
             control = ControlServer(self._paths.control_socket, self._answer, account=account)
             await control.open()
-            tending = asyncio.create_task(tend(lambda: self._tend(lock, control, account)))
+            self._tasks.keep("run files", lambda: tend(lambda: self._tend(lock, control, account)))
             try:
                 return await self._supervise(plan)
             finally:
-                tending.cancel()
-                await asyncio.gather(tending, return_exceptions=True)
+                await self._tasks.stop()
                 await control.close()
         finally:
             lock.release()
@@ -109,14 +110,15 @@ class Supervisor:
             log.info("%s", note)
         ending = asyncio.create_task(self._ending.wait())
         working = asyncio.create_task(self._start_and_work(plan))
-        keeping = asyncio.create_task(self._keep_logs(plan))
+        if plan.keeper is not None:
+            # One task for the logs of all processes. New settings count from the next start on.
+            self._tasks.keep("logs", LogKeeper(self._paths, plan.keeper, self._clock, Counters()).run)
         gone = asyncio.create_task(self._link.supervisor_gone()) if self._link and self._bound else None
         waits = {ending, working} | ({gone} if gone else set())
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         failed = working.done()
-        for task in (*waits, keeping):
-            task.cancel()
-        await asyncio.gather(*waits, keeping, return_exceptions=True)
+        await cancel(*waits)
+        await self._tasks.stop("logs")
         self._ending.set()
         notify("STOPPING=1")
         await self._stop_all()
@@ -149,11 +151,6 @@ class Supervisor:
                     self._restart_accepted = False
                 case "reload":
                     await self._reload()
-
-    async def _keep_logs(self, plan: Plan) -> None:
-        """Rotate the node's logs: one task for all its processes. New settings count from the next start on."""
-        if plan.keeper is not None:
-            await LogKeeper(self._paths, plan.keeper, self._clock, Counters()).run()
 
     async def _restart(self) -> None:
         try:
@@ -217,7 +214,7 @@ class Supervisor:
                     failure.__cause__ = error
                     return failure
                 _did_not_start(unit, backoff, error)
-        self._keepers.append(asyncio.create_task(self._keep(unit, backoff)))
+        self._keepers.keep(unit.name, lambda: self._keep(unit, backoff))
         return None
 
     async def _start_patiently(self, unit: Unit) -> None:
@@ -251,27 +248,24 @@ class Supervisor:
 
     async def _end_of(self, unit: Unit) -> str:
         """Wait until ``unit`` ends by itself, or is killed because it hangs; how, in words."""
-        watching = asyncio.create_task(self._kill_when_hung(unit))
+        watch = f"watchdog of {unit.name}"
+        if self._watch is not None and isinstance(unit, ProcessUnit):  # else: when the daemon hangs, so does the watch
+            self._tasks.keep(watch, partial(self._kill_when_hung, unit, self._watch))
         try:
             return await unit.ended()
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            await self._tasks.stop(watch)
 
-    async def _kill_when_hung(self, unit: Unit) -> None:
-        """Nothing for a daemon on this very event loop: when that hangs, so does the watch."""
-        if self._watch is not None and isinstance(unit, ProcessUnit):
-            seconds = await until_hung(daemon_socket(self._paths, unit.name), self._watch, self._clock)
+    async def _kill_when_hung(self, unit: ProcessUnit, watch: WatchSettings) -> None:
+        while True:
+            seconds = await until_hung(daemon_socket(self._paths, unit.name), watch, self._clock)
             self._hangs[unit.name] += 1
             self._run.failed(unit.name)
             unit.kill(f"it did not answer for {seconds:.0f} s and was killed")
 
     async def _stop_all(self) -> None:
         """End the daemons, the last started first."""
-        for keeper in self._keepers:
-            keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
-        self._keepers.clear()
+        await self._keepers.stop()
         for unit in reversed(self._units):
             await unit.stop()
         self._units = []
@@ -340,6 +334,7 @@ class Supervisor:
             "pid": os.getpid(),
             "phase": "stopping" if self._ending.is_set() else self._phase,
             "restart_pending": self._restart_accepted,
+            "task_restarts": {**self._tasks.restarts, **self._keepers.restarts},
             "processes": processes,
             "daemons": states,
         }

@@ -184,14 +184,10 @@ class LocalUnit:
     async def ended(self) -> str:
         if self._frame is None:
             return "it does not run"
-        try:
-            await self._frame.daemon.finished()
-            reason = "it has finished"
-        except Exception as error:  # noqa: BLE001 - as above: the reason is handed to the supervisor, which logs it
-            reason = f"it failed: {type(error).__name__}: {error}"
+        reason = await self._frame.ended()
         await self._frame.stop(failed=True)
         self._frame = None
-        return reason
+        return f"it failed: {reason}"
 
     async def stop(self) -> None:
         frame, self._frame = self._frame, None

@@ -1,11 +1,8 @@
 """The cluster daemon as worker: the link to the master, applying what it publishes, forwarding."""
 
-import asyncio
-from collections.abc import Sequence
-from typing import Any
-
 from grpc import aio
 
+from secmon.common.background import Background
 from secmon.common.errors import SecmonError
 from secmon.common.node import Node, Peer
 from secmon.common.operations.call import Call
@@ -28,8 +25,8 @@ from secmon.worker.router import WorkerRouter
 class WorkerSide:
     """A worker's half of the cluster."""
 
-    def __init__(self, node: Node, executor: Executor) -> None:
-        self._node = node
+    def __init__(self, node: Node, executor: Executor, tasks: Background) -> None:
+        self._node, self._tasks = node, tasks
         self._executor = executor
         options = node.options
         self.security = SecurityApplier(node.security)
@@ -42,6 +39,7 @@ class WorkerSide:
             clock=node.clock,
             positions=self._positions,
             active_agents=lambda: self.agents.active,
+            tasks=tasks,
         )
         self.agents = AgentReporter(node.agents, self.cluster.link, node=node.name, counters=node.counters)
         self.registry = RegistryApplier(node.agents)
@@ -54,7 +52,6 @@ class WorkerSide:
             hold_seconds=options.get("clusterd.hold_ms") / 1000,
             refusal=lambda: self.cluster.link.refusal,
         )
-        self._tasks: list[asyncio.Task[Any]] = []
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
         return self.security.position(), self.files.position()
@@ -68,14 +65,10 @@ class WorkerSide:
     async def start(self) -> None:
         """Open the port for the master's calls and begin to link. Raises 2010 for a port that cannot be taken."""
         await self.cluster.start([self._serve_master])
-        assert self.cluster.running is not None
-        self._tasks = [
-            self.cluster.running,
-            asyncio.create_task(self.security.run(), name="applier of the security state"),
-            asyncio.create_task(self.files.run(), name="applier of files"),
-            asyncio.create_task(self.registry.run(), name="applier of the registry"),
-            asyncio.create_task(self.agents.run(), name="reporter of agents"),
-        ]
+        self._tasks.keep("applier of the security state", self.security.run)
+        self._tasks.keep("applier of files", self.files.run)
+        self._tasks.keep("applier of the registry", self.registry.run)
+        self._tasks.keep("reporter of agents", self.agents.run)
 
     def _serve_master(self, server: aio.Server) -> None:
         service = PeerService(
@@ -93,9 +86,4 @@ class WorkerSide:
     async def stop(self) -> None:
         """Leave the cluster and close."""
         await self.cluster.stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def tasks(self) -> Sequence[asyncio.Task[Any]]:
-        return self._tasks
+        await self._tasks.stop()

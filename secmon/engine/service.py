@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from secmon.common.atomic import write_file
+from secmon.common.background import Background
 from secmon.common.errors import os_text
 from secmon.common.events.journal import JournalWriter
 from secmon.common.files.watch import FolderWatch
@@ -50,7 +51,7 @@ ActiveAgents = Callable[[], Awaitable[set[int]]]
 class AnalysisService:
     """Build it, start it once, stop it once. All on one event loop, but for the worker's thread and short helpers."""
 
-    def __init__(self, given: Surroundings, active_agents: ActiveAgents) -> None:
+    def __init__(self, given: Surroundings, active_agents: ActiveAgents, tasks: Background) -> None:
         paths, config, options = given.paths, given.config, given.options
         self._given = given
         self._active_agents = active_agents
@@ -74,9 +75,8 @@ class AnalysisService:
         self._tails: Tails | None = None
         self._watch = FolderWatch(paths.root, self._wake)
         self._changed = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._storing: asyncio.Task[None] | None = None
-        self._tailing: asyncio.Task[None] | None = None
+        self._tasks = tasks
+        self._engine_ended = asyncio.Event()
         self._limits = [options.get(f"{name}.events_mb") << 20 for name in ("remoted", "analysisd")]
 
     async def start(self) -> None:
@@ -87,22 +87,19 @@ class AnalysisService:
         self.worker = await asyncio.to_thread(
             build_worker, self._given, compiled.ruleset, self.tallies, compiled.sources
         )
+        loop, ended = asyncio.get_running_loop(), self._engine_ended
+        self.worker.on_end = lambda: loop.call_soon_threadsafe(ended.set)
         self.worker.start()
         await self._serve()
-        self._tasks = [
-            self._task("ruleset", self._follow_ruleset()),
-            self._task("beat", self._beat()),
-            self._task("agents", self._sweep_agents()),
-            self._task("old files", self._tidy()),
-        ]
+        self._tasks.vital("engine", self._watch_worker)
+        self._tasks.keep("ruleset", self._follow_ruleset)
+        self._tasks.keep("beat", self._beat)
+        self._tasks.keep("agents", self._sweep_agents)
+        self._tasks.keep("old files", self._tidy)
         if self._tails is not None:
-            self._tailing = self._task("local files", self._tails.run())
+            self._tasks.vital("local files", self._tails.run)
         for note in self.session_settings.notes:
             log.warning("%s", note)
-
-    async def finished(self) -> None:
-        """Wait while all works; raise what has failed for good."""
-        await asyncio.gather(*self._tasks, *(task for task in (self._storing, self._tailing) if task is not None))
 
     async def stop(self) -> None:
         """Take nothing new, store what was taken, finish the event in hand and commit."""
@@ -110,21 +107,18 @@ class AnalysisService:
             await server.close()
         if self._datagrams is not None:
             self._datagrams.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
         if self._tails is not None:
             self._tails.stop()
-            if self._tailing is not None:
-                await asyncio.gather(self._tailing, return_exceptions=True)
+            await self._tasks.ended("local files")
             self._tails.close()
         await self._watch.stop()
         if self.intake is not None:
             self.intake.stop()
-            if self._storing is not None:
-                await asyncio.gather(self._storing, return_exceptions=True)
+            await self._tasks.ended("intake")
         if self.worker is not None:
             await asyncio.to_thread(self.worker.stop)
+            await self._tasks.ended("engine")
         if self.intake is not None:
             self.intake.close()
         self._session_threads.shutdown(wait=False, cancel_futures=True)
@@ -197,7 +191,7 @@ class AnalysisService:
             JournalWriter, given.paths.local_events, given.clock, limit=limit, segment=limit // _SEGMENTS
         )
         self.intake = Intake(journal, size=given.options.get("analysisd.decode_event_queue_size"))
-        self._storing = self._task("intake", self.intake.run())
+        self._tasks.vital("intake", self.intake.run)
         self._datagrams = DatagramSource(given.paths.queue_socket, self.intake)
         self.intake.on_room = self._datagrams.resume
         patterns, others = local_files(given.config)
@@ -222,9 +216,6 @@ class AnalysisService:
             await server.open()
             self._servers.append(server)
         self._datagrams.open()
-
-    def _task(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.get_running_loop().create_task(work, name=name)
 
     # Answers
 
@@ -293,14 +284,17 @@ class AnalysisService:
         if made is not None and self.worker is not None:
             self.worker.swap(made.ruleset, made.sources)
 
+    async def _watch_worker(self) -> None:
+        """Raises what has ended the worker's thread."""
+        await self._engine_ended.wait()
+        if self.worker is not None and self.worker.failure is not None:
+            raise self.worker.failure
+
     async def _beat(self) -> None:
-        """Notice a worker that has failed, end idle sessions, write the state file."""
+        """End idle sessions, write the state file."""
         interval = self._given.options.get("analysisd.state_interval")
         clock, due = self._given.clock, 0.0
         while True:
-            worker = self.worker
-            if worker is not None and worker.failure is not None:
-                raise worker.failure
             self.sessions.reap()
             if interval and clock.monotonic() >= due:
                 due = clock.monotonic() + interval

@@ -72,6 +72,8 @@ class Worker:
         """Records that may stand twice in the outputs, because an earlier process died before it could commit."""
         self.swaps = 0
         self.failure: BaseException | None = None
+        self.on_end: Callable[[], object] = lambda: None
+        """Called in the thread when its work has ended."""
         self._ledger = ledger
         self._clock = clock
         self._host = host
@@ -134,6 +136,7 @@ class Worker:
             log.critical("The analysis has failed", exc_info=error)
             self.failure = error
         finally:
+            self.on_end()
             if self.crew is not None:
                 self.crew.close()
             self.pipeline.outputs.close()

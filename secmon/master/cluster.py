@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from grpc import aio
 
 from secmon import __version__
+from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.node import Member
@@ -29,6 +30,8 @@ from secmon.master.sessions import Positions, Sessions
 
 log = logging.getLogger("secmon.clusterd.master")
 
+MEMBERSHIP = "membership"
+"""Name of the task that works at every heartbeat."""
 AddService = Callable[[aio.Server], None]
 """Adds a servicer to the cluster port's server."""
 
@@ -54,9 +57,10 @@ class MasterCluster:
         positions: Positions = no_positions,
         active_agents: Callable[[], int] = lambda: 0,
         counters: Counters | None = None,
+        tasks: Background | None = None,
         node_version: str = __version__,
     ) -> None:
-        """Raises SecmonError 3042 when the cluster's authority cannot be used."""
+        """``tasks``: those of the daemon. Raises SecmonError 3042 when the cluster's authority cannot be used."""
         self.settings, self._clock, self._paths = settings, clock, paths
         self.keystore = Keystore(paths, settings.node_name, clock, is_master=True)
         self.authority = Authority(paths, settings.cluster_name, clock, settings.certificate_life)
@@ -95,8 +99,7 @@ class MasterCluster:
         )
         self.port = self.enrol_port = 0
         self._servers: list[aio.Server] = []
-        self.running: asyncio.Task[None] | None = None
-        """What is done at every heartbeat; it ends only when it fails."""
+        self._tasks = tasks or Background()
 
     async def start(self, services: Sequence[AddService] = ()) -> None:
         """Serve both ports. Raises 2010 for a port that cannot be taken; nothing is left open then."""
@@ -122,7 +125,7 @@ class MasterCluster:
         except BaseException:
             await self.stop()
             raise
-        self.running = asyncio.create_task(self._beat(), name="membership")
+        self._tasks.keep(MEMBERSHIP, self._beat)
         log.info("master %s of cluster %s listens on %s:%s", settings.node_name, settings.cluster_name, host, self.port)
 
     def _setting(self) -> str:
@@ -135,10 +138,7 @@ class MasterCluster:
 
     async def stop(self, reason: str = "the master stops", grace: float = 2.0) -> None:
         """Tell the workers, give running calls ``grace`` seconds, close the ports."""
-        if self.running:
-            self.running.cancel()
-            await asyncio.gather(self.running, return_exceptions=True)
-            self.running = None
+        await self._tasks.stop(MEMBERSHIP)
         self.sessions.close_all(reason)
         await asyncio.gather(*(server.stop(grace) for server in self._servers))
         self._servers = []

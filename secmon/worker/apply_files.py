@@ -124,6 +124,7 @@ class FileApplier:
     async def run(self) -> None:
         """Apply until cancelled."""
         await asyncio.to_thread(self._clean)
+        self._full = self._stale = True
         await self._watch.start()
         loop = asyncio.get_running_loop()
         full_at, pause = loop.time() + self._limits.anti_entropy_seconds, 0.0

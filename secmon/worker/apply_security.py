@@ -95,6 +95,7 @@ class SecurityApplier:
     async def run(self) -> None:
         """Apply until cancelled. A failure is tried again, with growing pauses, as a snapshot."""
         pause = self._retry_seconds
+        self._wake.set()  # a run before this one may have ended with work in hand
         while True:
             await self._wake.wait()
             self._wake.clear()

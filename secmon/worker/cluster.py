@@ -1,12 +1,12 @@
 """The worker's end of the cluster link: its own port for peers, the link to the master, the lease."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
 from grpc import aio
 
 from secmon import __version__
+from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.lease import LeaseWriter
 from secmon.common.paths import Paths
@@ -17,6 +17,9 @@ from secmon.common.rpc.settings import LinkSettings
 from secmon.worker.lease_keeper import LeaseKeeper
 from secmon.worker.link import MasterLink
 from secmon.worker.session import Positions
+
+MASTER_LINK = "link to the master"
+"""Name of the task that keeps the link."""
 
 log = logging.getLogger("secmon.clusterd.worker")
 
@@ -40,8 +43,10 @@ class WorkerCluster:
         clock: Clock,
         positions: Positions = no_positions,
         active_agents: Callable[[], int] = lambda: 0,
+        tasks: Background | None = None,
         node_version: str = __version__,
     ) -> None:
+        """``tasks``: those of the daemon."""
         self.settings, self._clock = settings, clock
         self.keystore = Keystore(paths, settings.node_name, clock)
         self._options = paths.local_internal_options
@@ -58,8 +63,7 @@ class WorkerCluster:
             node_version=node_version,
         )
         self._server: aio.Server | None = None
-        self.running: asyncio.Task[None] | None = None
-        """The link's task; it ends only when it fails."""
+        self._tasks = tasks or Background()
 
     async def start(self, services: Sequence[Callable[[aio.Server], None]] = ()) -> None:
         """Serve peers and begin to link. Raises 2010 for a port that cannot be taken.
@@ -76,11 +80,12 @@ class WorkerCluster:
         self.port = listen(self._server, host, self.settings.listen_port, credentials, setting=setting)
         await self._server.start()
         log.info("worker %s listens for its peers on %s:%s", self.settings.node_name, host, self.port)
-        self.running = asyncio.create_task(self.link.run(), name="master link")
+        self._tasks.keep(MASTER_LINK, self.link.run)
 
     async def stop(self, reason: str = "the node stops", grace: float = 2.0) -> None:
         """Leave, give running calls ``grace`` seconds, close the port. The lease runs on."""
-        await self.link.stop(reason)
+        await self.link.leave(reason)
+        await self._tasks.stop(MASTER_LINK)
         if self._server:
             await self._server.stop(grace)
         self._lease.close()

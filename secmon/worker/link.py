@@ -66,7 +66,6 @@ class MasterLink:
         self._session: MasterSession | None = None
         self._members: tuple[Member, ...] = ()
         self._handshakes = 0
-        self._running: asyncio.Task[None] | None = None
 
     # -- for the rest of the node
 
@@ -98,8 +97,7 @@ class MasterLink:
     # -- life
 
     async def run(self) -> None:
-        """Keep the link up until :meth:`stop` or cancellation."""
-        self._running = asyncio.current_task()
+        """Keep the link up until cancelled."""
         while True:
             try:
                 await self._attempt()
@@ -110,13 +108,10 @@ class MasterLink:
             log.debug("trying again in %.2f s", pause)
             await asyncio.sleep(pause)
 
-    async def stop(self, reason: str = "the node stops") -> None:
-        """Tell the master, then end :meth:`run`."""
+    async def leave(self, reason: str) -> None:
+        """Tell the master why the session ends. Cancel :meth:`run` afterwards: it would begin another."""
         if self._session:
             await self._session.leave(reason)
-        if self._running:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
 
     async def _attempt(self) -> None:
         """One session, from certificate to end. Raises SecmonError when there was none."""

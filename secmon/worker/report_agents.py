@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.common.agents.reports import BATCH, State, Touch, Waiting, confirm, count_active, waiting
 from secmon.common.agents.store import AgentStore
 from secmon.common.counters import Counters
+from secmon.common.rpc.channels import ChannelClosed, closable
 from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 
@@ -54,9 +55,10 @@ class AgentReporter:
                 if await self._round():
                     continue
                 self.active = await asyncio.to_thread(self._count)
-            except (aio.AioRpcError, TimeoutError) as error:
-                reason = error.details() if isinstance(error, aio.AioRpcError) else "no answer"
-                log.info("agents could not be reported to the master: %s", reason)
+            except ChannelClosed:
+                log.debug("agents are reported in the next session")
+            except aio.AioRpcError as error:
+                log.info("agents could not be reported to the master: %s", error.details())
                 pause = RETRY_SECONDS
             except (OSError, sqlite3.Error, SQLAlchemyError) as error:
                 log.error("agents could not be reported to the master: %s", error)
@@ -76,7 +78,8 @@ class AgentReporter:
         if not batch:
             return False
         report = self._draw(batch)
-        reply = await pb_grpc.ReportsStub(channel).ReportAgents(report, timeout=REPLY_SECONDS)
+        with closable():
+            reply = await pb_grpc.ReportsStub(channel).ReportAgents(report, timeout=REPLY_SECONDS)
         incomplete = set(reply.incomplete)
         done = [one for one in batch if one.state.id not in incomplete]
         await asyncio.to_thread(self._confirm, done)

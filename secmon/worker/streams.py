@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from grpc import aio
 
 from secmon.common.errors import SecmonError
+from secmon.common.rpc.channels import ChannelClosed, closable
 
 _log = logging.getLogger(__name__)
 
@@ -34,21 +35,15 @@ class Stall:
 
 @asynccontextmanager
 async def receiving() -> AsyncIterator[Stall]:
-    """Around the use of a stream. Whatever ends it early becomes SecmonError 3023, or 3020 when it stalled.
-
-    A closed channel cancels its streams, which looks like the cancellation of the task; the latter passes through.
-    """
+    """Around the use of a stream. Whatever ends it early becomes SecmonError 3023, or 3020 when it stalled."""
     try:
-        async with asyncio.timeout(STALL_SECONDS) as limit:
-            yield Stall(limit)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
+        with closable():
+            async with asyncio.timeout(STALL_SECONDS) as limit:
+                yield Stall(limit)
+    except ChannelClosed:
         raise SecmonError(3023, "the session ended") from None
-    except (aio.AioRpcError, aio.UsageError) as error:
-        detail = error.details() if isinstance(error, aio.AioRpcError) else str(error)
-        raise SecmonError(3023, detail) from error
+    except aio.AioRpcError as error:
+        raise SecmonError(3023, error.details()) from error
     except TimeoutError:
         raise SecmonError(3020, f"no data for {STALL_SECONDS:g} s") from None
 

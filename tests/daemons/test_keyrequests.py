@@ -16,6 +16,7 @@ from secmon.common.agents.registry import New, add
 from secmon.common.agents.schema import agents
 from secmon.common.agents.store import AgentStore
 from secmon.common.agentwire.keys import AgentKey
+from secmon.common.background import Background
 from secmon.common.config.main import AgentPorts
 from secmon.common.config.remote import load_remote
 from secmon.common.paths import Paths
@@ -178,7 +179,7 @@ async def test_only_what_is_configured(
     if section is not None:
         configure(paths, section)
     node = open_node(read_installation(paths))
-    assert bool(key_request_modules(node, MasterCalls(node, "test"))) is found
+    assert bool(key_request_modules(node, MasterCalls(node, "test"), Background())) is found
     assert [one for one in caplog.records if one.levelno > logging.INFO and said not in one.getMessage()] == []
     assert said in caplog.text
     assert ("key_requests.asked" in node.counters.snapshot()) is found

@@ -96,7 +96,7 @@ async def test_files_come_from_elsewhere(paths: Paths) -> None:
 async def test_newer_versions_are_asked_for_where_it_is_configured(paths: Paths) -> None:
     async with web_server({"/r": answer(b'{"releases": []}')}) as server:
         async with running(paths) as daemon:
-            assert "newer versions" not in [task.get_name() for task in daemon._tasks]
+            assert "newer versions" not in daemon.tasks.restarts
         address = f"<update_check_url>{server.url('/r')}</update_check_url>"
         with paths.main_config.open("a") as file:
             file.write(f"<ossec_config><global><update_check>yes</update_check>{address}</global></ossec_config>")
@@ -143,16 +143,6 @@ async def test_a_worker_builds_nothing(root: Path) -> None:
         assert not (paths.shared / "ar.conf").exists()
         assert not ending.done()
     await ending
-
-
-async def test_a_module_that_fails_ends_the_daemon(paths: Paths) -> None:
-    store = AgentStore(paths.agents_db)
-    enrol(store, "one")
-    async with running(paths) as daemon:
-        daemon._tasks[0].cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await daemon.finished()
-    store.close()
 
 
 async def test_a_key_file_that_cannot_be_written_is_told_once(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from secmon.common.background import Background
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.daemons.daemon import Context
 
@@ -16,6 +17,7 @@ class Toy:
         self._context = context
         self._builder = os.getuid()
         self._reloads = 0
+        self.tasks = Background()
 
     @property
     def name(self) -> str:

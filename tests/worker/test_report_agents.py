@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from grpc import aio
@@ -56,12 +57,17 @@ class Pair:
         for store in (self.master, self.worker):
             fill(store)
         self.counters = Counters()
+        self.calls = 0
+
+    def admit(self, context: aio.ServicerContext[Any, Any]) -> Any:
+        self.calls += 1
+        return self.kit.master.sessions.caller(context)
 
     def service(self) -> Callable[[aio.Server], None]:
         def add(server: aio.Server) -> None:
             made = ReportService(
                 self.master,
-                admit=lambda context: self.kit.master.sessions.caller(context),
+                admit=self.admit,
                 health=self.kit.master.health,
                 clock=SystemClock(),
                 counters=self.counters,
@@ -109,6 +115,19 @@ async def test_the_master_asks_for_what_a_touch_does_not_tell(tmp_path: Path) ->
         await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
         with nodes.master.write() as connection:  # the master heard nothing for too long
             connection.execute(update(agents).where(agents.c.id == 1).values(connection_status="disconnected"))
+        keepalive(nodes.worker, 110, 1)
+        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
+
+
+async def test_a_session_that_ends_under_a_report_costs_the_report_only(tmp_path: Path) -> None:
+    async with pair(tmp_path) as nodes:
+        with nodes.master.write():  # the report cannot be written: it is under way
+            keepalive(nodes.worker, 100, 1)
+            await wait_until(lambda: nodes.calls == 1)
+            session = nodes.kit.master.sessions.get("alpha")
+            assert session is not None
+            session.close("for the test")
+            await wait_until(lambda: nodes.kit.master.sessions.get("alpha") not in (None, session))
         keepalive(nodes.worker, 110, 1)
         await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
 

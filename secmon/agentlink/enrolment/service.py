@@ -12,6 +12,7 @@ from secmon.agentlink.enrolment.tls import names_match
 from secmon.common.agents.enrol import FAREWELL, MAX_REQUEST, Refusal, Request, Rules, accepted, parse
 from secmon.common.agents.entries import Entry
 from secmon.common.agents.names import normal_address
+from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.log.complaints import Complaints
@@ -51,39 +52,31 @@ class EnrolmentService:
         clock: Clock,
         check_host: bool = False,
         limits: Limits | None = None,
+        tasks: Background | None = None,
     ) -> None:
-        """``listening`` is bound; ``check_host``: a client's certificate must be made out to its address."""
+        """``listening`` is bound; ``check_host``: a client's certificate must be made out to its address; ``tasks``:
+        those of the daemon."""
         self.context, self.rules = context, rules
         self._listening, self._admit, self._counters = listening, admit, counters
         self._check_host = check_host
         self._complaints = Complaints(log, clock)
-        self._saying: asyncio.Task[None] | None = None
         self._limits = limits or Limits()
         self._places = asyncio.Semaphore(self._limits.connections)
         self._running: set[asyncio.Task[None]] = set()
-        self._accepting: asyncio.Task[None] | None = None
+        self._tasks = tasks or Background()
 
     def start(self) -> None:
         self._listening.setblocking(False)
         self._listening.listen(BACKLOG)
-        self._accepting = asyncio.create_task(self._accept(), name="enrolment")
-        self._saying = asyncio.create_task(self._complaints.run(), name="complaints")
-
-    async def finished(self) -> None:
-        """Wait while the service listens; raises what ended it."""
-        if self._accepting is not None:
-            await self._accepting
+        self._tasks.keep("connections", self._accept)
+        self._tasks.keep("complaints", self._complaints.run)
 
     async def stop(self) -> None:
         """Take no more connections, and finish those that are there: their bounds are short."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-            await asyncio.gather(self._accepting, return_exceptions=True)
+        await self._tasks.stop("connections")
         self._listening.close()
         await asyncio.gather(*self._running, return_exceptions=True)
-        if self._saying is not None:
-            self._saying.cancel()
-            await asyncio.gather(self._saying, return_exceptions=True)
+        await self._tasks.stop("complaints")
         self._complaints.flush()
 
     async def _accept(self) -> None:
@@ -92,6 +85,9 @@ class EnrolmentService:
             await self._places.acquire()
             try:
                 connection, address = await loop.sock_accept(self._listening)
+            except asyncio.CancelledError:
+                self._places.release()
+                raise
             except OSError as error:
                 self._places.release()
                 if self._listening.fileno() < 0:

@@ -13,6 +13,7 @@ from secmon.agentlink.keyrequest.failures import Failed, NoKey, Refused
 from secmon.agentlink.keyrequest.sources import Source
 from secmon.common.agents.entries import Entry
 from secmon.common.agents.linkwire import WantedKey
+from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.config.auth import KeyRequest
 from secmon.common.counters import Counters
@@ -49,11 +50,13 @@ class KeyRequests:
         *,
         clock: Clock,
         counters: Counters,
+        tasks: Background | None = None,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
+        """``tasks``: those of the daemon."""
         self._threads = settings.threads
         self._source, self._link, self._admit, self._counters = source, link, admit, counters
-        self._retry = retry_seconds
+        self._retry, self._tasks = retry_seconds, tasks or Background()
         self._queue: asyncio.Queue[WantedKey] = asyncio.Queue(settings.queue_size)
         self._known: set[WantedKey] = set()
         self._complaints = Complaints(log, clock)
@@ -63,13 +66,14 @@ class KeyRequests:
 
     async def run(self) -> None:
         """Follow the link for ever, and ask."""
+        helpers = {f"key request {number + 1}": self._work for number in range(self._threads)}
+        helpers["complaints about key requests"] = self._complaints.run
+        for name, work in helpers.items():
+            self._tasks.keep(name, work)
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._threads):
-                    group.create_task(self._work())
-                group.create_task(self._complaints.run())
-                await self._follow()
+            await self._follow()
         finally:
+            await self._tasks.stop(*helpers)
             self._complaints.flush()
 
     def want(self, wanted: WantedKey) -> None:

@@ -98,6 +98,7 @@ class Upgrades:
                 for number, task in self._working.items():
                     if task.cancelled():
                         await self._ledger.finish(number, failure)
+        self._working.clear()
 
     async def _look(self) -> None:
         """Begin what can be begun; tell what is under way."""

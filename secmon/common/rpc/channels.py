@@ -1,10 +1,14 @@
-"""Channels and servers on the node's own socket."""
+"""Channels: to the node's own socket, and what their closing does to those who use them."""
 
+import asyncio
 import socket as sockets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from grpc import aio
 
+from secmon.common.background import cancelled_by_caller
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.rpc.credentials import MAX_MESSAGE_BYTES
 
@@ -16,6 +20,26 @@ OPTIONS = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.so_reuseport", 0),
 )
+
+
+class ChannelClosed(Exception):
+    """Another task has closed the channel, before the call or under it."""
+
+
+@contextmanager
+def closable() -> Iterator[None]:
+    """Around calls on a channel that another task may close. Raises ChannelClosed when it does.
+
+    gRPC cancels the calls under way, which looks like a cancellation of the task; the latter passes through.
+    """
+    try:
+        yield
+    except asyncio.CancelledError:
+        if cancelled_by_caller():
+            raise
+        raise ChannelClosed("the channel was closed") from None
+    except aio.UsageError as error:
+        raise ChannelClosed(str(error)) from None
 
 
 def local_address(socket: Path) -> str:

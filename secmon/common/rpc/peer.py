@@ -1,6 +1,5 @@
 """The Peer service: executing calls of other nodes, and having other nodes execute ours."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -11,6 +10,7 @@ from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.operations.call import Call
 from secmon.common.outcome import Result
+from secmon.common.rpc.channels import ChannelClosed, closable
 from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.rpc.wire import pack_call, pack_failure, pack_result, unpack_call, unpack_result
@@ -74,19 +74,17 @@ class RemotePeer:
     async def execute(self, call: Call, *, part: bool) -> Result:
         """See ``common.node.Peer``. Cancelling this task cancels the work over there."""
         limit = None if call.deadline is None else max(0.001, call.deadline - self._clock.monotonic())
-        stream = self._stub.Execute(pack_call(call, part=part), timeout=limit)
         try:
-            return await unpack_result(stream)
+            with closable():
+                stream = self._stub.Execute(pack_call(call, part=part), timeout=limit)
+                try:
+                    return await unpack_result(stream)
+                finally:
+                    stream.cancel()
         except aio.AioRpcError as error:
             raise self._translate(error) from None
-        except asyncio.CancelledError:
-            # A channel that is closed under a call (the node's session ended) cancels the call, not its caller.
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
+        except ChannelClosed:  # the node's session ended
             raise self._named(self._unreachable()) from None
-        finally:
-            stream.cancel()
 
     def _translate(self, error: aio.AioRpcError) -> SecmonError:
         match error.code():

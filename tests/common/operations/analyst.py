@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.events.engineclient import EngineClient
@@ -82,7 +83,7 @@ async def analysing(node: Node) -> AsyncIterator[AnalysisService]:
     async def active() -> set[int]:
         return set()
 
-    service = AnalysisService(given, active)
+    service = AnalysisService(given, active, Background())
     await service.start()
     node.services.analysis = EngineClient(node.paths.analysis_socket, node.paths.logtest_socket)
     try:

@@ -1,6 +1,6 @@
 """Pauses between the starts of a daemon."""
 
-from secmon.daemons.backoff import Backoff
+from secmon.common.backoff import Backoff
 
 
 def test_at_once_then_growing_pauses() -> None:

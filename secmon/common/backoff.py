@@ -1,4 +1,4 @@
-"""How long to wait before a daemon that has ended is started again."""
+"""How long to wait before a daemon, or a task of one, that has ended is started again."""
 
 
 class Backoff:

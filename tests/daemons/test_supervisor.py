@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -102,11 +103,26 @@ def test_first_start_waits_a_little_for_an_address(node: ToyNode) -> None:
     wait_until(lambda: node.phase() == "running", "it has the address")
 
 
-def test_daemon_whose_work_fails_is_started_again(running: ToyNode) -> None:
+ENDINGS = {
+    "exception": "RuntimeError: told to quit",
+    "cancellation": "it was cancelled from inside",
+    "return": "it returned",
+}
+
+
+def quit_at_once(node: ToyNode, daemon: str, way: str) -> Path:
+    """Have ``daemon`` end in one of the ways; remove the file that is returned before it is to start again."""
+    aside, file = node.root / "quit", node.root / f"{daemon}.quit"
+    aside.write_text(way)
+    return aside.rename(file)
+
+
+@pytest.mark.parametrize("way", ENDINGS)
+def test_daemon_whose_work_fails_is_started_again(running: ToyNode, way: str) -> None:
     first = running.pid(CLUSTERD)
-    quit_file = running.root / f"{CLUSTERD}.quit"
-    quit_file.touch()
+    quit_file = quit_at_once(running, CLUSTERD, way)
     wait_until(lambda: f"{CLUSTERD}: ended with status 70" in running.output(), "it ends with its own status")
+    assert f"{CLUSTERD} has failed: {ENDINGS[way]}" in (running.paths.logs / "ossec.log").read_text()
     quit_file.unlink()
     wait_until(lambda: running.state(CLUSTERD) == "running" and running.pid(CLUSTERD) != first, "it is back")
 
@@ -294,11 +310,12 @@ def test_single_process(node: ToyNode) -> None:
     assert node.pid(APID) == node.pid(CLUSTERD) == node.process.pid
     assert node.state(APID) == "running"
     assert node.ask_daemon(CLUSTERD, "config")["toy"]["single"] is True
-    quit_file = node.root / f"{APID}.quit"
-    quit_file.touch()
-    wait_until(lambda: "it failed: RuntimeError" in node.output(), "the failure is seen")
-    quit_file.unlink()
-    wait_until(lambda: node.state(APID) == "running", "it is back")
+    for way, reason in ENDINGS.items():
+        quit_file = quit_at_once(node, APID, way)
+        wait_until(lambda reason=reason: f"{APID}: it failed: {reason}" in node.output(), "the failure is seen")  # type: ignore[misc]
+        quit_file.unlink()
+        wait_until(lambda: node.state(APID) == "running", "it is back")
+    assert node.ask_daemon(APID, "counters")["task_restarts"] == {"run files": 0}
     node.ask("restart")
     wait_until(lambda: not node.ask("status")["restart_pending"], "the restart is done")
     assert node.state(CLUSTERD) == "running"

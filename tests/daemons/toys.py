@@ -11,7 +11,8 @@ from secmon.daemons.daemon import Context
 
 
 class Toy:
-    """Serves nothing. Files in the root steer it: ``<name>.fail`` its start, ``.stubborn`` its end, ``.quit`` it."""
+    """Serves nothing. Files in the root steer it: ``<name>.fail`` its start, ``.stubborn`` its end, ``.quit`` it;
+    what ``.quit`` holds says in which way its work ends."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -43,6 +44,13 @@ class Toy:
     async def finished(self) -> None:
         while not self._told("quit"):  # noqa: ASYNC110 - a file cannot set an event
             await asyncio.sleep(0.02)
+        match (self._context.paths.root / f"{self.name}.quit").read_text():
+            case "return":
+                return
+            case "cancellation":
+                inner = asyncio.get_running_loop().create_future()
+                inner.cancel()
+                await inner
         raise RuntimeError("told to quit")
 
     async def stop(self) -> None:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from secmon.common.atomic import write_file
+from secmon.common.log.ending import missing_end
 from secmon.engine.event import Event
 from secmon.engine.seen import DIFF_LIMIT, LastContents
 from secmon.engine.tallies import Counts
@@ -36,8 +37,7 @@ class KeyFile:
         file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             size = os.fstat(file).st_size
-            if size and os.pread(file, 1, size - 1) != b"\n":
-                data = b"\n" + data
+            data = missing_end(file) + data
             try:
                 if os.write(file, data) < len(data):
                     raise OSError(f"{self._path}: the disk is full")

@@ -9,17 +9,15 @@ from pathlib import Path
 
 from secmon.common.atomic import sync_folder
 from secmon.common.log.appendfile import inherit_owner
+from secmon.common.log.ending import missing_end
 from secmon.common.rotation import FILE_MODE, FOLDER_MODE, LogSeries
-
-_TAIL = 1 << 20
-"""Bytes at the end of a file in which a torn record is looked for: no record is longer."""
 
 
 class OutputFile:
     """Gathers records and appends them. One process writes, in one thread."""
 
-    def __init__(self, series: LogSeries, *, ending: bytes = b"\n", on_torn: Callable[[Path, int], None]) -> None:
-        """``ending`` of every record; ``on_torn`` hears of a file whose last record was cut, and by how many bytes."""
+    def __init__(self, series: LogSeries, *, ending: bytes = b"\n", on_torn: Callable[[Path], None]) -> None:
+        """``ending`` of every record; ``on_torn`` hears of a file whose last record was cut."""
         self._series = series
         self._ending = ending
         self._on_torn = on_torn
@@ -131,17 +129,12 @@ class OutputFile:
         self._identity = _same(os.fstat(file))
 
     def _mend(self, file: int, path: Path) -> int:
-        """Cut off a record that a death left torn; the size."""
-        size = os.fstat(file).st_size
-        start = max(0, size - _TAIL)
-        tail = os.pread(file, size - start, start)
-        if not size or tail.endswith(self._ending):
-            return size
-        whole = tail.rfind(self._ending)
-        keep = start + whole + len(self._ending) if whole >= 0 else start
-        os.ftruncate(file, keep)
-        self._on_torn(path, size - keep)
-        return keep
+        """End a record that a death or a full disk cut, so that the next one begins on a line of its own; the size."""
+        missing = missing_end(file, self._ending)
+        if missing:
+            os.write(file, missing)
+            self._on_torn(path)
+        return os.fstat(file).st_size
 
     def _link(self, path: Path) -> None:
         """Give the file of the day its live name, at once."""

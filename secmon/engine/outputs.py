@@ -177,8 +177,6 @@ class Outputs:
     def _ending(self, name: str) -> bytes:
         return b"\n\n" if name == "alerts_text" and not self._settings.custom else b"\n"
 
-    def _torn(self, path: Path, size: int) -> None:
+    def _torn(self, path: Path) -> None:
         self._counters.add("written.torn_records")
-        log.warning(
-            "%s ended in a record that was cut: its %d bytes are removed, its event is analysed again", path, size
-        )
+        log.warning("%s ended in a record that was cut: it stays, ended, and its event is analysed again", path)

@@ -86,8 +86,20 @@ class Analysis:
 
 
 def read_alerts(paths: Paths) -> list[dict[str, Any]]:
+    """All that are whole."""
     path = paths.logs / "alerts/alerts.json"
-    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+    return whole_lines(path.read_bytes()) if path.exists() else []
+
+
+def whole_lines(data: bytes) -> list[dict[str, Any]]:
+    """Objects, one a line; a line that a death cut is skipped, as every reader has to."""
+    found = []
+    for line in data.split(b"\n"):
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from secmon.engine.analysis import Verdict
 from secmon.engine.document import Documents, Origin
 from secmon.engine.oldfiles import tidy
 from secmon.engine.outputs import Outputs, OutputSettings, output_series, read_size
+from tests.engine.analysis_kit import whole_lines
 from tests.engine.rules_kit import START as LOCAL
 from tests.engine.rules_kit import Bench, ruleset
 from tests.engine.test_document import LOG, RULES, VAULT
@@ -162,19 +163,49 @@ def test_a_full_disk_loses_nothing(desk: Desk) -> None:
     assert (desk.paths.logs / "alerts/alerts.log").read_bytes().count(b"** Alert") == 6
 
 
-def test_a_torn_end_is_cut_off(desk: Desk) -> None:
+@pytest.mark.parametrize("cut", ["third", "line end", "one byte"])
+def test_a_torn_record_is_a_record_of_its_own(desk: Desk, cut: str) -> None:
+    """Nothing is taken back: who follows the file has read it. What comes next begins on its own line."""
     desk.alert(count=2)
     desk.outputs.close()
     logs = desk.paths.logs / "alerts"
-    for name in ("alerts.json", "alerts.log"):
+    sizes = {}
+    for name, ending in (("alerts.json", b"\n"), ("alerts.log", b"\n\n")):
         whole = (logs / name).read_bytes()
+        record = whole[: whole.index(ending) + len(ending)]
+        torn = {"third": record[: len(record) // 3], "line end": record[:-1], "one byte": record[:1]}[cut]
         with (logs / name).open("ab") as file:
-            file.write(whole[: len(whole) // 3])
+            file.write(torn)
+        sizes[name] = len(whole) + len(torn)
     again = Desk(desk.paths.root)
-    again.alert()
-    assert len([json.loads(line) for line in lines(logs / "alerts.json")]) == 3
-    assert (logs / "alerts.log").read_bytes().count(b"** Alert") == 3
+    again.alert(count=2)
+    for name, size in sizes.items():
+        assert (logs / name).stat().st_size > size
+    text, objects = (logs / "alerts.log").read_bytes(), (logs / "alerts.json").read_bytes()
+    assert len(whole_lines(objects)) == 4 + (cut == "line end")
+    assert [line for line in objects.split(b"\n")[-3:-1] if not line.startswith(b'{"timestamp"')] == []
+    records = [record for record in text.split(b"\n\n") if record.startswith(b"** Alert") and record.count(b"\n") > 3]
+    assert len(records) == 4 + (cut == "line end")
+    assert all(record.count(b"** Alert") == 1 for record in records)
+    for one in whole_lines(objects)[-2:]:
+        assert text[int(one["id"].split(".")[1]) :].startswith(b"** Alert " + one["id"].encode())
     assert again.counters.snapshot()["written.torn_records"] == 2
+    again.outputs.close()
+
+
+def test_a_record_that_a_full_disk_tore_before_the_end_is_ended_by_the_next_process(desk: Desk) -> None:
+    desk.alert()
+    live = desk.paths.logs / "alerts/alerts.json"
+    desk.outputs.turn(LOCAL)
+    desk.outputs.write(desk.verdict())
+    with file_size_limit(live.stat().st_size + 50), pytest.raises(OSError):
+        desk.outputs.flush()
+    desk.outputs.close()
+    again = Desk(desk.paths.root)
+    with file_size_limit(live.stat().st_size), pytest.raises(OSError):
+        again.outputs.turn(LOCAL)
+    again.alert()
+    assert [len(lines(live)), len(whole_lines(live.read_bytes()))] == [3, 2]
     again.outputs.close()
 
 

@@ -1,0 +1,20 @@
+"""The end of a file that records are appended to: a crash or a full disk may have cut the last record.
+
+What was cut stays where it is. Readers follow such files and remember how far they are, so bytes are never taken back;
+they skip a record that is none. The next record must not become a part of it.
+"""
+
+import os
+
+
+def missing_end(file: int, ending: bytes = b"\n") -> bytes:
+    """What of ``ending`` the last record of ``file`` lacks; empty when nothing was cut, or nothing is there.
+
+    ``file`` is open for reading. Whoever appends writes this before the next record. Raises OSError.
+    """
+    size = os.fstat(file).st_size
+    tail = os.pread(file, len(ending), max(0, size - len(ending)))
+    if not tail:
+        return b""
+    there = next(count for count in range(len(ending), -1, -1) if tail.endswith(ending[:count]))
+    return ending[there:]

@@ -79,6 +79,7 @@ class MasterSide:
             health=self.cluster.health,
             clock=node.clock,
             counters=node.counters,
+            max_skew_seconds=self.cluster.settings.max_clock_skew_seconds,
         )
         node.services.roster = self.cluster.sessions
         node.services.health = self.cluster.health

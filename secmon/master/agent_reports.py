@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import grpc
 import msgspec
 from grpc import aio
 
-from secmon.common.agents.reports import State, Touch, take, touch
+from secmon.common.agents.report_checks import MAX_ID, Times
+from secmon.common.agents.reports import BATCH, State, Touch, take, touch
 from secmon.common.agents.store import AgentStore
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
@@ -19,13 +20,21 @@ from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 
 log = logging.getLogger("secmon.clusterd.agents")
 
+T = TypeVar("T", State, Touch)
+
+NOTICEABLE_SECONDS = 5.0
+"""A difference between clocks below this is not corrected."""
+
 Context = aio.ServicerContext[Any, Any]
 
 
 class Caller(Protocol):
-    """A connected worker."""
+    """A connected worker; ``skew``: seconds that its clock is ahead of ours."""
 
     name: str
+
+    @property
+    def skew(self) -> float: ...
 
 
 class Health(Protocol):
@@ -46,30 +55,53 @@ class ReportService(pb_grpc.ReportsServicer):
         health: Health,
         clock: Clock,
         counters: Counters,
+        max_skew_seconds: float,
     ) -> None:
         """``admit`` raises SecmonError for callers without a session."""
         self._store, self._admit, self._health = store, admit, health
-        self._clock, self._counters = clock, counters
+        self._clock, self._counters, self._max_skew_seconds = clock, counters, max_skew_seconds
 
     async def ReportAgents(self, request: pb.AgentReport, context: Context) -> pb.AgentReportReply:
         """Take over the states of a worker's agents."""
         try:
-            node = self._admit(context).name
+            caller = self._admit(context)
             started = self._clock.now().timestamp()
-            reply, count = await asyncio.to_thread(self._take, node, request)
+            most = self._max_skew_seconds
+            times = Times(latest=int(started + most), ahead=correction(caller.skew, most))
+            reply, count = await asyncio.to_thread(self._take, caller.name, request, times)
             self._counters.add("agents.reported", count)
-            self._health.agents_reported(node, started)
+            self._health.agents_reported(caller.name, started)
             return reply
         except SecmonError as error:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
         except msgspec.MsgspecError as error:
-            log.error("an agent report cannot be read: %s", error)
+            self._counters.add("agents.reports_refused")
+            log.error("an agent report of %s cannot be read: %s", caller.name, error)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
-    def _take(self, node: str, request: pb.AgentReport) -> tuple[pb.AgentReportReply, int]:
-        states = msgspec.msgpack.decode(request.full, type=list[State]) if request.full else []
-        touches = msgspec.msgpack.decode(request.touched, type=list[Touch]) if request.touched else []
+    def _take(self, node: str, request: pb.AgentReport, times: Times) -> tuple[pb.AgentReportReply, int]:
+        states, touches = _read(request.full, list[State]), _read(request.touched, list[Touch])
+        if len(states) + len(touches) > BATCH:
+            raise SecmonError(3045, f"{len(states) + len(touches)} agents in one report; {BATCH} are allowed")
         with self._store.write() as connection:
-            take(connection, node, states)
-            incomplete = touch(connection, node, touches)
-        return pb.AgentReportReply(incomplete=incomplete), len(states) + len(touches)
+            refused = take(connection, node, states, times)
+            incomplete, false = touch(connection, node, touches, times)
+        refused |= false
+        if refused:
+            self._counters.add("agents.reports_refused", len(refused))
+            first = next(iter(refused.values()))
+            log.error("%d rows of worker %s are refused (3045), the first: %s", len(refused), node, first)
+        named = [agent for agent in refused if 0 < agent <= MAX_ID]
+        return pb.AgentReportReply(incomplete=incomplete, refused=named), len(states) + len(touches) - len(refused)
+
+
+def correction(skew: float, most: float) -> int:
+    """Whole seconds to take off a worker's times, ``most`` of them in either direction: its session ends beyond that.
+
+    Small differences are left alone: greetings and heartbeats, by which the clocks are compared, may be that late.
+    """
+    return round(min(most, max(-most, skew))) if abs(skew) >= NOTICEABLE_SECONDS else 0
+
+
+def _read(data: bytes, kind: type[list[T]]) -> list[T]:
+    return msgspec.msgpack.decode(data, type=kind) if data else []

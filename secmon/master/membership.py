@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from secmon.common.errors import SecmonError
 from secmon.common.rpc import version
 
 
@@ -36,13 +37,14 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Connected:
-    """A live session. ``last_heard`` is a monotonic reading."""
+    """A live session. ``last_heard`` is a monotonic reading; ``skew`` as of a candidate, by its heartbeats."""
 
     serial: int
     name: str
     installation_id: str
     ip: str
     last_heard: float
+    skew: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +115,12 @@ Transition = Admit | Refuse | Close | Forget
 
 
 def decide(snapshot: Snapshot, now: Moment) -> list[Transition]:
-    """What is to be done at ``now``, in order: close the silent, judge the candidates, forget the long absent."""
+    """What is to be done at ``now``, in order.
+
+    Close the silent and those whose clocks went wrong, judge the candidates, forget the long absent.
+    """
     transitions: list[Transition] = []
-    for step in (_silent, _judge, _outdated):
+    for step in (_silent, _skewed, _judge, _outdated):
         for transition in step(snapshot, now):
             transitions.append(transition)
             snapshot = apply(snapshot, transition, now)
@@ -132,6 +137,7 @@ def apply(snapshot: Snapshot, transition: Transition, now: Moment) -> Snapshot:
                 installation_id=candidate.installation_id,
                 ip=candidate.ip,
                 last_heard=now.monotonic,
+                skew=candidate.skew,
             )
             expected = Known(name=candidate.name, version=candidate.version, ip=candidate.ip, last_seen=now.wall)
             return replace(
@@ -161,9 +167,8 @@ def objection(candidate: Candidate, rules: Rules) -> tuple[int, str] | None:
         return 3031, f"{candidate.version} speaks {theirs} of the link, the master {ours}"
     if candidate.cluster_name != rules.cluster_name:
         return 3030, f"the node is of cluster {candidate.cluster_name}, the master of {rules.cluster_name}"
-    if not abs(candidate.skew) <= rules.max_skew:  # so that no number at all is refused, too
-        side = "ahead of" if candidate.skew > 0 else "behind"
-        return 3041, f"the node is {abs(candidate.skew):.1f} s {side} the master, allowed are {rules.max_skew:g} s"
+    if _too_far(candidate.skew, rules):
+        return 3041, _distance(candidate.skew, rules)
     if candidate.name.casefold() == rules.master_name.casefold():
         return 3029, f"{candidate.name} is the master's name"
     return None
@@ -182,6 +187,22 @@ def _silent(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
         silence = now.monotonic - session.last_heard
         if silence > snapshot.rules.silence:
             yield Close(session, f"{session.name} has been silent for {silence:.1f} s")
+
+
+def _skewed(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
+    """What a join would refuse ends a session too: tokens and states of agents are judged by these clocks."""
+    for session in snapshot.sessions:
+        if _too_far(session.skew, snapshot.rules):
+            yield Close(session, str(SecmonError(3041, _distance(session.skew, snapshot.rules))))
+
+
+def _too_far(skew: float, rules: Rules) -> bool:
+    return not abs(skew) <= rules.max_skew  # so that no number at all is too far, too
+
+
+def _distance(skew: float, rules: Rules) -> str:
+    side = "ahead of" if skew > 0 else "behind"
+    return f"the node is {abs(skew):.1f} s {side} the master, allowed are {rules.max_skew:g} s"
 
 
 def _judge(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import math
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Protocol
@@ -15,6 +17,8 @@ log = logging.getLogger("secmon.clusterd.session")
 
 QUEUE_LIMIT = 1024
 """Messages that wait for a worker. One that is further behind is disconnected, and resynchronises when it is back."""
+_SKEWS = 8
+"""Readings of a worker's clock that are remembered."""
 FAREWELL_SECONDS = 1.0
 """Time for the reason of a closed session to reach the worker."""
 
@@ -36,8 +40,21 @@ class WorkerSession:
         self.reason: str | None = None
         """Why the session was closed; None while it is open."""
         self.clock_reported = False
+        self._skews = deque([candidate.skew], _SKEWS)
         self.closed = asyncio.Event()
         self._queue: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
+
+    @property
+    def skew(self) -> float:
+        """Seconds that the worker's clock is ahead of ours.
+
+        What is late on its way looks like a clock behind, so the largest of the latest readings is nearest the truth.
+        """
+        return max(self._skews)
+
+    def note_clock(self, skew: float) -> None:
+        """A heartbeat has come whose time differs by ``skew`` seconds from ours."""
+        self._skews.append(skew if math.isfinite(skew) else math.inf)
 
     def send(self, message: pb.MasterMessage) -> None:
         """Queue ``message`` in order; nothing happens once the session is closed. An overflow closes it."""
@@ -66,6 +83,7 @@ class WorkerSession:
             installation_id=self.installation_id,
             ip=self.ip,
             last_heard=self.last_heard,
+            skew=self.skew,
         )
 
     async def serve(

@@ -128,8 +128,9 @@ class Sessions:
             listener.received(session, message)
 
     def _watch_clock(self, session: WorkerSession, clock: float) -> None:
-        """A clock that goes wrong later is reported once; the node is refused when it joins the next time."""
-        skew = clock - self._clock.now().timestamp()
+        """A clock that goes wrong later is reported once; the session is closed at the next :meth:`tick`."""
+        session.note_clock(clock - self._clock.now().timestamp())
+        skew = session.skew
         if not abs(skew) <= self.rules.max_skew and not session.clock_reported:
             session.clock_reported = True
             log.warning("the clock of worker %s differs by %.1f s: synchronise the clocks (NTP)", session.name, skew)

@@ -84,9 +84,12 @@ class AgentReporter:
         done = [one for one in batch if one.state.id not in incomplete]
         await asyncio.to_thread(self._confirm, done)
         self._confirmed.update((one.state.id, one.lasting) for one in done)
-        for agent in incomplete:
+        for agent in {*incomplete, *reply.refused}:
             self._confirmed.pop(agent, None)
-        self._counters.add("agents.reported", len(done))
+        self._counters.add("agents.reported", len(done) - len(reply.refused))
+        if reply.refused:
+            self._counters.add("agents.reports_refused", len(reply.refused))
+            log.error("the master refuses what this node has of agents: %s", ", ".join(map(str, reply.refused[:20])))
         return len(batch) == BATCH or bool(incomplete)
 
     def _draw(self, batch: list[Waiting]) -> pb.AgentReport:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secmon.common.errors import SecmonError
 from secmon.common.rpc import version
 from secmon.master.membership import (
     Admit,
@@ -44,8 +45,12 @@ def _candidate(serial: int = 100, /, **changes: object) -> Candidate:
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-def _session(serial: int, name: str = "alpha", installation_id: str = "one", last_heard: float = 999.0) -> Connected:
-    return Connected(serial=serial, name=name, installation_id=installation_id, ip="10.0.0.1", last_heard=last_heard)
+def _session(
+    serial: int, name: str = "alpha", installation_id: str = "one", last_heard: float = 999.0, skew: float = 0.0
+) -> Connected:
+    return Connected(
+        serial=serial, name=name, installation_id=installation_id, ip="10.0.0.1", last_heard=last_heard, skew=skew
+    )
 
 
 def _known(name: str, hours: float) -> Known:
@@ -54,7 +59,12 @@ def _known(name: str, hours: float) -> Known:
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
-    sessions = draw(st.lists(st.builds(_session, st.just(0), NAMES, IDS, st.floats(990, 1000)), max_size=4))
+    sessions = draw(
+        st.lists(
+            st.builds(_session, st.just(0), NAMES, IDS, st.floats(990, 1000), st.sampled_from([0.0, 0.0, 61.0])),
+            max_size=4,
+        )
+    )
     candidates = draw(
         st.lists(
             st.builds(
@@ -125,6 +135,17 @@ def test_candidates_that_are_refused(change: dict[str, object], code: int, words
     assert isinstance(refused, Refuse)
     assert refused.code == code
     assert words in refused.reason
+
+
+@pytest.mark.parametrize("skew", [61.0, -61.0, float("inf"), float("nan")])
+def test_a_session_ends_where_a_join_would_be_refused(skew: float) -> None:
+    wrong, right = replace(_session(1), skew=skew), replace(_session(2, name="beta"), skew=59.0)
+    [closed] = decide(Snapshot(rules=RULES, sessions=(wrong, right)), NOW)
+    assert isinstance(closed, Close)
+    assert closed.session is wrong
+    [refused] = decide(Snapshot(rules=RULES, candidates=(_candidate(skew=skew),)), NOW)
+    assert isinstance(refused, Refuse)
+    assert closed.reason == str(SecmonError(refused.code, refused.reason))
 
 
 def test_a_name_in_use_is_refused_and_a_silent_holder_makes_room() -> None:

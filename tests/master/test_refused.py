@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster_kit import KEY, ClusterKit, ShiftedClock, cluster, wait_until
+from tests.cluster_kit import KEY, ClusterKit, Recorder, ShiftedClock, cluster, wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -87,3 +87,23 @@ async def test_the_refusal_is_gone_once_the_node_is_in_order(tmp_path: Path) -> 
         await kit.joined("alpha")
         assert worker.link.refusal is None
         assert "refused" not in kit.master.health.health()[0]
+
+
+@pytest.mark.parametrize(("minutes", "words"), [(10, "ahead of"), (-10, "behind")])
+async def test_a_clock_that_goes_wrong_ends_the_session(tmp_path: Path, minutes: int, words: str) -> None:
+    kit, clock, recorder = ClusterKit(tmp_path), ShiftedClock(), Recorder()
+    try:
+        await kit.start_master()
+        kit.master.sessions.listeners.append(recorder)
+        await kit.start_worker("alpha", clock=clock)
+        await kit.joined("alpha")
+        clock.offset = timedelta(minutes=minutes)
+        assert words in await _refused(kit, 3041)
+        [(name, reason)] = recorder.leaves
+        assert name == "alpha"
+        assert reason.startswith("3041: The clocks of the nodes differ too much: the node is ")
+        assert words in reason
+        clock.offset = timedelta()
+        await kit.joined("alpha")
+    finally:
+        await kit.stop()

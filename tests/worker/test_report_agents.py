@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ from sqlalchemy import insert, select, update
 from secmon.common.agents.reports import BATCH
 from secmon.common.agents.schema import agents
 from secmon.common.agents.store import AgentStore, advance
-from secmon.common.clock import SystemClock
+from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.master.agent_reports import ReportService
+from secmon.master.agent_reports import NOTICEABLE_SECONDS, ReportService
 from secmon.worker.report_agents import AgentReporter
-from tests.cluster_kit import ClusterKit, wait_until
+from tests.cluster_kit import ClusterKit, ShiftedClock, wait_until
 
 pytestmark = pytest.mark.anyio
 MANY = BATCH + 200
@@ -71,6 +72,7 @@ class Pair:
                 health=self.kit.master.health,
                 clock=SystemClock(),
                 counters=self.counters,
+                max_skew_seconds=60,
             )
             pb_grpc.add_ReportsServicer_to_server(made, server)
 
@@ -78,13 +80,14 @@ class Pair:
 
 
 @asynccontextmanager
-async def pair(root: Path) -> AsyncIterator[Pair]:
+async def pair(root: Path, clock: Clock | None = None) -> AsyncIterator[Pair]:
+    """``clock`` is the worker's."""
     kit = ClusterKit(root)
     made = Pair(kit, root)
     running: asyncio.Task[None] | None = None
     try:
         await kit.start_master(services=[made.service()])
-        worker = await kit.start_worker("alpha")
+        worker = await kit.start_worker("alpha", clock=clock)
         reporter = AgentReporter(made.worker, worker.link, node="alpha", counters=made.counters, pause_seconds=0.02)
         running = asyncio.create_task(reporter.run())
         await kit.joined("alpha")
@@ -105,8 +108,12 @@ async def test_every_state_arrives_and_then_keepalives_alone(tmp_path: Path) -> 
         await wait_until(lambda: states(nodes.master) == dict.fromkeys(everyone, ("alpha", "active", 100)))
         keepalive(nodes.worker, 110, 5)
         await wait_until(lambda: states(nodes.master)[5] == ("alpha", "active", 110))
-        health = {item["info"]["name"]: item for item in nodes.kit.master.health.health()}
-        assert health["alpha"]["status"]["last_sync_agentinfo"]["n_synced_chunks"] >= 3
+
+        def chunks() -> int:
+            health = {item["info"]["name"]: item for item in nodes.kit.master.health.health()}
+            return int(health["alpha"]["status"]["last_sync_agentinfo"]["n_synced_chunks"])
+
+        await wait_until(lambda: chunks() >= 3)  # counted after the states are written
 
 
 async def test_the_master_asks_for_what_a_touch_does_not_tell(tmp_path: Path) -> None:
@@ -144,3 +151,33 @@ async def test_reports_wait_for_a_master_that_is_away(tmp_path: Path) -> None:
         nodes.kit.masters.clear()
         await nodes.kit.start_master(services=[nodes.service()], listen_port=port, enrol_port=enrol_port)
         await wait_until(lambda: [states(nodes.master)[one][2] for one in (1, 2)] == [120, 120])
+
+
+async def test_one_row_that_cannot_be_is_refused_and_the_rest_arrives(tmp_path: Path) -> None:
+    async with pair(tmp_path) as nodes:
+        with nodes.worker.write() as connection:
+            connection.execute(update(agents).where(agents.c.id == 1).values(labels="nonsense"))
+        keepalive(nodes.worker, 100, 1, 2)
+        await wait_until(lambda: states(nodes.master)[2] == ("alpha", "active", 100))
+        assert states(nodes.master)[1] == ("unknown", "never_connected", None)
+        await wait_until(lambda: nodes.counters.snapshot().get("agents.reports_refused", 0) >= 2)  # at both ends
+        with nodes.worker.write() as connection:
+            connection.execute(update(agents).where(agents.c.id == 1).values(labels="[]"))
+        keepalive(nodes.worker, 110, 1)
+        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
+
+
+@pytest.mark.parametrize("seconds", [-40, 40])
+async def test_times_of_a_worker_with_another_clock_are_those_of_the_master(tmp_path: Path, seconds: int) -> None:
+    clock = ShiftedClock(timedelta(seconds=seconds))
+    async with pair(tmp_path, clock) as nodes:
+        heard = int(clock.now().timestamp())
+        keepalive(nodes.worker, heard, 1)
+        await wait_until(lambda: states(nodes.master)[1][2] is not None)
+        stored = states(nodes.master)[1][2]
+        assert stored is not None
+        # As exact as the heartbeats by which the clocks are compared.
+        assert abs(stored - (heard - seconds)) < NOTICEABLE_SECONDS
+        keepalive(nodes.worker, heard + 7, 1)
+        await wait_until(lambda: states(nodes.master)[1][2] != stored)
+        assert abs((states(nodes.master)[1][2] or 0) - (heard + 7 - seconds)) < NOTICEABLE_SECONDS

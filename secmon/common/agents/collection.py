@@ -72,10 +72,8 @@ def columns_of(source: FromClause) -> Columns:
         "status": Column(c.connection_status, sort=(c.connection_status.concat(""),)),
         "node_name": Column(c.node_name, sort=(c.node_name.concat(""),)),
         "registerIP": Column(c.register_ip, sort=(c.register_ip.concat(""),)),
-        "dateAdd": Column(c.date_add, Kind.DATE, guard=apart, render=iso_offset),
-        "lastKeepAlive": Column(
-            c.last_keepalive, Kind.DATE, sort=(c.last_keepalive + 0,), guard=apart, render=iso_offset
-        ),
+        "dateAdd": Column(c.date_add, Kind.DATE, guard=apart, render=_date),
+        "lastKeepAlive": Column(c.last_keepalive, Kind.DATE, sort=(c.last_keepalive + 0,), guard=apart, render=_date),
         "disconnection_time": Column(c.disconnection_time, Kind.NUMBER, render=_disconnection),
         "group": Column(c.group, Kind.MEMBERS, member=_in_group if source is agents else None),
         "os.version": Column(c.os_version, sort=(cast(c.os_major, Integer), cast(c.os_minor, Integer))),
@@ -183,8 +181,16 @@ def iso_offset(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
+def _date(seconds: int) -> str | None:
+    """None for what no calendar holds: a false time in one row must not cost the answer."""
+    try:
+        return iso_offset(seconds)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def _disconnection(seconds: int) -> str | None:
-    return iso_offset(seconds) if seconds else None
+    return _date(seconds) if seconds else None
 
 
 def _in_group(name: str) -> ColumnElement[bool]:

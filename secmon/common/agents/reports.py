@@ -5,22 +5,19 @@ So nothing is lost when either side dies, and an agent that changes often is sen
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Integer, bindparam, func, or_, select, update
+from sqlalchemy import Connection, bindparam, func, or_, select, update
 
-from secmon.common.agents.schema import STATE, agents
+from secmon.common.agents.report_checks import MAX_ID, REPORTED, Times, row_of
+from secmon.common.agents.schema import agents
 from secmon.common.errors import SecmonError
 
 BATCH = 1000
 """Agents in one report."""
 
-REPORTED = tuple(name for name in STATE if name != "node_name")
-"""The master knows by itself which node reports."""
-
 _MOMENT = "last_keepalive"
-_NUMBERS = frozenset(name for name in REPORTED if isinstance(agents.c[name].type, Integer))
 
 
 class State(msgspec.Struct, array_like=True, frozen=True):
@@ -79,52 +76,60 @@ def confirm(connection: Connection, reported: Sequence[Waiting]) -> None:
         connection.execute(statement, [{"agent": one.state.id, "at": one.changed} for one in reported])
 
 
-def take(connection: Connection, node: str, states: Iterable[State]) -> None:
-    """Write what ``node`` reported of agents that exist. Raises SecmonError 3045 for rows that make no sense.
+class Taken(NamedTuple):
+    """What became of a report: agents whose whole state is needed, and agents whose rows were refused, with reasons."""
+
+    incomplete: list[int]
+    refused: dict[int, str]
+
+
+def take(connection: Connection, node: str, states: Iterable[State], times: Times) -> dict[int, str]:
+    """Write what ``node`` reported of agents that exist; reasons (3045) by agent of the rows that make no sense.
 
     An agent that moved is reported by both nodes for a moment: what is older than the state known from another node
-    is dropped, by the later of keepalive and disconnection.
+    is dropped, by the later of keepalive and disconnection. A stored time that cannot be counts for nothing.
     """
-    rows = [_row(state) for state in states]
+    rows, refused = _sift(states, times)
     known = func.max(func.coalesce(agents.c.last_keepalive, 0), agents.c.disconnection_time)
+    allowed = or_(agents.c.node_name == node, known <= bindparam("moment"), known > times.latest)
     statement = (
         update(agents)
-        .where(agents.c.id == bindparam("agent"), or_(agents.c.node_name == node, known <= bindparam("moment")))
+        .where(agents.c.id == bindparam("agent"), allowed)
         .values({name: bindparam(f"new_{name}") for name in REPORTED} | {"node_name": node})
     )
     if rows:
         connection.execute(statement, rows)
+    return refused
 
 
-def _row(state: State) -> dict[str, Any]:
-    if len(state.values) != len(REPORTED):
-        raise SecmonError(3045, f"the state of agent {state.id} has {len(state.values)} values, not {len(REPORTED)}")
-    values = dict(zip(REPORTED, state.values, strict=True))
-    wrong = [
-        name for name, value in values.items() if value is not None and isinstance(value, int) != (name in _NUMBERS)
-    ]
-    if wrong:
-        raise SecmonError(3045, f"the state of agent {state.id} has values of the wrong type: {', '.join(wrong)}")
-    row: dict[str, Any] = {f"new_{name}": value for name, value in values.items()}
-    moment = max(int(values["last_keepalive"] or 0), int(values["disconnection_time"] or 0))
-    return row | {"agent": state.id, "moment": moment}
+def _sift(states: Iterable[State], times: Times) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    rows: list[dict[str, Any]] = []
+    refused: dict[int, str] = {}
+    for state in states:
+        try:
+            values = row_of(state.id, state.values, times)
+        except SecmonError as error:
+            refused[state.id] = error.message
+            continue
+        moment = max(values["last_keepalive"] or 0, values["disconnection_time"])
+        rows.append({f"new_{name}": value for name, value in values.items()} | {"agent": state.id, "moment": moment})
+    return rows, refused
 
 
-def touch(connection: Connection, node: str, touches: Sequence[Touch]) -> list[int]:
-    """Note keepalives; returns the agents of which the master needs the whole state.
-
-    Those are the ones that another node had meanwhile, and those that count as disconnected because nothing was heard
-    of their node. An agent that no longer exists is not asked for.
+def touch(connection: Connection, node: str, touches: Sequence[Touch], times: Times) -> Taken:
+    """Note keepalives. The whole state is needed of agents that another node had meanwhile, and of those that count as
+    disconnected because nothing was heard of their node. An agent that no longer exists is not asked for.
     """
-    ids = [one.id for one in touches]
+    moments = {one.id: times.read(one.last_keepalive) for one in touches if 0 < one.id <= MAX_ID}
     columns = (agents.c.id, agents.c.node_name, agents.c.connection_status)
-    found = connection.execute(select(*columns).where(agents.c.id.in_(ids)))
+    found = connection.execute(select(*columns).where(agents.c.id.in_(list(moments))))
     fine = {agent: (holder, status) == (node, "active") for agent, holder, status in found}
     statement = update(agents).where(agents.c.id == bindparam("agent")).values(last_keepalive=bindparam("at"))
-    rows = [{"agent": one.id, "at": one.last_keepalive} for one in touches if fine.get(one.id)]
+    rows = [{"agent": agent, "at": at} for agent, at in moments.items() if at and fine.get(agent)]
     if rows:
         connection.execute(statement, rows)
-    return [one.id for one in touches if not fine.get(one.id, True)]
+    refused = {one.id: f"agent {one.id}: a keepalive that cannot be" for one in touches if not moments.get(one.id)}
+    return Taken([agent for agent in moments if agent not in refused and not fine.get(agent, True)], refused)
 
 
 def count_active(connection: Connection, node: str) -> int:

@@ -21,6 +21,9 @@ SILENT = 4
 RESET = 5
 """Status codes (agent-link.md 6.7)."""
 
+FAR_FUTURE_SECONDS = 86_400
+"""Further ahead than any clock that was set right again."""
+
 Values: TypeAlias = dict[str, Any]
 
 
@@ -165,8 +168,15 @@ def reset(connection: Connection, node: str, *, now: int) -> int:
 
 
 def sweep(connection: Connection, *, now: int, limit: int) -> list[Lost]:
-    """Agents silent for more than ``limit`` seconds count as disconnected from now on; those, by id."""
-    silent = (agents.c.connection_status.in_(("active", "pending")), agents.c.last_keepalive < now - limit)
+    """Agents silent for more than ``limit`` seconds count as disconnected from now on; those, by id.
+
+    So do those whose last keepalive is far in the future: nothing true is known of them.
+    """
+    heard = agents.c.last_keepalive
+    silent = (
+        agents.c.connection_status.in_(("active", "pending")),
+        or_(heard < now - limit, heard > now + FAR_FUTURE_SECONDS),
+    )
     columns = (agents.c.id, agents.c.name, agents.c.register_ip, agents.c.last_keepalive)
     lost = [Lost(*row) for row in connection.execute(select(*columns).where(*silent).order_by(agents.c.id))]
     if lost:

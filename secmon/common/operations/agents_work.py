@@ -80,7 +80,7 @@ def summarize(connection: Connection, where: Sequence[Condition]) -> dict[str, d
     """Agents that meet ``where``, the manager aside: by connection, and by the state of their configuration."""
     connections, configurations = dict.fromkeys(STATUSES, 0), {"synced": 0, "not_synced": 0}
     for status, state, count in count_states(connection, where):
-        connections[status] += count
-        configurations[state.replace(" ", "_")] += count
+        connections[status if status in connections else "disconnected"] += count
+        configurations["synced" if state == "synced" else "not_synced"] += count
     total = {"total": sum(connections.values())}
     return {"connection": connections | total, "configuration": configurations | total}

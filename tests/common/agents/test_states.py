@@ -12,6 +12,7 @@ from sqlalchemy import event, insert, select
 
 from secmon.common.agents.schema import agents
 from secmon.common.agents.states import (
+    FAR_FUTURE_SECONDS,
     Beat,
     Configured,
     Lost,
@@ -149,6 +150,12 @@ def test_sweep_takes_who_was_silent_for_longer(store: AgentStore) -> None:
     found = row(store, 2)
     assert (found["connection_status"], found["disconnection_time"], found["status_code"]) == ("disconnected", 100, 4)
     assert row(store, 3)["connection_status"] == "pending"
+
+
+def test_sweep_takes_whose_last_keepalive_cannot_be(store: AgentStore) -> None:
+    put(store, BEAT, Startup(2, 100 + FAR_FUTURE_SECONDS + 1), Startup(3, 100 + FAR_FUTURE_SECONDS))
+    with store.write() as connection:
+        assert [lost.id for lost in sweep(connection, now=100, limit=90)] == [2]
 
 
 def test_thousands_of_touches_are_few_statements(store: AgentStore) -> None:

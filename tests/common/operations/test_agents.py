@@ -310,3 +310,15 @@ async def test_a_worker_asks_the_master(cluster: World) -> None:
     assert body["data"]["affected_items"] == [{"id": "000", "node_name": "alpha"}, {"id": "001", "node_name": "beta"}]
     with pytest.raises(SecmonError):
         await cluster.run(LIST, at="beta", q="nonsense")
+
+
+async def test_rows_that_make_no_sense_cost_no_answer(office: Office) -> None:
+    false = {"connection_status": "asleep", "last_keepalive": 2**40, "disconnection_time": 2**62}
+    with office.node.agents.write() as connection:
+        put(connection, [agent(7, name="odd", group_config_status="perhaps", date_add=NOW, **false)])
+    [odd] = (await office.ask(LIST, agents_list=["007"]))["data"]["affected_items"]
+    assert odd["status"] == "asleep"
+    assert not {"lastKeepAlive", "disconnection_time"} & set(odd)
+    for operation in (SUMMARY, OVERVIEW, OUTDATED, UNGROUPED):
+        assert (await office.ask(operation))["error"] == 0
+    assert (await office.ask(DISTINCT, fields=["lastKeepAlive"]))["error"] == 0

@@ -863,18 +863,24 @@ class AgentReportReply(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     INCOMPLETE_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def incomplete(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """agents of ``touched`` whose full state the master needs"""
+
+    @_builtins.property
+    def refused(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """agents whose rows cannot be true: not stored, and not to be sent again"""
 
     def __init__(
         self,
         *,
         incomplete: _abc.Iterable[_builtins.int] | None = ...,
+        refused: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["incomplete", b"incomplete"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["incomplete", b"incomplete", "refused", b"refused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -20,6 +20,7 @@ from secmon.common.errors import ConfigError, os_text
 from secmon.common.paths import Paths
 from secmon.engine.diagnostics import Message, RulesetError
 from secmon.engine.files import Section, Sources, collect, read_section, settings_of
+from secmon.engine.lastgood import LAST_GOOD, DamagedCopy, keep_copy, read_copy
 from secmon.engine.rules.loader import DraftCache
 from secmon.engine.ruleset import Ruleset, Settings, compile_ruleset
 
@@ -28,8 +29,6 @@ log = logging.getLogger("secmon.analysisd")
 Standing = Literal["current", "rejected", "last_good"]
 """``current``: the files are in force; ``rejected``: the files are broken, those of before are in force; ``last_good``:
 the same since the start, with the copy that an earlier process kept."""
-
-LAST_GOOD = "var/db/ruleset-last-good"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +40,12 @@ class Compiled:
     sources: Sources
 
 
-class _Copy(msgspec.Struct, array_like=True):
-    """The sources of a ruleset, on disk."""
-
-    decoders: list[tuple[str, bytes]]
-    lists: dict[str, bytes]
-    rules: list[tuple[str, bytes]]
-    settings: tuple[int, int, int, int]
-
-
 class RulesetKeeper:
     """Any method may be called from any thread; those that read files or compile block, for seconds at worst."""
 
     def __init__(self, paths: Paths, clock: Clock) -> None:
         self._paths = paths
+        self._copy = paths.root / LAST_GOOD
         self._clock = clock
         self._lock = threading.Lock()
         self._cache = DraftCache()
@@ -208,25 +199,27 @@ class RulesetKeeper:
             log.error("The status of the ruleset cannot be told: %s", os_text(error))
 
     def _keep_copy(self, sources: Sources) -> None:
-        one = self._settings
-        settings = (one.alert_level, one.mail_level, one.default_timeframe, one.field_limit)
-        copy = _Copy(sources.decoders, sources.lists, sources.rules, settings)
         try:
-            write_file(self._paths.root / LAST_GOOD, msgspec.msgpack.encode(copy))
+            keep_copy(self._copy, sources, self._settings)
         except OSError as error:
             log.error("No copy of the ruleset is kept: %s", os_text(error))
 
     def _last_good(self) -> Compiled:
         assert self._error is not None, "there was a reason to ask"
         try:
-            copy = msgspec.msgpack.decode((self._paths.root / LAST_GOOD).read_bytes(), type=_Copy)
-            sources, settings = Sources(copy.decoders, copy.lists, copy.rules), Settings(*copy.settings)
-            return self._compile(sources, settings)
-        except (OSError, msgspec.MsgspecError, RulesetError) as error:
+            return self._compile(*read_copy(self._copy))
+        except DamagedCopy as error:
+            log.error(
+                "The copy of the last good ruleset, %s, is damaged and is not used: %s. Mend the file of the ruleset that is "
+                "named above, or put it back from a backup, and start again: a copy is then kept anew",
+                self._copy,
+                error,
+            )
+        except (OSError, RulesetError) as error:
             log.error("There is no copy of an earlier ruleset that could be used instead: %s", error)
-            one = self._error
-            self._write_status({"status": "refused", "error": _shown(one)})
-            raise RulesetError(one.number, one.text, file=one.file, line=one.line) from error
+        one = self._error
+        self._write_status({"status": "refused", "error": _shown(one)})
+        raise RulesetError(one.number, one.text, file=one.file, line=one.line)
 
 
 def digest_of(sources: Sources, settings: Settings) -> str:

@@ -1,6 +1,7 @@
 """Rulesets that take each other's place, and broken ones that do not."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from secmon.common.clock import ManualClock
 from secmon.common.paths import Paths
 from secmon.engine.diagnostics import RulesetError
-from secmon.engine.keeper import LAST_GOOD, RulesetKeeper
+from secmon.engine.keeper import RulesetKeeper
+from secmon.engine.lastgood import LAST_GOOD
 from tests.engine.analysis_kit import make_folders
 from tests.engine.rules_kit import ROOTS
 
@@ -111,9 +113,47 @@ def test_without_a_copy_it_refuses(paths: Paths) -> None:
     with pytest.raises(RulesetError):
         RulesetKeeper(paths, ManualClock()).start()
     assert status(paths)["status"] == "refused"
-    (paths.root / LAST_GOOD).write_bytes(b"\xc1")
+
+
+def torn(copy: bytes) -> bytes:
+    return copy[: len(copy) // 2]
+
+
+def flipped(copy: bytes) -> bytes:
+    """Another id of a rule: it still compiles."""
+    return copy.replace(b'id="100001"', b'id="100009"')
+
+
+def without_checksum(copy: bytes) -> bytes:
+    return copy.partition(b"\n")[2]
+
+
+def of_another_form(copy: bytes) -> bytes:
+    return copy.replace(b"ruleset-1", b"ruleset-2")
+
+
+def empty(copy: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.parametrize("damage", [torn, flipped, without_checksum, of_another_form, empty])
+def test_a_damaged_copy_is_not_used(
+    paths: Paths, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    RulesetKeeper(paths, ManualClock()).start()
+    copy = paths.root / LAST_GOOD
+    kept = copy.read_bytes()
+    damaged = damage(kept)
+    assert damaged != kept
+    copy.write_bytes(damaged)
+    local(paths).write_text("<group")
     with pytest.raises(RulesetError):
         RulesetKeeper(paths, ManualClock()).start()
+    assert status(paths)["status"] == "refused"
+    assert f"{copy}, is damaged and is not used" in caplog.text
+    local(paths).write_text(rules(100001))
+    RulesetKeeper(paths, ManualClock()).start()
+    assert copy.read_bytes() == kept
 
 
 def test_the_configuration_counts_when_it_is_asked_for(paths: Paths) -> None:

@@ -210,8 +210,8 @@ class RulesetKeeper:
             return self._compile(*read_copy(self._copy))
         except DamagedCopy as error:
             log.error(
-                "The copy of the last good ruleset, %s, is damaged and is not used: %s. Mend the file of the ruleset that is "
-                "named above, or put it back from a backup, and start again: a copy is then kept anew",
+                "The copy of the last good ruleset, %s, is damaged and is not used: %s. Mend the file of the ruleset "
+                "that is named above, or put it back from a backup, and start again: a copy is then kept anew",
                 self._copy,
                 error,
             )

@@ -8,8 +8,9 @@ import msgspec
 from secmon.api.problems import Refused
 from secmon.api.request import Request, parse_query
 from secmon.common.errors import SecmonError
+from secmon.common.operations.bodies import read_body
 from secmon.common.operations.catalogue import Operation
-from secmon.common.operations.parameters import ParameterError, read_body, read_text
+from secmon.common.operations.parameters import ParameterError, read_text
 
 JSON = "application/json"
 

@@ -66,12 +66,13 @@ class Dispatcher:
         self._routes = Routes([*catalogue, self._description])
         self._log = request_log
         self._body_seconds = body_seconds
-        self._rate = RequestRate(config.access.max_request_per_minute, node.clock)
-        self._event_rate = RequestRate(EVENT_REQUESTS, node.clock, code=6005)
+        limit = config.access.max_request_per_minute
+        self._rate = RequestRate(limit, node.clock)
+        self._event_rate = RequestRate(EVENT_REQUESTS if limit else 0, node.clock, code=6005)
         self._logins = FailedLogins(config.access.max_login_attempts, config.access.block_time, node.clock)
         self._authenticator = Authenticator(node, self._logins, router)
-        limit = config.max_upload_size
-        self._bodies = Bodies(max(BODIES_BYTES, 4 * limit) if limit else math.inf)
+        largest = config.max_upload_size
+        self._bodies = Bodies(max(BODIES_BYTES, 4 * largest) if largest else math.inf)
         self._cors = Cors(config.cors) if config.cors.enabled else None
         self._in_flight = 0
         self._entries: list[_Entry] = []
@@ -215,7 +216,7 @@ class Dispatcher:
                 return problem(error.status, error.title, error.detail)
             case Refused():
                 return problem(error.status, error.title, error.detail, headers=(CLOSE,) if error.close else ())
-        return problem(400, "Bad Request", flat(str(error)))
+        return problem(400, error.title if isinstance(error, ParameterError) else "Bad Request", flat(str(error)))
 
     def _note_limit(self, request: Request, error: SecmonError) -> None:
         if error.code == 6000:
@@ -258,6 +259,7 @@ class Dispatcher:
         entries, self._entries = self._entries, []
         for request, seconds, status in entries:
             identity = request.identity
+            self._log.headers(request.headers)
             self._log.request(
                 self._user(request),
                 identity.context_hash if identity else None,

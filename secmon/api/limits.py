@@ -17,7 +17,7 @@ class RequestRate:
     """One fixed window for all clients: it starts with a request and lasts a minute (conventions.md 9.2)."""
 
     def __init__(self, limit: int, clock: Clock, *, code: int = 6001) -> None:
-        """``code`` of the error above the limit."""
+        """``limit`` 0 means none; ``code`` of the error above the limit."""
         self._limit = limit
         self._code = code
         self._clock = clock
@@ -26,6 +26,8 @@ class RequestRate:
 
     def count(self) -> None:
         """Count one request, refused ones too. Raises the error above the limit, until the window ends."""
+        if not self._limit:
+            return
         now = self._clock.monotonic()
         if now - self._opened >= WINDOW_SECONDS:
             self._opened, self._count = now, 0

@@ -11,8 +11,9 @@ from secmon.api.limits import EVENT_PATHS
 from secmon.common.clock import Clock
 from secmon.common.config.api import Logs
 from secmon.common.counters import Counters
-from secmon.common.log import AppendFile, WriteTrouble, redact
-from secmon.common.log.text import MASK, bounded, message_text, one_line, stamp
+from secmon.common.log import AppendFile, WriteTrouble
+from secmon.common.log.secrets import MASK, Redaction
+from secmon.common.log.text import bounded, message_text, one_line, stamp
 from secmon.common.paths import Paths
 from secmon.common.rotation import LogSeries, api_series, finish, first_day, rotate_day, rotate_size
 from secmon.common.security.context_hash import context_hash
@@ -69,15 +70,14 @@ class RequestLog:
 
         ``hash`` is the run_as context hash of the token, else None; a run_as login without one gets it from the body.
         ``path`` has no query. ``params``: decoded query, first value of each name. ``body``: parsed JSON, ``{}`` or
-        None without. Secrets are masked here.
+        None without. Secrets are masked here, whatever the level.
         """
         if self._level > LEVELS["info"]:
             return
-        shown = self._body(method, path, body)
         if hash is None and path == _RUN_AS_LOGIN:
-            hash = _login_hash(shown)
+            hash = _login_hash(body)
+        params_text, body_text = _dump(params), _dump(self._body(method, path, body))
         user, ip, method, path = map(_field, (user, ip, method, path))
-        params_text, body_text = _dump(_masked(params, "password")), _dump(shown)
         when = self._now()
         if self._plain:
             who = f"{user} ({hash})" if hash else user
@@ -112,10 +112,11 @@ class RequestLog:
             self._json.waiting.append(_json_line(when, word, kind, json.dumps(bounded(full))))
         self.flush()
 
-    def headers(self, headers: Mapping[str, str]) -> None:
-        """At level debug2, log the headers of a request, credentials masked."""
+    def headers(self, headers: Mapping[bytes, bytes]) -> None:
+        """At level debug2, log the headers of a request, without its credentials."""
         if self._level <= LEVELS["debug2"]:
-            self.message("debug2", f"Received headers {_dump(redact(headers))}")
+            shown = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+            self.message("debug2", f"Received headers {_dump(shown)}")
 
     def flush(self) -> None:
         """Write the entries that wait: of each file in one piece, unless a limit of size may fall among them."""
@@ -144,9 +145,7 @@ class RequestLog:
         if path in EVENT_PATHS and method == "POST" and self._level >= LEVELS["info"]:
             events = body.get("events") if isinstance(body, Mapping) else None
             return {"events": len(events) if isinstance(events, list) else 0}
-        if not isinstance(body, Mapping):
-            return body
-        return _masked(body, "password", "key") if "/agents" in path else _masked(body, "password")
+        return body
 
     def _now(self) -> str:
         """The time stamp of an entry, computed once a second. Entries that wait all have this one."""
@@ -215,9 +214,11 @@ def _period(series: LogSeries) -> str:
 
 
 def _login_hash(body: Any) -> str | None:
-    """The hash of a login's body as it is logged; None for one that no login accepts."""
+    """The hash of a login's body, its password masked (conventions.md 12.1); None for one that no login accepts."""
     try:
-        return context_hash(body) if _small(body) else None
+        if not isinstance(body, Mapping) or not _small(body):
+            return None
+        return context_hash({**body, "password": MASK} if "password" in body else body)
     except (TypeError, ValueError, RecursionError):
         return None
 
@@ -230,26 +231,16 @@ def _field(text: str) -> str:
     return one_line(text if len(text) <= _MAX_FIELD else f"{text[:_MAX_FIELD]}...")
 
 
-def _masked(mapping: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """``mapping`` with the values of ``names`` replaced by ``****``."""
-    hidden = {name: MASK for name in names if name in mapping}
-    return {**mapping, **hidden} if hidden else mapping
-
-
 def _dump(value: Any) -> str:
-    """``value`` as JSON text, bounded; all but ASCII escaped, so that it cannot start a line."""
+    """``value`` without secrets as JSON text, bounded; all but ASCII escaped, so that it cannot start a line."""
     if value == {}:  # most requests
         return "{}"
     try:
-        if _small(value):
-            return json.dumps(value)
-        pieces, length = [], 0
-        for piece in json.JSONEncoder().iterencode(value):  # lazily: the rest of a huge body is never formatted
-            pieces.append(piece[: MAX_LOGGED - length])
-            length += len(pieces[-1])
-            if length >= MAX_LOGGED:
-                break
-        return json.dumps({"truncated": "".join(pieces)})
+        redaction = Redaction(MAX_LOGGED)
+        shown = redaction.apply(value)
+        if not redaction.cut and _small(shown):
+            return json.dumps(shown)
+        return json.dumps({"truncated": json.dumps(shown)[:MAX_LOGGED]})
     except (TypeError, ValueError, RecursionError):  # no JSON value, or too deep
         return '"not printable"'
 

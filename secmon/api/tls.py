@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.config.api import Https
-from secmon.common.errors import SecmonError
+from secmon.common.errors import TlsError
 from secmon.common.paths import Paths
 from secmon.common.selfsigned import self_signed
 
@@ -48,7 +48,7 @@ def server_context(paths: Paths, settings: Https, key_password: str | None = Non
         try:
             context.set_ciphers(settings.ssl_ciphers.upper())
         except ssl.SSLError as error:
-            raise SecmonError(2003, f"https.ssl_ciphers: {settings.ssl_ciphers!r}: {error.args[-1]}") from error
+            raise TlsError(f"https.ssl_ciphers: {settings.ssl_ciphers!r}: {error.args[-1]}") from error
     _load_key(context, paths.ssl / settings.cert, paths.ssl / settings.key, key_password)
     if settings.use_ca:
         _require_clients(context, paths.ssl / settings.ca)
@@ -100,8 +100,8 @@ def _require_clients(context: ssl.SSLContext, authority: Path) -> None:
     context.verify_mode = ssl.CERT_REQUIRED
 
 
-def _failure(file: Path, cause: str) -> SecmonError:
-    return SecmonError(2003, f"{file}: {cause}")
+def _failure(file: Path, cause: str) -> TlsError:
+    return TlsError(f"{file}: {cause}")
 
 
 def needs_password(paths: Paths, settings: Https) -> bool:

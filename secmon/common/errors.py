@@ -213,7 +213,7 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1912: ErrorSpec(_U, "The upload has no body", "Send a body"),
     1913: ErrorSpec(_I, "The process table cannot be read", "Mount /proc and grant access"),
     2000: ErrorSpec(_I, "The API configuration is not valid", "Correct api.yaml and restart"),
-    2003: ErrorSpec(_I, "HTTPS cannot be set up", "Correct the https section of api.yaml, or the files it names"),
+    2003: ErrorSpec(_U, "The database cannot answer the query", "Check the query"),
     2004: ErrorSpec(_I, "The API configuration cannot be read", "Check the permissions of api.yaml"),
     2010: ErrorSpec(
         _I, "An address cannot be listened on", "Choose another host or port in the file named, or free the port"
@@ -351,6 +351,20 @@ class SecmonError(Exception):
     @property
     def remediation(self) -> str | None:
         return self.spec.remediation
+
+
+class TlsError(SecmonError):
+    """TLS cannot be set up: 2003 as a process code (conventions.md 11), which means something else in answers."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(2003, what)
+
+    @property
+    def spec(self) -> ErrorSpec:
+        return _TLS
+
+
+_TLS = ErrorSpec(_I, "TLS cannot be set up", "Correct the settings, or the files that they name")
 
 
 class Fault(str):

@@ -127,6 +127,11 @@ class Paths:
         return self.etc / "authd.pass"
 
     @property
+    def random_enrolment_password(self) -> Path:
+        """The password of this start, where none is configured."""
+        return self.run / "authd.pass"
+
+    @property
     def agent_link_socket(self) -> Path:
         """Where ``secmon-remoted`` takes commands for its agents."""
         return self.sockets / "remote"

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from secmon.api.limits import EVENT_REQUESTS
 from secmon.common.clock import ManualClock
 from secmon.common.config.api import Access
 from tests.api.conftest import LOGIN, Serve, Toy, expect_problem
@@ -30,6 +31,18 @@ async def test_rate_limit(serve: Serve) -> None:
         clock.advance(60)
         assert (await toy.client.get("/")).status_code == 200
         assert toy.log().count(": 429") == 3
+
+
+async def test_no_limit_of_requests(serve: Serve) -> None:
+    async with serve(api_config(access=Access(max_request_per_minute=0))) as toy:
+        await toy.log_in()
+        for _ in range(EVENT_REQUESTS + 2):
+            assert (await toy.client.post("/events")).status_code == 200
+    async with serve(api_config(access=Access(max_request_per_minute=EVENT_REQUESTS + 10))) as toy:
+        await toy.log_in()
+        for _ in range(EVENT_REQUESTS):
+            assert (await toy.client.post("/events")).status_code == 200
+        expect_problem(await toy.client.post("/events"), 429, "Too Many Requests", error=6005)
 
 
 async def test_login_block(serve: Serve) -> None:

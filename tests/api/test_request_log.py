@@ -17,6 +17,8 @@ from secmon.common.paths import Paths
 from secmon.common.security.context_hash import context_hash
 from tests.localtime import zone
 
+SECRET = "Zx9-not-to-be-seen"
+
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Iterator[Paths]:
@@ -99,15 +101,23 @@ def test_one_format_writes_one_file(paths: Paths, form: str) -> None:
     assert [path.name for path in paths.logs.iterdir()] == [{"plain": "api.log", "json": "api.json"}[form]]
 
 
-def test_masks(paths: Paths) -> None:
-    harness = Harness(paths)
-    body = {"password": "p", "key": "k", "deep": {"password": "kept"}}
-    harness.request(params={"password": "p", "user": "u"}, path="/agents/insert", method="POST", body=body)
-    assert harness.payload()["parameters"] == {"password": "****", "user": "u"}
-    assert harness.payload()["body"] == {"password": "****", "key": "****", "deep": {"password": "kept"}}
-    harness.request(path="/security/users", body=body)
-    assert harness.payload()["body"] == {"password": "****", "key": "k", "deep": {"password": "kept"}}
-    assert body["password"] == "p"
+@pytest.mark.parametrize("level", ["info", "debug", "debug2"])
+def test_secrets_stand_in_neither_log(paths: Paths, level: str) -> None:
+    harness = Harness(paths, level=level)
+    body = {"name": "x", "Password": SECRET, "deep": [{"api-key": SECRET}, {"a": {"TOKEN": [SECRET]}}], "key": SECRET}
+    params = {"PassWord": SECRET, "wpk_repo": f"https://u:{SECRET}@host/x", "user": "u"}
+    for path in ("/agents/insert", "/security/users", "/security/user/authenticate/run_as", "/active-response"):
+        harness.request(params=params, path=path, method="POST", body=body)
+    assert harness.payload()["parameters"] == {"PassWord": "****", "wpk_repo": "https://****@host/x", "user": "u"}
+    assert harness.payload()["body"] == {
+        "name": "x", "Password": "****", "deep": [{"api-key": "****"}, {"a": {"TOKEN": "****"}}], "key": "****"
+    }  # fmt: skip
+    harness.request(method="POST", body={"x": "y" * 10**5, "password": SECRET})
+    harness.request(method="POST", body=[{"password": SECRET}] * 10**4)
+    harness.log.headers({b"authorization": SECRET.encode(), b"cookie": SECRET.encode(), b"x-api-key": SECRET.encode()})
+    for file in paths.logs.iterdir():
+        assert SECRET not in file.read_text()
+    assert body["Password"] == SECRET
 
 
 @pytest.mark.parametrize(
@@ -168,12 +178,12 @@ def test_messages(paths: Paths) -> None:
 
 def test_headers_at_debug2_without_credentials(paths: Paths) -> None:
     harness = Harness(paths, level="debug2")
-    harness.log.headers({"authorization": "Bearer abc", "accept": "*/*"})
+    harness.log.headers({b"authorization": b"Bearer abc", b"accept": b"*/*"})
     assert harness.plain() == [
         '2026/02/03 09:15:42 DEBUG2: Received headers {"authorization": "****", "accept": "*/*"}'
     ]
     silent = Harness(Paths(paths.root / "other"), level="debug")
-    silent.log.headers({"authorization": "Bearer abc"})
+    silent.log.headers({b"authorization": b"Bearer abc"})
     assert not (paths.root / "other").exists()
 
 

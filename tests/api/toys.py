@@ -192,6 +192,12 @@ async def make(ctx: Context, params: PutItem) -> Outcome:
     return Outcome(items=[params.body.name] * params.body.count)
 
 
+@declare("POST", "/events", params=Common)
+async def take_events(ctx: Context, params: Common) -> Plain:
+    """A path that is counted by itself."""
+    return Plain(message="taken")
+
+
 @declare("GET", "/items/{name}", params=OneItem, item=str)
 async def one_item(ctx: Context, params: OneItem) -> Outcome:
     """One item; its name."""

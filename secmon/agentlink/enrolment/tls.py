@@ -12,7 +12,7 @@ from typing import Any
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.config.auth import AuthSettings
-from secmon.common.errors import SecmonError
+from secmon.common.errors import TlsError
 from secmon.common.paths import Paths
 from secmon.common.selfsigned import expires_within, self_signed
 
@@ -35,7 +35,7 @@ def ensure_certificate(paths: Paths, settings: AuthSettings, clock: Clock) -> No
         write_file(key, key_pem, mode=0o640)
         write_file(certificate, certificate_pem, mode=0o640)
     except OSError as error:
-        raise SecmonError(2003, f"{error.filename or key}: {error.strerror}") from error
+        raise TlsError(f"{error.filename or key}: {error.strerror}") from error
 
 
 def _due(certificate: Path, clock: Clock) -> bool:
@@ -61,12 +61,12 @@ def server_context(paths: Paths, settings: AuthSettings) -> ssl.SSLContext:
     try:
         context.set_ciphers(ciphers)
     except ssl.SSLError as error:
-        raise SecmonError(2003, f"auth.ciphers: {settings.ciphers!r}: {error.args[-1]}") from error
+        raise TlsError(f"auth.ciphers: {settings.ciphers!r}: {error.args[-1]}") from error
     key, certificate = paths.root / settings.ssl_manager_key, paths.root / settings.ssl_manager_cert
     try:
         context.load_cert_chain(certificate, key, password="")
     except (ssl.SSLError, OSError) as error:
-        raise SecmonError(2003, f"{certificate}, {key}: {error.strerror or error}") from error
+        raise TlsError(f"{certificate}, {key}: {error.strerror or error}") from error
     if settings.ssl_agent_ca:
         _require_agents_certificates(context, paths.root / settings.ssl_agent_ca)
     return context
@@ -76,7 +76,7 @@ def _require_agents_certificates(context: ssl.SSLContext, authority: Path) -> No
     try:
         context.load_verify_locations(cafile=authority)
     except (ssl.SSLError, OSError) as error:
-        raise SecmonError(2003, f"auth.ssl_agent_ca: {authority}: {error.strerror or error}") from error
+        raise TlsError(f"auth.ssl_agent_ca: {authority}: {error.strerror or error}") from error
     context.verify_mode = ssl.CERT_REQUIRED
 
 

@@ -136,7 +136,12 @@ class Access(Section, frozen=True):
 
     max_login_attempts: Annotated[int, settings.whole("Failed logins of one address within block_time.", 1)] = 50
     block_time: Annotated[int, settings.whole("Seconds over which failed logins count, and block.", 1)] = 300
-    max_request_per_minute: Annotated[int, settings.whole("Requests of all clients per minute, logins aside.", 1)] = 300
+    max_request_per_minute: Annotated[
+        int,
+        settings.whole(
+            "Requests of all clients per minute, logins aside; 0: no limit, nor one of those with events.", 0
+        ),
+    ] = 300
 
 
 class Allow(Section, frozen=True):

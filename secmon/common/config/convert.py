@@ -194,7 +194,9 @@ def _label(option: Element) -> Json:
 
 
 def _query(option: Element) -> Json:
+    """The XML of the query on one line; a backslash before ``<`` or ``>``, which older readers needed, is no part."""
     query = re.sub(r"\s*[\r\n]\s*", "", option.inner_xml)
+    query = re.sub(r"\\(&[lg]t;)", r"\1", query)
     return {**option.attributes, "item": query} if option.attributes else query
 
 

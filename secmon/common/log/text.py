@@ -1,11 +1,8 @@
-"""What may stand in a log line: no control characters, no secrets."""
+"""What may stand in a log line: no control characters, bounded length."""
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
-MASK = "****"
 INDENT = "    "
 """Stands before every continuation line, so that nothing that comes from outside can look like an entry."""
 
@@ -15,7 +12,6 @@ MAX_MESSAGE = 32_768
 # C0 and C1 controls but tab and line feed, the Unicode line separators, what turns the direction of text around, and
 # lone surrogates, which have no UTF-8 form.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_SECRET = re.compile(r"passw|passphrase|secret|token|authorization|cookie|credential|api_?key|private_?key|^key$", re.I)
 
 
 def stamp(moment: datetime) -> str:
@@ -54,16 +50,3 @@ def message_text(text: str) -> str:
     """``text`` as a log message: escaped, bounded to :data:`MAX_MESSAGE`, continuation lines indented."""
     text = escape(bounded(text))
     return text.replace("\n", f"\n{INDENT}") if "\n" in text else text
-
-
-def redact(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``mapping`` where the values of names that tell of a secret, at any depth, are :data:`MASK`."""
-    return {name: MASK if _SECRET.search(name) else _redact_value(value) for name, value in mapping.items()}
-
-
-def _redact_value(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return redact({str(name): item for name, item in value.items()})
-    if isinstance(value, list | tuple):
-        return [_redact_value(item) for item in value]
-    return value

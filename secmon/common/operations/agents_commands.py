@@ -29,7 +29,6 @@ from secmon.common.outcome import Messages, Outcome, Result
 from secmon.common.rbac.gate import Require
 
 RECONNECT = "#!-force_reconnect"
-RECONNECT_SINCE = "v4.3.0"
 
 NOT_SERVED = frozenset({1701, 1703, 1707})
 """What is wrong with agents that nobody named."""
@@ -103,7 +102,7 @@ async def restart_agents(ctx: Context, params: AgentsToTell) -> Outcome:
     messages=RECONNECTION,
 )  # fmt: skip
 async def reconnect_agents(ctx: Context, params: AgentsToTell) -> Outcome:
-    """Have agents connect anew."""
+    """Have agents connect again."""
     return await _tell(ctx, RECONNECT_HERE)
 
 
@@ -232,13 +231,8 @@ async def restart_here(ctx: Context, params: OwnAgents) -> Outcome:
     messages=RECONNECTION,
 )  # fmt: skip
 async def reconnect_here(ctx: Context, params: OwnAgents) -> Outcome:
-    """Have agents of this node connect anew; older ones would not understand."""
-    versions = await _versions(ctx, params.agents)
-    able = {agent: version for agent, version in versions.items() if compare(version, RECONNECT_SINCE) >= 0}
-    outcome = await _send(ctx, able, lambda _: RECONNECT)
-    if old := sorted(versions.keys() - able.keys()):
-        outcome.fail(SecmonError(1735, f"it must be {RECONNECT_SINCE} or later"), *map(padded, old))
-    return outcome
+    """Have agents of this node connect again. Agents older than v4.3.0 ignore the message."""
+    return await _send(ctx, dict.fromkeys(params.agents), lambda _: RECONNECT)
 
 
 async def _versions(ctx: Context, numbers: Sequence[int]) -> dict[int, str | None]:

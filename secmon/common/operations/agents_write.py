@@ -179,10 +179,10 @@ async def read_key(ctx: Context, params: OneAgent) -> Outcome:
     """The key of an agent, to be imported there."""
     agent, outcome = params.agent_id, Outcome()
     entry = await ask(ctx, lambda store: registry.find(store, int(agent))) if proper_id(agent) else None
-    if entry is None:
-        outcome.fail(SecmonError(1701), agent)
-    else:
+    if entry is not None:
         outcome.items.append(_shown(entry))
+    else:
+        outcome.fail(SecmonError(1703 if agent == MANAGER_ID else 1701), agent)
     return outcome
 
 

@@ -12,7 +12,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.node import Peer
 from secmon.common.operations.call import Call
 from secmon.common.operations.catalogue import Operation, Place
-from secmon.common.operations.executor import Context, Executor, parse_query
+from secmon.common.operations.executor import Context, Executor, gate, parse_query, requested_ids
 from secmon.common.operations.fanout import Answer, fan_out
 from secmon.common.outcome import Outcome, Result, absorb, merge
 from secmon.common.rbac.gate import Grant
@@ -57,13 +57,14 @@ class Coordinator:
         self._local = LocalPeer(executor)
 
     async def run(self, call: Call) -> Result:
-        """The merged answer. Raises 4000; for a single node also whatever that node raised."""
+        """The merged answer. Raises 4000, also where every node refuses; for a single node also whatever it raised."""
         operation = self._executor.operation(call)
         if operation.fields is not None:
             parse_query(operation, call)
         grants = await self._executor.authorize(call)
-        grant = grants["node:id"]
-        targets, outcome = self._targets(grant)
+        targets, outcome = self._targets(grants["node:id"])
+        if not targets and not outcome.failures:
+            self._refuse(operation, call)
         now = self._executor.node.clock.monotonic()
         answers = await fan_out(call, {name: self._peer(name) for name in targets}, now, limit=self._limit)
         if operation.place is Place.NODE and targets:
@@ -101,6 +102,19 @@ class Coordinator:
             if name in absent:
                 outcome.node_errors[name] = SecmonError(3022).message
         return sorted(set(wanted) & connected), outcome
+
+    def _refuse(self, operation: Operation, call: Call) -> None:
+        """Raises 4000 where the caller may read nodes and none of them may be touched (restarted, say).
+
+        Who may not even read one gets an empty answer, as for any collection.
+        """
+        node = self._executor.node
+        checks = gate(node, call)
+        roster = node.services.roster
+        connected = [member.name for member in roster.members()] if roster else [node.name]
+        readable = checks.check(operation.require[0], requested_ids(call, operation.require[0])).select(connected)
+        if len(operation.require) > 1 and readable:
+            raise SecmonError(4000, "Resource type: node:id", ids=tuple(readable))
 
 
 def _combine(operation: Operation, call: Call, answers: Mapping[str, Answer], outcome: Outcome) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from secmon.common.errors import SecmonError
+from secmon.common.operations.bodies import TOO_LONG
 from secmon.common.operations.catalogue import operation
 from secmon.common.operations.executor import Context
 from secmon.common.operations.parameters import Common
@@ -31,7 +32,7 @@ EVENTS = Messages(
 class Events(Struct, frozen=True, forbid_unknown_fields=True):
     """Events as text; an event that is an object is sent as its JSON text."""
 
-    events: Annotated[list[str], Meta(max_length=MAX_EVENTS)]
+    events: Annotated[list[str], Meta(max_length=MAX_EVENTS, extra={TOO_LONG: "Events bulk size exceeded"})]
 
 
 class PostEvents(Common, frozen=True, kw_only=True):

@@ -265,13 +265,16 @@ def read_query(params: Struct, fields: query.Fields) -> query.Query:
 
 
 def _narrower(before: Grant | None, grant: Grant) -> Grant:
-    """Two requirements on one kind (read and restart, say) leave what both permit."""
+    """Two requirements on one kind (read and restart, say) leave what both permit. Raises 4000 where that is no id."""
     if before is None:
         return grant
     if grant.explicit and before.explicit:
         ids = tuple(one for one in grant.ids if one in before.ids)
         denied = tuple(dict.fromkeys((*before.denied, *grant.denied)))
-        return Grant(kind=grant.kind, explicit=True, ids=ids, denied=denied)
+        both = Grant(kind=grant.kind, explicit=True, ids=ids, denied=denied)
+        if not ids and both.error is not None:
+            raise both.error
+        return both
     if grant.explicit != before.explicit:
         return grant if grant.explicit else before
     return Grant(kind=grant.kind, explicit=False, scope=_both(before.scope, grant.scope))

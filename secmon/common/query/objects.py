@@ -12,7 +12,7 @@ import msgspec
 
 from secmon.common.query.fields import Fields
 from secmon.common.query.matching import contains, matches
-from secmon.common.query.query import Query
+from secmon.common.query.query import Query, check_select
 from secmon.common.query.shaping import Item, identity, selector, sort_key
 from secmon.common.query.sort import Sort, unsortable
 
@@ -50,11 +50,15 @@ def run(items: Iterable[Item], query: Query, fields: Fields, default_sort: Sort 
 
 
 def part(items: Iterable[Item], query: Query, fields: Fields, default_sort: Sort | None = None) -> Part:
-    """One node's share of the answer to ``query``. Raises as :func:`run` does."""
+    """One node's share of the answer to ``query``. Raises as :func:`run` does.
+
+    ``select`` and ``sort`` are checked where there are items only (conventions.md 5).
+    """
     source = iter(items)
     first = next(source, None)
     if first is None:
         return Part([], 0)
+    check_select(query.select or (), fields)
     sort = query.sort or default_sort
     _check_sort(query.sort, fields, first)
     found = _filtered(chain([first], source), query, fields)
@@ -80,7 +84,7 @@ def merge(parts: Sequence[Part], query: Query, fields: Fields, default_sort: Sor
 
 
 def run_plain(values: Iterable[str], query: Query) -> PlainPage:
-    """The page of a list of plain texts (rule groups, requirements): a bare sign sorts them, ascending otherwise.
+    """The page of a list of plain texts (rule groups, requirements), by code points; a bare minus sign turns it round.
 
     ``q`` has no field to name and so finds nothing; ``select`` does not apply.
     """
@@ -88,7 +92,7 @@ def run_plain(values: Iterable[str], query: Query) -> PlainPage:
     found = [value for value in values if query.q is None and (keep is None or keep(value))]
     if query.distinct:
         found = list(dict.fromkeys(found))
-    found.sort(key=lambda value: (value.lower(), value), reverse=query.sort is not None and query.sort.descending)
+    found.sort(reverse=query.sort is not None and query.sort.descending)
     return PlainPage(found[query.offset : query.offset + query.limit], len(found))
 
 

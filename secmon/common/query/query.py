@@ -14,6 +14,9 @@ from secmon.common.query.sort import Sort
 MAX_LIMIT = 100_000
 """Items of one page (conventions.md 4.3)."""
 
+_END = 2**63 - 1
+"""What a database, and an index of Python, can count to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -42,10 +45,13 @@ class Query:
     ) -> "Query":
         """Parse and check against ``fields``; empty texts count as absent. ``select`` is a comma list or its parts.
 
-        Raises 1400, 1401, 1405, 1406 (page), 1403 (sort), 1407, 1408, 1409, 1411, 1412 (q) and 1724 (select). Unlike
-        the reference, a wrong parameter is refused even when the collection happens to be empty.
+        Raises 1400, 1401, 1405, 1406, 2003 (page), 1403 (sort), 1407, 1408, 1409, 1411, 1412 (q) and 1724 (select).
+        Unlike the reference, a wrong ``q`` or ``sort`` is refused even when the collection happens to be empty;
+        ``select`` of the list engine is checked with the items (:func:`check_select`).
         """
         _check_page(offset, limit)
+        if offset + limit > _END:
+            offset = _last_page(offset, limit, fields)
         return cls(
             q=_parse_q(q, fields) if q else None,
             sort=Sort.parse(sort, fields) if sort else None,
@@ -68,6 +74,13 @@ def _check_page(offset: int, limit: int) -> None:
         raise SecmonError(1405, str(limit))
 
 
+def _last_page(offset: int, limit: int, fields: Fields) -> int:
+    """An offset as far behind the end of any list. Raises 2003 where a database counts (conventions.md 4.3)."""
+    if fields.engine == "sql":
+        raise SecmonError(2003, f"offset {offset} is greater than the maximum of {_END - limit}")
+    return _END - limit
+
+
 def _parse_q(text: str, fields: Fields) -> Node:
     node = parser.parse(text, fields.engine)
     for clause in clauses(node):
@@ -87,11 +100,17 @@ def _check_clause(clause: Clause, fields: Fields) -> None:
 
 def _parse_select(select: Sequence[str], fields: Fields) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(select.split(",") if isinstance(select, str) else select))
+    if fields.engine == "sql":
+        check_select(names, fields)
+    return names
+
+
+def check_select(names: Sequence[str], fields: Fields) -> None:
+    """Raises 1724 for names that the collection does not declare; any name will do where it declares none."""
     allowed = fields.select
     if allowed is None:
-        return names
+        return
     # The list engine checks top-level names only: a dotted path that an item lacks selects nothing of it.
     checked = names if fields.engine == "sql" else tuple(name for name in names if "." not in name)
     if any(name not in allowed for name in checked):
         raise SecmonError(1724, f"{', '.join(checked)[:EXCERPT]!r}; selectable: {', '.join(allowed)}")
-    return names

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from stat import S_IMODE
 
 import pytest
 
@@ -12,8 +13,10 @@ from secmon.common.paths import Paths
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    (tmp_path / "etc").mkdir()
-    return Paths(tmp_path)
+    made = Paths(tmp_path)
+    made.etc.mkdir()
+    made.run.mkdir(parents=True)
+    return made
 
 
 def test_the_first_line_counts(paths: Paths) -> None:
@@ -29,10 +32,23 @@ def test_a_file_without_one_stops_the_start(paths: Paths, content: bytes) -> Non
         read_password(paths)
 
 
-def test_without_a_file_one_is_made_and_told(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "secmon.authd"):
+def test_a_random_one_stands_in_a_file_and_not_in_the_log(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
         password = read_password(paths)
+    file = paths.random_enrolment_password
     assert len(password) == 32
-    assert password.decode() in caplog.text
+    assert file.read_bytes() == password + b"\n"
+    assert S_IMODE(file.stat().st_mode) == 0o640
+    assert password.decode() not in caplog.text
+    assert str(file) in caplog.text
     assert read_password(paths) != password
     assert not paths.enrolment_password.exists()
+    paths.enrolment_password.write_bytes(b"of my own\n")
+    assert read_password(paths) == b"of my own"
+    assert not file.exists()
+
+
+def test_a_random_one_that_cannot_be_written_stops_the_start(paths: Paths) -> None:
+    paths.run.rmdir()
+    with pytest.raises(ConfigError, match=r"var/run/authd\.pass"):
+        read_password(paths)

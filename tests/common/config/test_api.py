@@ -90,7 +90,6 @@ POSITIVES = [
     "intervals.request_timeout",
     "access.max_login_attempts",
     "access.block_time",
-    "access.max_request_per_minute",
     "upload_configuration.integrations.virustotal.public_key.minimum_quota",
 ]
 EXCEPTIONS = [key for key, default in DEFAULTS.items() if default == ()]
@@ -119,6 +118,7 @@ GOOD: list[tuple[str, str, object]] = [
     ("host", "API-1.example.net", "API-1.example.net"),
     ("port", "1", 1),
     ("port", "65535", 65535),
+    *(("access.max_request_per_minute", text, value) for text, value in [("0", 0), *POSITIVE_GOOD]),
     ("max_upload_size", "0", 0),
     ("max_upload_size", "5000000000", 5000000000),
     ("https.ssl_ciphers", "ecdhe+aesgcm", "ECDHE+AESGCM"),
@@ -131,6 +131,7 @@ GOOD: list[tuple[str, str, object]] = [
 BAD: list[tuple[str, str]] = [
     *((key, text) for key in BOOLEANS for text in BOOLEAN_BAD),
     *((key, text) for key in POSITIVES for text in POSITIVE_BAD),
+    *(("access.max_request_per_minute", text) for text in POSITIVE_BAD if text != "0"),
     *((key, text) for key in ("https.key", "https.cert", "https.ca") for text in FILE_BAD),
     *((key, text) for key in EXCEPTIONS for text in LIST_BAD),
     *(

@@ -57,6 +57,10 @@ QUERY = "Event/System[EventID != 4663 and Level &lt; 3]"
         ("<rootcheck><system_audit>x</system_audit></rootcheck>", {"rootcheck": {"system_audit": ["x"]}}),
         (f"<localfile><query>\n {QUERY}\n </query></localfile>", {"localfile": [{"query": QUERY}]}),
         (
+            r"<localfile><query>Level \< 3 and ID \>= 5 and Path = 'C:\x'</query></localfile>",
+            {"localfile": [{"query": r"Level &lt; 3 and ID &gt;= 5 and Path = 'C:\x'"}]},
+        ),
+        (
             "<localfile><query>\n<QueryList>\n <Select Path='S'>Level < 3</Select>\n</QueryList></query></localfile>",
             {"localfile": [{"query": '<QueryList><Select Path="S">Level &lt; 3</Select></QueryList>'}]},
         ),

@@ -51,8 +51,9 @@ async def test_an_agent_is_added_and_its_key_can_be_read(office: Office) -> None
     assert made["id"] == "001"
     assert line(made).startswith("001 web-01 any ")
     assert (await office.ask(KEY, agent_id="001"))["data"]["affected_items"] == [made]
-    for unknown in ("002", "000", "0001"):
+    for unknown in ("002", "0001"):
         assert await office.failed(KEY, agent_id=unknown) == [(1701, [unknown])]
+    assert await office.failed(KEY, agent_id="000") == [(1703, ["000"])]
     assert lines(office) == [line(made)]
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from secmon.common.operations.bodies import read_body
 from secmon.common.operations.catalogue import CATALOGUE
 from secmon.common.operations.events import HEADER, MAX_MESSAGE
-from secmon.common.operations.parameters import ParameterError, read_body
+from secmon.common.operations.parameters import ParameterError
 from tests.common.operations.analyst import LOGIN_RULE, analysing, stocked
 from tests.common.operations.office import Office
 from tests.common.operations.world import World
@@ -63,6 +64,13 @@ async def test_bodies_that_are_refused(body: Any) -> None:
     operation: Any = CATALOGUE.get(POST)
     with pytest.raises(ParameterError):
         read_body(json.dumps(body).encode(), operation.body.schema)
+
+
+async def test_too_many_events() -> None:
+    operation: Any = CATALOGUE.get(POST)
+    with pytest.raises(ParameterError, match=r"is too long - 'events'") as caught:
+        read_body(json.dumps({"events": ["a"] * 101}).encode(), operation.body.schema)
+    assert caught.value.title == "Events bulk size exceeded"
 
 
 async def test_permissions(office: Office) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from secmon.common.operations.bodies import read_body
 from secmon.common.operations.catalogue import CATALOGUE
-from secmon.common.operations.parameters import ParameterError, read_body
+from secmon.common.operations.parameters import ParameterError
 from tests.common.operations.analyst import LOGIN_RULE, analysing, stocked
 from tests.common.operations.office import Office
 from tests.common.operations.world import World

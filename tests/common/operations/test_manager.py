@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from secmon.common.operations.all import CATALOGUE
 from secmon.common.operations.executor import REVISION_SECONDS
 from secmon.common.operations.parameters import ParameterError, read_text
 from tests.common.config.example import JSON, XML
+from tests.common.operations.office import Office
 from tests.common.operations.world import KEY, World
 
 pytestmark = pytest.mark.anyio
@@ -216,3 +218,33 @@ async def test_restart_of_some_nodes(cluster: World) -> None:
     assert {one["error"]["code"]: one["id"] for one in body["data"]["failed_items"]} == {1730: ["zz"], 1908: ["gamma"]}
     assert body["error"] == 2
     assert [one.control.restarts for one in cluster.nodes.values()] == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("grants", "nodes", "code"),
+    [
+        ((("read", "*"),), None, 4000),  # no node may be restarted
+        ((("read", "*"),), ["beta", "gamma"], 4000),
+        ((("read", "alpha"), ("restart", "beta")), None, 4000),
+        ((("read", "alpha"), ("restart", "beta")), ["alpha", "beta"], 4000),
+        ((("restart", "*"),), None, None),  # none is seen
+        ((("restart", "*"),), ["beta"], 4000),
+        ((("read", "*"), ("restart", "beta")), None, None),
+    ],
+)
+async def test_a_restart_that_every_node_refuses(
+    cluster: World, grants: Sequence[tuple[str, str]], nodes: list[str] | None, code: int | None
+) -> None:
+    await Office(cluster).caller(
+        "rita", *((f"cluster:{action}", f"node:id:{node}", "allow") for action, node in grants)
+    )
+    params: dict[str, Any] = {} if nodes is None else {"nodes_list": nodes}
+    if code is None:
+        body = await cluster.body("PUT /cluster/restart", "rita", **params)
+        assert body["data"]["failed_items"] == []
+        assert body["data"]["affected_items"] == (["beta"] if ("read", "*") in grants else [])
+    else:
+        with pytest.raises(SecmonError, match="Resource type: node:id") as caught:
+            await cluster.run("PUT /cluster/restart", "rita", **params)
+        assert caught.value.code == code
+        assert not any(one.control.restarts for one in cluster.nodes.values())

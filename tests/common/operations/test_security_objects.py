@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from secmon.common.operations.parameters import ParameterError, read_body
+from secmon.common.operations.bodies import read_body
+from secmon.common.operations.parameters import ParameterError
 from secmon.common.operations.security_policies import ChangedPolicy, NewPolicy
 from secmon.common.operations.security_roles import ChangedRole, NewRole
 from secmon.common.operations.security_rules import ChangedRule, NewRule

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from secmon.common.operations.bodies import read_body
 from secmon.common.operations.catalogue import CATALOGUE
-from secmon.common.operations.parameters import ParameterError, read_body, read_text
+from secmon.common.operations.parameters import ParameterError, read_text
 from secmon.common.operations.security_users import ChangedUser, NewUser
 from secmon.common.security.login import authenticate
 from tests.common.operations.office import PASSWORD, Office, texts

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.common.errors import SecmonError
-from secmon.common.query import Clause, Fields, Op, Part, Query, Search, Sort, merge, part, run, run_plain
+from secmon.common.query import Clause, Fields, Op, Page, Part, Query, Search, Sort, merge, part, run, run_plain
 from secmon.common.query.shaping import Item
 from tests.common.query.strategies import nodes
 
@@ -131,6 +131,22 @@ def test_select_without_declaration_must_select_something() -> None:
     assert ask([], FREE, select="foo") == []
 
 
+def test_select_is_checked_where_there_are_items() -> None:
+    assert ask([], select="foo") == []
+    with pytest.raises(SecmonError, match=r"1724.*'name, foo'; selectable: id, name"):
+        ask([{"id": 1}], select="name,foo")
+    assert ask([{"id": 1}], select="foo.bar") == [{"id": 1}]
+
+
+@pytest.mark.parametrize("offset", [2**62, 2**63 - 1, 2**63, 2**64 - 1])
+def test_far_behind_the_end_is_an_empty_page(offset: int) -> None:
+    items: list[Item] = [{"id": 1, "name": "a"}, {"id": 2, "name": "a"}]
+    query = Query.parse(fields=FIELDS, offset=offset, limit=100_000)
+    assert run(items, query, FIELDS) == Page([], 2)
+    assert run(items, Query.parse(fields=FIELDS, offset=offset, distinct=True, sort="-name"), FIELDS) == Page([], 2)
+    assert run_plain(["a"], query).total == 1
+
+
 def test_distinct_counts_rows_and_keeps_first_appearance() -> None:
     items: list[Item] = [
         {"id": 1, "name": "b", "on": 1},
@@ -148,6 +164,7 @@ def test_distinct_counts_rows_and_keeps_first_appearance() -> None:
 def test_plain_texts() -> None:
     values = ["web", "DB", "ssh", "db"]
     assert run_plain(values, Query()).items == ["DB", "db", "ssh", "web"]
+    assert run_plain(["a", "B", "É", "b", "_"], Query()).items == ["B", "_", "a", "b", "É"]
     descending = run_plain(values, Query(sort=Sort((), descending=True), offset=1, limit=2))
     assert (descending.items, descending.total) == (["ssh", "db"], 4)
     assert run_plain(values, Query(search=Search("B"))).items == ["DB", "db", "web"]

@@ -1,0 +1,71 @@
+"""Secrets in what is logged: found by the names of the values, and in addresses with a password."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MASK = "****"
+
+_SEPARATORS = str.maketrans("", "", "-_. ")
+_SECRET = re.compile(
+    r"passw|passphrase|pwd|secret|token(?!exptimeout)|authorization|cookie|credential"
+    r"|(?:api|private|shared|access|account|application|encryption|cluster|agent)key|hookurl|^key$"
+)
+_WITH_PASSWORD = re.compile(r"://[^/\s@]*@")
+
+
+def is_secret(name: str) -> bool:
+    """Whether ``name`` is that of a secret: ``password``, ``Api-Key``, ``auth_token``, ..., in any letter case."""
+    return _SECRET.search(name.lower().translate(_SEPARATORS)) is not None
+
+
+class Redaction:
+    """Makes copies where the values of secrets, at any depth, are :data:`MASK`.
+
+    ``limit``: values and characters that are copied at most; what follows is left out and ``cut`` says so. So the log
+    of a huge body costs no more than that of a small one. Nesting as deep as the interpreter allows; RecursionError.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self._left: float = math.inf if limit is None else limit
+
+    @property
+    def cut(self) -> bool:
+        """Whether something was left out."""
+        return self._left < 0
+
+    def apply(self, value: Any) -> Any:
+        """``value`` (of JSON's types) without the values of secrets."""
+        self._left -= 1
+        if isinstance(value, Mapping):
+            return self._mapping(value)
+        if isinstance(value, list | tuple):
+            return self._list(value)
+        if isinstance(value, str):
+            return self._text(value)
+        return value
+
+    def _mapping(self, mapping: Mapping[Any, Any]) -> dict[str, Any]:
+        masked = {}
+        for name, value in mapping.items():
+            if self.cut:
+                break
+            self._left -= len(name)
+            masked[name] = MASK if is_secret(name) and value is not None else self.apply(value)
+        return masked
+
+    def _list(self, values: list[Any] | tuple[Any, ...]) -> list[Any]:
+        masked = []
+        for value in values:
+            if self.cut:
+                break
+            masked.append(self.apply(value))
+        return masked
+
+    def _text(self, text: str) -> str:
+        """``text`` without the user and password of addresses in it."""
+        self._left -= len(text)
+        shown = _WITH_PASSWORD.sub(f"://{MASK}@", text) if "://" in text and "@" in text else text
+        return shown[: self._limit] if self.cut else shown

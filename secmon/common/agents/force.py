@@ -7,18 +7,25 @@ from msgspec import Struct
 
 from secmon.common.agents.names import key_hash as hash_key
 from secmon.common.agents.names import padded
+from secmon.common.rbac.evaluate import Scope
 
 
 class Force(Struct, frozen=True, kw_only=True):
-    """The settings of ``auth.force``; times in seconds, ``None`` when a check is off."""
+    """The settings of ``auth.force``; times in seconds, ``None`` when a check is off.
+
+    ``deletable``: the only agents that may be replaced where the checks are weaker than the default ones, for requests
+    that bring checks of their own; ``None``: all.
+    """
 
     enabled: bool = True
     key_mismatch: bool = True
     disconnected_time: int | None = 3600
     after_registration_time: int | None = 3600
+    deletable: Scope | None = None
 
 
 NEVER = Force(enabled=False)
+DEFAULT = Force()
 
 
 class Holder(Struct, frozen=True, kw_only=True):
@@ -64,3 +71,13 @@ def may_replace(old: Holder, force: Force, *, now: int, key_hash: str | None = N
     ):
         return Verdict(False, f"{who} is the one that asks, and holds the right key already")
     return Verdict(True, f"{who} is replaced")
+
+
+def needs_deletion(old: Holder, force: Force, *, now: int) -> bool:
+    """Whether replacing ``old`` takes the right to delete it, and ``force`` does not have it.
+
+    Who may only create agents must not be able to remove a working one by switching off what protects it.
+    """
+    if force.deletable is None or padded(old.id) in force.deletable:
+        return False
+    return not may_replace(old, DEFAULT, now=now).allowed

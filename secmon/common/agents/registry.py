@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sqlalchemy import BindParameter, Connection, Select, Text, bindparam, or_, select, update
 
 from secmon.common.agents.entries import ENTRY, TOMBSTONE, Entry, Tombstone, change, pick, tombstones
-from secmon.common.agents.force import NEVER, Force, Holder, may_replace
+from secmon.common.agents.force import NEVER, Force, Holder, may_replace, needs_deletion
 from secmon.common.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
 from secmon.common.agents.rows import (
     bury_entries,
@@ -63,7 +63,7 @@ def add(
     """Add an agent; ``now`` in seconds since 1970, ``host_name`` that of the manager, which no agent may have.
 
     Agents in the way go when ``force`` permits, else nothing is changed. Raises 1708 (id), 1706 (address), 1705 (name),
-    1737 (too many groups), 1725 when ids are used up.
+    1737 (too many groups), 1725 when ids are used up, 4000 for an agent in the way that the request may not delete.
     """
     if len(set(new.groups)) > MAX_GROUPS:
         raise SecmonError(1737)
@@ -72,6 +72,8 @@ def add(
         verdict = may_replace(holder, force, now=now, key_hash=new.key_hash)
         if not verdict.allowed:
             raise SecmonError(code, verdict.reason)
+        if needs_deletion(holder, force, now=now):
+            raise SecmonError(4000, "Resource type: agent:id", ids=(padded(holder.id),))
         replaced[holder.id] = verdict.reason
     if host_name is not None and new.name == host_name:
         raise SecmonError(1705, f"{new.name} is the manager")

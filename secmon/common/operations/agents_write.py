@@ -31,7 +31,7 @@ from secmon.common.operations.agents_parameters import (
 )
 from secmon.common.operations.agents_work import ask, scope_of, seen
 from secmon.common.operations.catalogue import Place, operation
-from secmon.common.operations.executor import Context, read_query
+from secmon.common.operations.executor import Context, gate, read_query
 from secmon.common.operations.parameters import Common, Names, Q, text_format
 from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.rbac.evaluate import Scope
@@ -47,6 +47,7 @@ Address = Annotated[str, text_format("address", r"[\w,\-.+\s:/]+"), Meta(descrip
 Key = Annotated[str, text_format("agent_key", "[a-zA-Z0-9]+"), Meta(max_length=MAX_KEY)]
 GivenStatus = Literal["all", "active", "pending", "never_connected", "disconnected"]
 CREATE = Require("agent:create")
+DELETE = Require("agent:delete", "agent:id", mode="restrict")
 _NO_FILTERS = frozenset({*Common.__struct_fields__, "agents_list", "purge"})
 
 
@@ -151,7 +152,7 @@ class DeleteAgents(AgentFilters, frozen=True, kw_only=True):
 async def add_agent(ctx: Context, params: PostAgent) -> Plain:
     """Add an agent with a new id and key."""
     body = params.body
-    return await _add(ctx, _new(body.name, body.ip), _force(body.force))
+    return await _add(ctx, _new(body.name, body.ip), _force(ctx, body.force))
 
 
 @operation("POST", "/agents/insert", params=PostInsert, place=Place.MASTER, require=(CREATE,), data=AgentIdKey)
@@ -161,7 +162,7 @@ async def insert_agent(ctx: Context, params: PostInsert) -> Plain:
     if body.key is not None and len(body.key) < MIN_KEY:
         raise SecmonError(1709)
     agent = None if body.id is None else int(body.id)
-    return await _add(ctx, _new(body.name, body.ip, agent, body.key), _force(body.force))
+    return await _add(ctx, _new(body.name, body.ip, agent, body.key), _force(ctx, body.force))
 
 
 @operation("POST", "/agents/insert/quick", params=PostQuick, place=Place.MASTER, require=(CREATE,), data=AgentIdKey)
@@ -188,7 +189,7 @@ async def read_key(ctx: Context, params: OneAgent) -> Outcome:
 
 @operation(
     "DELETE", "/agents", params=DeleteAgents, place=Place.MASTER, item=str,
-    require=(Require("agent:delete", "agent:id", param="agents_list", mode="each"),),
+    require=(structs.replace(DELETE, param="agents_list", mode="each"),),
     messages=Messages(
         all="The agents were removed", some="Some agents were not removed", none="No agent was removed"
     ),
@@ -223,11 +224,13 @@ def _new(name: str, address: str = ANY, agent: int | None = None, key: str | Non
         raise SecmonError(1706, address) from None
 
 
-def _force(rule: ForceRule) -> Force:
+def _force(ctx: Context, rule: ForceRule) -> Force:
+    """What the request says; beyond the default checks the caller replaces only what it may delete."""
     return Force(
         enabled=rule.enabled,
         disconnected_time=seconds(rule.disconnected_time.value) if rule.disconnected_time.enabled else None,
         after_registration_time=seconds(rule.after_registration_time),
+        deletable=scope_of(gate(ctx.node, ctx.call).check(DELETE)),
     )
 
 

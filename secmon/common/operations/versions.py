@@ -11,14 +11,16 @@ from secmon.common.agentwire.version import parse
 from secmon.common.clock import iso_micro, iso_z
 from secmon.common.config.updates import read_updates
 from secmon.common.operations.catalogue import Place, operation
-from secmon.common.operations.executor import Context
+from secmon.common.operations.executor import Context, gate, reach
 from secmon.common.operations.parameters import Pretty
+from secmon.common.operations.permissions import on_manager
 from secmon.common.outcome import Plain
 from secmon.common.releases import Release, newer
 from secmon.common.updates import Answer, Updates, installation_id
 
 ASK_SECONDS = 4.0
 """For a query that a client waits for; less where its request has less than twice as much left."""
+UPDATE = on_manager("update_config")
 
 
 class Semver(Struct):
@@ -61,7 +63,9 @@ class NewVersions(Struct):
 class VersionQuery(Pretty, frozen=True, kw_only=True):
     """Whether to ask now."""
 
-    force_query: Annotated[bool, Meta(description="Ask the update service now.")] = False
+    force_query: Annotated[
+        bool, Meta(description="Ask the update service now, which takes `manager:update_config`.")
+    ] = False
 
 
 @operation(
@@ -69,8 +73,11 @@ class VersionQuery(Pretty, frozen=True, kw_only=True):
     data=NewVersions,
 )  # fmt: skip
 async def check(ctx: Context, params: VersionQuery) -> Plain:
-    """Newer versions of the product, as the update service names them."""
+    """Newer versions of the product, as the update service names them (`force_query`: `manager:update_config`)."""
     node = ctx.node
+    if params.force_query:  # any token will do for what is stored, but not to have the master send requests
+        await reach(node, ctx.call)
+        gate(node, ctx.call).check(UPDATE)
     updates = Updates(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
     uid = await asyncio.to_thread(installation_id, node.paths)
     answer: Answer | None = None

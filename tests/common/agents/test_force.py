@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from secmon.common.agents.force import NEVER, Force, Holder, may_replace
+from secmon.common.agents.force import NEVER, Force, Holder, may_replace, needs_deletion
 from secmon.common.agents.names import key_hash
+from secmon.common.rbac.evaluate import Scope
 
 NOW = 100_000
 KEY = "k" * 64
@@ -38,6 +39,15 @@ def test_checks_can_be_off() -> None:
     connected = replace(GONE, status="active", date_add=NOW)
     assert may_replace(connected, Force(disconnected_time=None, after_registration_time=None), now=NOW).allowed
     assert may_replace(replace(GONE, date_add=NOW), Force(after_registration_time=0), now=NOW).allowed
+
+
+def test_beyond_the_default_checks_only_what_may_be_deleted() -> None:
+    off = Force(disconnected_time=None, after_registration_time=None, deletable=Scope(frozenset({"007"})))
+    connected = replace(GONE, status="active")
+    assert not needs_deletion(connected, off, now=NOW)
+    assert needs_deletion(replace(connected, id=8), off, now=NOW)
+    assert not needs_deletion(replace(GONE, id=8), off, now=NOW)
+    assert not needs_deletion(connected, Force(disconnected_time=None), now=NOW)
 
 
 def test_the_holder_of_the_right_key_keeps_it() -> None:

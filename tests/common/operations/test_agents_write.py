@@ -7,6 +7,7 @@ import pytest
 
 from secmon.common.agents.entries import entries, tombstones
 from secmon.common.agents.store import put as put_value
+from secmon.common.errors import SecmonError
 from secmon.common.operations.catalogue import CATALOGUE
 from secmon.common.operations.parameters import ParameterError, build
 from tests.common.agents.rows import agent, put
@@ -94,6 +95,32 @@ async def test_replacing_needs_to_be_asked_for(office: Office) -> None:
     assert (await office.refused(QUICK, agent_name="web-01")).code == 1705
     with office.node.agents.read() as connection:
         assert [(one.id, one.purged) for one in tombstones(connection)] == [(1, 1), (2, 1)]
+
+
+ALL_OFF = {"enabled": True, "disconnected_time": {"enabled": False}, "after_registration_time": "0"}
+
+
+@pytest.mark.parametrize("operation", [ADD, INSERT])
+async def test_without_the_checks_only_agents_that_may_be_deleted_are_replaced(office: Office, operation: str) -> None:
+    put_agents(
+        office,
+        *(agent(number, name=f"web-0{number}", connection_status="active", date_add=NOW) for number in (1, 2)),
+        agent(3, name="web-03", date_add=NOW - 7200),
+    )
+    await office.caller("cora", ("agent:create", "*:*:*", "allow"), ("agent:delete", "agent:id:002", "allow"))
+
+    async def refusal(name: str, **force: Any) -> SecmonError:
+        return await office.refused(operation, "cora", body={"name": name, "force": {"enabled": True, **force}})
+
+    refused = await refusal("web-01", **ALL_OFF)
+    assert (refused.code, refused.ids, refused.extra) == (4000, ("001",), "Resource type: agent:id")
+    assert (await refusal("web-01")).code == 1705  # the default checks protect it, as before
+    made = await office.ask(operation, "cora", body={"name": "web-02", "force": ALL_OFF})
+    assert made["data"]["id"] == "004"  # it may be deleted
+    made = await office.ask(operation, "cora", body={"name": "web-03", "force": {"enabled": True}})
+    assert made["data"]["id"] == "005"  # the default checks let it go
+    made = await office.ask(operation, body={"name": "web-01", "force": ALL_OFF})
+    assert made["data"]["id"] == "006"
 
 
 async def test_an_agent_with_id_and_key_of_its_own(office: Office) -> None:

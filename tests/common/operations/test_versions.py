@@ -77,7 +77,12 @@ async def test_the_stored_answer_is_shown_until_a_client_asks(alone: World, serv
     before = await asked(alone)
     assert (before["update_check"], before["last_check_date"], before["last_available_minor"]) == (True, "", {})
     assert server.asked == []
-    found = await asked(alone, "nobody", force_query=True)  # any token will do
+    assert await asked(alone, "nobody") == before  # any token will do
+    for user in ("nobody", "reader"):
+        with pytest.raises(SecmonError, match="4000"):
+            await alone.run(CHECK, user, force_query=True)
+    assert server.asked == []
+    found = await asked(alone, "manager_only", force_query=True)
     assert found["last_check_date"] == iso_micro(alone.clock.now())
     assert found["last_available_minor"] == GOOD | {"semver": {"major": 4, "minor": 9, "patch": 0}}
     assert [found[f"last_available_{kind}"]["tag"] for kind in ("major", "minor", "patch")] == [

@@ -14,6 +14,9 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds from an arbitrary start; the same for every process of this host."""
 
+    def boottime(self) -> float:
+        """Seconds since the start of this host, those included in which it was suspended. Nobody can set it."""
+
 
 class SystemClock:
     """The host's clock."""
@@ -24,6 +27,9 @@ class SystemClock:
     def monotonic(self) -> float:
         return time.monotonic()
 
+    def boottime(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
 
 class ManualClock:
     """A clock that moves only when told to; for tests."""
@@ -31,6 +37,7 @@ class ManualClock:
     def __init__(self, now: datetime | None = None) -> None:
         self._now = now or datetime(2026, 1, 1, tzinfo=UTC)
         self._monotonic = 1000.0
+        self._suspended = 0.0
 
     def now(self) -> datetime:
         return self._now
@@ -38,10 +45,22 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._monotonic
 
+    def boottime(self) -> float:
+        return self._monotonic + self._suspended
+
     def advance(self, seconds: float) -> None:
-        """Move both readings forward by ``seconds``."""
+        """Move all readings forward by ``seconds``."""
         self._now += timedelta(seconds=seconds)
         self._monotonic += seconds
+
+    def suspend(self, seconds: float) -> None:
+        """As when the host sleeps: monotonic time stands still."""
+        self._now += timedelta(seconds=seconds)
+        self._suspended += seconds
+
+    def set_wall(self, now: datetime) -> None:
+        """As when somebody sets the host's clock."""
+        self._now = now
 
 
 def iso_z(moment: datetime) -> str:

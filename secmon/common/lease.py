@@ -1,9 +1,12 @@
 """The security lease: until when a worker may trust its replica of the security state.
 
 The cluster daemon extends it at each sign of life of the master, the API process reads it at each request. Both map
-the same 20 bytes of ``paths.lease``: the reading of the host's monotonic clock at which the lease ends (double), the
+the same 20 bytes of ``paths.lease``: the reading of the host's boottime clock at which the lease ends (double), the
 same 8 bytes combined with the id of this boot, so that neither a reading torn in the middle nor a file from before a
 reboot is ever trusted, and the code of the master's refusal, 0 without one. A doubtful file counts as run out.
+
+What is left of a lease survives a restart of the cluster daemon. Nothing lengthens it: the boottime clock cannot be set
+and goes on while the host is suspended, and an end further away than a full lease from now counts as run out.
 """
 
 import hashlib
@@ -30,12 +33,14 @@ class UnlimitedLease:
 
 
 class LeaseWriter:
-    """The cluster daemon's side. A new writer starts with a lease that has run out."""
+    """The cluster daemon's side. A new writer goes on with what is left of the lease of the one before it."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self._path, self._clock, self._boot = path, clock, _boot()
+    def __init__(self, path: Path, clock: Clock, *, seconds: float) -> None:
+        """``seconds``: of a full lease."""
+        self._path, self._clock, self._seconds, self._boot = path, clock, seconds, _boot()
         self._map = self._open()
-        self._write(0.0)
+        until = _until(self._map, self._boot)
+        self._write(until if until <= clock.boottime() + seconds else 0.0)
         self.refused(None)
 
     def _open(self) -> mmap.mmap:
@@ -47,14 +52,14 @@ class LeaseWriter:
         finally:
             os.close(descriptor)
 
-    def renew(self, seconds: float, *, since: float | None = None) -> None:
-        """The lease ends ``seconds`` after ``since`` (a monotonic reading; default now). It is never shortened."""
-        start = self._clock.monotonic() if since is None else since
-        if start + seconds > self._until:
+    def renew(self, *, since: float) -> None:
+        """A full lease from ``since`` on, a reading of the boottime clock. A lease is never shortened."""
+        end = since + self._seconds
+        if end > self._until:
             if not self._path.exists():  # removed under us: readers would never see this lease
                 self._map.close()
                 self._map = self._open()
-            self._write(start + seconds)
+            self._write(end)
 
     def refused(self, code: int | None) -> None:
         """Why the master does not let the node in; ``None``: it did."""
@@ -84,13 +89,7 @@ class LeaseReader:
     def remaining(self) -> float:
         """Seconds left; 0 when the lease has run out or cannot be read."""
         self._follow()
-        if self._map is None:
-            return 0.0
-        data = self._map[:_TIMES]
-        if _mix(data[:8], self._boot) != data[8:]:
-            return 0.0
-        until: float = struct.unpack("=d", data[:8])[0]
-        return max(0.0, until - self._clock.monotonic())
+        return 0.0 if self._map is None else max(0.0, _until(self._map, self._boot) - self._clock.boottime())
 
     def refusal(self) -> int | None:
         """Code with which the master refused this node last, until it lets it in."""
@@ -114,6 +113,15 @@ class LeaseReader:
             self._file = status.st_dev, status.st_ino
         except (OSError, ValueError):  # absent, not readable, or shorter than a lease
             self.close()
+
+
+def _until(lease: mmap.mmap, boot: bytes) -> float:
+    """The end of the lease by the boottime clock; 0 when the file is doubtful."""
+    data = lease[:_TIMES]
+    if _mix(data[:8], boot) != data[8:]:
+        return 0.0
+    until: float = struct.unpack("=d", data[:8])[0]
+    return until
 
 
 def _mix(first: bytes, boot: bytes) -> bytes:

@@ -51,14 +51,14 @@ class WorkerCluster:
         self.keystore = Keystore(paths, settings.node_name, clock)
         self._options = paths.local_internal_options
         self.port = settings.listen_port
-        self._lease = LeaseWriter(paths.lease, clock)
+        self._lease = LeaseWriter(paths.lease, clock, seconds=settings.lease_seconds)
         self.link = MasterLink(
             settings=settings,
             keystore=self.keystore,
             clock=clock,
             peer_port=lambda: self.port,
             positions=positions,
-            lease=LeaseKeeper(self._lease, settings.lease_seconds, lambda: positions()[0]),
+            lease=LeaseKeeper(self._lease, lambda: positions()[0]),
             active_agents=active_agents,
             node_version=node_version,
         )

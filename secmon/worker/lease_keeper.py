@@ -13,17 +13,17 @@ class LeaseKeeper:
     proves nothing about the present.
     """
 
-    def __init__(self, writer: LeaseWriter, seconds: float, security: Callable[[], pb.Position]) -> None:
-        self._writer, self._seconds, self._security = writer, seconds, security
+    def __init__(self, writer: LeaseWriter, security: Callable[[], pb.Position]) -> None:
+        self._writer, self._security = writer, security
 
     def refused(self, code: int | None) -> None:
         """Let the API say why the lease is not extended; ``None``: the master has let the node in."""
         self._writer.refused(code)
 
     def heard(self, beat: pb.MasterBeat, asked: float) -> bool:
-        """``asked``: monotonic reading when the beat answered was made. Whether the lease was extended."""
+        """``asked``: boottime reading when the beat answered was made. Whether the lease was extended."""
         own = self._security()
         if own.epoch != beat.security.epoch or own.revision < beat.security.revision:
             return False
-        self._writer.renew(self._seconds, since=asked)
+        self._writer.renew(since=asked)
         return True

@@ -154,7 +154,7 @@ class MasterSession:
                 self.end(f"the master has been silent for {now - self._last_heard:.1f} s")
 
     def _ask(self, sequence: int) -> None:
-        self._asked[sequence] = self._clock.monotonic()
+        self._asked[sequence] = self._clock.boottime()
         security, files = self._positions()
         beat = pb.WorkerBeat(
             clock=self._clock.now().timestamp(),

@@ -15,10 +15,10 @@ from secmon.worker.lease_keeper import LeaseKeeper
 )
 def test_a_replica_that_is_behind_gets_no_lease(tmp_path: Path, epoch: str, revision: int, extended: bool) -> None:
     clock, path = ManualClock(), tmp_path / "lease"
-    writer, reader = LeaseWriter(path, clock), LeaseReader(path, clock)
-    keeper = LeaseKeeper(writer, 30, lambda: pb.Position(epoch=epoch, revision=revision))
+    writer, reader = LeaseWriter(path, clock, seconds=30), LeaseReader(path, clock)
+    keeper = LeaseKeeper(writer, lambda: pb.Position(epoch=epoch, revision=revision))
     beat = pb.MasterBeat(security=pb.Position(epoch="e", revision=5))
-    assert keeper.heard(beat, clock.monotonic() - 2) is extended
+    assert keeper.heard(beat, clock.boottime() - 2) is extended
     assert reader.remaining() == (28 if extended else 0)
     writer.close()
     reader.close()

@@ -30,6 +30,7 @@ from secmon.common.operations.catalogue import Catalogue, Operation
 from secmon.common.operations.parameters import ParameterError
 from secmon.common.outcome import Outcome, Result
 from secmon.common.security.errors import AuthenticationError
+from secmon.common.store.faults import StoreFault, storage_error
 
 log = logging.getLogger("secmon.api")
 
@@ -123,11 +124,8 @@ class Dispatcher:
             answer = self._refusal(request, found, error)
             if answer.status_code >= 500:
                 self._log_cause(request, answer.status_code, error)
-        except Exception as error:
-            log.exception("request %s %s %s failed", request.id, request.method, request.shown_path)
-            trace = "".join(traceback.format_exception(error))
-            self._log.message("error", f"{_title(request)} failed", traceback=trace)
-            answer = render_error(self._node, SecmonError(1000), request.identity or _nobody())
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and answered
+            answer = render_error(self._node, self._unforeseen(request, error), request.identity or _nobody())
         if self._cors is not None and found is not None and found.methods and request.method != "OPTIONS":
             self._cors.decorate(request, answer)
         if answer.status_code >= 400:
@@ -218,6 +216,19 @@ class Dispatcher:
                 return problem(error.status, error.title, error.detail, headers=(CLOSE,) if error.close else ())
         return problem(400, error.title if isinstance(error, ParameterError) else "Bad Request", flat(str(error)))
 
+    def _unforeseen(self, request: Request, error: Exception) -> SecmonError:
+        """What to tell of a fault outside of an operation, in a login for instance; it is logged."""
+        told = storage_error(error)
+        if told is not None:
+            self._node.counters.add("api.storage_errors")
+            log.error("request %s %s %s failed: %s", request.id, request.method, request.shown_path, error)
+            self._log.message("error", f"{_title(request)} failed: {error}")
+            return told
+        log.error("request %s %s %s failed", request.id, request.method, request.shown_path, exc_info=error)
+        trace = "".join(traceback.format_exception(error))
+        self._log.message("error", f"{_title(request)} failed", traceback=trace)
+        return SecmonError(1000)
+
     def _note_limit(self, request: Request, error: SecmonError) -> None:
         if error.code == 6000:
             self._node.counters.add("api.refused.blocked_address")
@@ -247,7 +258,10 @@ class Dispatcher:
             token = bearer_token(header)
         except AuthenticationError:
             return UNKNOWN_USER
-        return self._node.tokens.recognise(self._node.security.view(), token) or UNKNOWN_USER
+        try:
+            return self._node.tokens.recognise(self._node.security.view(), token) or UNKNOWN_USER
+        except StoreFault:  # the request failed for it, and said so
+            return UNKNOWN_USER
 
     def _log_soon(self, entry: "_Entry") -> None:
         """Log behind the answers of this turn of the loop, all in one write; a crash loses no more than these."""

@@ -12,6 +12,7 @@ from secmon.common.operations.catalogue import Operation
 from secmon.common.operations.executor import Inventory
 from secmon.common.outcome import Raw, Result, envelope
 from secmon.common.rbac.gate import Gate, Require
+from secmon.common.store.faults import StoreFault
 
 _READ_NODE = Require("cluster:read", "node:id", mode="item")
 
@@ -52,9 +53,12 @@ def render_error(node: Node, error: SecmonError, identity: Identity) -> Answer:
 
 
 def _hide_names(node: Node, identity: Identity, errors: Mapping[str, Any]) -> NodeErrors:
-    """Nodes that the caller may not read lose their names."""
-    gate = Gate(identity, node.security.view(), Inventory(node), node=node.name)
-    seen = set(gate.check(_READ_NODE, list(errors)).ids)
+    """Nodes that the caller may not read lose their names; all do when the store of permissions cannot be read."""
+    try:
+        gate = Gate(identity, node.security.view(), Inventory(node), node=node.name)
+        seen = set(gate.check(_READ_NODE, list(errors)).ids)
+    except StoreFault:
+        seen = set()
     shown: dict[str, Any] = {}
     for name, described in errors.items():
         shown.setdefault(name if name in seen else "unknown-node", described)

@@ -3,6 +3,7 @@
 Codes and kinds follow ``reference/api/errors.yaml``; the texts are ours.
 """
 
+import errno
 import os
 from collections.abc import Mapping
 from enum import Enum
@@ -55,6 +56,11 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1018: ErrorSpec(_U, "The body is not valid JSON", "Send valid JSON"),
     1019: ErrorSpec(_U, "The safety copy of the file could not be made", "Check free space and permissions"),
     1020: ErrorSpec(_I, "There is no folder of logs", "Restore the logs folder and restart"),
+    1021: ErrorSpec(
+        _I,
+        "No space is left on the disk of the node",
+        "Free space on the file system of the path named, then try again: nothing was changed",
+    ),
     1101: ErrorSpec(_U, "The configuration could not be read", "Run: secmon config check"),
     1102: ErrorSpec(_U, "Unknown configuration section", "Use a documented section name"),
     1103: ErrorSpec(_U, "The section has no such field", "Use a field that the section holds"),
@@ -223,6 +229,12 @@ CATALOGUE: dict[int, ErrorSpec] = {
         "The access-control database cannot be used",
         "Give an undamaged copy of a known version, and correct or delete the rows named",
     ),
+    2013: ErrorSpec(
+        _I,
+        "A store of the node is damaged",
+        "On a worker run: secmon restart (it fetches a copy from its master). On the master run: secmon config check "
+        "(it names the ways out)",
+    ),
     2100: ErrorSpec(
         _I, "The update service did not answer as it should", "Check update_check_url in the global section"
     ),
@@ -386,6 +398,16 @@ def os_text(error: OSError) -> str:
     """``PATH: reason``; in our messages paths stand without quotes, and numbers of errors not at all."""
     reason = error.strerror or str(error)
     return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a write failed because the disk, or somebody's share of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def write_error(code: int, error: OSError, text: str, *, ids: tuple[str, ...] = ()) -> SecmonError:
+    """What to tell of a write that failed: ``code``, or 1021 where the disk is full. ``text`` precedes the reason."""
+    return SecmonError(1021 if is_full(error) else code, f"{text}: {error.strerror}", ids=ids)
 
 
 class ConfigError(SecmonError):

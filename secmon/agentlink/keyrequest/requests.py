@@ -27,7 +27,7 @@ RETRY_SECONDS = 1.0
 MAX_TOLD = 1024
 """Requests whose last failure is remembered."""
 COUNTERS = ("asked", "answered", "refused", "timed_out", "failed", "dropped")
-_AWAY = frozenset({1725, 3012, 3013, 3018, 3020, 3021, 3022, 3023, 3036})
+_AWAY = frozenset({1005, 1021, 1725, 2013, 3012, 3013, 3018, 3020, 3021, 3022, 3023, 3036})
 """The registry could not be written or the master not asked: nothing is wrong with the agent."""
 
 

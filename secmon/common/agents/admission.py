@@ -21,6 +21,7 @@ from secmon.common.clock import Clock
 from secmon.common.config.auth import AuthSettings
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.common.store.faults import storage_error
 
 log = logging.getLogger("secmon.agents")
 
@@ -47,8 +48,8 @@ class Admission:
     async def add(self, new: New, *, force: Force | None = None) -> Added:
         """Add an agent durably; ``force`` None: as configured.
 
-        Raises as ``registry.add``, 1710 for a group that does not exist, 1725 when the store cannot be written. Who is
-        cancelled may have been added nevertheless.
+        Raises as ``registry.add``, 1710 for a group that does not exist, 1725 when the store cannot be written
+        (or 1005, 1021, 2013, which say why). Who is cancelled may have been added nevertheless.
         """
         done: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(new, force or self.settings.force, done))
@@ -84,8 +85,13 @@ class Admission:
                 purge, host_name = self.settings.purge, self.host_name
                 made = iter(add_together(connection, wanted, now=now, purge=purge, host_name=host_name))
         except (SQLAlchemyError, OSError) as error:
-            log.exception("%d agents could not be added", len(batch))
-            return [SecmonError(1725, type(error).__name__) for _ in batch]
+            told = storage_error(error)
+            if told is None:
+                log.exception("%d agents could not be added", len(batch))
+                told = SecmonError(1725, type(error).__name__)
+            else:
+                log.error("%d agents could not be added: %s", len(batch), error)
+            return [SecmonError(told.code, told.extra) for _ in batch]
         whole = [one if one is not None else next(made) for one in results]
         _tell(whole)
         return whole

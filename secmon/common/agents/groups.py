@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from secmon.common.agents.names import DEFAULT_GROUP, GROUP_NAME, group_hash, split_groups
 from secmon.common.atomic import sync_folder, write_file
-from secmon.common.errors import SecmonError
+from secmon.common.errors import SecmonError, write_error
 from secmon.common.files.categories import FOLDER_MODE
 from secmon.common.paths import Paths
 
@@ -113,14 +113,14 @@ def create_group(paths: Paths, name: str) -> Path:
     except FileExistsError:
         raise SecmonError(1711 if folder.is_dir() else 1713, name) from None
     except OSError as error:
-        raise SecmonError(1005, f"{name}: {error.strerror}") from error
+        raise write_error(1005, error, name) from error
     try:
         folder.chmod(FOLDER_MODE)  # whatever the umask is
         write_file(folder / AGENT_CONF, _template(paths), FILE_MODE)
         sync_folder(paths.shared)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise SecmonError(1005, f"{name}: {error.strerror}") from error
+        raise write_error(1005, error, name) from error
     return folder
 
 
@@ -142,7 +142,7 @@ def set_aside(paths: Paths, name: str) -> Path:
         folder.rename(aside)
         sync_folder(paths.shared)
     except OSError as error:
-        raise SecmonError(1005, f"{name}: {error.strerror}") from error
+        raise write_error(1005, error, name) from error
     return aside
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from secmon.common.atomic import write_file
 from secmon.common.config.checks import invalid, validate_installation
-from secmon.common.errors import SecmonError
+from secmon.common.errors import SecmonError, write_error
 from secmon.common.paths import Paths
 
 log = logging.getLogger("secmon.configuration")
@@ -49,7 +49,7 @@ def replace_main_config(paths: Paths, *, saved: bytes, new: bytes, now: datetime
             _bring_back(paths, saved)
             copies[-1].unlink(missing_ok=True)  # a failed upload leaves no version
             if isinstance(error, OSError):
-                raise SecmonError(1126, error.strerror) from error
+                raise write_error(1126, error, paths.main_config.name) from error
             raise
         _forget_old(paths)
 
@@ -60,7 +60,7 @@ def _alone(paths: Paths) -> Iterator[None]:
     try:
         descriptor = os.open(paths.run / "main-config.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o660)
     except OSError as error:
-        raise SecmonError(1126, f"var/run/main-config.lock: {error.strerror}") from error
+        raise write_error(1126, error, "var/run/main-config.lock") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -82,7 +82,7 @@ def _copy_aside(paths: Paths, saved: bytes, now: datetime) -> list[Path]:
         for copy in copies:
             _write_like(paths.main_config, copy, saved)
     except OSError as error:
-        raise SecmonError(1019, error.strerror) from error
+        raise write_error(1019, error, backup.name) from error
     return copies
 
 

@@ -20,6 +20,7 @@ from secmon.common.rbac.evaluate import Scope
 from secmon.common.rbac.gate import Gate, Grant, Require, named_ids
 from secmon.common.security.audit import Author, audited_write
 from secmon.common.security.errors import AuthenticationError
+from secmon.common.store.faults import storage_error
 from secmon.common.store.transaction import WriteTransaction
 from secmon.common.timelimit import within
 
@@ -210,6 +211,11 @@ class Executor:
         except AuthenticationError:  # a 401, whatever the node: the caller has ceased to exist meanwhile
             raise
         except Exception as error:  # the one place where an unforeseen fault becomes an answer
+            told = storage_error(error)
+            if told is not None:
+                self.node.counters.add("operations.storage_errors")
+                log.error("node %s: request %s: %s failed: %s", self.node.name, call.request_id, call.operation, error)
+                raise self._named(told) from error
             self.node.counters.add("operations.unexpected_errors")
             log.exception("node %s: %s: operation %s failed", self.node.name, call.title, call.operation)
             raise self._named(SecmonError(1000)) from error

@@ -15,7 +15,7 @@ from secmon.common.config.convert import AGENT_ROOT, convert_agent
 from secmon.common.config.problems import Report
 from secmon.common.config.upload import check_commands
 from secmon.common.config.xml import parse_xml, refuse_forbidden_references
-from secmon.common.errors import SecmonError
+from secmon.common.errors import SecmonError, write_error
 from secmon.common.node import Node
 from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context
@@ -158,7 +158,7 @@ def _replace(node: Node, group: str, data: bytes) -> list[str]:
     try:
         write_file(require_group(node.paths, group) / AGENT_CONF, data, FILE_MODE)
     except OSError as error:
-        raise SecmonError(1016, f"{group}/{AGENT_CONF}: {error.strerror}") from error
+        raise write_error(1016, error, f"{group}/{AGENT_CONF}") from error
     return report.warnings
 
 

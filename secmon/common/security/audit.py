@@ -23,7 +23,7 @@ import msgspec
 
 from secmon.common.atomic import sync_folder
 from secmon.common.clock import Clock, iso_micro
-from secmon.common.errors import SecmonError
+from secmon.common.errors import write_error
 from secmon.common.store.security import SecurityStore
 from secmon.common.store.transaction import RowChange, WriteTransaction
 
@@ -115,8 +115,7 @@ def _append(path: Path, transaction: WriteTransaction, author: Author, clock: Cl
         finally:
             os.close(descriptor)
     except OSError as error:
-        why = f"{path}: {error.strerror}; nothing was changed, because it could not be written down"
-        raise SecmonError(1005, why) from error
+        raise write_error(1005, error, f"nothing was changed, because it could not be written down; {path}") from error
 
 
 class _Writer:

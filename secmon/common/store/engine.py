@@ -7,8 +7,9 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import URL
+from sqlalchemy.engine import URL, ExceptionContext
 
+from secmon.common.store.faults import fault_of
 from secmon.common.store.files import BUSY_TIMEOUT_SECONDS, create_private, folder_lock
 
 _BEGIN = "secmon_begin"
@@ -19,7 +20,8 @@ def open_engine(path: Path, *, mode: int = 0o640, synchronous: Literal["FULL", "
 
     ``FULL`` survives power loss after each commit, ``NORMAL`` may lose the last commits then but never corrupts.
     Any number of processes may open or create one file at once. Connections may be used from any thread, one at a
-    time. Dispose the engine when done.
+    time. Dispose the engine when done. Work with it raises SQLAlchemyError; StoreFault for a file that is damaged and
+    for a disk that is full or fails.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with folder_lock(path.parent):
@@ -43,6 +45,12 @@ def _engine(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> Engine:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "handle_error")
+    def explain(context: ExceptionContext) -> None:
+        fault = fault_of(path, context.original_exception)
+        if fault is not None:
+            raise fault from context.original_exception
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

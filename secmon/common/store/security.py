@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import sqlite3
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, Engine, delete, exc, insert, select
 
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.store.engine import open_engine, read_transaction, write_transaction
+from secmon.common.store.faults import fault_of
 from secmon.common.store.files import connect
 from secmon.common.store.position import Position, create_position, read_position, write_position
 from secmon.common.store.replication import Change, Key, Scalar, Snapshot, decode_change, replicated_table
@@ -79,7 +81,10 @@ class SecurityStore:
     def version_token(self) -> int:
         """A number that differs from its last value after any commit, by any thread or process (microseconds)."""
         with self._watch_lock:
-            return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+            try:
+                return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+            except sqlite3.Error as error:
+                raise fault_of(self.path, error) or error from error
 
     def position(self) -> Position:
         """Identity, revision and bookkeeping, read again only when something was committed."""

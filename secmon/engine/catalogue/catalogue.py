@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from secmon.common.atomic import sync_folder, write_file
-from secmon.common.errors import SecmonError, os_text
+from secmon.common.errors import SecmonError, os_text, write_error
 from secmon.common.node import Changed, Definitions, Finding, RulesetFile, RulesetKind, XmlKind
 from secmon.common.paths import Paths
 from secmon.engine.catalogue.cdb import check_entries, find_lists, read_entries
@@ -152,7 +152,7 @@ class RulesetCatalogue:
                 write_file(self._root / path, data, FILE_MODE)
             except OSError as error:
                 code = 1006 if isinstance(error, PermissionError) or error.errno == errno.ENAMETOOLONG else 1005
-                raise SecmonError(code, f"{path}: {error.strerror}", ids=(path,)) from error
+                raise write_error(code, error, path, ids=(path,)) from error
 
     def _only_here(self, path: str) -> None:
         """Raises 1805 when a folder further down has a list of this name: rules could not tell the two apart."""

@@ -79,6 +79,6 @@ async def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     paths.agents_db.parent.mkdir(parents=True)
     paths.agents_db.write_text("no database at all, but long enough to be looked at as one")
     store, door = admission(paths)
-    with pytest.raises(SecmonError, match="1725"):
+    with pytest.raises(SecmonError, match="2013"):
         await door.add(New(name="a1"))
     store.close()

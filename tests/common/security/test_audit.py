@@ -116,7 +116,7 @@ def test_no_room_on_the_disk(store: SecurityStore, path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.symlink_to("/dev/full")
     before = store.revision()
-    with pytest.raises(SecmonError, match="1005"):
+    with pytest.raises(SecmonError, match="1021"):
         make(store, path, "night")
     assert store.revision() == before
 

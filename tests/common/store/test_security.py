@@ -9,6 +9,7 @@ from sqlalchemy import exc
 from secmon.common.errors import ConfigError
 from secmon.common.fitness import read_standing
 from secmon.common.store import schema
+from secmon.common.store.faults import StoreFault
 from secmon.common.store.security import SecurityStore
 from tests.common.store.conftest import OpenStore
 from tests.common.store.rows import link_policy, link_role, put_policy, put_role, put_user
@@ -123,7 +124,7 @@ def test_a_file_taken_away_is_not_made_anew(open_store: OpenStore) -> None:
     store = open_store()
     with store.read():  # this connection is in use: the next one is opened anew
         store.path.unlink()
-        with pytest.raises(exc.OperationalError), store.read():
+        with pytest.raises(StoreFault, match="could not be read or written"), store.read():
             pass
     assert not store.path.exists()
 

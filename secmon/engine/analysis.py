@@ -57,7 +57,9 @@ class Engine:
 
     def bare(self, message: Message, time: datetime) -> Event:
         """The event without what decoders find in it."""
-        return predecode(message, time=time, host=self._host)
+        event = predecode(message, time=time, host=self._host)
+        event.field_limit = self.ruleset.settings.field_limit
+        return event
 
     def judge(self, event: Event, trace: Trace | None = None) -> Verdict:
         """Rules for an event that is decoded already."""

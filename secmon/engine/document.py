@@ -129,12 +129,12 @@ class Documents:
         if rule.counter and verdict.fired:
             made["firedtimes"] = verdict.fired
         made |= fixed.tail
-        if fixed.rootcheck:
+        if fixed.rootcheck:  # a log adds to what is said of the rule, and changes nothing of it
             for name, values in _TOKEN.findall(verdict.event.log):
-                made[printable(name).lower()] = printable(values).split(", ")
+                made.setdefault(printable(name).lower(), printable(values).split(", "))
         for key, value in verdict.event.names.items() if fixed.assessment else ():
             if key.startswith(_SCA_COMPLIANCE):
-                made[key.removeprefix(_SCA_COMPLIANCE)] = printable(value).split(",")
+                made.setdefault(key.removeprefix(_SCA_COMPLIANCE), printable(value).split(","))
         return made
 
 

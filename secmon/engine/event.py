@@ -74,6 +74,8 @@ class Event:
     """Names are text that has a UTF-8, whatever the log: see :func:`printable`."""
     names: dict[str, bytes] = field(default_factory=dict)
     """Dynamic fields by name in lower case; the first of each name."""
+    field_limit: int = 256
+    """Dynamic fields that decoders may set."""
 
     rule: "Rule | None" = None
     bound_rule: int | None = None
@@ -93,6 +95,11 @@ class Event:
     @property
     def from_agent(self) -> bool:
         return self.agent_id != MANAGER_ID
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many dynamic fields as may be."""
+        return len(self.dynamic) >= self.field_limit
 
     def set_static(self, name: str, value: bytes) -> None:
         """The last value of a static field counts."""

@@ -82,5 +82,5 @@ def compile_ruleset(
     if cache is not None:
         cache.finish()
     index_children([*loader.rules.by_id.values()])
-    walk = DecoderWalk(known, PLUGINS, field_limit=chosen.field_limit)
+    walk = DecoderWalk(known, PLUGINS)
     return Ruleset(known, walk, compiled, loader.rules, chosen, tuple(diagnostics.messages))

@@ -187,3 +187,14 @@ def test_previous_events_are_shown_from_two_on(tmp_path: Path) -> None:
     assert "previous_output" not in Documents(ORIGIN).of(verdict, "1.0")
     verdict.event.previous = [b"one", b"two"]
     assert Documents(ORIGIN).of(verdict, "1.0")["previous_output"] == "one\ntwo"
+
+
+def test_a_log_adds_to_its_rule_and_changes_nothing_of_it() -> None:
+    rules = ruleset(
+        '<decoder name="rc"><prematch>^rc </prematch></decoder>',
+        '<group name="rootcheck,"><rule id="100001" level="7"><decoded_as>rc</decoded_as><description>d</description></rule></group>',
+    )
+    made = Documents(ORIGIN).of(Bench(rules).run("rc {CIS: 1.1, 2} {level: 0} {id: 1} {groups: x} {mail: no}"), "1.0")
+    rule = made["rule"]
+    assert (rule["level"], rule["id"], rule["groups"], rule["mail"]) == (7, "100001", ["rootcheck"], True)
+    assert rule["cis"] == ["1.1", "2"]

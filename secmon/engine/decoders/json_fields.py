@@ -26,7 +26,6 @@ STATIC_KEYS = {
 }
 """Top-level keys that fill static fields."""
 
-FIELD_LIMIT = 256
 _INT_MOST, _INT_LEAST = 2**31 - 1, -(2**31)
 
 
@@ -42,7 +41,7 @@ def flatten(event: Event, value: Members | dict[str, Any], decoder: Decoder) -> 
     given: set[str] = set()
     for path, item in _leaves(value):
         static = STATIC_KEYS.get(path)
-        if static in given or (static is None and len(event.dynamic) >= FIELD_LIMIT):
+        if static in given or (static is None and event.full):
             continue
         text = _text(item, decoder)
         if text is None:

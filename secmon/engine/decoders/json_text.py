@@ -1,8 +1,9 @@
 """Reading the JSON of an event. Events are hostile input: what is refused here is an alert that never comes.
 
 So what producers get wrong is read all the same (ruleset.md 5.6): raw control characters, leading zeros, escapes that
-JSON does not know, names that occur twice, bytes that are no UTF-8, numbers of any length. What is no JSON for other
-reasons (a bracket that is missing, a text without an end) is none.
+JSON does not know, names that occur twice, bytes that are no UTF-8, numbers of any length; and what is whole of a long
+object whose end was cut on its way, because somebody has made one of its values as long as a message may be. What is no
+JSON for other reasons (a bracket that is missing, a text without an end) is none.
 """
 
 import json
@@ -12,6 +13,9 @@ from typing import Any
 MAX_DEPTH = 200
 """Objects and arrays within each other; what lies deeper stands as null."""
 
+CUT_FROM = 1000
+"""Bytes of the shortest log that may have been cut on its way: some senders of syslog keep to 1,024."""
+
 Members = tuple[tuple[str, Any], ...]
 """An object: names and values in their order. Arrays are lists, other values what they are in the json module."""
 
@@ -20,10 +24,11 @@ _BLANKS = "".join(map(chr, range(0x21)))
 _LONGEST_NUMBER = 400
 """Digits; beyond that a number is infinite, or as good as zero."""
 _TOKEN = re.compile(
-    r"""(?P<text>"(?:[^"\\]++|\\.)*+")|(?P<number>-?(?:\d|\.\d)[\d.eE+-]*)|(?P<open>[{\[])|(?P<close>[}\]])"""
-    r"""|(?P<blank>[\x00-\x20]++)|[^"{}\[\]\x00-\x20\d.-]++|.""",
+    r"""(?P<text>"(?:[^"\\]++|\\.)*+")|(?P<number>-?(?:\d|\.\d)[\d.eE+-]*)|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)"""
+    r"""|(?P<blank>[\x00-\x20]++)|[^"{}\[\],\x00-\x20\d.-]++|.""",
     re.DOTALL | re.ASCII,
 )
+_CLOSING = {"{": "}", "[": "]"}
 _ESCAPE = re.compile(r"""\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])|\\""")
 _NUMBER = re.compile(r"(-?)0*(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?", re.ASCII)
 
@@ -60,22 +65,33 @@ def _byte(half: str) -> bytes:
 
 
 def _repaired(text: str) -> str:
-    """The first object of ``text`` in the form that JSON wants; as much of it as there is."""
+    """The first object of ``text`` in the form that JSON wants.
+
+    A long one that does not end is ended behind the last of its values that is whole; a short one is empty.
+    """
     parts: list[str] = []
-    depth = 0
+    closings: list[str] = []
+    whole = depth = 0  # parts up to the last value that is whole, and brackets that are open there
     for found in _TOKEN.finditer(text):
         kind, one = found.lastgroup, found[0]
         if kind == "open":
-            depth += 1
-            if depth == MAX_DEPTH + 1:
+            closings.append(_CLOSING[one])
+            if len(closings) == MAX_DEPTH + 1:
                 parts.append("null")
-        if depth <= MAX_DEPTH:
+        elif one == '"':  # a text without an end
+            break
+        elif kind == "comma":
+            whole, depth = len(parts), len(closings)
+        if len(closings) <= MAX_DEPTH:
             parts.append(_token(kind, one))
         if kind == "close":
-            depth -= 1
-            if not depth:
-                break
-    return "".join(parts)
+            closings.pop()
+            whole, depth = len(parts), len(closings)
+            if not closings:
+                return "".join(parts)
+    if len(text) < CUT_FROM:
+        return ""
+    return "".join((*parts[:whole], *closings[: min(depth, MAX_DEPTH)][::-1]))
 
 
 def _token(kind: str | None, one: str) -> str:

@@ -33,13 +33,11 @@ class Plugin(Protocol):
 class DecoderWalk:
     """Decodes events; the same for all events of a ruleset."""
 
-    def __init__(self, decoders: Decoders, plugins: Mapping[str, Plugin], *, field_limit: int = 256) -> None:
-        """``field_limit``: dynamic fields that one event may have."""
+    def __init__(self, decoders: Decoders, plugins: Mapping[str, Plugin]) -> None:
         self._with_program = decoders.with_program
         self._by_program: dict[bytes, tuple[Decoder, ...]] = {}
         self._by_first_byte = _by_first_byte(decoders.without_program)
         self._plugins = plugins
-        self._field_limit = field_limit
 
     def decode(self, event: Event) -> None:
         """Set decoder, category and fields of ``event``. The first root that matches is final."""
@@ -112,7 +110,7 @@ class DecoderWalk:
         for name, value in zip(order, groups, strict=False):
             if name in _STATIC:
                 event.static[name] = value
-            elif len(event.dynamic) >= self._field_limit:
+            elif event.full:
                 return False
             else:
                 event.add_dynamic(name, value)

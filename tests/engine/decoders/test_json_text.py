@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.engine.decoders.json_text import MAX_DEPTH, _repaired, read_object, to_bytes
+from secmon.engine.decoders.json_text import CUT_FROM, MAX_DEPTH, _repaired, read_object, to_bytes
 from secmon.engine.event import printable
 from tests.engine.decoders.kit import decoded, decoded_bytes, fields
 from tests.engine.decoders.test_walk import JSON
@@ -94,3 +94,26 @@ def test_depth_hides_nothing(opening: bytes, depth: int) -> None:
 @pytest.mark.parametrize("log", ['{"a":1', '{"a":nope}', '{"a" 1}', '{"a":"x}', '{"a":1-2}', '{"a":1,}', '{"a":0x1}'])
 def test_what_is_no_json(log: str) -> None:
     assert fields(decoded(JSON, log)) == {}
+
+
+@pytest.mark.parametrize("end", range(1, 60))
+def test_a_long_object_that_was_cut_keeps_what_is_whole(end: int) -> None:
+    """Who makes one value as long as a message may be cannot hide what comes before it."""
+    members = b'{"event":"break-in","n":[1,{"k":"v"}],"o":{"p":true,"q":{"r":"s"}},"long":"' + b"x, y}" * CUT_FROM
+    event = decoded_bytes(JSON, members)
+    assert event.dynamic == [
+        ("event", b"break-in"), ("n", b'[1, {\n\t\t"k":\t"v"\n\t}]'), ("o.p", b"true"), ("o.q.r", b"s")
+    ]  # fmt: skip
+    event = decoded_bytes(JSON, b'{"pad":"' + b"x" * CUT_FROM + b'",' + members[1 : 20 + end])
+    assert event.dynamic[:2] == [("pad", b"x" * CUT_FROM), ("event", b"break-in")]
+
+
+def test_a_cut_below_the_deepest_level() -> None:
+    assert read_object(b'{"deep":' + b"[" * (CUT_FROM - 20)) is None
+    event = decoded_bytes(JSON, b'{"event":1,"deep":' + b'{"k":' * 5000 + b"1,")
+    assert event.dynamic_value("event") == b"1"
+
+
+def test_events_have_as_many_fields_as_the_settings_say() -> None:
+    event = decoded_bytes(JSON, b"{" + b",".join(b'"k%d":1' % number for number in range(400)) + b',"id":7}')
+    assert (len(event.dynamic), event.static) == (event.field_limit, {"id": b"7"})

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from secmon.common.errors import SecmonError
+from secmon.common.jobs import doer
 from secmon.common.paths import Paths
 from secmon.daemons.states import daemon_states
 
@@ -97,10 +98,10 @@ class SupervisorControl:
     async def checked_status(self) -> Mapping[str, str]:
         """As :meth:`status`; a daemon that runs and does not answer counts as failed. Takes seconds at most."""
         states = daemon_states(self._paths)
-        running = [daemon for daemon, state in states.items() if state == "running"]
+        running = list(dict.fromkeys(doer(daemon) for daemon, state in states.items() if state == "running"))
         heard = await asyncio.gather(*(answers(daemon_socket(self._paths, each), PROBE_SECONDS) for each in running))
         silent = {daemon for daemon, answered in zip(running, heard, strict=True) if answered is False}
-        return {daemon: "failed" if daemon in silent else state for daemon, state in states.items()}
+        return {daemon: "failed" if doer(daemon) in silent else state for daemon, state in states.items()}
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         """See ``common.node.Control``."""

@@ -27,6 +27,7 @@ from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.keyrequests import key_request_modules
 from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.shown import shown_jobs
 from secmon.daemons.updatekeeper import UpdateKeeper
 from secmon.daemons.upgrading import Module, shown_modules, upgrade_modules
 
@@ -116,7 +117,7 @@ class ModulesDaemon:
         return self.node.counters.snapshot()
 
     def active_config(self) -> Mapping[str, Any]:
-        return {"wmodules": shown_modules(self.node)}
+        return {"wmodules": shown_modules(self.node), **shown_jobs(self.node)}
 
 
 class KeyFileKeeper:

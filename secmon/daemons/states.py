@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from secmon.common.errors import SecmonError
+from secmon.common.jobs import doer
 from secmon.common.paths import Paths
 
 DAEMONS = (
@@ -80,11 +81,12 @@ def pid_files(run: Path, names: Iterable[str] | None = None) -> Mapping[str, lis
 def daemon_states(paths: Paths) -> dict[str, str]:
     """``running``, ``starting``, ``restarting``, ``failed`` or ``stopped`` for each of :data:`DAEMONS`, in order.
 
-    Nothing is remembered and nothing is written: what is true now is said now. Raises 1913.
+    A daemon whose job another one does is in that one's state. Nothing is remembered and nothing is written: what is
+    true now is said now. Raises 1913.
     """
     names = _listing(paths.run)
     pids = pid_files(paths.run, names)
-    return {daemon: _state(daemon, names, pids.get(daemon, [])) for daemon in DAEMONS}
+    return {daemon: _state(doer(daemon), names, pids.get(doer(daemon), [])) for daemon in DAEMONS}
 
 
 def _state(daemon: str, names: set[str], pids: list[Path]) -> str:

@@ -11,6 +11,7 @@ from secmon.engine.rules.rule import Rule
 from secmon.engine.ruleset import Ruleset
 from secmon.engine.sessions import SessionSettings
 from secmon.engine.state import MEMORY
+from secmon.engine.tail import followed
 
 _PREFIX = "analysisd."
 _INTERNAL = (
@@ -45,6 +46,10 @@ def active_config(
         },
         "rules": [_rule(rule) for rule in ruleset.rules.roots],
         "decoders": [_decoder(one) for one in (*ruleset.decoders.with_program, *ruleset.decoders.without_program)],
+        "labels": [label for each in _sections(config, "labels") for label in _labels(each)],
+        "logcollector/localfile": [_local_file(each) for each in _sections(config, "localfile") if followed(each)],
+        "logcollector/socket": [],
+        "logcollector/internal": {"logcollector": {}},
     }
 
 
@@ -87,6 +92,20 @@ def _sections(config: MainConfig, name: str) -> list[Mapping[str, Any]]:
 def _texts(config: MainConfig, name: str) -> list[str]:
     found: Any = next((each.get(name) for each in _sections(config, "global") if name in each), [])
     return [str(each) for each in (found if isinstance(found, list) else [found])]
+
+
+def _labels(section: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Labels of the manager's own agent; keys that begin with ``_`` are not for agents."""
+    found = [one for one in section.get("label", []) if isinstance(one, dict) and one.get("key")]
+    return [
+        {"value": one.get("value") or "", "key": one["key"], "hidden": _yes(one.get("hidden") == "yes")}
+        for one in found
+        if not str(one["key"]).startswith("_")
+    ]
+
+
+def _local_file(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {"file": section["location"], "logformat": section.get("log_format", "syslog"), "target": ["agent"]}
 
 
 def _response(section: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import asyncio
 import glob
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -218,11 +218,19 @@ def escape(location: bytes) -> bytes:
 def local_files(config: MainConfig) -> tuple[list[str], list[str]]:
     """Patterns of paths to follow; and formats of sections that are not for us."""
     sections: Any = config.sections.get("localfile", [])
-    followed, others = [], []
+    patterns, others = [], []
     for section in sections if isinstance(sections, list) else [sections]:
-        kind, location = str(section.get("log_format", "syslog")), section.get("location")
-        if kind in LINE_FORMATS and isinstance(location, str):
-            followed.append(location)
+        if followed(section):
+            patterns.append(section["location"])
         else:
-            others.append(kind)
-    return followed, others
+            others.append(_format(section))
+    return patterns, others
+
+
+def followed(section: Mapping[str, Any]) -> bool:
+    """Whether the files of a ``<localfile>`` section are read."""
+    return _format(section) in LINE_FORMATS and isinstance(section.get("location"), str)
+
+
+def _format(section: Mapping[str, Any]) -> str:
+    return str(section.get("log_format", "syslog"))

@@ -31,6 +31,10 @@ def test_sections() -> None:
         "internal",
         "rules",
         "decoders",
+        "labels",
+        "logcollector/localfile",
+        "logcollector/socket",
+        "logcollector/internal",
     ]
     assert made["global"]["white_list"] == ["192.0.2.1", "^web$"]
     assert made["global"]["eps"] == {"maximum": 50, "timeframe": 5}

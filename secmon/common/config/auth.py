@@ -56,7 +56,7 @@ class AuthSettings(Struct, frozen=True, kw_only=True):
             for name in self.__struct_fields__
             if name not in ("force", "key_request", "allow_higher_versions") and getattr(self, name) != ""
         }
-        return plain | {
+        shown = plain | {
             "key_request": key_request,
             "force": {
                 "enabled": force.enabled,
@@ -69,6 +69,16 @@ class AuthSettings(Struct, frozen=True, kw_only=True):
             },
             "agents": {"allow_higher_versions": self.allow_higher_versions},
         }
+        return _words(shown)
+
+
+def _words(shown: dict[str, Any]) -> dict[str, Any]:
+    """Booleans as the words that the file has for them."""
+    words = {True: "yes", False: "no"}
+    return {
+        name: _words(value) if isinstance(value, dict) else words[value] if isinstance(value, bool) else value
+        for name, value in shown.items()
+    }
 
 
 def read_auth(config: MainConfig) -> AuthSettings:

@@ -15,59 +15,10 @@ from secmon.common.operations.agents_commands import OwnAgents, answer_seconds, 
 from secmon.common.operations.agents_groups import READ_AGENT, OfAgent
 from secmon.common.operations.by_agent import Errand, Located, ask_one, locate
 from secmon.common.operations.catalogue import Place, operation
+from secmon.common.operations.components import Component, Configuration, check_pair, in_force
 from secmon.common.operations.executor import Context
 from secmon.common.operations.internal import INTERNAL
 from secmon.common.outcome import Messages, Outcome, Plain, Result
-
-Component = Literal[
-    "agent", "agentless", "analysis", "auth", "com", "csyslog", "integrator", "logcollector", "mail", "monitor",
-    "request", "syscheck", "secmon-db", "wazuh-db", "wmodules",
-]  # fmt: skip
-Configuration = Literal[
-    "client", "buffer", "labels", "internal", "agentless", "global", "active_response", "alerts", "command", "rules",
-    "decoders", "auth", "logging", "reports", "active-response", "cluster", "csyslog", "integration", "localfile",
-    "socket", "remote", "syscheck", "rootcheck", "wdb", "wmodules", "rule_test",
-]  # fmt: skip
-
-PAIRS: Mapping[str, tuple[str, ...]] = {
-    "agent": ("client", "buffer", "labels", "internal"),
-    "agentless": ("agentless",),
-    "analysis": (
-        "global", "active_response", "alerts", "command", "rules", "decoders", "internal", "rule_test",
-    ),
-    "auth": ("auth",),
-    "com": ("active-response", "logging", "internal", "cluster"),
-    "csyslog": ("csyslog",),
-    "integrator": ("integration",),
-    "logcollector": ("localfile", "socket", "internal"),
-    "mail": ("global", "alerts", "internal"),
-    "monitor": ("global", "internal", "reports"),
-    "request": ("global", "remote", "internal"),
-    "syscheck": ("syscheck", "rootcheck", "internal"),
-    "secmon-db": ("wdb", "internal"),
-    "wazuh-db": ("wdb", "internal"),
-    "wmodules": ("wmodules",),
-}  # fmt: skip
-"""Configurations of each component (manager.md 7.1)."""
-
-DAEMONS: Mapping[str, str] = {
-    "agent": "secmon-analysisd",
-    "agentless": "secmon-agentlessd",
-    "analysis": "secmon-analysisd",
-    "auth": "secmon-authd",
-    "com": "secmon-execd",
-    "csyslog": "secmon-csyslogd",
-    "integrator": "secmon-integratord",
-    "logcollector": "secmon-logcollector",
-    "mail": "secmon-maild",
-    "monitor": "secmon-monitord",
-    "request": "secmon-remoted",
-    "syscheck": "secmon-syscheckd",
-    "secmon-db": "secmon-db",
-    "wazuh-db": "secmon-db",
-    "wmodules": "secmon-modulesd",
-}
-"""The daemon of a node that is its component; that of ``agent`` stands in for the agent which a manager has not."""
 
 STATISTICS = Messages(
     all="The statistics of the agent were read", some="Some statistics of the agent could not be read",
@@ -104,10 +55,9 @@ class DaemonsOf(OfAgent, frozen=True, kw_only=True):
 async def read_configuration(ctx: Context, params: OfComponent) -> Result:
     """The configuration that is in force in a component of an agent."""
     component, name = params.component, params.configuration
-    if name not in PAIRS[component]:
-        raise SecmonError(1128, f"{component}: {', '.join(PAIRS[component])}")
+    check_pair(component, name)
     if params.agent_id == MANAGER_ID:
-        return Plain(data=await ctx.node.services.control.active_config(DAEMONS[component], name))
+        return Plain(data=await in_force(ctx, component, name))
     agent = await locate(ctx, params.agent_id, inactive=1740)
     _must_be(agent, GETCONFIG_SINCE)
     return await ask_one(ctx, Errand(CONFIGURATION_HERE, {"component": component, "text": f"getconfig {name}"}), agent)

@@ -1,11 +1,11 @@
 """``/manager/configuration/{component}/{configuration}`` and its twin: what is in force (manager.md 7)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from secmon.common.config.convert import mask_secrets
 from secmon.common.errors import Kind, SecmonError
-from secmon.common.operations.agents_components import DAEMONS, PAIRS, Component, Configuration
+from secmon.common.jobs import doer
 from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.operations.parameters import Common, Names
@@ -14,8 +14,56 @@ from secmon.common.outcome import Messages, Outcome
 
 IN_FORCE = Messages(all="The active configuration was read", none="No active configuration was read")
 
-_OTHER_DAEMONS: Mapping[tuple[str, str], str] = {("com", "cluster"): "secmon-clusterd"}
-"""Where the configuration is not that of the component's daemon."""
+Component = Literal[
+    "agent", "agentless", "analysis", "auth", "com", "csyslog", "integrator", "logcollector", "mail", "monitor",
+    "request", "syscheck", "secmon-db", "wazuh-db", "wmodules",
+]  # fmt: skip
+Configuration = Literal[
+    "client", "buffer", "labels", "internal", "agentless", "global", "active_response", "alerts", "command", "rules",
+    "decoders", "auth", "logging", "reports", "active-response", "cluster", "csyslog", "integration", "localfile",
+    "socket", "remote", "syscheck", "rootcheck", "wdb", "wmodules", "rule_test",
+]  # fmt: skip
+
+PAIRS: Mapping[str, tuple[str, ...]] = {
+    "agent": ("client", "buffer", "labels", "internal"),
+    "agentless": ("agentless",),
+    "analysis": (
+        "global", "active_response", "alerts", "command", "rules", "decoders", "internal", "rule_test",
+    ),
+    "auth": ("auth",),
+    "com": ("active-response", "logging", "internal", "cluster"),
+    "csyslog": ("csyslog",),
+    "integrator": ("integration",),
+    "logcollector": ("localfile", "socket", "internal"),
+    "mail": ("global", "alerts", "internal"),
+    "monitor": ("global", "internal", "reports"),
+    "request": ("global", "remote", "internal"),
+    "syscheck": ("syscheck", "rootcheck", "internal"),
+    "secmon-db": ("wdb", "internal"),
+    "wazuh-db": ("wdb", "internal"),
+    "wmodules": ("wmodules",),
+}  # fmt: skip
+"""Configurations of each component (manager.md 7.1)."""
+
+_DAEMONS: Mapping[str, str] = {
+    "agent": "secmon-analysisd",
+    "agentless": "secmon-agentlessd",
+    "analysis": "secmon-analysisd",
+    "auth": "secmon-authd",
+    "com": "secmon-execd",
+    "csyslog": "secmon-csyslogd",
+    "integrator": "secmon-integratord",
+    "logcollector": "secmon-logcollector",
+    "mail": "secmon-maild",
+    "monitor": "secmon-monitord",
+    "request": "secmon-remoted",
+    "syscheck": "secmon-syscheckd",
+    "secmon-db": "secmon-db",
+    "wazuh-db": "secmon-db",
+    "wmodules": "secmon-modulesd",
+}
+"""The daemon of a node that is its component; that of ``agent`` stands in for the agent which a manager has not."""
+
 _SHOWN_AS: Mapping[tuple[str, str], str] = {
     ("analysis", "active_response"): "active-response",
     ("logcollector", "socket"): "target",
@@ -26,6 +74,42 @@ _SHOWN_AS: Mapping[tuple[str, str], str] = {
     ("wazuh-db", "internal"): "wazuh_db",
 }
 """Key of the answer, where it is not the name of the configuration (manager.md 7.4)."""
+
+
+class _Source(NamedTuple):
+    """Which daemon is asked, and for which of its sections."""
+
+    daemon: str
+    section: str
+
+
+def _source(component: str, name: str, *, clustered: bool) -> _Source:
+    """A daemon has the sections of its own component by their names, those of other daemons as ``<daemon>/<name>``."""
+    if (component, name) == ("com", "cluster") and clustered:
+        return _Source("secmon-clusterd", name)
+    daemon = _DAEMONS[component]
+    other = doer(daemon)
+    return _Source(daemon, name) if other == daemon else _Source(other, f"{daemon.removeprefix('secmon-')}/{name}")
+
+
+def check_pair(component: str, name: str) -> None:
+    """Raises 1128 for a configuration that no such component has."""
+    if name not in PAIRS[component]:
+        raise SecmonError(1128, f"{component}: {', '.join(PAIRS[component])}")
+
+
+async def in_force(ctx: Context, component: str, name: str) -> dict[str, Any]:
+    """The configuration that is in force in a component of this node, under its key; secrets are masked.
+
+    Raises as ``Control.active_config``.
+    """
+    source = _source(component, name, clustered=ctx.node.clustered)
+    try:
+        found = await ctx.node.services.control.active_config(source.daemon, source.section)
+    except SecmonError as error:
+        raise SecmonError(1116, f"{component}/{name}") if error.code == 1116 else error from None
+    masked = mask_secrets({name: found[source.section]})
+    return {_SHOWN_AS.get((component, name), name): masked[name]}
 
 
 class InForce(Common, frozen=True, kw_only=True):
@@ -52,18 +136,12 @@ class NodeInForce(InForce, frozen=True, kw_only=True):
 )  # fmt: skip
 async def read_in_force(ctx: Context, params: InForce) -> Outcome:
     """The configuration that is in force in a daemon; secrets are masked."""
-    component, name = params.component, params.configuration
-    if name not in PAIRS[component]:
-        raise SecmonError(1128, f"{component}: {', '.join(PAIRS[component])}")
-    pair, outcome = (component, name), Outcome()
-    daemon = _OTHER_DAEMONS.get(pair, DAEMONS[component])
+    check_pair(params.component, params.configuration)
+    outcome = Outcome()
     try:
-        found = await ctx.node.services.control.active_config(daemon, name)
+        outcome.items.append(await in_force(ctx, params.component, params.configuration))
     except SecmonError as error:
         if error.kind is Kind.INTERNAL:
             raise
         outcome.fail(SecmonError(error.code, error.extra), ctx.node.name)
-        return outcome
-    masked = mask_secrets({name: found[name]})
-    outcome.items.append({_SHOWN_AS.get(pair, name): masked[name]})
     return outcome

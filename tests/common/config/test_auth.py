@@ -44,12 +44,12 @@ def test_options_of_old_versions_still_count() -> None:
 def test_the_active_configuration() -> None:
     shown = settings("<auth/>").shown()
     assert shown["force"] == {
-        "enabled": True,
-        "key_mismatch": True,
-        "disconnected_time": {"enabled": True, "value": 3600},
+        "enabled": "yes",
+        "key_mismatch": "yes",
+        "disconnected_time": {"enabled": "yes", "value": 3600},
         "after_registration_time": 3600,
     }
-    assert shown["agents"] == {"allow_higher_versions": False}
-    assert shown["key_request"] == {"enabled": False, "timeout": 60, "threads": 1, "queue_size": 1024}
+    assert shown["agents"] == {"allow_higher_versions": "no"}
+    assert shown["key_request"] == {"enabled": "no", "timeout": 60, "threads": 1, "queue_size": 1024}
     assert "ssl_agent_ca" not in shown
-    assert (shown["port"], shown["disabled"]) == (1515, False)
+    assert (shown["port"], shown["disabled"]) == (1515, "no")

@@ -99,7 +99,11 @@ class TestConfiguration:
     async def test_of_the_manager(self, office: Office) -> None:
         control = office.world.nodes["alpha"].control
         control.configs["secmon-remoted"] = {"remote": [{"port": "1514"}]}
+        control.configs["secmon-analysisd"] = {"active_response": [{"command": "x"}]}
+        control.configs["secmon-authd"] = {"auth": {"port": 1515, "password": "hidden"}}
         assert await config(office, "000", "request", "remote") == {"remote": [{"port": "1514"}]}
+        assert await config(office, "000", "analysis", "active_response") == {"active-response": [{"command": "x"}]}
+        assert await config(office, "000", "auth", "auth") == {"auth": {"port": 1515, "password": "*****"}}
         for component, name, code in (("request", "internal", 1116), ("mail", "global", 1121)):
             refused = await office.refused(CONFIG, agent_id="000", component=component, configuration=name)
             assert refused.code == code

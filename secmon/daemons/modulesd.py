@@ -92,7 +92,7 @@ class ModulesDaemon:
             "key file": KeyFileKeeper(node),
         }
         updates = Updates(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
-        if updates.settings.enabled:
+        if updates.settings.enabled and updates.settings.url:
             modules["newer versions"] = UpdateKeeper(updates, node.clock)
         return modules
 

@@ -9,7 +9,7 @@ from secmon.common.clock import Clock
 from secmon.common.config.api import ApiConfig, load_api_config
 from secmon.common.config.auth import read_auth
 from secmon.common.config.checks import validate_installation
-from secmon.common.config.main import MainConfig, load_main_config, validate_main_config
+from secmon.common.config.main import MainConfig, check_main_config, load_main_config
 from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.config.ports import check_ports
 from secmon.common.config.remote import load_remote
@@ -102,9 +102,9 @@ def plan_node(paths: Paths) -> Plan:
         raise SecmonError(1908, f"{paths.root} holds no installation; make one: secmon init {paths.root}")
     api = load_api_config(paths)
     options = load_internal_options(paths)
-    problems = validate_main_config(paths)
-    if problems:
-        raise SecmonError(1908, "; ".join(str(problem) for problem in problems))
+    report = check_main_config(paths)
+    if report.problems:
+        raise SecmonError(1908, "; ".join(str(problem) for problem in report.problems))
     main = load_main_config(paths)
     auth = read_auth(main)
     remote = load_remote(paths)
@@ -129,7 +129,7 @@ def plan_node(paths: Paths) -> Plan:
         watch=WatchSettings.of(options),
         keeper=KeeperSettings.of(options),
         unusable=stores.replaceable,
-        notes=(*api.warnings, *main.warnings, *options.warnings, *notes),
+        notes=(*api.warnings, *report.warnings, *options.warnings, *notes),
     )
 
 

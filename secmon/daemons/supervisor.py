@@ -107,7 +107,7 @@ class Supervisor:
     async def _supervise(self, plan: Plan) -> int:
         self._watch_signals()
         for note in plan.notes:
-            log.info("%s", note)
+            log.warning("%s", note)
         ending = asyncio.create_task(self._ending.wait())
         working = asyncio.create_task(self._start_and_work(plan))
         if plan.keeper is not None:

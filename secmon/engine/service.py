@@ -194,10 +194,7 @@ class AnalysisService:
         self._tasks.vital("intake", self.intake.run)
         self._datagrams = DatagramSource(given.paths.queue_socket, self.intake)
         self.intake.on_room = self._datagrams.resume
-        patterns, others = local_files(given.config)
-        for kind in sorted(set(others)):
-            log.warning("localfile sections with log_format %s are not read on the manager", kind)
-        if patterns:
+        if patterns := local_files(given.config):
             remembered = given.paths.root / "queue/logcollector/file_status.json"
             self._tails = Tails(patterns, remembered, given.clock, self.intake.store)
             await self._tails.begin()

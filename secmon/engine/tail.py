@@ -14,27 +14,12 @@ import msgspec
 
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
+from secmon.common.config.effects import LINE_FORMATS
 from secmon.common.config.main import MainConfig
 from secmon.common.errors import os_text
 
 log = logging.getLogger("secmon.analysisd")
 
-LINE_FORMATS = frozenset(
-    (
-        "syslog",
-        "json",
-        "snort-full",
-        "snort-fast",
-        "squid",
-        "apache",
-        "iis",
-        "nmapg",
-        "mysql_log",
-        "postgresql_log",
-        "generic",
-    )
-)
-"""Formats of files that are read line by line."""
 PERIOD_SECONDS = 2.0
 _CHUNK = 1 << 20
 _LONGEST = 65_000
@@ -215,22 +200,12 @@ def escape(location: bytes) -> bytes:
     return location.replace(b"|", b"||").replace(b":", b"|:")
 
 
-def local_files(config: MainConfig) -> tuple[list[str], list[str]]:
-    """Patterns of paths to follow; and formats of sections that are not for us."""
+def local_files(config: MainConfig) -> list[str]:
+    """Patterns of paths to follow."""
     sections: Any = config.sections.get("localfile", [])
-    patterns, others = [], []
-    for section in sections if isinstance(sections, list) else [sections]:
-        if followed(section):
-            patterns.append(section["location"])
-        else:
-            others.append(_format(section))
-    return patterns, others
+    return [each["location"] for each in (sections if isinstance(sections, list) else [sections]) if followed(each)]
 
 
 def followed(section: Mapping[str, Any]) -> bool:
     """Whether the files of a ``<localfile>`` section are read."""
-    return _format(section) in LINE_FORMATS and isinstance(section.get("location"), str)
-
-
-def _format(section: Mapping[str, Any]) -> str:
-    return str(section.get("log_format", "syslog"))
+    return section.get("log_format", "syslog") in LINE_FORMATS and isinstance(section.get("location"), str)

@@ -22,7 +22,9 @@ from secmon.common.store.security import SecurityStore
 from secmon.daemons.cli import local, main
 from secmon.daemons.cli.cluster import show_health
 from secmon.daemons.cli.group import MAX_ROOT
+from secmon.daemons.plan import plan_node
 from secmon.daemons.runfiles import SupervisorLock
+from tests.common.config import stock
 
 KEY = "k" * 32
 
@@ -346,6 +348,17 @@ def test_config_check_warns_of_every_file(master: Path) -> None:
     assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["Warning", "Warning"]
     assert "use_only_authd" in done.stderr
     assert "interval" in done.stderr
+
+
+def test_a_stock_configuration_of_other_managers_is_usable(master: Path) -> None:
+    file = master / "etc/ossec.conf"
+    file.write_text(stock.XML)
+    done = run("config", "check", "--root", str(master))
+    assert (done.exit_code, done.stdout) == (0, f"The configuration of {master} is valid.\n")
+    assert "syscheck: no effect in this version: the files of this host are not watched" in done.stderr
+    assert "update_check asks nobody" in done.stderr
+    said = [line.removeprefix("Warning: ") for line in done.stderr.splitlines()]
+    assert set(said) <= set(plan_node(Paths(master)).notes), "the log says it at a start"
 
 
 def test_config_check_names_everything_wrong(master: Path) -> None:

@@ -119,5 +119,5 @@ def test_sections() -> None:
         "<ossec_config><localfile><log_format>syslog</log_format><location>/var/log/a</location></localfile>"
         "<localfile><log_format>command</log_format><command>df</command></localfile></ossec_config>"
     )
-    assert local_files(config) == (["/var/log/a"], ["command"])
-    assert local_files(parse_main_config("<ossec_config></ossec_config>")) == ([], [])
+    assert local_files(config) == ["/var/log/a"]
+    assert local_files(parse_main_config("<ossec_config></ossec_config>")) == []

@@ -1,6 +1,6 @@
 """Whether a node's configuration files are valid, all of them at once (manager.md 6 and 19, row 8)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import yaml
@@ -17,6 +17,8 @@ from secmon.common.paths import Paths
 
 MAX_VALUE = 200
 """Characters of a wrong value that are shown."""
+MOST_WARNINGS = 30
+"""Warnings that an answer of the API holds."""
 
 
 def validate_installation(paths: Paths) -> list[Problem]:
@@ -39,6 +41,12 @@ def installation_warnings(paths: Paths) -> list[str]:
     except ConfigError:
         api = ()
     return [*api, *check_main_config(paths).warnings, *unknown_options(paths)]
+
+
+def bounded(warnings: Sequence[str]) -> list[str]:
+    """As many as one answer holds, and where the others are."""
+    more = len(warnings) - MOST_WARNINGS
+    return [*warnings[:MOST_WARNINGS], f"{more} more warnings: run secmon config check"] if more > 0 else [*warnings]
 
 
 def invalid(problems: Iterable[Problem]) -> SecmonError:

@@ -6,6 +6,7 @@ import msgspec
 
 from secmon.common.config.cluster import NO_NODE, ClusterSection, read_cluster
 from secmon.common.config.convert import MAIN_ROOT, Json, convert_main
+from secmon.common.config.effects import warn_of_idle
 from secmon.common.config.problems import Problem, Report
 from secmon.common.config.template import AgentPorts, main_config_template
 from secmon.common.config.validation import check_sections
@@ -31,11 +32,10 @@ __all__ = [
 
 
 class MainConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """``sections`` is the complete JSON form (``convert.convert_main``); ``warnings`` are for the log at start."""
+    """``sections`` is the complete JSON form (``convert.convert_main``)."""
 
     cluster: ClusterSection
     sections: dict[str, Any] = msgspec.field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
 
     def text(self, section: str, *path: str, default: str = "") -> str:
         """The text at ``section.path``; where lists stand on the way, that of the last element that has it."""
@@ -88,7 +88,7 @@ def _typed(document: Element, file: str) -> MainConfig:
         allowed = "; ".join([first.allowed, *(str(other) for other in report.problems[1:])])
         raise ConfigError(f"{file}:{first.line}", f"cluster.{first.key}", first.value, allowed, code=3004)
     sections = convert_main(document, file=file)
-    return MainConfig(cluster=cluster, sections=sections, warnings=tuple(report.warnings))
+    return MainConfig(cluster=cluster, sections=sections)
 
 
 def check_main_config(source: Paths | bytes | str, *, file: str = "ossec.conf") -> Report:
@@ -105,6 +105,7 @@ def check_main_config(source: Paths | bytes | str, *, file: str = "ossec.conf") 
         return report
     sections = check_sections(document, report)
     read_cluster(sections.get("cluster", []), report)
+    warn_of_idle(sections, report)
     report.problems.sort(key=lambda problem: problem.line or 0)
     return report
 

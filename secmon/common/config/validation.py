@@ -67,6 +67,7 @@ def _is_address(text: str) -> bool:
 
 
 ADDRESS = Check(_is_address, "an address beginning with http:// or https://, without user and password")
+_THREADS = Check(lambda text: text == "auto" or integer().test(text), "auto, or a whole number")
 _FACTOR = Check(lambda text: re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", text) is not None, "a number")
 _DEPRECATED = Check(TEXT.test, "deprecated")  # accepted, with a warning
 
@@ -134,6 +135,12 @@ OPTIONS: Mapping[str, Options] = {
         },
     },
     "logging": {"log_format": _LOG_FORMAT},
+    "rule_test": {
+        "enabled": BOOLEAN,
+        "threads": _THREADS,
+        "max_sessions": integer(),
+        "session_timeout": duration(),
+    },
     "agent-upgrade": {
         "enabled": BOOLEAN,
         "wpk_repository": _REPOSITORY,
@@ -205,7 +212,7 @@ def _check_global(sections: list[Element], report: Report) -> None:
     asking = [option for section in sections for option in section.children if option.name == "update_check"]
     addressed = any(_texts(section, "update_check_url") for section in sections)
     if asking and (asking[-1].text or "").strip() == "yes" and not addressed:  # of several the last is in force
-        report.error("global", "update_check_url", MISSING, f"{ADDRESS.allowed}; or update_check no", asking[-1])
+        report.warn("global", "update_check asks nobody for newer versions without update_check_url", asking[-1])
     for section in sections:
         for limits in section.children:
             for eps in limits.children if limits.name == "limits" else ():

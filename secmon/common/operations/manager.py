@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from secmon import __version__
-from secmon.common.config.checks import invalid, validate_installation
+from secmon.common.config.checks import bounded, installation_warnings, invalid, validate_installation
 from secmon.common.config.convert import JsonObject, convert_main, mask_secrets, select
 from secmon.common.config.masking import mask_text
 from secmon.common.config.xml import parse_xml
@@ -198,8 +198,20 @@ def _convert(data: bytes, params: ConfigurationQuery | NodeConfigurationQuery) -
     require=(on_nodes("read"),), messages=VALIDATION, item=Validation, needs_cluster=True, exempt=True,
 )  # fmt: skip
 async def validation(ctx: Context, params: Common) -> Outcome:
-    """Check the files on disk: main configuration, API configuration, internal options, ruleset."""
-    return await _validated(ctx.node, {"name": ctx.node.name, "status": "OK"})
+    """Check the files on disk: main configuration, API configuration, internal options, ruleset.
+
+    What is valid but has no effect is named in the message.
+    """
+    node = ctx.node
+    outcome = await _validated(node, {"name": node.name, "status": "OK"})
+    if outcome.items:
+        outcome.notes += [f"{node.name}: {one}" for one in bounded(await asyncio.to_thread(_warnings, node))]
+    return outcome
+
+
+def _warnings(node: Node) -> list[str]:
+    """Without the folder of the installation in the names of files."""
+    return [one.removeprefix(f"{node.paths.root}/") for one in installation_warnings(node.paths)]
 
 
 def _broken_ruleset(node: Node) -> list[str]:

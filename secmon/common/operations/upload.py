@@ -4,8 +4,8 @@ import asyncio
 import logging
 from contextlib import nullcontext
 
-from secmon.common.config.checks import invalid
-from secmon.common.config.main import parse_main_config, validate_main_config
+from secmon.common.config.checks import bounded, invalid
+from secmon.common.config.main import check_main_config, parse_main_config
 from secmon.common.config.masking import restore_text
 from secmon.common.config.replace import replace_main_config
 from secmon.common.config.upload import check_upload
@@ -56,7 +56,7 @@ async def upload(ctx: Context, params: Upload | NodeUpload) -> Outcome:
     node, outcome = ctx.node, Outcome()
     try:
         # Two steps: a caller who gives up while a service is asked leaves the file as it was.
-        saved, new = await asyncio.to_thread(_checked, node, text)
+        saved, new, warnings = await asyncio.to_thread(_checked, node, text)
         async with node.services.ruleset.changes if node.services.ruleset is not None else nullcontext():
             await asyncio.to_thread(_check_ruleset, node, new)
             now = node.clock.now()
@@ -66,6 +66,7 @@ async def upload(ctx: Context, params: Upload | NodeUpload) -> Outcome:
         return outcome
     log.info("%s: %s replaced the main configuration", ctx.call.title, ctx.call.identity.user)
     outcome.items.append(node.name)
+    outcome.notes += bounded(warnings)
     return outcome
 
 
@@ -79,8 +80,8 @@ def _text(body: bytes) -> str:
         raise SecmonError(1911, f"byte {error.start}") from None
 
 
-def _checked(node: Node, text: str) -> tuple[bytes, bytes]:
-    """What stands on disk, and what may replace it: the upload with masked secrets restored.
+def _checked(node: Node, text: str) -> tuple[bytes, bytes, list[str]]:
+    """What stands on disk, what may replace it, and warnings about that: the upload with masked secrets restored.
 
     Raises 1113, 1124 to 1131 (``check_upload``), 1019 when the present file cannot be read, 1908 when the new one is
     not valid, 1127 when a worker would no longer follow the master whose security state it holds.
@@ -92,10 +93,11 @@ def _checked(node: Node, text: str) -> tuple[bytes, bytes]:
         raise SecmonError(1019, f"{file.name}: {error.strerror}") from None
     new = restore_text(text, saved.decode("utf-8", "replace"))
     check_upload(parse_xml(new, file.name), _parsed(saved), node.api_config.upload_configuration)
-    if problems := validate_main_config(new, file=file.name):
-        raise invalid(problems)
+    report = check_main_config(new, file=file.name)
+    if report.problems:
+        raise invalid(report.problems)
     _check_role(node, new)
-    return saved, new.encode()
+    return saved, new.encode(), report.warnings
 
 
 def _check_role(node: Node, new: str) -> None:

@@ -48,7 +48,7 @@ def test_a_good_cluster_section() -> None:
         hidden=True,
     )
     assert config.cluster.master == "10.9.0.1"
-    assert config.warnings == ()
+    assert check_main_config(cluster_xml(hidden="yes")).warnings == []
 
 
 def test_shape_for_clients() -> None:
@@ -162,17 +162,19 @@ def test_a_disabled_section_may_be_incomplete_but_not_wrong() -> None:
 
 
 def test_the_last_section_wins_with_a_warning() -> None:
-    config = parse_main_config(cluster_xml(name="one") + cluster_xml(name="two", port="2000"))
+    xml = cluster_xml(name="one") + cluster_xml(name="two", port="2000")
+    config = parse_main_config(xml)
     assert (config.cluster.name, config.cluster.port) == ("two", 2000)
     assert config.sections["cluster"]["name"] == "two"
-    (warning,) = config.warnings
+    (warning,) = check_main_config(xml).warnings
     assert "only the last" in warning
 
 
 def test_other_warnings() -> None:
-    config = parse_main_config(cluster_xml(("10.0.0.1", "10.0.0.2"), interval="2m", socket_timeout="5"))
-    assert ["interval" in config.warnings[0], "several nodes" in config.warnings[1]] == [True, True]
-    assert config.cluster.master == "10.0.0.1"
+    xml = cluster_xml(("10.0.0.1", "10.0.0.2"), interval="2m", socket_timeout="5")
+    interval, nodes, unused = check_main_config(xml).warnings
+    assert ["interval" in interval, "several nodes" in nodes, "socket_timeout" in unused] == [True, True, True]
+    assert parse_main_config(xml).cluster.master == "10.0.0.1"
 
 
 def test_the_worked_example_is_valid() -> None:
@@ -244,9 +246,6 @@ def test_bad_sections(xml: str, section: str, key: str) -> None:
 @pytest.mark.parametrize(
     ("xml", "line"),
     [
-        ("<update_check>yes</update_check>", 1),
-        ("<logall>no</logall>\n<update_check>no</update_check>\n<update_check> yes </update_check>", 3),
-        ("<update_check>yes</update_check></global>\n<global><update_check>yes</update_check>", 2),
         ("\n<update_check_url>ftp://a/b</update_check_url>", 2),
         ("<update_check_url>http://u:p@a/b</update_check_url>", 1),
         ("<update_check_url>http://a:99999/</update_check_url>", 1),
@@ -254,23 +253,28 @@ def test_bad_sections(xml: str, section: str, key: str) -> None:
         ("<update_check>yes</update_check>\n<update_check_url/>", 2),
     ],
 )
-def test_updates_need_an_address(xml: str, line: int) -> None:
+def test_addresses_of_updates_are_checked(xml: str, line: int) -> None:
     first = next(iter(validate_main_config(f"<ossec_config><global>{xml}</global></ossec_config>")))
     assert (first.line, first.section, first.key) == (line, "global", "update_check_url")
     assert "http://" in first.allowed
 
 
 @pytest.mark.parametrize(
-    "xml",
+    ("xml", "line"),
     [
-        "<update_check>no</update_check>",
-        "<update_check_url>https://a/b?c=d</update_check_url>",
-        "<update_check>yes</update_check></global><global><update_check_url>http://a:8080</update_check_url>",
-        "<update_check>yes</update_check></global><global><update_check>no</update_check>",
+        ("<update_check>yes</update_check>", 1),
+        ("<logall>no</logall>\n<update_check>no</update_check>\n<update_check> yes </update_check>", 3),
+        ("<update_check>yes</update_check></global>\n<global><update_check>yes</update_check>", 2),
+        ("<update_check>no</update_check>", None),
+        ("<update_check_url>https://a/b?c=d</update_check_url>", None),
+        ("<update_check>yes</update_check></global><global><update_check_url>http://a:8080</update_check_url>", None),
+        ("<update_check>yes</update_check></global><global><update_check>no</update_check>", None),
     ],
 )
-def test_updates_with_what_they_need(xml: str) -> None:
-    assert validate_main_config(f"<ossec_config><global>{xml}</global></ossec_config>") == []
+def test_updates_without_an_address_are_a_warning(xml: str, line: int | None) -> None:
+    report = check_main_config(f"<ossec_config><global>{xml}</global></ossec_config>")
+    text = f"ossec.conf:{line}: global: update_check asks nobody for newer versions without update_check_url"
+    assert (report.problems, report.warnings) == ([], [text] if line else [])
 
 
 def test_all_problems_are_collected_in_the_order_of_the_file() -> None:

@@ -9,6 +9,7 @@ import pytest
 from secmon.common.config.replace import backup_path, versions
 from secmon.common.errors import SecmonError
 from secmon.common.node import Node
+from tests.common.config import stock
 from tests.common.operations.world import KEY, World
 
 pytestmark = pytest.mark.anyio
@@ -86,6 +87,27 @@ async def test_an_installation_that_is_not_valid_otherwise_keeps_its_file(empty_
     saved = node.paths.main_config.read_bytes()
     assert await code(empty_world, edited(node, "<!-- x -->")) == 1908
     assert node.paths.main_config.read_bytes() == saved
+
+
+async def test_what_has_no_effect_is_said(empty_world: World) -> None:
+    node = alone_with(empty_world)
+    body = await empty_world.body(UPLOAD, body=edited(node, "<!-- x -->"))
+    assert body["message"] == "The configuration was replaced; it takes effect at the next restart"
+    syslog = "\n<syslog_output><server>192.0.2.9</server></syslog_output>"
+    for name in (UPLOAD, "GET /manager/configuration/validation"):
+        more = {"body": edited(node, syslog)} if name == UPLOAD else {}
+        body = await empty_world.body(name, **more)
+        assert (body["error"], body["data"]["total_affected_items"]) == (0, 1)
+        said = r"ossec\.conf:\d+: syslog_output: no effect in this version: no alert is sent on by syslog"
+        assert re.search(said, body["message"]), body["message"]
+        assert str(node.paths.root) not in body["message"]
+
+
+async def test_a_stock_configuration_can_be_uploaded(empty_world: World) -> None:
+    alone_with(empty_world)
+    body = await empty_world.body(UPLOAD, body=stock.XML.encode())
+    assert body["error"] == 0, body
+    assert "vulnerability-detection: no effect" in body["message"]
 
 
 async def test_a_present_file_that_is_broken_can_be_repaired(empty_world: World) -> None:

@@ -24,7 +24,7 @@ class KeyFile:
 
     def lines(self) -> list[bytes]:
         """Keys of earlier processes; a line that a death cut counts as it is. Raises OSError."""
-        return self._path.read_bytes().splitlines() if self._path.exists() else []
+        return [line for line in self._path.read_bytes().split(b"\n") if line] if self._path.exists() else []
 
     def append(self, line: bytes) -> None:
         self._waiting.append(line)

@@ -35,20 +35,6 @@ class NoJournal:
         """Nothing."""
 
 
-class FileJournal:
-    """Lines of a file, read at the start and appended to."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def lines(self) -> list[bytes]:
-        return self._path.read_bytes().splitlines() if self._path.exists() else []
-
-    def append(self, line: bytes) -> None:
-        with self._path.open("ab") as file:
-            file.write(line + b"\n")
-
-
 class FirstTimes:
     """Keys of events that came before (``if_fts``)."""
 

@@ -24,6 +24,7 @@ from secmon.common.errors import os_text
 from secmon.common.node import Node
 from secmon.common.updates import Updates
 from secmon.daemons.assembly import open_node, read_installation
+from secmon.daemons.auditanchors import AuditAnchors
 from secmon.daemons.daemon import Context
 from secmon.daemons.keyrequests import key_request_modules
 from secmon.daemons.master_calls import MasterCalls
@@ -90,6 +91,7 @@ class ModulesDaemon:
             "files of groups": remote,
             "agents": monitor,
             "key file": KeyFileKeeper(node),
+            "audit anchors": AuditAnchors(node.security, node.clock),
         }
         updates = Updates(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
         if updates.settings.enabled and updates.settings.url:

@@ -1,16 +1,18 @@
 """``secmon audit`` on a real installation, and what other commands leave in the log."""
 
 import json
+import logging
 import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from secmon.common.clock import SystemClock
+from secmon.common.clock import ManualClock, SystemClock
 from secmon.common.paths import Paths
 from secmon.common.security.roles import create_role
 from secmon.common.store.security import SecurityStore
+from secmon.daemons.auditanchors import AuditAnchors
 from secmon.daemons.cli import main
 from tests.common.security.oldstore import OldStore
 
@@ -89,7 +91,7 @@ def test_a_removed_end_is_noticed(master: Paths) -> None:
     lines = master.audit_log.read_text().splitlines(keepends=True)
     master.audit_log.write_text("".join(lines[:-1]))
     done = verify(master)
-    assert (done.exit_code, "line 3: the change to revision 3 is missing" in done.output) == (1, True)
+    assert (done.exit_code, "line 3: line 3, which was known before, is missing at the end" in done.output) == (1, True)
     copy = master.root / "copy.log"
     copy.write_text("".join(lines))
     assert run("audit", "verify", str(copy)).exit_code == 0
@@ -98,7 +100,34 @@ def test_a_removed_end_is_noticed(master: Paths) -> None:
 def test_a_removed_log_is_noticed(master: Paths) -> None:
     reset(master)
     master.audit_log.unlink()
-    assert "the log is empty, but the security store is at revision 2" in verify(master).output
+    assert "line 2, which was known before, is missing" in verify(master).output
+    reset(master)
+    done = verify(master)
+    assert (done.exit_code, "lines 1 to 2 are gone" in done.output) == (1, True), done.output
+
+
+def test_lines_known_from_elsewhere(master: Paths) -> None:
+    reset(master)
+    last = json.loads(master.audit_log.read_text().splitlines()[-1])
+    assert verify(master, "--anchor", f"{last['seq']}:{last['hash']}").exit_code == 0
+    done = verify(master, "--anchor", f"{last['seq']}:{'0' * 64}")
+    assert (done.exit_code, "written anew" in done.output) == (1, True), done.output
+    assert run("audit", "verify", str(master.audit_log), "--anchor", f"9:{'0' * 64}").exit_code == 1
+    assert verify(master, "--anchor", "nonsense").exit_code == 2
+
+
+@pytest.mark.anyio
+async def test_the_anchor_is_logged_once_a_day(master: Paths, caplog: pytest.LogCaptureFixture) -> None:
+    clock, store = ManualClock(), SecurityStore(master.security_db)
+    keeper = AuditAnchors(store, clock)
+    reset(master)
+    with caplog.at_level(logging.INFO):
+        for hours in (0, 1, 24, 1):
+            clock.advance(hours * 3600)
+            await keeper.look()
+    end = store.audit_end()
+    assert [record.message.split()[2] for record in caplog.records] == [str(end)] * 2
+    store.close()
 
 
 def test_changes_beside_the_log_are_noticed(master: Paths) -> None:

@@ -3,7 +3,9 @@
 A line is a JSON object: when, who, from where, by which operation, which rows, and the revision of the store that the
 change leads to. Secrets are left out. ``hash`` is the SHA-256 of the line without it, ``prev`` the hash of the line
 before, so that no line can be altered, removed or inserted unnoticed; revisions without gaps show what was never
-written.
+written. The security store keeps number and hash of the last line, committed with its change: a log that was cut short,
+deleted or written anew as a whole does not fit it. Such a log is continued behind the line that the store knows, so
+that what is missing stays visible.
 
 A line is on the disk before its change is committed: what cannot be written down does not happen. All of it is done
 under the write lock of the store, which is one for all processes. A change that was written down and then not
@@ -13,6 +15,7 @@ begins the chain, and begins it anew for another store or for one restored from 
 """
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,8 +27,11 @@ import msgspec
 from secmon.common.atomic import sync_folder
 from secmon.common.clock import Clock, iso_micro
 from secmon.common.errors import write_error
+from secmon.common.store.position import AuditEnd
 from secmon.common.store.security import SecurityStore
 from secmon.common.store.transaction import RowChange, WriteTransaction
+
+log = logging.getLogger("secmon.audit")
 
 NOTHING_BEFORE = "0" * 64
 
@@ -107,15 +113,32 @@ def _append(path: Path, transaction: WriteTransaction, author: Author, clock: Cl
     try:
         descriptor = _open(path)
         try:
-            writer = _Writer(_ended(descriptor), transaction.store_id, iso_micro(clock.now()))
+            ended = _continued(descriptor, path, transaction)
+            writer = _Writer(ended, transaction.store_id, iso_micro(clock.now()))
             writer.prepare(transaction.revision)
             writer.add("change", transaction.revision, author, changes)
             _write_all(descriptor, bytes(writer.text))
             os.fsync(descriptor)
+            transaction.set_audit_end(writer.end)
         finally:
             os.close(descriptor)
     except OSError as error:
         raise write_error(1005, error, f"nothing was changed, because it could not be written down; {path}") from error
+
+
+def _continued(descriptor: int, path: Path, transaction: WriteTransaction) -> Ended:
+    """What the next line follows: the end of the file, or the line that the store knows when the file has it not."""
+    ended, known = _ended(descriptor), transaction.audit_end()
+    if known is None or _holds(descriptor, known):
+        return ended
+    log.error(
+        "%s does not hold line %d as the security store knows it: lines were removed or altered; run: "
+        "secmon audit verify",
+        path,
+        known.seq,
+    )
+    last = Line(known.seq, "", "change", "", transaction.store_id, transaction.revision - 1)
+    return Ended(last, known.hash, None, ended.open)
 
 
 class _Writer:
@@ -125,6 +148,10 @@ class _Writer:
         self.text = bytearray()
         self._ended, self._store, self._time = ended, store, time
         self._seq, self._prev = ended.seq, ended.hash
+
+    @property
+    def end(self) -> AuditEnd:
+        return AuditEnd(self._seq, self._prev)
 
     def prepare(self, revision: int) -> None:
         """What must be said before the change that leads to ``revision``."""
@@ -227,6 +254,20 @@ def _ended(descriptor: int) -> Ended:
             return Ended(found[0], found[2], _joined(rest), is_open)
         rest.append(raw)
     return Ended(None, NOTHING_BEFORE, _joined(rest), is_open)
+
+
+def _holds(descriptor: int, known: AuditEnd) -> bool:
+    """Whether the log has this very line, or one that follows it. What follows was written down and not committed."""
+    follows = False
+    for raw in _parts_backward(descriptor):
+        found = read_line(raw)
+        if found is None:
+            continue
+        line, body, _ = found
+        if line.seq <= known.seq:
+            return (line.seq, line_hash(body)) == known
+        follows = (line.seq - 1, line.prev) == known
+    return follows
 
 
 def _joined(rest: list[bytes]) -> bytes | None:

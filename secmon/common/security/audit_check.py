@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from secmon.common.security.audit import NOTHING_BEFORE, Line, line_hash, read_line, rest_hash
+from secmon.common.store.position import AuditEnd
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -21,6 +22,7 @@ class Report(msgspec.Struct, kw_only=True):
     ``problem`` None: the chain is whole. ``store`` and ``revision`` are the last ones it leads to. ``voided``: changes
     written down and then not made. ``torn``: lines that a crash cut off; ``unfinished``: the last line is one.
     ``begun``: how often the chain began; more than once when the store was replaced or restored from a copy.
+    ``missing``: lines before the first one there is; the rest of the log was checked nevertheless.
     """
 
     lines: int = 0
@@ -28,6 +30,7 @@ class Report(msgspec.Struct, kw_only=True):
     voided: int = 0
     torn: int = 0
     begun: int = 0
+    missing: int = 0
     unfinished: bool = False
     store: str = ""
     revision: int = 0
@@ -40,19 +43,19 @@ class _Broken(Exception):
         super().__init__(text)
 
 
-def verify(path: Path) -> Report:
+def verify(path: Path, anchors: Iterable[AuditEnd] = ()) -> Report:
     """Check the chain of the log at ``path`` line by line, up to the first fault. Raises OSError.
 
-    The end of the log cannot be checked against itself: compare :attr:`Report.revision` with the store's
-    (:func:`check_end`).
+    A chain can be written anew as a whole, and cut short: ``anchors`` are lines that it must hold, known from elsewhere
+    (the store, the node's own log on another host). :func:`check_end` compares its end with the store.
     """
     with path.open("rb") as file:
-        return verify_lines(file)
+        return verify_lines(file, anchors)
 
 
-def verify_lines(lines: Iterable[bytes]) -> Report:
+def verify_lines(lines: Iterable[bytes], anchors: Iterable[AuditEnd] = ()) -> Report:
     """The same for lines with their line feeds."""
-    checker = _Checker()
+    checker = _Checker(anchors)
     try:
         for number, raw in enumerate(lines, 1):
             checker.take(number, raw)
@@ -75,8 +78,9 @@ def check_end(report: Report, store: str, revision: int) -> None:
 
 
 class _Checker:
-    def __init__(self) -> None:
+    def __init__(self, anchors: Iterable[AuditEnd]) -> None:
         self.report = Report()
+        self._anchors = set(anchors)
         self._last: Line | None = None
         self._hash = NOTHING_BEFORE
         self._cut: list[bytes] = []  # lines that are not whole, since the last whole one
@@ -94,10 +98,18 @@ class _Checker:
             raise _Broken(number, "it was altered: it does not have the hash it carries")
         for text in self._faults(line):
             raise _Broken(number - len(self._cut) if text is _CUT else number, text)
+        if any(one.seq == line.seq and one.hash != claimed for one in self._anchors):
+            raise _Broken(number, f"it is not the line {line.seq} that was known before: the log was written anew")
+        self._anchors.discard(AuditEnd(line.seq, claimed))
         self._count(line)
         self._last, self._hash, self._cut = line, claimed, []
 
     def _faults(self, line: Line) -> Iterator[str]:
+        if (
+            self._last is None and not self._cut and line.seq > 1
+        ):  # the beginning is missing: what is left can be checked
+            self.report.missing = line.seq - 1
+            return
         seq = self._last.seq if self._last else 0
         if self._cut and line.kind != "torn":
             yield _CUT
@@ -121,11 +133,14 @@ class _Checker:
         report.store, report.revision = line.store, line.revision
 
     def finish(self) -> None:
-        if not self._cut:
-            return
-        if len(self._cut) > 1 or not self._open:
+        if len(self._cut) > 1 or (self._cut and not self._open):
             raise _Broken(self.report.lines - len(self._cut) + 1, _CUT)
-        self.report.unfinished = True
+        self.report.unfinished = bool(self._cut)
+        if self.report.missing:
+            lines = "line 1 is" if self.report.missing == 1 else f"lines 1 to {self.report.missing} are"
+            raise _Broken(1, f"the beginning of the log is missing: {lines} gone; the rest is whole")
+        if gone := sorted(one.seq for one in self._anchors):
+            raise _Broken(self.report.lines + 1, f"line {gone[-1]}, which was known before, is missing at the end")
 
 
 _CUT = "it is not a whole line of this log"

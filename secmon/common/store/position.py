@@ -1,7 +1,9 @@
 """Where a security store stands: its identity, revision and the bookkeeping of caches, kept in ``meta``."""
 
+from typing import NamedTuple
+
 import msgspec
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from secmon.common.store.schema import meta
 
@@ -21,6 +23,40 @@ class Position(msgspec.Struct, frozen=True):
     log_floor: int = 0
 
 
+class AuditEnd(NamedTuple):
+    """Number and hash of the last line of the audit log whose change is committed."""
+
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.hash}"
+
+    @classmethod
+    def parse(cls, text: str) -> "AuditEnd":
+        """Of ``SEQ:HASH``, as ``str`` gives it. Raises ValueError."""
+        seq, _, digest = text.partition(":")
+        if not (seq.isdecimal() and seq.isascii() and int(seq) and len(digest) == 64 and set(digest) <= _HEX):
+            raise ValueError(f"{text!r} is not SEQ:HASH, a line's number and the 64 hexadecimal digits of its hash")
+        return cls(int(seq), digest)
+
+
+_HEX = frozenset("0123456789abcdef")
+_AUDIT_END = "audit_end"
+
+
+def read_audit_end(connection: Connection) -> AuditEnd | None:
+    """None when no change of this store was written to an audit log yet."""
+    text = connection.execute(select(meta.c.value).where(meta.c.name == _AUDIT_END)).scalar_one_or_none()
+    return None if text is None else AuditEnd.parse(text)
+
+
+def write_audit_end(connection: Connection, end: AuditEnd | None) -> None:
+    connection.execute(delete(meta).where(meta.c.name == _AUDIT_END))
+    if end is not None:
+        connection.execute(insert(meta).values(name=_AUDIT_END, value=str(end)))
+
+
 def create_position(connection: Connection, store_id: str) -> None:
     """Write the first position of a new store."""
     fields = msgspec.structs.asdict(Position(store_id))
@@ -29,7 +65,6 @@ def create_position(connection: Connection, store_id: str) -> None:
 
 def read_position(connection: Connection) -> Position:
     values = dict(connection.execute(select(meta.c.name, meta.c.value)).all())
-    values.pop("schema_version", None)
     return msgspec.convert(values, Position, strict=False)
 
 

@@ -17,7 +17,14 @@ from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.store.engine import open_engine, read_transaction, write_transaction
 from secmon.common.store.faults import fault_of
 from secmon.common.store.files import connect
-from secmon.common.store.position import Position, create_position, read_position, write_position
+from secmon.common.store.position import (
+    AuditEnd,
+    Position,
+    create_position,
+    read_audit_end,
+    read_position,
+    write_position,
+)
 from secmon.common.store.replication import Change, Key, Scalar, Snapshot, decode_change, replicated_table
 from secmon.common.store.schema import REPLICATED, SCHEMA_VERSION, changes, column_names, is_shared, meta, metadata
 from secmon.common.store.transaction import ReadTransaction, WriteTransaction, matches, upsert
@@ -96,6 +103,11 @@ class SecurityStore:
             position = read_position(connection)
         self._cached_position = (token, position)
         return position
+
+    def audit_end(self) -> AuditEnd | None:
+        """The last line of the audit log whose change is committed; None when there is none yet."""
+        with read_transaction(self._engine) as connection:
+            return read_audit_end(connection)
 
     def revision(self) -> int:
         """Grows by one with each change; 0 in a new store."""

@@ -8,6 +8,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
 
 from secmon.common.rbac.model import Settings
+from secmon.common.store.position import AuditEnd, read_audit_end, write_audit_end
 from secmon.common.store.replication import Key, Row, encode_row, row_key
 from secmon.common.store.schema import FIRST_CUSTOM_ID, LINKS, changes, column_names, is_shared, sequences
 from secmon.common.store.view import load_settings
@@ -93,6 +94,15 @@ class WriteTransaction(ReadTransaction):
     def take_over(self) -> None:
         """Make a copy of another master's store an origin: its revisions go on under an identity of its own."""
         self.store_id = str(uuid.uuid4())
+        write_audit_end(self._connection, None)  # of a log that is on another host, or of another time
+
+    def audit_end(self) -> AuditEnd | None:
+        """The last line of the audit log before this transaction."""
+        return read_audit_end(self._connection)
+
+    def set_audit_end(self, end: AuditEnd) -> None:
+        """Note the line that describes this transaction. It is bookkeeping of this node: no change, not replicated."""
+        write_audit_end(self._connection, end)
 
     def next_id(self, table: Table) -> int:
         """An id that no row of ``table`` ever had (rbac.md 2)."""

@@ -57,3 +57,8 @@ def find(view: SecurityView, name: str) -> User:
     user = view.user(name)
     assert user is not None
     return user
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "logs/audit/security.log"

@@ -2,56 +2,19 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.security.admin import initialise, set_password
-from secmon.common.security.audit import Author, audited_write
-from secmon.common.security.audit_check import Report, check_end, verify, verify_lines
+from secmon.common.security.audit import audited_write
+from secmon.common.security.audit_check import verify
 from secmon.common.security.roles import create_role
 from secmon.common.store.security import SecurityStore
 from secmon.common.store.transaction import WriteTransaction
+from tests.common.security.audited import ALICE, CLOCK, crash_while_making, lines, make
 from tests.common.security.conftest import PASSWORD
-
-ALICE = Author(user="alice", user_id=104, operation="POST /security/roles", client="10.0.0.7", request="r1")
-CLOCK = ManualClock()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "logs/audit/security.log"
-
-
-def make(store: SecurityStore, path: Path, name: str) -> None:
-    audited_write(store, path, ALICE, lambda tx: create_role(tx, name, CLOCK), CLOCK)
-
-
-def crash_while_making(store: SecurityStore, path: Path, name: str) -> None:
-    """Leave the line of a change that is not committed."""
-
-    class Crash(BaseException):
-        pass
-
-    class Dying(SecurityStore):
-        def _finish(self, *args: object) -> None:
-            raise Crash
-
-    dying = Dying(store.path)
-    try:
-        with pytest.raises(Crash):
-            make(dying, path, name)
-    finally:
-        dying.close()
-
-
-def lines(path: Path) -> list[bytes]:
-    return path.read_bytes().splitlines(keepends=True)
 
 
 def test_a_line_says_who_did_what(store: SecurityStore, path: Path) -> None:
@@ -214,89 +177,3 @@ def test_a_restored_store_begins_the_chain_anew(store: SecurityStore, path: Path
     report = verify(path)
     assert (report.problem, report.begun, report.store) == (None, 2, restored.store_id())
     restored.close()
-
-
-@pytest.fixture
-def chain(store: SecurityStore, path: Path) -> list[bytes]:
-    """An anchor and six changes."""
-    for number in range(6):
-        make(store, path, f"role{number}")
-    return lines(path)
-
-
-Damage = Callable[[list[bytes]], list[bytes]]
-
-
-def _altered(number: int) -> Damage:
-    return lambda whole: [one.replace(b"alice", b"mallo") if at == number else one for at, one in enumerate(whole)]
-
-
-DAMAGES: dict[str, tuple[Damage, int, str]] = {
-    "altered": (_altered(3), 4, "altered"),
-    "last one altered": (_altered(6), 7, "altered"),
-    "removed": (lambda whole: whole[:3] + whole[4:], 4, "a line is missing"),
-    "three removed": (lambda whole: whole[:2] + whole[5:], 3, "3 lines are missing"),
-    "first removed": (lambda whole: whole[1:], 1, "a line is missing"),
-    "swapped": (lambda whole: [*whole[:3], whole[4], whole[3], *whole[5:]], 4, "a line is missing"),
-    "repeated": (lambda whole: [*whole[:4], whole[3], *whole[4:]], 5, "does not continue"),
-    "overwritten": (lambda whole: [*whole[:3], b"x" * 40 + b"\n", *whole[4:]], 4, "not a whole line"),
-    "inserted": (lambda whole: [*whole[:3], b"{}\n", *whole[3:]], 4, "not a whole line"),
-    "end overwritten": (lambda whole: [*whole[:6], b"x\n"], 7, "not a whole line"),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGES)
-def test_the_first_bad_line_is_named(chain: list[bytes], name: str) -> None:
-    damage, line, text = DAMAGES[name]
-    report = verify_lines(damage(chain))
-    assert report.problem is not None
-    assert (report.problem.line, text in report.problem.text) == (line, True), report.problem
-
-
-def test_any_damage_but_a_shorter_end_is_found(chain: list[bytes]) -> None:
-    content = b"".join(chain)
-
-    @settings(max_examples=200, deadline=None)
-    @given(st.integers(0, len(content) - 2), st.integers(0, 255))
-    def run(position: int, value: int) -> None:
-        damaged = content[:position] + bytes([value]) + content[position + 1 :]
-        report = verify_lines(damaged.splitlines(keepends=True))
-        assert (report.problem is None) == (damaged == content)
-
-    run()
-
-
-def test_a_shorter_end_shows_against_the_store(chain: list[bytes], store: SecurityStore) -> None:
-    report = verify_lines(chain[:-2])
-    assert report.problem is None
-    check_end(report, store.store_id(), store.revision())
-    assert report.problem is not None
-    assert report.problem.line == 6
-    assert f"{store.revision() - 1} to {store.revision()} are missing" in report.problem.text
-
-
-def test_the_end_and_the_store_agree(chain: list[bytes], store: SecurityStore) -> None:
-    report = verify_lines(chain)
-    check_end(report, store.store_id(), store.revision())
-    assert report.problem is None
-    check_end(report, "another", store.revision())
-    assert report.problem is not None
-
-
-def test_an_empty_log_is_right_only_for_a_new_store() -> None:
-    new, old = Report(), Report()
-    check_end(new, "s", 1)
-    check_end(old, "s", 2)
-    assert new.problem is None
-    assert old.problem is not None
-
-
-def test_changes_beside_the_log_show(store: SecurityStore, path: Path) -> None:
-    make(store, path, "first")
-    with store.write() as tx:
-        create_role(tx, "secretly", CLOCK)
-    make(store, path, "second")
-    problem = verify(path).problem
-    assert problem is not None
-    revision = store.revision() - 1
-    assert f"the change to revision {revision} is missing" in problem.text

@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bench.harness import Answer
-from secmon.api.server import bind_sockets
 from secmon.api.tls import ensure_certificate, server_context
+from secmon.common.accept.listening import bind_sockets
 from secmon.common.clock import SystemClock
 from secmon.common.config.api import Https
 from secmon.common.paths import Paths

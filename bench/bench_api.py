@@ -26,8 +26,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from secmon.api.server import ApiServer, bind_sockets
+from secmon.api.server import ApiServer
 from secmon.api.tls import ensure_certificate, server_context
+from secmon.common.accept.listening import bind_sockets
 from secmon.common.clock import SystemClock
 from secmon.common.config.api import Access, ApiConfig
 from secmon.common.config.main import parse_main_config

@@ -1,6 +1,7 @@
 """The connections of agents, and what bounds them: their turns, their number, their time to say who they are."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Iterable
 
 from secmon.agentlink.counts import LinkCounts
@@ -9,6 +10,8 @@ from secmon.agentlink.holding import Holding
 from secmon.agentlink.receiving import Receiving
 from secmon.agentlink.roll import Agent
 from secmon.agentlink.tcp import LARGEST_READ, Connection
+from secmon.common.accept.acceptor import Accepted
+from secmon.common.accept.limiter import ConnectionLimiter
 from secmon.common.clock import Clock
 
 TURN_BYTES = 1 << 20
@@ -30,7 +33,7 @@ class ConnectionFloor:
         *,
         read_chunk: int,
         send_limit: int,
-        unproved_limit: int,
+        limiter: ConnectionLimiter,
         unproved_seconds: float,
         hold_seconds: float,
     ) -> None:
@@ -41,7 +44,7 @@ class ConnectionFloor:
         self._counts = counts
         self._chunk = read_chunk
         self._send_limit = send_limit
-        self._unproved_limit = unproved_limit
+        self._limiter = limiter
         self._unproved_seconds = unproved_seconds
         self._unproved: dict[Connection, None] = {}  # the oldest first
         self._proved: dict[Agent, list[Connection]] = {}  # of each agent the oldest first
@@ -53,9 +56,12 @@ class ConnectionFloor:
         self.hold = self._holding.hold
         self.payload: Callable[[Connection, bytes], None] = receiving.receive
 
-    def connection(self) -> Connection:
-        """A protocol for an accepted connection."""
-        return Connection(self, send_limit=self._send_limit)
+    async def serve(self, connection: socket.socket, accepted: Accepted) -> None:
+        """Begin to read an accepted connection."""
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(
+            lambda: Connection(self, send_limit=self._send_limit, accepted=accepted), connection
+        )
 
     @property
     def held(self) -> int:
@@ -74,13 +80,13 @@ class ConnectionFloor:
     def opened(self, connection: Connection) -> None:
         self.connections.add(connection)
         connection.since = self._clock.monotonic()
-        if len(self._unproved) >= self._unproved_limit:
-            self._counts.evicted += 1
-            next(iter(self._unproved)).close()
         self._unproved[connection] = None
 
     def proved(self, connection: Connection, agent: Agent) -> None:
         self._unproved.pop(connection, None)
+        if connection.accepted is not None:
+            self._limiter.authenticated(connection.accepted.slot)
+            connection.accepted.slot.busy = True
         self._forget(connection)
         known = self._proved.setdefault(agent, [])
         known.append(connection)
@@ -93,6 +99,8 @@ class ConnectionFloor:
         self._unproved.pop(connection, None)
         self._forget(connection)
         self._holding.forget(connection)
+        if connection.accepted is not None:
+            self._limiter.release(connection.accepted.slot)
 
     def _forget(self, connection: Connection) -> None:
         """It is no longer, or not yet, a connection of its agent."""

@@ -1,6 +1,5 @@
 """Sockets that listen for agents and syslog senders."""
 
-import resource
 import socket
 
 BACKLOG = 4096
@@ -38,15 +37,6 @@ def bind_udp(host: str, port: int) -> socket.socket:
         endpoint.close()
         raise
     return endpoint
-
-
-def allow_files(wanted: int) -> int:
-    """Let this process open ``wanted`` files, or as many as it may; how many."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < limit:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def _socket(host: str, kind: socket.SocketKind) -> socket.socket:

@@ -28,12 +28,16 @@ from secmon.agentlink.syslog import SyslogConnection, SyslogDesk
 from secmon.agentlink.udp import Address, DatagramRoute, read_datagrams
 from secmon.agentlink.verification import Verification
 from secmon.agentlink.wanted import KeysWanted
+from secmon.common.accept.acceptor import Acceptor
+from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter
+from secmon.common.accept.listening import within_descriptors
 from secmon.common.agents.linkwire import Answer, Ask, Question, Record, Statistics, Tell
 from secmon.common.agents.states import Origin, reset
 from secmon.common.agents.store import AgentStore
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.config.remote import RemoteBlock
+from secmon.common.counters import Counters
 from secmon.common.events.journal import JournalWriter
 from secmon.common.log.complaints import Complaints
 from secmon.common.paths import Paths
@@ -140,6 +144,11 @@ class AgentLinkServer:
             else None
         )
         self._receiving = self._build_receiving(identity, hooks)
+        self._accepting = Counters()
+        self._limiter = ConnectionLimiter(
+            "accept", _accept_limits(settings), log=log, clock=clock, counters=self._accepting,
+            is_known=self.roll.by_address.__contains__,
+        )  # fmt: skip
         self.floor = ConnectionFloor(
             self._receiving,
             self.events,
@@ -147,12 +156,13 @@ class AgentLinkServer:
             self.counts,
             read_chunk=settings.read_chunk,
             send_limit=settings.send_limit,
-            unproved_limit=settings.unproved_limit,
+            limiter=self._limiter,
             unproved_seconds=settings.unproved_seconds,
             hold_seconds=settings.hold_seconds,
         )
         self._refreshing = asyncio.Lock()
         self._syslog: set[SyslogConnection] = set()
+        self._acceptors: list[Acceptor] = []
         self._servers: list[asyncio.Server] = []
         self._tasks = tasks or Background()
 
@@ -209,6 +219,8 @@ class AgentLinkServer:
         loop = asyncio.get_running_loop()
         for _, endpoint in self._ports.udp:
             loop.remove_reader(endpoint)
+        for acceptor in self._acceptors:
+            acceptor.close()
         for server in self._servers:
             server.close()
         await self.local.close()
@@ -254,8 +266,12 @@ class AgentLinkServer:
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         for block, listener in self._ports.tcp:
-            factory = self.floor.connection if block.secure else self._syslog_factory(block)
-            self._servers.append(await loop.create_server(factory, sock=listener, backlog=BACKLOG))
+            if block.secure:
+                self._acceptors.append(Acceptor([listener], self._limiter, self.floor.serve, log))
+                self._acceptors[-1].start()
+            else:
+                factory = self._syslog_factory(block)
+                self._servers.append(await loop.create_server(factory, sock=listener, backlog=BACKLOG))
         for block, endpoint in self._ports.udp:
             take = self._datagram_of(endpoint) if block.secure else self._desk(block).datagram
             loop.add_reader(endpoint, read_datagrams, endpoint, take)
@@ -341,6 +357,7 @@ class AgentLinkServer:
         return {
             **self._statistics(),
             "link": {
+                **self._accepting.snapshot(),
                 "agents": len(self.roll),
                 "evicted": counts.evicted,
                 "held": self.floor.held,
@@ -393,6 +410,13 @@ class AgentLinkServer:
             case Record(lines):
                 return Answer(recorded=await self.record(lines))
         return Answer()
+
+
+def _accept_limits(settings: LinkSettings) -> AcceptLimits:
+    """Connections that have not said who they are may all be of one address: thousands of agents may share it."""
+    total = within_descriptors(AcceptLimits(total=settings.files, reserved=0, per_address=settings.files)).total
+    unproved = min(settings.unproved_limit, max(1, total // 4))
+    return AcceptLimits(total=total, reserved=total - unproved, per_address=unproved)
 
 
 async def _some_at_a_time(work: Iterable[Awaitable[bool]], *, at_once: int = 256) -> list[bool]:

@@ -6,6 +6,7 @@ from typing import Protocol, cast
 
 from secmon.agentlink.roll import Agent
 from secmon.agentlink.routes import Route
+from secmon.common.accept.acceptor import Accepted
 from secmon.common.agentwire.address import source_text
 from secmon.common.agentwire.frames import Unframer, frame
 
@@ -50,8 +51,9 @@ class Connection(asyncio.BufferedProtocol):
 
     stream = True
 
-    def __init__(self, floor: Floor, *, send_limit: int) -> None:
+    def __init__(self, floor: Floor, *, send_limit: int, accepted: Accepted | None = None) -> None:
         """``send_limit``: bytes that may wait to be sent."""
+        self.accepted = accepted
         self._floor = floor
         self._limit = send_limit
         self._transport: asyncio.Transport | None = None
@@ -93,9 +95,12 @@ class Connection(asyncio.BufferedProtocol):
     # Of the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self.accepted is not None:
+            self.accepted.transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         if not peer:  # gone already
             cast(asyncio.Transport, transport).abort()
+            self._floor.gone(self)
             return
         self._transport = cast(asyncio.Transport, transport)
         self.source = source_text(peer[0])

@@ -35,7 +35,7 @@ from secmon.common.store.faults import StoreFault, storage_error
 log = logging.getLogger("secmon.api")
 
 BODY_SECONDS = 20.0
-"""Time for the body of a request, before its rate counts (see ``request.read_body``)."""
+"""Time for the body of a request, or for each part of it that its rate asks for (see ``request.read_body``)."""
 
 BODIES_BYTES = 256 << 20
 """Memory for all bodies at once; four of the largest have room in any case."""
@@ -146,7 +146,8 @@ class Dispatcher:
         if found is None or operation is None:
             return self._no_operation(request, found)
         identify = self._authenticator.basic if is_login else self._authenticator.bearer
-        identity = request.identity = await identify(request)
+        identity = await identify(request)
+        request.authenticated(identity)
         values = bind(operation, request, found.values) if request.query or not found.optional else {}
         self._check_settings(operation)
         result = await self._run(operation, self._call(operation, values, identity, request))

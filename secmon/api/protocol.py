@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 import httptools
@@ -18,23 +18,31 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from secmon.api.cycle import AnswerCycle
+from secmon.api.request import ON_AUTHENTICATED
+from secmon.common.accept.acceptor import Accepted
+from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter
 from secmon.common.counters import Counters
+
+ACCEPT = AcceptLimits(total=2000, reserved=500, per_address=1000)
+MIN_TAKING_RATE = 500
+"""Bytes per second that a client must take of what waits for it, on the average over ``idle_seconds``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionLimits:
     """Bounds of a node's HTTP connections: sizes in bytes, times in seconds.
 
-    ``head``: until the headers of a request are complete. ``idle``: between two requests, and for a client that takes
-    nothing of its answer. ``linger``: for the rest of a body whose request was already answered; it is thrown away, so
-    that the client, which may read only when all is sent, gets to the answer. ``handshake``: TLS.
+    ``accept``: how many there may be, from their acceptance on. ``handshake``: TLS. ``head``: until the headers of a
+    request are complete. ``idle``: between two requests, and for a client that takes too little of its answer.
+    ``linger``: for the rest of a body whose request was already answered; it is thrown away, so that the client, which
+    may read only when all is sent, gets to the answer.
     """
 
     line_bytes: int = 8190
     head_bytes: int = 65_536
     headers: int = 100
     pipelined: int = 16
-    connections: int = 2000
+    accept: AcceptLimits = ACCEPT
     head_seconds: float = 10.0
     idle_seconds: float = 15.0
     linger_seconds: float = 5.0
@@ -61,12 +69,15 @@ class BoundedProtocol(HttpToolsProtocol):
         limits: ConnectionLimits,
         counters: Counters,
         on_framing_error: Callable[[str, int], None],
+        accepted: Accepted,
+        limiter: ConnectionLimiter,
     ) -> None:
         """``on_framing_error`` is told the client's address and the status it got."""
         super().__init__(config, state, app_state, asyncio.get_running_loop())
         self._limits = limits
         self._counters = counters
         self._on_framing_error = on_framing_error
+        self._accepted, self._limiter = accepted, limiter
         self._task: asyncio.Task[None] | None = None
         self._receiving = False
         self._in_head = False
@@ -79,21 +90,8 @@ class BoundedProtocol(HttpToolsProtocol):
     # Connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._accepted.transport = transport
         super().connection_made(transport)
-        if len(self.connections) > self._limits.connections:
-            self._make_room()
-
-    def _make_room(self) -> None:
-        """Close the connection that has waited longest for its client, else this one."""
-        waiting = [
-            one for one in self.connections if one is not self and isinstance(one, BoundedProtocol) and one.waiting
-        ]
-        if waiting:
-            self._counters.add("api.connections.evicted")
-            min(waiting, key=lambda one: one.expires).transport.abort()
-        else:
-            self._counters.add("api.connections.refused")
-            self._say(503, "Too many connections.")
 
     @property
     def waiting(self) -> bool:
@@ -108,6 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         unanswered = self.cycle is not None and not self.cycle.response_complete
         super().connection_lost(exc)
+        self._limiter.release(self._accepted.slot)
         self.pipeline.clear()
         if unanswered and self._task is not None:
             self._task.cancel()
@@ -115,9 +114,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def sweep(self, now: float) -> None:
         """Close the connection when its client has let the time pass."""
         unsent = self.transport.get_write_buffer_size()
-        if unsent and (not self._unsent or unsent < self._unsent):
-            self._taken_until = now + self._limits.idle_seconds
-        self._unsent = unsent
+        if (
+            not unsent
+            or unsent > self._unsent
+            or (now >= self._taken_until and self._unsent - unsent >= MIN_TAKING_RATE * self._limits.idle_seconds)
+        ):  # nothing waits, or a response was added
+            self._unsent, self._taken_until = unsent, now + self._limits.idle_seconds
         if now < (self._taken_until if unsent else self.expires):
             return
         self._counters.add("api.connections.timed_out")
@@ -218,6 +220,7 @@ class BoundedProtocol(HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
         self.expires = math.inf
+        self._accepted.slot.busy = True
         if before is None or before.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:  # pipelined: one after the other
@@ -236,6 +239,11 @@ class BoundedProtocol(HttpToolsProtocol):
         path = url.path.decode("ascii")
         scope["path"] = unquote(path) if "%" in path else path
         scope["query_string"] = url.query or b""
+        cast(dict[str, Any], scope)[ON_AUTHENTICATED] = self._authenticated
+
+    def _authenticated(self) -> None:
+        """A request of this connection has a valid token or password."""
+        self._limiter.authenticated(self._accepted.slot)
 
     def on_body(self, body: bytes) -> None:
         self._unframed = 0
@@ -266,6 +274,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
+        self._accepted.slot.busy = False
         limits = self._limits
         self.expires = self.loop.time() + (limits.linger_seconds if self._receiving else limits.idle_seconds)
 

@@ -13,7 +13,10 @@ from secmon.api.problems import Refused
 from secmon.common.identity import Identity
 
 MIN_BODY_RATE = 500
-"""Bytes per second that a body must arrive with, on the average after the first ``seconds`` (see read_body)."""
+"""Bytes per second that a body must arrive with, on the average over each ``seconds`` (see read_body)."""
+
+ON_AUTHENTICATED = "secmon.on_authenticated"
+"""Key of the scope: a function to call when the request has proved who asks."""
 
 
 class Request:
@@ -43,6 +46,11 @@ class Request:
         """The decoded path, for the log."""
         path: str = self.scope["path"]
         return path
+
+    def authenticated(self, identity: Identity) -> None:
+        """The client has proved to be ``identity``: its address counts as known for limits of connections."""
+        self.identity = identity
+        self.scope[ON_AUTHENTICATED]()
 
     def header(self, name: bytes) -> str | None:
         """A header's value; the last one of a repeated header."""
@@ -85,7 +93,8 @@ class Bodies:
 
 
 async def read_body(request: Request, receive: Receive, bodies: Bodies, *, limit: int, seconds: float) -> bytes:
-    """The whole body. ``limit`` in bytes, 0 means none; ``seconds`` is its time plus what MIN_BODY_RATE allows.
+    """The whole body. ``limit`` in bytes, 0 means none; ``seconds`` is its time, and again after each part that
+    MIN_BODY_RATE asks of that time.
 
     Raises :class:`Refused` 413 as soon as ``limit`` bytes have arrived or are announced (conventions.md 9.3), 408 when
     it comes too slowly, 503 from ``bodies``, ``ClientDisconnect`` when the client goes away.
@@ -103,8 +112,9 @@ async def read_body(request: Request, receive: Receive, bodies: Bodies, *, limit
 
 async def _receive_body(request: Request, receive: Receive, bodies: Bodies, limit: int, seconds: float) -> bytes:
     parts = bytearray()
-    started = asyncio.get_running_loop().time()
-    async with asyncio.timeout_at(started + seconds) as patience:
+    loop = asyncio.get_running_loop()
+    counted = 0
+    async with asyncio.timeout(seconds) as patience:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -116,7 +126,9 @@ async def _receive_body(request: Request, receive: Receive, bodies: Bodies, limi
                 raise _too_large(limit, len(parts))
             if not message.get("more_body"):
                 return bytes(parts)
-            patience.reschedule(started + seconds + len(parts) / MIN_BODY_RATE)
+            if len(parts) - counted >= MIN_BODY_RATE * seconds:  # what came early is no credit for later
+                counted = len(parts)
+                patience.reschedule(loop.time() + seconds)
 
 
 def _too_large(limit: int, size: int) -> Refused:

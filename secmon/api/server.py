@@ -1,6 +1,7 @@
 """The HTTPS server of a node: uvicorn's protocol on sockets of ours, inside an event loop that somebody else runs."""
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -18,6 +19,9 @@ from secmon.api.dispatch import BODY_SECONDS, Dispatcher
 from secmon.api.protocol import BoundedProtocol, ConnectionLimits
 from secmon.api.request_log import RequestLog
 from secmon.api.tls import ensure_certificate, server_context
+from secmon.common.accept.acceptor import Accepted, Acceptor
+from secmon.common.accept.limiter import ConnectionLimiter
+from secmon.common.accept.listening import bind_sockets, within_descriptors
 from secmon.common.clock import Clock
 from secmon.common.config.api import ApiConfig
 from secmon.common.errors import SecmonError
@@ -27,7 +31,8 @@ from secmon.common.operations.all import CATALOGUE
 from secmon.common.operations.catalogue import Catalogue
 from secmon.common.paths import Paths
 
-BACKLOG = 2048
+logger = logging.getLogger("secmon.api")
+
 _DEFAULT_LIMITS = ConnectionLimits()
 
 
@@ -86,7 +91,7 @@ class ApiServer:
         self._limits = limits
         self._body_seconds = body_seconds
         self._state = ServerState()
-        self._servers: list[asyncio.Server] = []
+        self._acceptor: Acceptor | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._log: RequestLog | None = None
         self._lifespan: LifespanOn | None = None
@@ -121,8 +126,8 @@ class ApiServer:
         config.load()
         self._lifespan = LifespanOn(config)
         await self._lifespan.startup()
-        for each in listening.sockets:
-            self._servers.append(await self._listen(each, listening.context, config, self._log))
+        self._acceptor = self._listen(listening, config, self._log)
+        self._acceptor.start()
         self._sweeper = asyncio.create_task(self._sweep())
 
     def _application(self, log: RequestLog) -> ASGIApp:
@@ -141,29 +146,36 @@ class ApiServer:
 
         return _Application(dispatcher, lifespan)
 
-    async def _listen(
-        self, listener: socket.socket, context: ssl.SSLContext | None, config: Config, log: RequestLog
-    ) -> asyncio.Server:
+    def _listen(self, listening: Listening, config: Config, log: RequestLog) -> Acceptor:
+        """Connections are counted before TLS, and each has a bounded time for it."""
+        limits, node = self._limits, self._node
+        limiter = ConnectionLimiter(
+            "api", within_descriptors(limits.accept), log=logger, clock=node.clock, counters=node.counters
+        )
+        tls: dict[str, Any] = {}
+        if listening.context is not None:
+            tls = {
+                "ssl": listening.context,
+                "ssl_handshake_timeout": limits.handshake_seconds,
+                "ssl_shutdown_timeout": limits.linger_seconds,
+            }
+
         def framing_error(address: str, status: int) -> None:
             log.request("unknown_user", None, address, "UNKNOWN", "/", {}, {}, 0.0, status)
             log.flush()
 
-        def protocol() -> BoundedProtocol:
-            return BoundedProtocol(
-                config, self._state, {}, limits=self._limits, counters=self._node.counters,
-                on_framing_error=framing_error,
+        async def serve(connection: socket.socket, accepted: Accepted) -> None:
+            protocol = BoundedProtocol(
+                config, self._state, {}, limits=limits, counters=node.counters, on_framing_error=framing_error,
+                accepted=accepted, limiter=limiter,
             )  # fmt: skip
+            try:
+                await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, connection, **tls)
+            except (OSError, TimeoutError):
+                node.counters.add("api.handshakes.failed")
+                raise
 
-        if context is None:
-            return await asyncio.get_running_loop().create_server(protocol, sock=listener, backlog=BACKLOG)
-        return await asyncio.get_running_loop().create_server(
-            protocol,
-            sock=listener,
-            backlog=BACKLOG,
-            ssl=context,
-            ssl_handshake_timeout=self._limits.handshake_seconds,
-            ssl_shutdown_timeout=self._limits.linger_seconds,
-        )
+        return Acceptor(listening.sockets, limiter, serve, logger)
 
     async def _sweep(self) -> None:
         """Look at the times of all connections, a few times within the shortest."""
@@ -174,15 +186,14 @@ class ApiServer:
             await asyncio.sleep(pause)
             for connection in self._connections():
                 connection.sweep(loop.time())
-            self._node.counters.set("api.connections", len(self._state.connections))
 
     def _connections(self) -> list[BoundedProtocol]:
         return [one for one in self._state.connections if isinstance(one, BoundedProtocol)]
 
     async def stop(self, grace: float = 5.0) -> None:
         """Accept nothing new, finish what is in flight for at most ``grace`` seconds, then cut it."""
-        for server in self._servers:
-            server.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
         for connection in self._connections():
@@ -195,9 +206,8 @@ class ApiServer:
         await _wait(self._state.tasks, 1.0)
         for connection in self._connections():
             connection.transport.abort()
-        for server in self._servers:
-            await server.wait_closed()
-        self._servers.clear()
+        if self._acceptor is not None:
+            await self._acceptor.finish(0)
         for each in self._listening.sockets if self._listening else ():
             each.close()
         if self._lifespan is not None:
@@ -222,28 +232,3 @@ class _Application(Router):
 async def _wait(tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
     if pending := list(tasks):
         await asyncio.wait(pending, timeout=seconds)
-
-
-def bind_sockets(host: str, port: int) -> list[socket.socket]:
-    """Sockets bound to every address of ``host``; ``::`` takes IPv4 too. Port 0 takes a free one, the same for all.
-
-    Raises 2010.
-    """
-    sockets: list[socket.socket] = []
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, kind, protocol, _, address in dict.fromkeys(found):
-            taken = sockets[0].getsockname()[1] if sockets else port
-            one = socket.socket(family, kind, protocol)
-            sockets.append(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
-            one.bind((address[0], taken, *address[2:]))
-            one.listen(BACKLOG)  # now, not at the start: only this shows that the port is really free
-            one.setblocking(False)
-    except OSError as error:
-        for one in sockets:
-            one.close()
-        raise SecmonError(2010, f"{host}, port {port}: {error.strerror or error}") from error
-    return sockets

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from secmon.agentlink.control import Identity
-from secmon.agentlink.ports import allow_files
 from secmon.agentlink.server import AgentLinkServer, Ports
 from secmon.agentlink.settings import LinkSettings, link_settings, shown_settings
 from secmon.agentlink.shared import Assigner
+from secmon.common.accept.listening import allow_files
 from secmon.common.agents.assigning import assign_first_groups
 from secmon.common.agents.store import AgentStore
 from secmon.common.background import Background

@@ -40,6 +40,7 @@ class WorkerSide:
             positions=self._positions,
             active_agents=lambda: self.agents.active,
             tasks=tasks,
+            counters=node.counters,
         )
         self.agents = AgentReporter(node.agents, self.cluster.link, node=node.name, counters=node.counters)
         self.registry = RegistryApplier(node.agents)

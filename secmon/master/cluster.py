@@ -7,15 +7,19 @@ from collections.abc import Callable, Sequence
 from grpc import aio
 
 from secmon import __version__
+from secmon.common.accept.limiter import ConnectionLimiter
+from secmon.common.accept.listening import within_descriptors
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.node import Member
 from secmon.common.paths import Paths
-from secmon.common.rpc.credentials import listen, new_server, server_credentials
+from secmon.common.rpc import relay
+from secmon.common.rpc.credentials import new_server, server_credentials
 from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.rpc.keystore import Keystore
+from secmon.common.rpc.relay import RelayedPort
 from secmon.common.rpc.settings import LinkSettings
 from secmon.master import enrolment
 from secmon.master.authority import Authority
@@ -62,6 +66,7 @@ class MasterCluster:
     ) -> None:
         """``tasks``: those of the daemon. Raises SecmonError 3042 when the cluster's authority cannot be used."""
         self.settings, self._clock, self._paths = settings, clock, paths
+        self.counters = counters = counters or Counters()
         self.keystore = Keystore(paths, settings.node_name, clock, is_master=True)
         self.authority = Authority(paths, settings.cluster_name, clock, settings.certificate_life)
         self.authority.equip(self.keystore)
@@ -95,10 +100,11 @@ class MasterCluster:
             authority=self.authority,
             sessions=self.sessions,
             refusals=self.refusals,
-            counters=counters or Counters(),
+            counters=counters,
         )
         self.port = self.enrol_port = 0
         self._servers: list[aio.Server] = []
+        self._ports: list[RelayedPort] = []
         self._tasks = tasks or Background()
 
     async def start(self, services: Sequence[AddService] = ()) -> None:
@@ -108,25 +114,42 @@ class MasterCluster:
         for add in services:
             add(cluster)
         strangers = new_server(
-            max_message_bytes=enrolment.MAX_MESSAGE_BYTES,
-            max_calls=enrolment.MAX_CALLS,
-            max_connection_ms=enrolment.MAX_CONNECTION_MS,
+            max_message_bytes=enrolment.MAX_MESSAGE_BYTES, calls_per_connection=enrolment.CALLS_PER_CONNECTION
         )
         pb_grpc.add_EnrolmentServicer_to_server(self._enrolment, strangers)
         self._servers = [cluster, strangers]
         host, settings = self.settings.bind_addr, self.settings
         try:
-            mutual = server_credentials(self.keystore, self._clock, clients=True)
-            self.port = listen(cluster, host, settings.listen_port, mutual, setting=self._setting())
-            server_only = server_credentials(self.keystore, self._clock, clients=False)
-            self.enrol_port = listen(strangers, host, settings.enrol_port, server_only, setting=self._enrol_setting())
+            self._ports.append(
+                RelayedPort.for_nodes(
+                    cluster, server_credentials(self.keystore, self._clock, clients=True),
+                    host=host, port=settings.listen_port, setting=self._setting(),
+                    clock=self._clock, counters=self.counters, is_known=self.sessions.has_address,
+                )
+            )  # fmt: skip
+            self._ports.append(
+                RelayedPort(
+                    strangers, server_credentials(self.keystore, self._clock, clients=False),
+                    host=host, port=settings.enrol_port, setting=self._enrol_setting(),
+                    limiter=self._strangers_limiter(), ends_after=enrolment.CONNECTION_SECONDS,
+                )
+            )  # fmt: skip
+            self.port, self.enrol_port = (each.port for each in self._ports)
             await cluster.start()
             await strangers.start()
+            for each in self._ports:
+                each.start()
         except BaseException:
             await self.stop()
             raise
         self._tasks.keep(MEMBERSHIP, self._beat)
         log.info("master %s of cluster %s listens on %s:%s", settings.node_name, settings.cluster_name, host, self.port)
+
+    def _strangers_limiter(self) -> ConnectionLimiter:
+        return ConnectionLimiter(
+            "cluster.enrolment", within_descriptors(enrolment.LIMITS, each=relay.DESCRIPTORS, share=0.25),
+            log=log, clock=self._clock, counters=self.counters, is_known=self.sessions.has_address,
+        )  # fmt: skip
 
     def _setting(self) -> str:
         if self.settings.listen_port == self.settings.port:
@@ -140,8 +163,11 @@ class MasterCluster:
         """Tell the workers, give running calls ``grace`` seconds, close the ports."""
         await self._tasks.stop(MEMBERSHIP)
         self.sessions.close_all(reason)
+        for port in self._ports:
+            port.close()
         await asyncio.gather(*(server.stop(grace) for server in self._servers))
-        self._servers = []
+        await asyncio.gather(*(port.stop() for port in self._ports))
+        self._servers, self._ports = [], []
         await self.channels.close()
         await asyncio.to_thread(self._known.save)
 

@@ -9,6 +9,7 @@ import logging
 import grpc
 from grpc import aio
 
+from secmon.common.accept.limiter import AcceptLimits
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
@@ -28,8 +29,11 @@ from secmon.master.throttle import Throttle
 log = logging.getLogger("secmon.clusterd.enrolment")
 
 MAX_MESSAGE_BYTES = 64 * 1024
-MAX_CALLS = 32
-MAX_CONNECTION_MS = 30_000
+CALLS_PER_CONNECTION = 1
+LIMITS = AcceptLimits(total=96, reserved=32, per_address=32)
+"""They bound the calls under way too."""
+CONNECTION_SECONDS = 15.0
+"""From ``accept`` to the certificate; an enrolment takes a fraction of a second."""
 NONCE_BYTES = 32
 
 

@@ -61,6 +61,10 @@ class Sessions:
     def get(self, name: str) -> WorkerSession | None:
         return next((session for session in self._sessions.values() if session.name == name), None)
 
+    def has_address(self, address: str) -> bool:
+        """Whether a worker of the cluster, connected or expected, has ``address``."""
+        return any(node.ip == address for node in self._known.all())
+
     def caller(self, context: aio.ServicerContext[Any, Any]) -> WorkerSession:
         """The live session of the node that calls. Raises SecmonError 3042 (no valid certificate) or 3022 (no session).
 

@@ -8,11 +8,13 @@ from grpc import aio
 from secmon import __version__
 from secmon.common.background import Background
 from secmon.common.clock import Clock
+from secmon.common.counters import Counters
 from secmon.common.lease import LeaseWriter
 from secmon.common.paths import Paths
-from secmon.common.rpc.credentials import listen, new_server, server_credentials
+from secmon.common.rpc.credentials import new_server, server_credentials
 from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.common.rpc.keystore import Keystore
+from secmon.common.rpc.relay import RelayedPort
 from secmon.common.rpc.settings import LinkSettings
 from secmon.worker.lease_keeper import LeaseKeeper
 from secmon.worker.link import MasterLink
@@ -43,11 +45,13 @@ class WorkerCluster:
         clock: Clock,
         positions: Positions = no_positions,
         active_agents: Callable[[], int] = lambda: 0,
+        counters: Counters | None = None,
         tasks: Background | None = None,
         node_version: str = __version__,
     ) -> None:
         """``tasks``: those of the daemon."""
         self.settings, self._clock = settings, clock
+        self._counters = counters or Counters()
         self.keystore = Keystore(paths, settings.node_name, clock)
         self._options = paths.local_internal_options
         self.port = settings.listen_port
@@ -63,6 +67,7 @@ class WorkerCluster:
             node_version=node_version,
         )
         self._server: aio.Server | None = None
+        self._peers: RelayedPort | None = None
         self._tasks = tasks or Background()
 
     async def start(self, services: Sequence[Callable[[aio.Server], None]] = ()) -> None:
@@ -77,8 +82,13 @@ class WorkerCluster:
         host = self.settings.bind_addr
         # Not cluster.port: that is where a worker looks for the master.
         setting = f"clusterd.peer_port in {self._options}"
-        self.port = listen(self._server, host, self.settings.listen_port, credentials, setting=setting)
+        self._peers = RelayedPort.for_nodes(
+            self._server, credentials, host=host, port=self.settings.listen_port, setting=setting,
+            clock=self._clock, counters=self._counters, is_known=lambda address: address == self.settings.master,
+        )  # fmt: skip
+        self.port = self._peers.port
         await self._server.start()
+        self._peers.start()
         log.info("worker %s listens for its peers on %s:%s", self.settings.node_name, host, self.port)
         self._tasks.keep(MASTER_LINK, self.link.run)
 
@@ -86,6 +96,10 @@ class WorkerCluster:
         """Leave, give running calls ``grace`` seconds, close the port. The lease runs on."""
         await self.link.leave(reason)
         await self._tasks.stop(MASTER_LINK)
+        if self._peers:
+            self._peers.close()
         if self._server:
             await self._server.stop(grace)
+        if self._peers:
+            await self._peers.stop()
         self._lease.close()

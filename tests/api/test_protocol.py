@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from secmon.api.protocol import ConnectionLimits
+from secmon.common.accept.limiter import AcceptLimits
 from secmon.common.config.api import Https
 from tests.api.conftest import Serve, Toy, until
 from tests.api.toys import api_config
@@ -260,7 +261,7 @@ async def test_http_1_0_closes(serve: Serve) -> None:
 
 
 async def test_connections_are_bounded(serve: Serve) -> None:
-    async with serve(limits=ConnectionLimits(connections=2)) as toy:
+    async with serve(limits=ConnectionLimits(accept=AcceptLimits(total=2, reserved=0, per_address=2))) as toy:
         await toy.log_in()
         async with connect(toy) as (first, _), connect(toy) as (second, writer):
             # The third connection (the client's is the first) takes the place of the one that waited longest.
@@ -274,11 +275,12 @@ async def test_connections_are_bounded(serve: Serve) -> None:
 
 
 async def test_connections_that_work_are_not_evicted(serve: Serve) -> None:
-    async with serve(limits=ConnectionLimits(connections=1)) as toy:
+    async with serve(limits=ConnectionLimits(accept=AcceptLimits(total=1, reserved=0, per_address=1))) as toy:
         await toy.log_in()
         working = asyncio.create_task(toy.client.get("/wait"))
         await toy.latch.started.wait()
-        assert (await say(toy, GET + b"\r\n")).startswith(b"HTTP/1.1 503 Service Unavailable")
+        with contextlib.suppress(ConnectionError):
+            assert await say(toy, GET + b"\r\n") == b""
         toy.latch.released.set()
         assert (await working).status_code == 200
         assert toy.counter("api.connections.refused") == 1

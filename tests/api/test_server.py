@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from secmon.api.server import bind_sockets
+from secmon.common.accept.listening import bind_sockets
 from secmon.common.errors import SecmonError
 
 

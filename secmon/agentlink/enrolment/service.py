@@ -9,6 +9,9 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from secmon.agentlink.enrolment.tls import names_match
+from secmon.common.accept.acceptor import Accepted, Acceptor
+from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter, Slot
+from secmon.common.accept.listening import BACKLOG, within_descriptors
 from secmon.common.agents.enrol import FAREWELL, MAX_REQUEST, Refusal, Request, Rules, accepted, parse
 from secmon.common.agents.entries import Entry
 from secmon.common.agents.names import normal_address
@@ -22,19 +25,16 @@ log = logging.getLogger("secmon.authd")
 Admit = Callable[[Request], Awaitable[Entry]]
 """Adds the agent that a request asks for. Raises Refusal."""
 
-BACKLOG = 1000
-"""Connections that the kernel keeps while all places are taken; more are dropped."""
-
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Bounds of a connection, in seconds, and how many are served at once."""
+    """Bounds of a connection, in seconds, and how many there may be at once."""
 
     handshake: float = 5.0
     read: float = 1.0
     request: float = 10.0
     answer: float = 60.0
     close: float = 1.0
-    connections: int = 500
+    accept: AcceptLimits = AcceptLimits(total=1000, reserved=100, per_address=900, grace_seconds=1.0)
 
 
 class EnrolmentService:
@@ -61,69 +61,49 @@ class EnrolmentService:
         self._check_host = check_host
         self._complaints = Complaints(log, clock)
         self._limits = limits or Limits()
-        self._places = asyncio.Semaphore(self._limits.connections)
-        self._running: set[asyncio.Task[None]] = set()
+        limiter = ConnectionLimiter(
+            "authd", within_descriptors(self._limits.accept), log=log, clock=clock, counters=counters
+        )
+        self._acceptor = Acceptor([listening], limiter, self._serve, log)
         self._tasks = tasks or Background()
 
     def start(self) -> None:
-        self._listening.setblocking(False)
         self._listening.listen(BACKLOG)
-        self._tasks.keep("connections", self._accept)
+        self._acceptor.start()
         self._tasks.keep("complaints", self._complaints.run)
 
     async def stop(self) -> None:
         """Take no more connections, and finish those that are there: their bounds are short."""
-        await self._tasks.stop("connections")
+        self._acceptor.close()
         self._listening.close()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._acceptor.finish()
         await self._tasks.stop("complaints")
         self._complaints.flush()
 
-    async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await self._places.acquire()
-            try:
-                connection, address = await loop.sock_accept(self._listening)
-            except asyncio.CancelledError:
-                self._places.release()
-                raise
-            except OSError as error:
-                self._places.release()
-                if self._listening.fileno() < 0:
-                    raise
-                # Out of descriptors, or the client has gone already: the next one may do better.
-                log.warning("a connection could not be taken: %s", error.strerror)
-                await asyncio.sleep(0.1)
-                continue
-            task = asyncio.create_task(self._serve(connection, str(address[0]).partition("%")[0]))
-            self._running.add(task)
-            task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        self._places.release()
-        if not task.cancelled() and (error := task.exception()) is not None:
+    async def _serve(self, connection: socket.socket, place: Accepted) -> None:
+        try:
+            await self._converse(connection, place)
+        except Exception:
             self._counters.add("authd.unexpected_errors")
-            log.error("an enrolment failed", exc_info=error)
+            raise
 
-    async def _serve(self, connection: socket.socket, peer: str) -> None:
-        source = normal_address(peer)
+    async def _converse(self, connection: socket.socket, place: Accepted) -> None:
+        source = normal_address(place.address.partition("%")[0])
         self._counters.add("authd.connections")
         try:
             reader, writer = await self._handshake(connection)
         except (OSError, TimeoutError) as error:
-            connection.close()
             self._counters.add("authd.handshake_failures")
             log.info("%s: no TLS connection: %s", source, error or type(error).__name__)
             return
         try:
-            await self._answer(reader, writer, source)
+            await self._answer(reader, writer, source, place.slot)
             writer.close()
             await writer.wait_closed()
         except (OSError, TimeoutError) as error:
             self._counters.add("authd.broken_connections")
             log.debug("%s: the connection broke: %s", source, error or type(error).__name__)
+        finally:
             writer.transport.abort()
 
     async def _handshake(self, connection: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -139,7 +119,9 @@ class EnrolmentService:
         )
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str) -> None:
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str, slot: Slot
+    ) -> None:
         if self._check_host and not names_match(writer.get_extra_info("peercert") or {}, source):
             self._counters.add("authd.wrong_certificates")
             self._complaints.warn("certificates", "%s: its certificate is made out to somebody else", source)
@@ -148,6 +130,7 @@ class EnrolmentService:
         if not data:
             self._counters.add("authd.silent_connections")
             return
+        slot.busy = True
         async with asyncio.timeout(self._limits.answer):
             try:
                 entry = await self._admit(parse(data, source, self.rules))
@@ -157,6 +140,7 @@ class EnrolmentService:
                 await self._refuse(writer, refused)
                 return
             self._counters.add("authd.accepted")
+            self._acceptor.limiter.authenticated(slot)
             log.info("%s: enrolled as agent %s (%s)", source, entry.padded, entry.name)
             writer.write(accepted(entry))
             await writer.drain()

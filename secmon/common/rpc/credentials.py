@@ -1,7 +1,5 @@
 """gRPC over TLS as all nodes use it: servers, channels, and who is at the other end."""
 
-import os
-import socket
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -20,6 +18,9 @@ from secmon.common.rpc.keystore import Keystore
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """Of any message between nodes that know each other: an upload travels whole, everything else large is streamed."""
 
+HANDSHAKE_SECONDS = 10.0
+"""Time for TLS and the client's certificate, after which a server ends a connection."""
+
 _COMMON: list[tuple[str, Any]] = [
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 20_000),
@@ -28,37 +29,23 @@ _COMMON: list[tuple[str, Any]] = [
 ]
 _SERVER: list[tuple[str, Any]] = [
     *_COMMON,
-    ("grpc.so_reuseport", 0),  # a port that is taken must be an error
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.server_handshake_timeout_ms", int(HANDSHAKE_SECONDS * 1000)),
 ]
 
 
+PEER_PREFIX = "secmon-peer/"
+"""Of the abstract socket names that relayed connections have: then process, number and the client's address."""
+
+
 def new_server(
-    *, max_message_bytes: int = MAX_MESSAGE_BYTES, max_calls: int | None = None, max_connection_ms: int | None = None
+    *, max_message_bytes: int = MAX_MESSAGE_BYTES, calls_per_connection: int | None = None
 ) -> grpc.aio.Server:
-    """A server with the house's options; ``max_calls`` at a time, connections of ``max_connection_ms`` at most."""
+    """A server with the house's options; ``calls_per_connection`` at a time."""
     options = [*_SERVER, ("grpc.max_receive_message_length", max_message_bytes)]
-    if max_connection_ms is not None:
-        options += [("grpc.max_connection_age_ms", max_connection_ms), ("grpc.max_connection_age_grace_ms", 5_000)]
-    return grpc.aio.server(options=options, maximum_concurrent_rpcs=max_calls)
-
-
-def listen(server: grpc.aio.Server, host: str, port: int, credentials: grpc.ServerCredentials, *, setting: str) -> int:
-    """Bind ``server``; the port taken. Raises 2010 with ``setting``, option and file, when that is not possible."""
-    try:
-        return server.add_secure_port(endpoint(host, port), credentials)
-    except RuntimeError:
-        raise SecmonError(2010, f"{host}, port {port}: {_obstacle(host, port)}; change {setting}") from None
-
-
-def _obstacle(host: str, port: int) -> str:
-    """What the kernel says, which gRPC keeps to itself."""
-    try:
-        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
-            return "it was in use a moment ago"
-    except OSError as error:
-        return str(error) if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+    if calls_per_connection is not None:
+        options.append(("grpc.max_concurrent_streams", calls_per_connection))
+    return grpc.aio.server(options=options)
 
 
 def server_credentials(keystore: Keystore, clock: Clock, *, clients: bool) -> grpc.ServerCredentials:
@@ -147,8 +134,8 @@ def peer_address(context: grpc.aio.ServicerContext[Any, Any]) -> str:
 
 
 def address_of(peer: str) -> str:
-    """The address in gRPC's name of a peer, such as ``ipv6:%5B::1%5D:4711``; other kinds of names stay as they are."""
+    """The address in gRPC's name of a relayed peer (see ``relay``); other kinds of names stay as they are."""
     kind, _, rest = peer.partition(":")
-    if kind not in ("ipv4", "ipv6"):
+    if kind != "unix-abstract" or not rest.startswith(PEER_PREFIX):
         return peer
-    return unquote(rest).rpartition(":")[0].strip("[]").removeprefix("::ffff:")
+    return unquote(rest.removeprefix(PEER_PREFIX)).split("/", 2)[-1]

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from secmon.agentlink.enrolment.service import EnrolmentService, Limits
 from secmon.agentlink.enrolment.tls import ensure_certificate, server_context
+from secmon.common.accept.limiter import AcceptLimits
 from secmon.common.agents.enrol import Refusal, Request, Rules
 from secmon.common.agents.entries import Entry
 from secmon.common.clock import SystemClock
@@ -176,7 +177,30 @@ async def test_agents_certificates(tmp_path: Path) -> None:
             assert (await running.ask(request, client=client)).startswith(b"OSSEC K:'")
 
 
-async def test_more_clients_than_places(tmp_path: Path) -> None:
-    async with serving(tmp_path, limits=Limits(connections=2)) as running:
-        replies = await asyncio.gather(*(running.ask(f"OSSEC A:'a{number}'\n".encode()) for number in range(20)))
-        assert [reply.split()[2] for reply in replies] == [f"a{number}".encode() for number in range(20)]
+async def test_half_open_connections_do_not_keep_others_out(tmp_path: Path) -> None:
+    accept = AcceptLimits(total=20, reserved=0, per_address=20)
+    async with serving(tmp_path, limits=Limits(accept=accept, handshake=60, read=60, request=60)) as running:
+        silent = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(15)]
+        half = [await running.connect() for _ in range(15)]
+        for _, writer in half:
+            writer.write(b"OSSEC A:'")
+        assert (await running.ask(b"OSSEC A:'web'\n")).split()[2] == b"web"
+        assert running.count("connections.evicted") >= 10
+        for _, writer in half:
+            writer.transport.abort()
+        for each in silent:
+            each.close()
+        await until(lambda: not running.count("connections.open"))
+
+
+async def test_clients_beyond_the_places_are_refused_at_once(tmp_path: Path) -> None:
+    accept = AcceptLimits(total=2, reserved=0, per_address=2, grace_seconds=60)
+    async with serving(tmp_path, limits=Limits(accept=accept)) as running:
+        first = [await running.connect() for _ in range(2)]
+        with pytest.raises(ConnectionError):
+            await running.ask(b"OSSEC A:'c'\n")
+        assert running.count("connections.refused") == 1
+        for number, (reader, writer) in enumerate(first):
+            writer.write(b"OSSEC A:'a%d'\n" % number)
+            assert (await reader.read()).split()[2] == b"a%d" % number
+            writer.close()

@@ -7,7 +7,7 @@ import pytest
 from secmon.common.config.cluster import ClusterSection
 from secmon.common.config.options import InternalOptions
 from secmon.common.rpc import version
-from secmon.common.rpc.credentials import address_of, endpoint
+from secmon.common.rpc.credentials import PEER_PREFIX, address_of, endpoint
 from secmon.common.rpc.settings import LinkSettings
 
 SECTION = ClusterSection(name="c", node_name="alpha", key="s" * 32, port=2000, nodes=["10.0.0.1", "10.0.0.2"])
@@ -37,7 +37,6 @@ def test_ranges_that_overlap_understand_each_other(protocol: int, min_protocol: 
 def test_addresses_of_both_kinds() -> None:
     assert endpoint("10.0.0.1", 1) == "10.0.0.1:1"
     assert endpoint("fe80::1", 1) == "[fe80::1]:1"
-    assert address_of("ipv4:10.0.0.1:4711") == "10.0.0.1"
-    assert address_of("ipv6:%5Bfe80::1%5D:4711") == "fe80::1"
-    assert address_of("ipv6:[::ffff:10.0.0.1]:4711") == "10.0.0.1"
+    assert address_of(f"unix-abstract:{PEER_PREFIX}4711/12/10.0.0.1") == "10.0.0.1"
+    assert address_of(f"unix-abstract:{PEER_PREFIX}4711/12/fe80::1%25eth0") == "fe80::1%eth0"
     assert address_of("unix:") == "unix:"

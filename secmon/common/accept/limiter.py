@@ -1,0 +1,217 @@
+"""How many connections a port may have, counted from ``accept`` on: before TLS, and before anything is read.
+
+Two bounds matter: connections of strangers, and connections of all. What lies between them is kept for known addresses:
+those that have authenticated, and those that the owner of the port names. When there is no room, the address with the
+most connections loses its oldest one, so that a flood from few addresses does not keep others out.
+"""
+
+import ipaddress
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from secmon.common.clock import Clock
+from secmon.common.counters import Counters
+
+MAX_KNOWN = 10_000
+"""Addresses remembered as authenticated; the one that authenticated least recently is dropped first."""
+LOG_SECONDS = 10.0
+"""At least so long between two log lines of a port."""
+_MAX_NAMED = 1000
+_IPV6_GROUP_BITS = 64
+
+
+class AcceptLimits(Struct, frozen=True, kw_only=True):
+    """``total`` connections, of which ``reserved`` are for known addresses only.
+
+    ``per_address``: connections of one address that have not authenticated. An IPv6 address stands for its /64: a host
+    can use all addresses of it. ``grace_seconds``: a connection keeps its place for so long against others of its own
+    address; these are refused meanwhile.
+    """
+
+    total: int
+    reserved: int
+    per_address: int
+    grace_seconds: float = 0.0
+
+
+class Slot:
+    """The place of one connection."""
+
+    __slots__ = ("busy", "close", "group", "since")
+
+    def __init__(self, group: str, close: Callable[[], None], since: float) -> None:
+        self.group = group
+        self.since = since
+        """Monotonic seconds."""
+        self.close = close
+        """Ends the connection; called when its place is given to another."""
+        self.busy = False
+        """In use: closed only when a stranger's address has more than its share."""
+
+
+class ConnectionLimiter:
+    """Counts the connections of one port. Use it on the event loop only."""
+
+    def __init__(
+        self,
+        name: str,
+        limits: AcceptLimits,
+        *,
+        log: logging.Logger,
+        clock: Clock,
+        counters: Counters,
+        is_known: Callable[[str], bool] = lambda _address: False,
+    ) -> None:
+        """``name`` is for the log, and begins the names of the counters. ``is_known`` names addresses to keep room
+        for, besides those that have authenticated."""
+        self.limits = limits
+        self._name, self._log, self._clock, self._counters, self._is_known = name, log, clock, counters, is_known
+        self._strangers, self._known, self._proved = _Pool(), _Pool(), _Pool()
+        self._authenticated: OrderedDict[str, None] = OrderedDict()
+        self._unsaid: Counter[str] = Counter()
+        self._next_line = float("-inf")
+
+    def __len__(self) -> int:
+        return self._strangers.size + self._known.size + self._proved.size
+
+    @property
+    def strangers(self) -> int:
+        """Connections that have not authenticated, from addresses that are not known."""
+        return self._strangers.size
+
+    def take(self, address: str, close: Callable[[], None]) -> Slot | None:
+        """A place for a connection from ``address``; None when there is none. Another may lose its place for it."""
+        group = address_group(address)
+        known = group in self._authenticated or self._is_known(address)
+        pool = self._known if known else self._strangers
+        if self._is_full(pool, group):
+            victim = self._victim(pool, group)
+            if victim is None:
+                self._note("refused", group)
+                return None
+            self._note("evicted", victim.group)
+            self.release(victim)
+            victim.close()
+        slot = Slot(group, close, self._clock.monotonic())
+        pool.add(slot)
+        self._counters.set(f"{self._name}.connections.open", len(self))
+        return slot
+
+    def release(self, slot: Slot) -> None:
+        """The connection has ended; also for a slot that was released before."""
+        for pool in (self._strangers, self._known, self._proved):
+            pool.discard(slot)
+        self._counters.set(f"{self._name}.connections.open", len(self))
+
+    def authenticated(self, slot: Slot) -> None:
+        """The peer has proved who it is: its address is known from now on."""
+        self._authenticated[slot.group] = None
+        self._authenticated.move_to_end(slot.group)
+        if len(self._authenticated) > MAX_KNOWN:
+            self._authenticated.popitem(last=False)
+        if self._strangers.discard(slot) or self._known.discard(slot):
+            self._proved.add(slot)
+
+    def _is_full(self, pool: "_Pool", group: str) -> bool:
+        limits = self.limits
+        return (
+            len(self) >= limits.total
+            or pool.count(group) >= limits.per_address
+            or (pool is self._strangers and pool.size >= limits.total - limits.reserved)
+        )
+
+    def _victim(self, pool: "_Pool", group: str) -> Slot | None:
+        """Whose place is given to a newcomer of ``group``; None: the newcomer is refused."""
+        if pool.count(group) >= self.limits.per_address:
+            return self._settled(pool.oldest_idle(group))
+        if pool is self._known and (stranger := self._strangers.of_the_largest()) is not None:
+            return stranger
+        own = pool.count(group)
+        if pool.largest > own + 1:
+            return pool.of_the_largest()
+        if own:
+            return self._settled(pool.oldest_idle(group))
+        return pool.oldest_idle() or self._proved.oldest_idle()
+
+    def _settled(self, slot: Slot | None) -> Slot | None:
+        """``slot``, when its grace is over."""
+        if slot is None or self._clock.monotonic() - slot.since < self.limits.grace_seconds:
+            return None
+        return slot
+
+    def _note(self, what: str, group: str) -> None:
+        self._counters.add(f"{self._name}.connections.{what}")
+        if group in self._unsaid or len(self._unsaid) < _MAX_NAMED:
+            self._unsaid[group] += 1
+        now = self._clock.monotonic()
+        if now < self._next_line:
+            return
+        self._next_line = now + LOG_SECONDS
+        most = ", ".join(f"{name} ({count})" for name, count in self._unsaid.most_common(5))
+        self._log.warning(
+            "too many connections (%s): %d refused or closed to make room, most from %s",
+            self._name, sum(self._unsaid.values()), most,
+        )  # fmt: skip
+        self._unsaid.clear()
+
+
+class _Pool:
+    """Slots in the order they were taken, as a whole and by group."""
+
+    def __init__(self) -> None:
+        self._all: dict[Slot, None] = {}
+        self._groups: dict[str, dict[Slot, None]] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._all)
+
+    @property
+    def largest(self) -> int:
+        """Slots of the group with the most."""
+        return max(map(len, self._groups.values()), default=0)
+
+    def count(self, group: str) -> int:
+        return len(self._groups.get(group, ()))
+
+    def add(self, slot: Slot) -> None:
+        self._all[slot] = None
+        self._groups.setdefault(slot.group, {})[slot] = None
+
+    def discard(self, slot: Slot) -> bool:
+        """Whether it was there."""
+        if slot not in self._all:
+            return False
+        del self._all[slot]
+        slots = self._groups[slot.group]
+        del slots[slot]
+        if not slots:
+            del self._groups[slot.group]
+        return True
+
+    def oldest_idle(self, group: str | None = None) -> Slot | None:
+        slots = self._all if group is None else self._groups[group]
+        return next((slot for slot in slots if not slot.busy), None)
+
+    def of_the_largest(self) -> Slot | None:
+        """The oldest of the largest group, an idle one if there is any."""
+        slots = max(self._groups.values(), key=len, default=None)
+        if slots is None:
+            return None
+        return next((slot for slot in slots if not slot.busy), next(iter(slots)))
+
+
+def address_group(address: str) -> str:
+    """What counts as one address: an IPv4 address, the /64 of an IPv6 address, other text as it is."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.ip_network((parsed, _IPV6_GROUP_BITS), strict=False))
+    return str(parsed)

@@ -4,12 +4,12 @@ import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from secmon.api.limits import FailedLogins
 from secmon.api.rehash import HashUpgrades
 from secmon.api.request import Request
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.node import Node, Router
+from secmon.common.security.attempts import FailedLogins
 from secmon.common.security.errors import NO_TOKEN, AuthenticationError
 from secmon.common.security.login import authenticate, decode_basic
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from secmon.api.authentication import Authenticator, bearer_token, claimed_user
 from secmon.api.binding import bind
 from secmon.api.cors import Cors
-from secmon.api.limits import EVENT_PATHS, EVENT_REQUESTS, FailedLogins, RequestRate
+from secmon.api.limits import EVENT_PATHS, EVENT_REQUESTS, RequestRate
 from secmon.api.openapi import describe_itself
 from secmon.api.problems import Refused, error_problem, flat, problem
 from secmon.api.rendering import render, render_error
@@ -22,6 +22,7 @@ from secmon.api.request import Bodies, Request, logged_body, logged_query, read_
 from secmon.api.request_log import RequestLog
 from secmon.api.responses import CLOSE, TEXT_TYPE, Answer
 from secmon.api.routes import Found, Routes
+from secmon.api.shared_failures import SharedFailures
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.node import Node, Router
@@ -29,6 +30,7 @@ from secmon.common.operations.call import Call
 from secmon.common.operations.catalogue import Catalogue, Operation
 from secmon.common.operations.parameters import ParameterError
 from secmon.common.outcome import Outcome, Result
+from secmon.common.security.attempts import FailedLogins
 from secmon.common.security.errors import AuthenticationError
 from secmon.common.store.faults import StoreFault, storage_error
 
@@ -71,6 +73,7 @@ class Dispatcher:
         self._rate = RequestRate(limit, node.clock)
         self._event_rate = RequestRate(EVENT_REQUESTS if limit else 0, node.clock, code=6005)
         self._logins = FailedLogins(config.access.max_login_attempts, config.access.block_time, node.clock)
+        self._shared = SharedFailures(node, router, self._logins)
         self._authenticator = Authenticator(node, self._logins, router)
         largest = config.max_upload_size
         self._bodies = Bodies(max(BODIES_BYTES, 4 * largest) if largest else math.inf)
@@ -83,6 +86,7 @@ class Dispatcher:
     def close(self) -> None:
         """Let go of the threads, finish the log."""
         self._authenticator.close()
+        self._shared.close()
         self._write_entries()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -211,6 +215,7 @@ class Dispatcher:
             case AuthenticationError():
                 if found and found.operation and found.operation.auth == "basic":
                     self._logins.failed(request.client)
+                    self._shared.report(request.client)
                     self._node.counters.add("api.logins.failed")
                 return problem(error.status, error.title, error.detail)
             case Refused():

@@ -25,6 +25,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.operations.call import Call
 from secmon.common.outcome import Result
 from secmon.common.paths import Paths
+from secmon.common.security.attempts import FailedLogins
 from secmon.common.security.tokens import Tokens
 from secmon.common.store.security import SecurityStore
 
@@ -282,6 +283,8 @@ class Services:
     ruleset: RulesetFiles | None = None
     analysis: Analysis | None = None
     nodes: NodeCalls | None = None
+    failed_logins: FailedLogins | None = None
+    """Those of all nodes."""
 
 
 @dataclass(kw_only=True)

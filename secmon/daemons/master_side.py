@@ -19,6 +19,7 @@ from secmon.common.rpc.peer import Context as PeerContext
 from secmon.common.rpc.peer import PeerService, RemotePeer
 from secmon.common.rpc.settings import LinkSettings
 from secmon.common.security.admin import rotate_signing_key
+from secmon.common.security.attempts import FailedLogins
 from secmon.common.security.audit import Author, audited
 from secmon.master.agent_reports import ReportService
 from secmon.master.callers import Callers
@@ -81,6 +82,8 @@ class MasterSide:
             counters=node.counters,
             max_skew_seconds=self.cluster.settings.max_clock_skew_seconds,
         )
+        access = node.api_config.access
+        node.services.failed_logins = FailedLogins(access.max_login_attempts, access.block_time, node.clock)
         node.services.roster = self.cluster.sessions
         node.services.health = self.cluster.health
         node.services.acknowledgements = self.security

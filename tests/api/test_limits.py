@@ -1,20 +1,12 @@
-"""Requests per minute and failed logins, against a clock that the test moves (conventions.md 9)."""
+"""Requests per minute, against a clock that the test moves (conventions.md 9.2)."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.api.limits import FailedLogins, RequestRate
+from secmon.api.limits import RequestRate
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
-
-
-def _blocked(logins: FailedLogins, address: str = "a") -> bool:
-    try:
-        logins.check(address)
-    except SecmonError as error:
-        return error.code == 6000
-    return False
 
 
 def test_rate_window() -> None:
@@ -54,47 +46,3 @@ def test_no_window_lets_more_than_the_limit_through(gaps: list[float], limit: in
         else:
             passed.append(now)
             assert sum(at >= opened[-1] for at in passed) <= limit
-
-
-def test_block_lasts_from_the_first_failure() -> None:
-    clock = ManualClock()
-    logins = FailedLogins(3, 300, clock)
-    logins.failed("a")
-    clock.advance(200)
-    logins.failed("a")
-    assert not _blocked(logins)
-    logins.failed("a")
-    assert _blocked(logins)
-    assert not _blocked(logins, "b")
-    clock.advance(99.9)
-    assert _blocked(logins)
-    clock.advance(0.1)
-    assert not _blocked(logins)
-    logins.failed("a")  # a new series
-    assert not _blocked(logins)
-
-
-def test_failures_before_the_block_time_are_forgotten() -> None:
-    clock = ManualClock()
-    logins = FailedLogins(2, 10, clock)
-    logins.failed("a")
-    clock.advance(10)
-    logins.failed("a")
-    assert not _blocked(logins)
-
-
-def test_limit_of_one_blocks_at_once() -> None:
-    logins = FailedLogins(1, 10, ManualClock())
-    logins.failed("a")
-    assert _blocked(logins)
-
-
-def test_addresses_are_bounded() -> None:
-    clock = ManualClock()
-    logins = FailedLogins(2, 300, clock, capacity=100)
-    for number in range(1000):
-        logins.failed(f"10.0.{number // 256}.{number % 256}")
-    assert len(logins) == 100
-    clock.advance(300)
-    logins.check("other")
-    assert len(logins) == 0

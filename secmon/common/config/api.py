@@ -134,7 +134,9 @@ class Cache(Section, frozen=True):
 class Access(Section, frozen=True):
     """Protection against too many requests."""
 
-    max_login_attempts: Annotated[int, settings.whole("Failed logins of one address within block_time.", 1)] = 50
+    max_login_attempts: Annotated[
+        int, settings.whole("Failed logins of one address, on all nodes, within block_time.", 1)
+    ] = 50
     block_time: Annotated[int, settings.whole("Seconds over which failed logins count, and block.", 1)] = 300
     max_request_per_minute: Annotated[
         int,

@@ -5,11 +5,13 @@ They come over the local socket or from a connected worker, which asks for itsel
 
 import asyncio
 from dataclasses import replace
+from typing import Annotated
 
-from msgspec import Struct, structs, to_builtins
+from msgspec import Meta, Struct, structs, to_builtins
 
 from secmon.common.agents.assigning import assign_first_groups
 from secmon.common.agents.registry import New
+from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.operations.catalogue import Catalogue, Place, operation
 from secmon.common.operations.executor import Context
@@ -42,6 +44,28 @@ async def upgrade_password_hash(ctx: Context, params: HashUpgrade) -> Plain:
         by_user = replace(ctx, call=structs.replace(ctx.call, identity=identity))
         await by_user.change_security(lambda tx: upgrade_hash(tx, user.id, old=user.password, new=new))
     return Plain()
+
+
+class FailedLoginsHere(Struct, frozen=True, kw_only=True):
+    """Logins that have failed on a node since its last report, by the client's address."""
+
+    failures: Annotated[
+        dict[Annotated[str, Meta(max_length=64)], Annotated[int, Meta(ge=1, le=10**6)]], Meta(max_length=1000)
+    ]
+
+
+@operation(
+    "PUT", "/internal/failed-logins", params=FailedLoginsHere, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def count_failed_logins(ctx: Context, params: FailedLoginsHere) -> Plain:
+    """Add them up; for each address its failures on all nodes, and how many seconds ago the first one was."""
+    logins = ctx.node.services.failed_logins
+    if logins is None:
+        raise SecmonError(3012)
+    for address, count in params.failures.items():
+        logins.failed(address, count)
+    return Plain(data={address: list(logins.series(address)) for address in params.failures})
 
 
 class Enrolment(Struct, frozen=True, kw_only=True):

@@ -361,6 +361,12 @@ def test_a_stock_configuration_of_other_managers_is_usable(master: Path) -> None
     assert set(said) <= set(plan_node(Paths(master)).notes), "the log says it at a start"
 
 
+def test_config_check_compiles_the_ruleset(master: Path) -> None:
+    (master / "etc/rules/local_rules.xml").write_text("<group>")
+    done = run("config", "check", "--root", str(master))
+    assert (done.exit_code, "etc/rules/local_rules.xml" in done.stdout) == (1, True)
+
+
 def test_config_check_names_everything_wrong(master: Path) -> None:
     (master / "api/configuration/api.yaml").write_text("port: 99999999\n")
     (master / "etc/local_internal_options.conf").write_text("daemons.stop_timeout=0\n")

@@ -135,6 +135,10 @@ OPTIONS: Mapping[str, Options] = {
         },
     },
     "logging": {"log_format": _LOG_FORMAT},
+    "ruleset": dict.fromkeys(
+        ("decoder_dir", "rule_dir", "decoder_include", "rule_include", "decoder_exclude", "rule_exclude", "list"),
+        NOT_EMPTY,
+    ),
     "rule_test": {
         "enabled": BOOLEAN,
         "threads": _THREADS,
@@ -247,8 +251,26 @@ def _check_tasks(sections: list[Element], report: Report) -> None:
             report.error("task-manager", "cleanup_time", f"{kept[-1]} s", "no less than task_timeout", section)
 
 
+_OF_LOCAL_FILES = frozenset(
+    {"log_format", "location", "command", "frequency", "alias", "only-future-events", "query", "label", "target"}
+    | {"out_format", "reconnect_time", "age", "exclude", "ignore_binaries", "ignore", "restrict", "multiline_regex"}
+    | {"filter"}
+)
+
+
+def _check_local_files(sections: list[Element], report: Report) -> None:
+    """Warnings only: what cannot be read is left out at a start, too."""
+    for section in sections:
+        for option in section.children:
+            if option.name not in _OF_LOCAL_FILES:
+                report.warn("localfile", f"the option {option.name} is not known and ignored", option)
+        if not any(_texts(section, "location")) and not any(_texts(section, "command")):
+            report.warn("localfile", "nothing is read: the section has no location", section)
+
+
 _EXTRAS: Mapping[str, Callable[[list[Element], Report], None]] = {
     "global": _check_global,
+    "localfile": _check_local_files,
     "remote": _check_remote,
     "task-manager": _check_tasks,
 }

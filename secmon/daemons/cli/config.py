@@ -8,6 +8,7 @@ from secmon.common.config.checks import installation_warnings
 from secmon.common.paths import Paths
 from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.daemons.plan import check_node
+from secmon.engine.catalogue import RulesetCatalogue
 
 
 @click.group(cls=LazyGroup)
@@ -22,9 +23,9 @@ def config() -> None:
 @root_option
 @json_option
 def check(paths: Paths, as_json: bool) -> None:
-    """Check api.yaml, the main configuration and the internal options; name everything that is wrong.
+    """Check api.yaml, the main configuration, the internal options and the ruleset; name everything that is wrong.
 
-    What works but may not be meant, such as the name of an internal option that does not exist, is a warning.
+    What works but may not be meant is a warning: an internal option that does not exist, a section without an effect.
 
     Example:  secmon config check --root /opt/secmon
 
@@ -32,6 +33,8 @@ def check(paths: Paths, as_json: bool) -> None:
     """
     require_installation(paths)
     problems, warnings = check_node(paths), installation_warnings(paths)
+    if not problems:  # the ruleset is that of the configuration
+        problems = [one.text for one in RulesetCatalogue(paths).diagnose() if one.error]
     if as_json:
         echo_json({"valid": not problems, "problems": problems, "warnings": warnings})
         sys.exit(1 if problems else 0)

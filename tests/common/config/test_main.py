@@ -277,6 +277,27 @@ def test_updates_without_an_address_are_a_warning(xml: str, line: int | None) ->
     assert (report.problems, report.warnings) == ([], [text] if line else [])
 
 
+def test_options_of_the_ruleset_and_of_log_tests() -> None:
+    good = "<ruleset><rule_dir pattern='a'>x</rule_dir><list>etc/lists/a</list></ruleset>"
+    assert sections(f"{good}<rule_test><threads>auto</threads><session_timeout>1h</session_timeout></rule_test>") == []
+    wrong = (
+        "<ruleset><rule_dirs>x</rule_dirs></ruleset><rule_test><threads>two</threads><enable>yes</enable></rule_test>"
+    )
+    assert [problem.key for problem in sections(wrong)] == ["rule_dirs", "threads", "enable"]
+
+
+def test_local_files_that_are_not_read_are_a_warning() -> None:
+    xml = "<ossec_config>\n<localfile><log_format>json</log_format><locaton>/x</locaton></localfile></ossec_config>"
+    report = check_main_config(xml)
+    assert (report.problems, report.warnings) == (
+        [],
+        [
+            "ossec.conf:2: localfile: the option locaton is not known and ignored",
+            "ossec.conf:2: localfile: nothing is read: the section has no location",
+        ],
+    )
+
+
 def test_all_problems_are_collected_in_the_order_of_the_file() -> None:
     xml = "<global>\n<logall>x</logall>\n</global>\n<bogus/>\n<alerts>\n<use_geoip>x</use_geoip>\n</alerts>"
     text = cluster_xml(port="1", key="short") + f"<ossec_config>{xml}</ossec_config>"

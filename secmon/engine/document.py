@@ -19,7 +19,7 @@ from secmon.engine.rules.rule import Rule
 
 GROUPS_LIMIT = 1023
 """Bytes of a rule's group string that are shown."""
-MOST_DOTS, MOST_LEVELS = 200, 200
+MOST_DOTS, MOST_LEVELS = 100, 100
 """In the name of a field, and of arrays in a value: an object is never nested any deeper than by these."""
 _COMPLIANCE = ("pci_dss", "cis", "gdpr", "gpg13", "hipaa", "nist_800_53", "tsc")
 _SCA_COMPLIANCE = "sca.check.compliance."

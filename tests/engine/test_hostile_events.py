@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from secmon.engine.ahead import look_ahead, stateless
 from secmon.engine.casefiles import find_files, read_file
-from secmon.engine.document import Labels
+from secmon.engine.document import Labels, encode
 from secmon.engine.files import collect_folder
 from secmon.engine.packed import Packer
 from secmon.engine.pipeline import FAILED
@@ -196,6 +196,25 @@ def test_each_becomes_an_alert(desk: Desk, log: bytes) -> None:
     found, archived = desk.handle(b"1:/x:" + log)
     assert len(found) == len(archived) == 1
     assert found[0]["full_log"] == log.decode("utf-8", "backslashreplace")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        b'{"' + b"k" * 30_000 + b'":{' + b",".join(b'"%d":1' % one for one in range(3000)) + b"}}",
+        b'{"' + b"\xff" * 30_000 + b'":{' + b",".join(b'"%d":1' % one for one in range(3000)) + b"}}",
+        b'{"a":' + b"[" * 90 + b"{" + b",".join([b'"":1'] * 12_000) + b"}" + b"]" * 90 + b"}",
+        b'{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+        b"{" + b",".join(b'"%d.%b":1' % (one, b"a." * 100) for one in range(250)) + b"}",
+    ],
+    ids=["name", "name without UTF-8", "tabs", "depth", "dots"],
+)
+def test_what_an_event_leaves_behind_is_bounded(desk: Desk, log: bytes) -> None:
+    text = desk.analysis.paths.logs / "alerts/alerts.log"
+    before = text.stat().st_size
+    (made,), _ = desk.handle(b"1:/x:" + log)
+    assert text.stat().st_size - before < 30 * len(log)
+    assert len(encode(made)) < 30 * len(log)
 
 
 def test_hosts_of_any_name_have_their_last_content(desk: Desk) -> None:

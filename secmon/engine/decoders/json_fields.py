@@ -26,6 +26,9 @@ STATIC_KEYS = {
 }
 """Top-level keys that fill static fields."""
 
+MAX_NAME = 1000
+"""Characters of a field's name; no rule asks for a longer one. Else a long name on the way to many values would be
+written as often."""
 _INT_MOST, _INT_LEAST = 2**31 - 1, -(2**31)
 
 
@@ -39,22 +42,25 @@ def decode_json(event: Event, text: bytes, decoder: Decoder) -> None:
 def flatten(event: Event, value: Members | dict[str, Any], decoder: Decoder) -> None:
     """Fields of an object, depth first, in its order. Of a name that occurs twice, conditions see the first value."""
     given: set[str] = set()
-    for path, item in _leaves(value):
-        static = STATIC_KEYS.get(path)
-        if static in given or (static is None and event.full):
+    for name, item in _leaves(value):
+        static = STATIC_KEYS.get(name)
+        if static in given or (static is None and (event.full or len(name) > MAX_NAME)):
             continue
         text = _text(item, decoder)
         if text is None:
             continue
         if static is None:
-            event.add_dynamic(path if path.isascii() else printable(to_bytes(path)), text)
+            event.add_dynamic(name, text)
         else:
             given.add(static)
             event.static[static] = text
 
 
 def _leaves(value: Members | dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Values that are no objects, with the names on the way to them."""
+    """Values that are no objects, with the names on the way to them, in letters that have a UTF-8.
+
+    Objects that lie too deep, or below names that are too long, are values without content.
+    """
     stack = [("", _members(value))]
     while stack:
         prefix, items = stack[-1]
@@ -63,12 +69,13 @@ def _leaves(value: Members | dict[str, Any]) -> Iterator[tuple[str, Any]]:
             stack.pop()
             continue
         key, item = found
+        name = prefix + (key if key.isascii() else printable(to_bytes(key)))
         if not isinstance(item, dict | tuple):
-            yield f"{prefix}{key}", item
-        elif len(stack) < MAX_DEPTH:
-            stack.append((f"{prefix}{key}.", _members(item)))
+            yield name, item
+        elif len(stack) < MAX_DEPTH and len(name) <= MAX_NAME:
+            stack.append((f"{name}.", _members(item)))
         else:
-            yield f"{prefix}{key}", None
+            yield name, None
 
 
 def _members(value: Members | dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-MAX_DEPTH = 200
+MAX_DEPTH = 100
 """Objects and arrays within each other; what lies deeper stands as null."""
 
 CUT_FROM = 1000

@@ -223,10 +223,14 @@ class Statistics:
 
 
 def _append_whole(path: Path, data: bytes) -> None:
-    """All of ``data`` or nothing. Raises OSError."""
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    """All of ``data`` or nothing, on a line of its own. Raises OSError.
+
+    A line that a crash cut is taken away: those who read the file want all of it to be right, and nobody follows it.
+    """
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
-        before = os.fstat(file).st_size
+        before = os.pread(file, os.fstat(file).st_size, 0).rfind(b"\n") + 1
+        os.ftruncate(file, before)
         try:
             if os.write(file, data) < len(data):
                 raise OSError("the disk is full")

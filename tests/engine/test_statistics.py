@@ -130,3 +130,16 @@ def test_a_full_disk_delays_and_repeats_nothing(tmp_path: Path) -> None:
     assert text.count("9--0--1--0--0") == 1
     assert text.count("Total events") == 1
     assert Averages(tmp_path / "hourly-average").learned == 1
+
+
+@pytest.mark.parametrize(
+    ("torn", "kept"), [("8-550-7-2\n8--2--5--0--0\n\n9-55", "8-550-7-2\n8--2--5--0--0\n\n"), ("8-", "")]
+)
+def test_a_line_that_was_cut_does_not_glue_to_the_next(tmp_path: Path, torn: str, kept: str) -> None:
+    (tmp_path / TOTALS).parent.mkdir(parents=True)
+    (tmp_path / TOTALS).write_text(torn)
+    one = Statistics(tmp_path, StatisticsSettings(), NINE)
+    one.received(1)
+    one.processed(NINE)
+    assert one.turn(NINE + timedelta(hours=1))
+    assert (tmp_path / TOTALS).read_text() == f"{kept}9--0--1--0--0\n\n"

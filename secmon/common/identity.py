@@ -12,7 +12,8 @@ class Identity(msgspec.Struct, frozen=True):
 
     ``roles`` are the ids carried by the token, in order: the user's own or, for a run_as login, those that its context
     (``context_hash``, 32 hex digits) was granted. ``local`` marks calls made on the node itself without a token
-    (command line, internal jobs): everything is allowed (rbac.md 7.5). Whoever decodes an identity that a peer sent
+    (command line, internal jobs): everything is allowed (rbac.md 7.5). ``issuer`` is the worker that issued the token;
+    empty for the master, and without a token. Whoever decodes an identity that a peer sent
     must refuse ``local``: it never crosses the network. A master takes no identity from a worker at all.
     """
 
@@ -24,6 +25,7 @@ class Identity(msgspec.Struct, frozen=True):
     context_hash: str | None = None
     revision: int = 0
     local: bool = False
+    issuer: str = ""
 
 
 def node_identity() -> Identity:

@@ -18,9 +18,10 @@ from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.rpc.peer import Context as PeerContext
 from secmon.common.rpc.peer import PeerService, RemotePeer
 from secmon.common.rpc.settings import LinkSettings
-from secmon.common.security.admin import rotate_signing_key
+from secmon.common.security.admin import retire_signing_keys, rotate_signing_key
 from secmon.common.security.attempts import FailedLogins
 from secmon.common.security.audit import Author, audited
+from secmon.common.security.keys import KEY_LIFE_SECONDS
 from secmon.master.agent_reports import ReportService
 from secmon.master.callers import Callers
 from secmon.master.cluster import MasterCluster
@@ -31,9 +32,6 @@ from secmon.master.replication_service import ReplicationService
 from secmon.master.router import MasterRouter
 
 log = logging.getLogger("secmon.clusterd.master")
-
-KEY_LIFE_SECONDS = 30 * 24 * 3600
-"""Age at which the token signing key is replaced; the old one verifies until its last token has expired."""
 
 KEY_CHECK_SECONDS = 3600
 
@@ -139,11 +137,13 @@ class MasterSide:
             await asyncio.sleep(KEY_CHECK_SECONDS)
 
     def _renew_if_old(self) -> None:
-        now = self._node.clock.now().timestamp()
-        current = [key for key in self._node.security.view().keys.values() if key.retired_at is None]
-        if current and now - current[-1].created > KEY_LIFE_SECONDS:
-            node, author = self._node, Author(user="local", user_id=0, operation="renew signing key")
+        """Without any key, too: a store of an earlier version has lost its own."""
+        node, now = self._node, self._node.clock.now().timestamp()
+        key = node.security.view().signing_key
+        if key is None or now - key.created > KEY_LIFE_SECONDS:
+            author = Author(user="local", user_id=0, operation="renew signing key")
             with audited(node.security, node.paths.audit_log, author, node.clock) as transaction:
+                retire_signing_keys(transaction, node.clock, older_than_seconds=KEY_LIFE_SECONDS + KEY_CHECK_SECONDS)
                 rotate_signing_key(transaction, node.clock)
             log.info("tokens are signed with a new key from now on")
 

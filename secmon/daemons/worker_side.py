@@ -20,6 +20,7 @@ from secmon.worker.apply_security import SecurityApplier
 from secmon.worker.cluster import WorkerCluster
 from secmon.worker.report_agents import AgentReporter
 from secmon.worker.router import WorkerRouter
+from secmon.worker.signing import SigningKeys
 
 
 class WorkerSide:
@@ -54,6 +55,8 @@ class WorkerSide:
             refusal=lambda: self.cluster.link.refusal,
         )
 
+        self._signing = SigningKeys(node.security, self._find_master, node.clock)
+
     def _positions(self) -> tuple[pb.Position, pb.Position]:
         return self.security.position(), self.files.position()
 
@@ -70,6 +73,7 @@ class WorkerSide:
         self._tasks.keep("applier of files", self.files.run)
         self._tasks.keep("applier of the registry", self.registry.run)
         self._tasks.keep("reporter of agents", self.agents.run)
+        self._tasks.keep("registration of the signing key", self._signing.run)
 
     def _serve_master(self, server: aio.Server) -> None:
         service = PeerService(

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jwt
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
@@ -21,13 +24,16 @@ from secmon.common.paths import Paths
 from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.rpc.wire import unpack_result
+from secmon.common.security.admin import MAX_KEYS_OF_A_NODE, replace_signing_key
 from secmon.common.security.errors import AuthenticationError
-from secmon.common.security.revocation import revoke_user
+from secmon.common.security.keys import SigningKey, new_signing_key
+from secmon.common.security.revocation import revoke_all, revoke_user
 from secmon.common.store import schema
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.clusterd import ClusterDaemon
 from secmon.daemons.master_side import MasterSide
 from secmon.worker.cluster import WorkerCluster
+from secmon.worker.signing import REGISTER
 from tests.cluster.kit import KEY, free_port, make_node
 from tests.cluster_kit import settings
 from tests.common.store.rows import put_user
@@ -44,8 +50,8 @@ FORGED = {
     "the administrator": ADMIN,
     "a user that does not exist": msgspec.structs.replace(ADMIN, user="ghost", user_id=4711),
     "another id": msgspec.structs.replace(ADMIN, user_id=100),
-    "roles of others": Identity(user="mira", user_id=100, roles=(1,), run_as=False, mode="white"),
-    "black mode": Identity(user="mira", user_id=100, roles=(), run_as=False, mode="black"),
+    "roles of others": Identity(user="mira", user_id=900, roles=(1,), run_as=False, mode="white"),
+    "black mode": Identity(user="mira", user_id=900, roles=(), run_as=False, mode="black"),
     "a context": msgspec.structs.replace(ADMIN, run_as=True, context_hash="0" * 32),
     "a revision to come": msgspec.structs.replace(ADMIN, revision=2**62),
     "local": local_identity(),
@@ -82,6 +88,18 @@ class Attack:
         assert user is not None
         return self.master.tokens.issue(view, user)
 
+    async def register(self, kid: str = "a" * 32, pem: str | None = None) -> SigningKey:
+        """Have the master take a key of the rogue's."""
+        made = new_signing_key(SystemClock())
+        key = SigningKey(kid, "", pem or made.public_pem, made.created, None, made.private_pem)
+        await self.execute(REGISTER, {"kid": key.kid, "public_pem": key.public_pem})
+        return key
+
+    def forged(self, key: SigningKey, name: str = "admin", **claims: Any) -> str:
+        """A token of the rogue's making."""
+        usual = jwt.decode(self.token(name), options={"verify_signature": False})
+        return jwt.encode(usual | claims, key.private, algorithm="ES256", headers={"kid": key.kid})
+
     def users(self) -> set[str]:
         with self.master.security.read() as rows:
             return {row["username"] for row in rows.select(schema.users)}
@@ -103,7 +121,7 @@ async def attacking(folder: Path) -> AsyncIterator[Attack]:
     )
     node = open_node(read_installation(real.paths))
     with node.security.write() as tx:
-        put_user(tx, 100, "mira")
+        put_user(tx, 900, "mira")
     daemon = ClusterDaemon(node)
     await daemon.start()
     assert isinstance(daemon.side, MasterSide)
@@ -202,3 +220,50 @@ async def test_nested_parameters_are_refused(attack: Attack) -> None:
     with pytest.raises(SecmonError, match="3036"):
         await unpack_result(pb_grpc.PeerStub(attack.rogue.link.channel).Execute(request))
     await until(lambda: attack.rogue.link.connected.is_set())
+
+
+async def test_tokens_that_a_worker_signs_say_so(attack: Attack, caplog: pytest.LogCaptureFixture) -> None:
+    key = await attack.register()
+    token = attack.forged(key)
+    identity = attack.master.tokens.verify(attack.master.security.view(), token)
+    assert (identity.user, identity.issuer) == ("admin", "rogue")
+    await attack.execute(CREATE, NEW_USER, token=token)
+    [author] = attack.audited()
+    assert (author["user"], author["node"], author["issuer"]) == ("admin", "rogue", "rogue")
+    assert "request r1 (from node rogue, token issued by node rogue): " in caplog.text
+    for claims in ({"uid": 100}, {"sub": "ghost"}, {"rbac_mode": "black"}, {"exp": 2**40}, {"srev": 2**40}):
+        assert await attack.refused(CREATE, NEW_USER, token=attack.forged(key, **claims)) == 401, claims
+    assert await attack.refused(CREATE, NEW_USER, token=attack.forged(key, "mira", rbac_roles=[1])) == 401
+
+
+async def test_a_worker_signs_with_no_key_but_its_own(attack: Attack) -> None:
+    masters = attack.master.security.view().signing_key
+    assert masters is not None
+    made = new_signing_key(SystemClock())
+    for kid in (masters.kid, "short", "g" * 32):
+        with pytest.raises(SecmonError):
+            await attack.register(kid)
+    curve = ec.generate_private_key(ec.SECP384R1()).public_key()
+    with pytest.raises(SecmonError):
+        await attack.register(pem=curve.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode())
+    with pytest.raises(SecmonError):
+        await attack.register(pem="no key")
+    assert await attack.refused(CREATE, NEW_USER, token=attack.forged(made)) == 401
+    assert list(attack.master.security.view().keys) == [masters.kid]
+    assert attack.master.security.view().keys[masters.kid].public_pem == masters.public_pem
+    for number in range(MAX_KEYS_OF_A_NODE):
+        await attack.register(f"{number:032x}")
+    with pytest.raises(SecmonError, match="6003"):
+        await attack.register("f" * 32)
+    assert attack.master.security.view().signing_key == masters
+
+
+async def test_the_end_of_all_tokens_is_the_end_of_a_workers_keys(attack: Attack) -> None:
+    key = await attack.register()
+    token = attack.forged(key)
+    attack.master.tokens.verify(attack.master.security.view(), token)
+    with attack.master.security.write() as tx:
+        revoke_all(tx)
+        replace_signing_key(tx, attack.master.clock)
+    assert await attack.refused(CREATE, NEW_USER, token=token) == 401
+    assert await attack.refused(CREATE, NEW_USER, token=attack.forged(key)) == 401

@@ -240,9 +240,11 @@ def test_what_is_whole_is_left_alone(master: Paths, worker: Paths) -> None:
 @pytest.mark.parametrize("leave", [make_master, make_alone])
 def test_promotion(master: Paths, worker: Paths, leave: Callable[[Paths], None]) -> None:
     tokens = Tokens(SystemClock())
+    with closing(SecurityStore(master.security_db)) as origin:
+        token = tokens.issue(origin.view(), authenticate(origin.view(), "admin", PASSWORD))
     with closing(SecurityStore(worker.security_db, writable=False)) as replica:
-        admin = authenticate(replica.view(), "admin", PASSWORD)
-        token, former = tokens.issue(replica.view(), admin), replica.position()
+        assert tokens.verify(replica.view(), token).user == "admin"
+        former = replica.position()
     leave(worker)
     done = at(worker, "cluster", "promote")
     assert done.exit_code == 0, done.output

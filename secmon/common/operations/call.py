@@ -32,4 +32,6 @@ class Call(msgspec.Struct, kw_only=True, frozen=True):
     @property
     def title(self) -> str:
         """How logs name it."""
-        return f"request {self.request_id}" + (f" (from node {self.node})" if self.node else "")
+        nodes = [f"from node {self.node}"] if self.node else []
+        nodes += [f"token issued by node {self.identity.issuer}"] if self.identity.issuer else []
+        return f"request {self.request_id}" + (f" ({', '.join(nodes)})" if nodes else "")

@@ -74,6 +74,7 @@ class Context:
             request=self.call.request_id,
             context=identity.context_hash,
             node=self.call.node,
+            issuer=identity.issuer,
         )
         await asyncio.to_thread(audited_write, node.security, node.paths.audit_log, author, change, node.clock)
 

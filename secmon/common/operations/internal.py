@@ -16,6 +16,7 @@ from secmon.common.identity import Identity
 from secmon.common.operations.catalogue import Catalogue, Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.outcome import Plain
+from secmon.common.security.admin import register_signing_key
 from secmon.common.security.login import authenticate
 from secmon.common.security.passwords import hash_password, needs_rehash
 from secmon.common.security.users import upgrade_hash
@@ -66,6 +67,29 @@ async def count_failed_logins(ctx: Context, params: FailedLoginsHere) -> Plain:
     for address, count in params.failures.items():
         logins.failed(address, count)
     return Plain(data={address: list(logins.series(address)) for address in params.failures})
+
+
+class NewSigningKey(Struct, frozen=True, kw_only=True):
+    """The public half of a key pair that a worker has made."""
+
+    kid: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    public_pem: Annotated[str, Meta(max_length=1000)]
+
+
+@operation(
+    "PUT", "/internal/signing-key", params=NewSigningKey, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def take_signing_key(ctx: Context, params: NewSigningKey) -> Plain:
+    """Have every node accept tokens that the asking worker signs with its new key; answered when they do."""
+    worker = ctx.call.node
+    if not worker:
+        raise SecmonError(3009, "the master makes its keys itself")
+    await ctx.change_security(
+        lambda tx: register_signing_key(tx, worker, params.kid, params.public_pem, ctx.node.clock)
+    )
+    await ctx.lagging()
+    return Plain()
 
 
 class Enrolment(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec import Meta
 from secmon.common.errors import SecmonError
 from secmon.common.operations.catalogue import operation
 from secmon.common.operations.executor import Context
-from secmon.common.operations.security import Login, Token
+from secmon.common.operations.security import Login, Token, signing_view
 from secmon.common.outcome import Plain, Raw, Result
 from secmon.common.rbac.model import User
 from secmon.common.rbac.rules import roles_for
@@ -32,7 +32,7 @@ class RunAs(Login, frozen=True, kw_only=True):
 async def login_with_context(ctx: Context, params: RunAs) -> Result:
     """Log in with name, password and an authorization context, whose matching rules give the roles."""
     identity = ctx.call.identity
-    view = ctx.node.security.view()
+    view = await signing_view(ctx)
     user = view.user(identity.user)
     if user is None or user.id != identity.user_id:
         raise AuthenticationError(INVALID_CREDENTIALS)

@@ -3,18 +3,20 @@
 Login runs on the node asked, from the replicated state; so it works while the master is away (within the lease).
 """
 
+import asyncio
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from secmon.common.errors import SecmonError
 from secmon.common.operations.catalogue import Place, operation
-from secmon.common.operations.executor import Context
+from secmon.common.operations.executor import REVISION_POLL, REVISION_SECONDS, Context
 from secmon.common.operations.parameters import Common
 from secmon.common.outcome import Plain, Raw, Result
 from secmon.common.rbac.gate import Require
 from secmon.common.security.admin import reset_security_config, set_security_config
 from secmon.common.security.errors import INVALID_CREDENTIALS, AuthenticationError
+from secmon.common.store.view import SecurityView
 
 
 class Token(Struct):
@@ -49,10 +51,24 @@ class PutSecurityConfig(Common, frozen=True, kw_only=True):
     body: NewSecurityConfig
 
 
+async def signing_view(ctx: Context) -> SecurityView:
+    """The security state, once this node has a key to sign with: a worker's is registered when it joins.
+
+    After ``REVISION_SECONDS`` the state is handed out as it is.
+    """
+    node = ctx.node
+    end = node.clock.monotonic() + REVISION_SECONDS
+    view = node.security.view()
+    while view.signing_key is None and not view.authoritative and node.clock.monotonic() < end:
+        await asyncio.sleep(REVISION_POLL)
+        view = node.security.view()
+    return view
+
+
 async def _login(ctx: Context, params: Login) -> Result:
     """A token for the user whose name and password were just checked."""
     identity = ctx.call.identity
-    view = ctx.node.security.view()
+    view = await signing_view(ctx)
     user = view.user(identity.user)
     if user is None or user.id != identity.user_id:
         raise AuthenticationError(INVALID_CREDENTIALS)

@@ -38,7 +38,7 @@ NOTHING_BEFORE = "0" * 64
 _HASH = b',"hash":"'
 _SUFFIX = len(_HASH) + 64 + len(b'"}')
 _BLOCK = 1 << 16
-_UNSAID = frozenset({"password", "private_pem", "public_pem", "created_at"})
+_UNSAID = frozenset({"password", "public_pem", "created_at"})
 """Columns that are secret or say nothing."""
 
 
@@ -46,6 +46,7 @@ class Author(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who changes something: ``client`` is an address, ``context`` the hash of a run_as login's context.
 
     ``node`` is the worker that forwarded the request, by its certificate; empty for what was asked of the master.
+    ``issuer`` is the worker that issued the token; empty for the master.
     """
 
     user: str
@@ -55,6 +56,7 @@ class Author(msgspec.Struct, frozen=True, omit_defaults=True):
     request: str = ""
     context: str | None = None
     node: str = ""
+    issuer: str = ""
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):

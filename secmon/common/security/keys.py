@@ -1,8 +1,9 @@
-"""Token signing keys: P-256 pairs, kept in the security store and copied to every node."""
+"""Token signing keys: P-256 pairs. Each node has its own; all nodes know the public halves, by the security store."""
 
 import uuid
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -10,25 +11,42 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 
+KEY_LIFE_SECONDS = 30 * 24 * 3600
+"""Age at which a node replaces its key; the old one verifies until its last token has expired."""
+
 
 @dataclass(frozen=True)
 class SigningKey:
-    """``created`` and ``retired_at`` are seconds since the epoch; a retired key only verifies."""
+    """``created`` and ``retired_at`` are seconds since the epoch; a retired key only verifies.
+
+    ``node`` is the worker that signs with it, empty for the master. ``private_pem`` is None for keys of other nodes.
+    """
 
     kid: str
-    private_pem: str
+    node: str
     public_pem: str
     created: int
     retired_at: int | None
+    private_pem: str | None = None
 
     def __repr__(self) -> str:
         return f"SigningKey(kid={self.kid!r})"
 
+    def row(self) -> dict[str, Any]:
+        """What all nodes know of it, as the security store holds it."""
+        return {
+            "kid": self.kid,
+            "node": self.node,
+            "public_pem": self.public_pem,
+            "created": self.created,
+            "retired_at": self.retired_at,
+        }
+
     @cached_property
     def private(self) -> ec.EllipticCurvePrivateKey:
-        """Raises 6003 when the stored key cannot be read."""
+        """Raises 6003 when the stored key cannot be read, or is not here."""
         try:
-            key = serialization.load_pem_private_key(self.private_pem.encode(), password=None)
+            key = serialization.load_pem_private_key((self.private_pem or "").encode(), password=None)
         except ValueError as error:
             raise SecmonError(6003) from error
         if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -47,8 +65,8 @@ class SigningKey:
         return key
 
 
-def new_signing_key(clock: Clock) -> SigningKey:
-    """A fresh pair with a random kid."""
+def new_signing_key(clock: Clock, node: str = "") -> SigningKey:
+    """A fresh pair of ``node`` with a random kid."""
     private = ec.generate_private_key(ec.SECP256R1())
     private_pem = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -56,4 +74,5 @@ def new_signing_key(clock: Clock) -> SigningKey:
     public_pem = private.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    return SigningKey(uuid.uuid4().hex, private_pem.decode(), public_pem.decode(), int(clock.now().timestamp()), None)
+    now = int(clock.now().timestamp())
+    return SigningKey(uuid.uuid4().hex, node, public_pem.decode(), now, None, private_pem.decode())

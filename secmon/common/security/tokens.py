@@ -1,5 +1,7 @@
 """Tokens: signed with ES256, verified locally against the replicated security state (rbac.md 13).
 
+Each node signs with a key of its own, which the header names, so that a token says which node issued it.
+
 The signature of a token is checked once per process and remembered; everything that can change (user, roles,
 revocations, settings, keys, time) is checked on every request against the current view.
 """
@@ -17,7 +19,6 @@ from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, Mode
 from secmon.common.rbac.model import User
 from secmon.common.security.errors import INVALID_TOKEN, AuthenticationError
-from secmon.common.security.keys import SigningKey
 from secmon.common.store.view import SecurityView
 
 ISSUER = "secmon"
@@ -80,7 +81,9 @@ class Tokens:
         meanwhile then revokes this token too. A run_as login gives its granted ``roles`` and the ``context_hash``;
         otherwise the token carries the user's own roles. Raises 6003 without a usable signing key.
         """
-        key = _current_key(view)
+        key = view.signing_key
+        if key is None:
+            raise SecmonError(6003)
         now = int(self._clock.now().timestamp())
         claims = {
             "iss": ISSUER,
@@ -105,7 +108,8 @@ class Tokens:
         Raises :class:`AuthenticationError`; 3044 when a valid token was issued at a revision that this replica has
         not reached.
         """
-        claims = self._signed_claims(view, token, skew_seconds)
+        known = self._signed(view, token, skew_seconds)
+        claims = known.claims
         self._check_state(view, claims)
         return Identity(
             user=claims.sub,
@@ -115,6 +119,7 @@ class Tokens:
             mode=claims.rbac_mode,
             context_hash=claims.hash_auth_context,
             revision=view.revision,
+            issuer=view.keys[known.kid].node,
         )
 
     def recognise(self, view: SecurityView, token: str) -> str | None:
@@ -132,7 +137,7 @@ class Tokens:
             return None
         return known.claims.sub
 
-    def _signed_claims(self, view: SecurityView, token: str, skew_seconds: float) -> Claims:
+    def _signed(self, view: SecurityView, token: str, skew_seconds: float) -> _Verified:
         """Claims whose signature is good, by a key that still stands."""
         if len(token) > _MAX_TOKEN_LENGTH:
             raise AuthenticationError(INVALID_TOKEN)
@@ -143,7 +148,7 @@ class Tokens:
             self._remember(name, known)
         if not self._alive(view, known, skew_seconds):
             raise AuthenticationError(INVALID_TOKEN)
-        return known.claims
+        return known
 
     def _alive(self, view: SecurityView, known: _Verified, skew_seconds: float = 0.0) -> bool:
         """Whether the key stands, and the time is that of the token."""
@@ -196,13 +201,6 @@ def _revoked_before(view: SecurityView, user: User, claims: Claims) -> int:
     """Tokens like this one are dead when issued before this revision. The token's own roles count, not the user's."""
     revoked = max(view.revoked_all, user.revoked, *map(view.revoked_role, claims.rbac_roles))
     return max(revoked, view.revoked_run_as) if claims.run_as else revoked
-
-
-def _current_key(view: SecurityView) -> SigningKey:
-    current = [key for key in view.keys.values() if key.retired_at is None]
-    if not current:
-        raise SecmonError(6003)
-    return current[-1]
 
 
 def _verify_signature(view: SecurityView, token: str) -> _Verified:

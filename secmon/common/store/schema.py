@@ -1,11 +1,11 @@
 """Tables of the security store (rbac.md 1).
 
-``REPLICATED`` tables are copied to every node; ``meta`` and ``changes`` belong to the node.
+``REPLICATED`` tables are copied to every node; ``meta``, ``changes`` and ``private_keys`` belong to the node.
 """
 
 from sqlalchemy import Boolean, Column, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FIRST_CUSTOM_ID = 100
 
 metadata = MetaData()
@@ -87,11 +87,16 @@ signing_keys = Table(
     "signing_keys",
     metadata,
     Column("kid", Text, primary_key=True),
-    Column("private_pem", Text, nullable=False),
+    Column("node", Text, nullable=False),  # the worker that signs with it; empty: the master
     Column("public_pem", Text, nullable=False),
     Column("created", Integer, nullable=False),
     Column("retired_at", Integer),
 )
+
+private_keys = Table(
+    "private_keys", metadata, Column("kid", Text, primary_key=True), Column("pem", Text, nullable=False)
+)
+"""The private halves of this node's signing keys: they leave no node."""
 
 revocations = Table(
     "revocations",

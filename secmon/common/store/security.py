@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection, Engine, delete, exc, insert, select
+from sqlalchemy import Connection, Engine, delete, exc, insert, inspect, select, update
 
+from secmon.common.clock import SystemClock
 from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.security.keys import new_signing_key
 from secmon.common.store.engine import open_engine, read_transaction, write_transaction
 from secmon.common.store.faults import fault_of
 from secmon.common.store.files import connect
@@ -26,7 +28,17 @@ from secmon.common.store.position import (
     write_position,
 )
 from secmon.common.store.replication import Change, Key, Scalar, Snapshot, decode_change, replicated_table
-from secmon.common.store.schema import REPLICATED, SCHEMA_VERSION, changes, column_names, is_shared, meta, metadata
+from secmon.common.store.schema import (
+    REPLICATED,
+    SCHEMA_VERSION,
+    changes,
+    column_names,
+    is_shared,
+    meta,
+    metadata,
+    private_keys,
+    signing_keys,
+)
 from secmon.common.store.transaction import ReadTransaction, WriteTransaction, matches, upsert
 from secmon.common.store.view import SecurityView, Shared, load_shared
 
@@ -75,6 +87,7 @@ class SecurityStore:
 
     def _prepare(self) -> None:
         with write_transaction(self._engine) as connection:
+            _upgrade(connection, own_key=self.writable)
             metadata.create_all(connection)
             found = connection.execute(select(meta.c.value).where(meta.c.name == "schema_version")).scalar()
             if found is None:
@@ -265,6 +278,17 @@ class SecurityStore:
             )
             write_position(connection, after)
 
+    def keep_private_key(self, kid: str, pem: str) -> None:
+        """On a replica: keep the private half of this node's signing key ``kid``, in place of all before.
+
+        The master keeps its own in the transaction that makes it.
+        """
+        with self._applying() as connection:
+            connection.execute(delete(private_keys))
+            connection.execute(insert(private_keys).values(kid=kid, pem=pem))
+            before = read_position(connection)  # views are to be read anew
+            write_position(connection, msgspec.structs.replace(before, generation=before.generation + 1))
+
     @contextmanager
     def _applying(self) -> Iterator[Connection]:
         if self.writable:
@@ -296,6 +320,28 @@ class SecurityStore:
         digest = content.hexdigest()
         self._cached_digest = (token, digest)
         return digest
+
+
+def _upgrade(connection: Connection, *, own_key: bool) -> None:
+    """From version 1, whose signing key was on every node: it is dropped, and with it all that remembers it.
+
+    The master (``own_key``) makes itself one in its place. Replicas follow by a snapshot, as their content differs.
+    """
+    if not inspect(connection).has_table("meta"):
+        return
+    found = connection.execute(select(meta.c.value).where(meta.c.name == "schema_version")).scalar()
+    if found != "1":
+        return
+    signing_keys.drop(connection)
+    connection.execute(delete(changes))
+    position = read_position(connection)
+    write_position(connection, msgspec.structs.replace(position, log_floor=position.revision))
+    connection.execute(update(meta).where(meta.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))
+    metadata.create_all(connection)
+    if own_key:
+        key = new_signing_key(SystemClock())
+        connection.execute(insert(signing_keys).values(key.row()))
+        connection.execute(insert(private_keys).values(kid=key.kid, pem=key.private_pem))
 
 
 def _rows(connection: Connection, name: str) -> Iterator[tuple[Scalar, ...]]:

@@ -10,7 +10,16 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, s
 from secmon.common.rbac.model import Settings
 from secmon.common.store.position import AuditEnd, read_audit_end, write_audit_end
 from secmon.common.store.replication import Key, Row, encode_row, row_key
-from secmon.common.store.schema import FIRST_CUSTOM_ID, LINKS, changes, column_names, is_shared, sequences
+from secmon.common.store.schema import (
+    FIRST_CUSTOM_ID,
+    LINKS,
+    changes,
+    column_names,
+    is_shared,
+    private_keys,
+    sequences,
+    signing_keys,
+)
 from secmon.common.store.view import load_settings
 
 
@@ -90,6 +99,12 @@ class WriteTransaction(ReadTransaction):
         if gone:
             self._record(table, key, None)
         return bool(gone)
+
+    def keep_private_key(self, kid: str, pem: str) -> None:
+        """Keep the private half of the signing key ``kid``, on this node only, and none of keys that are gone."""
+        known = select(signing_keys.c.kid)
+        self._connection.execute(delete(private_keys).where(private_keys.c.kid.not_in(known)))
+        self._connection.execute(insert(private_keys).values(kid=kid, pem=pem))
 
     def take_over(self) -> None:
         """Make a copy of another master's store an origin: its revisions go on under an identity of its own."""

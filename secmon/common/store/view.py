@@ -83,6 +83,12 @@ class SecurityView:
         return self._shared.keys
 
     @property
+    def signing_key(self) -> SigningKey | None:
+        """The key that this node signs with; None until it has one that every node knows."""
+        own = [key for key in self.keys.values() if key.private_pem is not None and key.retired_at is None]
+        return own[-1] if own else None
+
+    @property
     def revoked_all(self) -> int:
         """Tokens issued before this revision are dead, whoever holds them; 0 if none are."""
         return self._shared.revoked_all
@@ -157,7 +163,12 @@ def _roles(connection: Connection) -> dict[int, Role]:
 
 
 def _keys(connection: Connection) -> dict[str, SigningKey]:
-    found = connection.execute(select(schema.signing_keys).order_by(schema.signing_keys.c.created))
+    keys, own = schema.signing_keys, schema.private_keys
+    found = connection.execute(
+        select(keys, own.c.pem.label("private_pem"))
+        .select_from(keys.outerjoin(own, own.c.kid == keys.c.kid))
+        .order_by(keys.c.created)
+    )
     return {row.kid: SigningKey(**row._mapping) for row in found}
 
 

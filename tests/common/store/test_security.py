@@ -3,11 +3,15 @@
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 from sqlalchemy import exc
 
+from secmon.common.clock import SystemClock
 from secmon.common.errors import ConfigError
 from secmon.common.fitness import read_standing
+from secmon.common.security.admin import register_signing_key, rotate_signing_key
+from secmon.common.security.keys import new_signing_key
 from secmon.common.store import schema
 from secmon.common.store.faults import StoreFault
 from secmon.common.store.security import SecurityStore
@@ -153,7 +157,74 @@ def test_newer_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "security.db"
     SecurityStore(path).close()
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE meta SET value = '2' WHERE name = 'schema_version'")
+        raw.execute("UPDATE meta SET value = '3' WHERE name = 'schema_version'")
     raw.close()
     with pytest.raises(ConfigError, match="schema_version"):
         SecurityStore(path)
+
+
+def as_version_1(path: Path) -> None:
+    """Turn a store back into what the version before would have left: one key, private half and all, on every node."""
+    with sqlite3.connect(path) as raw:
+        raw.execute("DROP TABLE private_keys")
+        raw.execute("DROP TABLE signing_keys")
+        raw.execute(
+            "CREATE TABLE signing_keys (kid TEXT PRIMARY KEY, private_pem TEXT NOT NULL, public_pem TEXT NOT NULL,"
+            " created INTEGER NOT NULL, retired_at INTEGER)"
+        )
+        raw.execute("INSERT INTO signing_keys VALUES ('old', 'PRIVATE', 'PUBLIC', 1, NULL)")
+        raw.execute("UPDATE meta SET value = '1' WHERE name = 'schema_version'")
+    raw.close()
+
+
+def test_the_shared_key_of_version_1_is_gone_and_copies_come_together_again(tmp_path: Path) -> None:
+    paths = {True: tmp_path / "master.db", False: tmp_path / "replica.db"}
+    master = SecurityStore(paths[True])
+    with master.write() as tx:
+        put_user(tx, 1)
+    replica = SecurityStore(paths[False], writable=False)
+    replica.apply_snapshot(master.snapshot())
+    for writable, store in ((True, master), (False, replica)):
+        store.close()
+        as_version_1(paths[writable])
+    master, replica = SecurityStore(paths[True]), SecurityStore(paths[False], writable=False)
+    key = master.view().signing_key
+    assert key is not None
+    assert list(master.view().keys) == [key.kid]
+    assert (master.revision(), replica.revision()) == (1, 1)
+    assert replica.view().keys == {}
+    assert master.digest() != replica.digest(), "so that the replica fetches a snapshot"
+    assert master.changes_since(0) is None
+    replica.apply_snapshot(master.snapshot())
+    assert master.digest() == replica.digest()
+    assert [one.private_pem for one in replica.view().keys.values()] == [None]
+    master.close()
+    replica.close()
+
+
+def test_private_halves_stay_where_they_were_made(tmp_path: Path) -> None:
+    master, replica = SecurityStore(tmp_path / "m.db"), SecurityStore(tmp_path / "r.db", writable=False)
+    with master.write() as tx:
+        put_user(tx, 1)
+        own = rotate_signing_key(tx, SystemClock())
+    made = new_signing_key(SystemClock(), "w")
+    assert own.private_pem
+    assert made.private_pem
+    replica.apply_snapshot(master.snapshot())
+    assert replica.view().signing_key is None
+    with master.write() as tx:
+        register_signing_key(tx, "w", made.kid, made.public_pem, SystemClock())
+    replica.apply_changes(master.store_id(), 1, master.changes_since(1) or [], 2)
+    assert replica.view().signing_key is None
+    replica.keep_private_key(made.kid, made.private_pem)
+    key = replica.view().signing_key
+    assert key is not None
+    assert (key.kid, key.node, key.private_pem) == (made.kid, "w", made.private_pem)
+    assert master.digest() == replica.digest()
+    travelled = msgspec.msgpack.encode((master.snapshot(), master.changes_since(0)))
+    for pem in (own.private_pem, made.private_pem):
+        assert pem.encode() not in travelled
+    replica.apply_snapshot(master.snapshot())
+    assert replica.view().signing_key is not None, "a snapshot leaves it alone"
+    master.close()
+    replica.close()

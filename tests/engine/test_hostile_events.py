@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from secmon.engine.ahead import look_ahead, stateless
 from secmon.engine.casefiles import find_files, read_file
+from secmon.engine.decoders.json_text import CUT_FROM
 from secmon.engine.document import Labels, encode
 from secmon.engine.files import collect_folder
 from secmon.engine.packed import Packer
@@ -137,6 +138,20 @@ def test_no_value_hides_an_event(desk: Desk, value: bytes, name: bytes, last: bo
     found, _ = desk.handle(b'1:/x:{"event":"break-in","where":"gate",' + name + b":" + value + b',"to":1}')
     assert [(one["rule"]["level"], one["rule"]["description"]) for one in found] == [(12, "break-in at gate")]
     assert found[0]["data"]["to"] == "1"
+
+
+@effort(200)
+@given(VALUES, QUOTED, st.integers(1))
+def test_no_value_hides_what_comes_before_it_by_its_length(desk: Desk, value: bytes, name: bytes, cut: int) -> None:
+    head, member, long = b'{"event":"break-in","where":"gate",', name + b":" + value, b'"' + b"x" * CUT_FROM
+    logs = [
+        head + member + b',"pad":' + long,
+        head + member + b',"pad":' + b"[" * CUT_FROM,
+        head + b'"pad":' + long + b'",' + member[: cut % len(member)],
+    ]
+    for log in logs:
+        found, _ = desk.handle(b"1:/x:" + log)
+        assert [one["rule"]["id"] for one in found] == ["100002"]
 
 
 def corpus() -> list[bytes]:

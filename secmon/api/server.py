@@ -30,6 +30,7 @@ from secmon.common.node import Router as CallRouter
 from secmon.common.operations.all import CATALOGUE
 from secmon.common.operations.catalogue import Catalogue
 from secmon.common.paths import Paths
+from secmon.common.rights import as_root
 
 logger = logging.getLogger("secmon.api")
 
@@ -61,7 +62,8 @@ def open_listening(
         ensure_certificate(paths, config.https, clock)
         context = server_context(paths, config.https, key_password)
     try:
-        return Listening(tuple(sockets or bind_sockets(config.host, config.port)), context)
+        with as_root():
+            return Listening(tuple(sockets or bind_sockets(config.host, config.port)), context)
     except SecmonError as error:
         raise SecmonError(error.code, f"{error.extra}; change host or port in {paths.api_config}") from error
 

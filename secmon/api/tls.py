@@ -4,6 +4,8 @@ import os
 import socket
 import ssl
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
@@ -13,6 +15,7 @@ from secmon.common.clock import Clock
 from secmon.common.config.api import Https
 from secmon.common.errors import TlsError
 from secmon.common.paths import Paths
+from secmon.common.rights import read_kept
 from secmon.common.selfsigned import self_signed
 
 _EXACT = {"TLSv1": ssl.TLSVersion.TLSv1, "TLSv1.1": ssl.TLSVersion.TLSv1_1, "TLSv1.2": ssl.TLSVersion.TLSv1_2}
@@ -49,7 +52,7 @@ def server_context(paths: Paths, settings: Https, key_password: str | None = Non
             context.set_ciphers(settings.ssl_ciphers.upper())
         except ssl.SSLError as error:
             raise TlsError(f"https.ssl_ciphers: {settings.ssl_ciphers!r}: {error.args[-1]}") from error
-    _load_key(context, paths.ssl / settings.cert, paths.ssl / settings.key, key_password)
+    _load_key(context, paths, settings, key_password)
     if settings.use_ca:
         _require_clients(context, paths.ssl / settings.ca)
     return context
@@ -68,17 +71,28 @@ def _set_version(context: ssl.SSLContext, name: str) -> None:
         context.set_ciphers("DEFAULT:@SECLEVEL=0")
 
 
-def _load_key(context: ssl.SSLContext, cert: Path, key: Path, password: str | None) -> None:
-    for file in (cert, key):
-        if not os.access(file, os.R_OK):
-            raise _failure(file, "permission denied" if file.exists() else "no such file")
+def _load_key(context: ssl.SSLContext, paths: Paths, settings: Https, password: str | None) -> None:
+    """OpenSSL reads files only: what was read goes through memory, since the key may be root's."""
+    key = paths.ssl / settings.key
+    with _in_memory(paths, paths.ssl / settings.cert) as cert_file, _in_memory(paths, key) as key_file:
+        try:
+            # Without a password OpenSSL would ask on the terminal; an empty one fails instead.
+            context.load_cert_chain(cert_file, key_file, password=password or "")
+        except ssl.SSLError as error:
+            raise _failure(key, _reason(error, password)) from error
+
+
+@contextmanager
+def _in_memory(paths: Paths, file: Path) -> Iterator[str]:
+    """Path of a copy of ``file`` that only this process has. Raises 2003."""
     try:
-        # Without a password OpenSSL would ask on the terminal; an empty one fails instead.
-        context.load_cert_chain(cert, key, password=password or "")
-    except ssl.SSLError as error:
-        raise _failure(key, _reason(error, password)) from error
+        data = read_kept(paths.root, file)
     except OSError as error:
-        raise _failure(key, error.strerror or str(error)) from error
+        raise _failure(file, (error.strerror or str(error)).lower()) from error
+    with os.fdopen(os.memfd_create(file.name), "wb") as copy:
+        copy.write(data)
+        copy.flush()
+        yield f"/proc/self/fd/{copy.fileno()}"
 
 
 def _reason(error: ssl.SSLError, password: str | None) -> str:
@@ -107,7 +121,7 @@ def _failure(file: Path, cause: str) -> TlsError:
 def needs_password(paths: Paths, settings: Https) -> bool:
     """Whether the private key has a pass phrase, which the starting command must then ask for."""
     try:
-        data = (paths.ssl / settings.key).read_bytes()
+        data = read_kept(paths.root, paths.ssl / settings.key)
     except OSError:
         return False
     try:

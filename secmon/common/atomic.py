@@ -13,8 +13,23 @@ def write_file(path: Path, data: bytes, mode: int = 0o640, uid: int | None = Non
     ``mode`` holds whatever the umask is. ``uid`` and ``gid`` None leave the owner of the process. On any failure the
     old file stands, the temporary one is gone, and the ``OSError`` is the caller's.
     """
-    temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        write_in(folder, path.name, data, mode, uid, gid)
+    except OSError as error:
+        error.filename = os.fspath(path)
+        raise
+    finally:
+        os.close(folder)
+
+
+def write_in(
+    folder: int, name: str, data: bytes, mode: int = 0o640, uid: int | None = None, gid: int | None = None
+) -> None:
+    """As :func:`write_file`, in the folder whose descriptor is ``folder``, wherever that has moved meanwhile."""
+    temporary = f".{name[:200]}.{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:
         with open(descriptor, "wb") as file:
             if uid is not None or gid is not None:
@@ -23,12 +38,12 @@ def write_file(path: Path, data: bytes, mode: int = 0o640, uid: int | None = Non
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        os.replace(temporary, path)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(FileNotFoundError):
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=folder)
         raise
-    sync_folder(path.parent)
+    os.fsync(folder)
 
 
 def sync_folder(folder: Path) -> None:

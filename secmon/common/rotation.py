@@ -25,6 +25,7 @@ from typing import BinaryIO
 from secmon.common.atomic import sync_folder
 from secmon.common.log.appendfile import inherit_owner
 from secmon.common.paths import Paths
+from secmon.common.regular import open_regular
 
 FILE_MODE, FOLDER_MODE = 0o640, 0o750
 _MONTHS = tuple(calendar.month_abbr)  # fixed at import, before anything can set a locale: Jan..Dec
@@ -103,7 +104,7 @@ def api_series(paths: Paths) -> tuple[LogSeries, LogSeries]:
 def first_day(path: Path) -> date | None:
     """Local day of the first dated entry of ``path``, else of its last change; None: absent or empty."""
     try:
-        with open(path, "rb") as file:
+        with _opened(path) as file:
             return _first_day(file.fileno())
     except FileNotFoundError:
         return None
@@ -195,7 +196,7 @@ def _close(current: Path, target: Callable[[int], Path | None], wait_seconds: fl
     """Rename ``current`` to what ``target`` says of its descriptor."""
     if not current.is_file():
         return None
-    with _folder_lock(current.parent, wait_seconds) as locked, open(current, "rb") as file:
+    with _folder_lock(current.parent, wait_seconds) as locked, _opened(current) as file:
         part = target(file.fileno()) if locked else None
         if part is None:
             return None
@@ -207,9 +208,13 @@ def _close(current: Path, target: Callable[[int], Path | None], wait_seconds: fl
         return part
 
 
+def _opened(path: Path) -> BinaryIO:
+    return open(open_regular(path, os.O_RDONLY), "rb")
+
+
 def _compress(part: Path) -> Path | None:
     target = part.with_name(part.name + ".gz")
-    with open(part, "rb") as file:
+    with _opened(part) as file:
         # A record may still be on its way. Once nobody holds the file, nobody will: its name is not the current one.
         if not _lock(file.fileno(), _WRITERS_SECONDS):
             return None
@@ -252,15 +257,17 @@ def _lock(descriptor: int, wait_seconds: float) -> bool:
 def _write_gzip(plain: BinaryIO, target: Path) -> None:
     temporary = target.with_name(f".{target.name}.tmp")  # the lock on the archive makes us its only writer
     status = os.fstat(plain.fileno())
+    temporary.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, FILE_MODE)) as file:
+        with open(os.open(temporary, flags, FILE_MODE), "wb") as file:
             inherit_owner(file.fileno(), target.parent)
             os.fchmod(file.fileno(), FILE_MODE)
             with gzip.GzipFile("", "wb", 6, file, mtime=status.st_mtime) as packed:
                 shutil.copyfileobj(plain, packed, 1 << 20)
             file.flush()
             os.fsync(file.fileno())
-        os.utime(temporary, ns=(status.st_atime_ns, status.st_mtime_ns))
+            os.utime(file.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)

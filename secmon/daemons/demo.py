@@ -65,7 +65,7 @@ class DemoNode:
 
     @property
     def lock(self) -> SupervisorLock:
-        return SupervisorLock(self.paths.root, self.paths.run)
+        return SupervisorLock(self.paths.root)
 
 
 class Demo:

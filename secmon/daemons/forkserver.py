@@ -7,6 +7,7 @@ death costs nothing but a new one at the next start.
 
 import argparse
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -16,13 +17,19 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
 import msgspec
 from setproctitle import setproctitle
 
+from secmon.common.layout import restore_folders
+from secmon.common.paths import Paths
 from secmon.daemons import entry
 from secmon.daemons.daemon import StartFailed
+from secmon.daemons.privileges import as_started, find_account, is_root
 
+NEEDED_FOLDERS = ("queue", "queue/sockets", "var/run")
+"""Folders that a node cannot work without, and that only root can make."""
 _MESSAGE = 1 << 16
 """Bytes of a request or an answer, at most."""
 
@@ -52,6 +59,16 @@ class ForkServer:
         async with self._one_at_a_time:
             return await self._ask(served_by, pid, []) if served_by is self._socket else None
 
+    async def restore(self, root: Path) -> None:
+        """Make those of :data:`NEEDED_FOLDERS` that are gone, with the rights the node was started with.
+
+        Raises OSError.
+        """
+        async with self._one_at_a_time:
+            number = await self._ask(self._socket, str(root), []) if self._socket is not None else 0
+        if number:
+            raise OSError(number, os.strerror(number), str(root))
+
     async def close(self) -> None:
         """End the process; children go on."""
         self._hang_up()
@@ -71,7 +88,11 @@ class ForkServer:
             # -P: the folder that the operator happens to stand in is not searched for modules.
             command = [sys.executable, "-P", "-m", "secmon.daemons.forkserver", str(theirs.fileno()), *self._modules]
             self._process = await asyncio.create_subprocess_exec(
-                *command, pass_fds=(theirs.fileno(),), stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+                *command,
+                pass_fds=(theirs.fileno(),),
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+                **as_started(),
             )
         except BaseException:
             ours.close()
@@ -147,16 +168,19 @@ async def _readable(descriptor: int) -> None:
 def _serve(requests: socket.socket) -> list[str] | None:
     """Fork for each request; returns the arguments in each child, and None here when the supervisor is gone.
 
-    A request is a list of arguments, which comes with a descriptor and is answered with a process id, or the id of a
-    child that has ended, answered with its status.
+    A request is a list of arguments, which comes with a descriptor and is answered with a process id; or the id of a
+    child that has ended, answered with its status; or an installation, whose folders are made anew where they are gone,
+    answered with the number of an error.
     """
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, _MESSAGE, 1)
         if not message:
             return None
-        request = msgspec.json.decode(message, type=list[str] | int)
+        request = msgspec.json.decode(message, type=list[str] | int | str)
         if isinstance(request, int):
             answer = os.waitstatus_to_exitcode(os.waitpid(request, 0)[1])
+        elif isinstance(request, str):
+            answer = _restore(Paths(Path(request)))
         else:
             answer = os.fork()
             if answer == 0:
@@ -165,6 +189,15 @@ def _serve(requests: socket.socket) -> list[str] | None:
             os.close(descriptors[0])
         with suppress(ConnectionError):
             requests.send(msgspec.json.encode(answer))
+
+
+def _restore(paths: Paths) -> int:
+    account = find_account() if is_root() else None
+    try:
+        restore_folders(paths, NEEDED_FOLDERS, (account.uid, account.gid) if account else None)
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from secmon.common.paths import Paths
 from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import EXIT_CRASH, EXIT_START, Context, Daemon, Factory, StartError, start_error
 from secmon.daemons.link import ChildLink
-from secmon.daemons.privileges import SERVICE_USER, Account, drop_to, find_account, is_root
+from secmon.daemons.privileges import SERVICE_USER, Account, act_as, drop_to, find_account, root_started
 from secmon.daemons.runfiles import RunFiles
 from secmon.daemons.sockets import ControlServer
 
@@ -206,19 +206,23 @@ def run_daemon(
 ) -> int:
     """Be the daemon ``name`` of the installation until it ends; returns the process status.
 
-    ``user``: the service user to become for good; ``needs_root``: after the factory's work instead of before it.
+    ``user``: the service user to become for good. With ``needs_root`` the factory, which has that user's rights, can
+    still have root's for a step (``common.rights.as_root``).
     A start that fails prints one line, marks the daemon failed and returns :data:`EXIT_START`.
     """
     paths = Paths(install_dir)
     account = find_account(user or SERVICE_USER)
     context = Context(name=name, paths=paths, secrets=link.secrets if link else {})
     try:
-        daemon = factory(context) if needs_root else None
-        if user is not None and is_root():
+        if user is not None and root_started():
             if account is None:
                 raise StartError(2000, f"user {user} does not exist")
+            act_as(account)
+            daemon = factory(context) if needs_root else None
             drop_to(account)
-        daemon = daemon or factory(context)
+            daemon = daemon or factory(context)
+        else:
+            daemon = factory(context)
         return uvloop.run(serve(Frame(daemon, paths, account, stop_seconds), link))
     except Exception as error:  # noqa: BLE001 - the outermost frame: every failure becomes one line; unknown ones are logged
         failure = start_error(error)

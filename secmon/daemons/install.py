@@ -9,15 +9,15 @@ from pathlib import Path
 
 from secmon.common.clock import SystemClock
 from secmon.common.config.main import AgentPorts, ClusterSection
-from secmon.common.config.options import LOCAL_TEMPLATE
 from secmon.common.layout import create_layout, restore_folders, update_ruleset
 from secmon.common.paths import Paths
 from secmon.common.rbac.defaults import load_defaults
+from secmon.common.rights import as_root
 from secmon.common.security.admin import initialise
 from secmon.common.security.audit import Author, audited
 from secmon.common.security.passwords import check_password, generate_password
 from secmon.common.store.security import SecurityStore
-from secmon.daemons.privileges import find_account, is_root
+from secmon.daemons.privileges import acting_as, find_account, is_root
 
 _KEY_ALPHABET = string.ascii_letters + string.digits
 
@@ -47,24 +47,31 @@ def install(
     """
     if admin_password is not None:
         check_password(admin_password)
-    owner = _owner()
+    account = find_account() if is_root() else None
+    owner = (account.uid, account.gid) if account else None
     credentials: list[Credentials] = []
 
     def make_users() -> None:
+        with acting_as(account):
+            make_store()
+
+    def make_store() -> None:
         for left_behind in paths.security.glob("security.db*"):  # by an installation that was cut short
             left_behind.unlink()
-        if options:
-            lines = "".join(f"{name}={value}\n" for name, value in options.items())
-            paths.local_internal_options.write_text(LOCAL_TEMPLATE + lines)
         if cluster is not None and cluster.node_type == "worker":
-            # The empty replica, made here for the sake of its owner.
             SecurityStore(paths.security_db, writable=False).close()
         else:
             credentials.append(_first_users(paths, admin_password))
-        give_store(paths)
+        close_store(paths)
 
     create_layout(
-        paths, cluster=cluster, owner=owner, api_overrides=api, agent_ports=agent_ports, before_main=make_users
+        paths,
+        cluster=cluster,
+        owner=owner,
+        api_overrides=api,
+        agent_ports=agent_ports,
+        options=options,
+        before_main=make_users,
     )
     return credentials[0] if credentials else None
 
@@ -79,30 +86,29 @@ def make_users_anew(paths: Paths, author: Author) -> Credentials:
 
     The caller has made sure that the node does not run and that no users are there.
     """
-    restore_folders(paths, ["api/configuration/security"], _owner())
+    with as_root():
+        restore_folders(paths, ["api/configuration/security"], _owner())
     for rest in paths.security.glob("security.db*"):
         rest.unlink()
     credentials = _first_users(paths, None, author)
-    give_store(paths)
+    close_store(paths)
     return credentials
 
 
-def give_store(paths: Paths) -> None:
-    """Give the security store to the service user, as root and where there is one; it is closed to everybody else."""
-    _give(paths.security.glob("security.db*"))
+def close_store(paths: Paths) -> None:
+    """Have the security store closed to everybody but its owner and group."""
+    _close(paths.security.glob("security.db*"))
 
 
-def give_registry(paths: Paths) -> None:
+def close_registry(paths: Paths) -> None:
     """The same with the registry of agents and what is written beside it."""
-    _give((*paths.agents_db.parent.iterdir(), paths.client_keys))
+    _close((*paths.agents_db.parent.iterdir(), paths.client_keys))
 
 
-def _give(files: Iterable[Path]) -> None:
-    owner = _owner()
+def _close(files: Iterable[Path]) -> None:
     for file in files:
-        file.chmod(0o640)
-        if owner:
-            os.chown(file, *owner)
+        if file.stat().st_uid == os.geteuid():
+            file.chmod(0o640)
 
 
 def _owner() -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from secmon.common.paths import Paths
 from secmon.daemons.daemon import StartFailed
 from secmon.daemons.link import ParentLink
+from secmon.daemons.privileges import as_started
 from secmon.daemons.states import daemon_states
 
 
@@ -39,9 +40,10 @@ def launch(paths: Paths, *, secrets: Mapping[str, str] | None = None, bound: boo
     """Start the supervisor of ``paths`` in a session of its own; ``bound``: it stops when this process ends."""
     link = ParentLink()
     output = paths.logs / "start.log"
+    output.unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "secmon.daemons.cli", "start", "--root", str(paths.root)]
     command += ["--link-fd", str(link.child)] + ([] if bound else ["--unbound"])
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
     try:
         process = subprocess.Popen(
             command,
@@ -50,6 +52,7 @@ def launch(paths: Paths, *, secrets: Mapping[str, str] | None = None, bound: boo
             stderr=descriptor,
             pass_fds=(link.child,),
             start_new_session=True,
+            **as_started(),
         )
     finally:
         os.close(descriptor)

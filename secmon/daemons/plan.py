@@ -17,9 +17,10 @@ from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.fitness import inspect_stores
 from secmon.common.logkeeper import KeeperSettings
 from secmon.common.paths import Paths
+from secmon.common.rights import read_kept
 from secmon.common.store.files import set_aside
 from secmon.daemons.logs import LogSettings
-from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
+from secmon.daemons.privileges import SERVICE_USER, closed_to, obeyed_account, root_started
 from secmon.daemons.watchdog import WatchSettings
 
 log = logging.getLogger("secmon.supervisor")
@@ -32,7 +33,7 @@ class DaemonSpec:
     name: str
     factory: str
     needs_root: bool = False
-    """Built before privileges are dropped, to bind a port below 1024 or to read a key that only root may read."""
+    """Built before privileges are dropped for good, to bind a port below 1024 or to read a key of root's."""
     log: LogSettings = field(default_factory=LogSettings)
 
 
@@ -148,13 +149,12 @@ def _log(daemon: str, main: MainConfig, options: InternalOptions) -> LogSettings
 
 
 def _service_user(paths: Paths, api: ApiConfig) -> tuple[str | None, tuple[str, ...]]:
-    if not is_root():
+    if not root_started():
         return None, ()
-    if not api.drop_privileges:
-        return None, ("The daemons run as root: drop_privileges is no in api.yaml.",)
-    account = find_account()
+    account = obeyed_account(paths, api)
     if account is None:
-        return None, (f"The daemons run as root: this host has no user {SERVICE_USER}.",)
+        reason = f"this host has no user {SERVICE_USER}" if api.drop_privileges else "drop_privileges is no in api.yaml"
+        return None, (f"The daemons run as root: {reason}.",)
     closed = closed_to(account, paths.root)
     if closed is not None:
         # Found now, and not at the first module that is imported late.
@@ -167,4 +167,4 @@ def _encrypted_key(paths: Paths, api: ApiConfig) -> Path | None:
     key = paths.ssl / api.https.key
     if not api.https.enabled or not key.exists():
         return None
-    return key if b"ENCRYPTED" in key.read_bytes() else None
+    return key if b"ENCRYPTED" in read_kept(paths.root, key) else None

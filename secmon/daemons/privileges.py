@@ -1,10 +1,21 @@
-"""The service account: who the daemons run as, and the way there without a way back."""
+"""The service account: who the daemons run as, and the way there without a way back.
+
+A process that root has started does as little as possible as root. Installation folders are the service user's to
+write, so whoever opens, makes, renames or removes something in them does so with that user's rights: :func:`act_as`.
+"""
 
 import grp
 import os
 import pwd
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
+
+from secmon.common.config.api import ApiConfig, load_api_config
+from secmon.common.errors import ConfigError
+from secmon.common.paths import Paths
 
 SERVICE_USER = "secmon"
 
@@ -31,15 +42,51 @@ def find_account(name: str = SERVICE_USER) -> Account | None:
 
 
 def is_root() -> bool:
+    """Whether this process has root's rights now."""
     return os.geteuid() == 0
+
+
+def root_started() -> bool:
+    """Whether this process can have root's rights: it has them, or acts for an account."""
+    return os.getuid() == 0
+
+
+def act_as(account: Account) -> None:
+    """Have the rights of ``account`` from now on; only ``common.rights.as_root`` leads back.
+
+    No process of ``account`` can send signals to this one or trace it. Harmless when it has them already. Raises
+    PermissionError when root has not started this process.
+    """
+    if os.geteuid() == account.uid:
+        return
+    os.setgroups(account.groups)
+    os.setegid(account.gid)
+    os.seteuid(account.uid)
+
+
+@contextmanager
+def acting_as(account: Account | None) -> Iterator[None]:
+    """:func:`act_as` for a while; ``None``: no change."""
+    if account is None:
+        yield
+        return
+    before = os.geteuid(), os.getegid(), os.getgroups()
+    act_as(account)
+    try:
+        yield
+    finally:
+        uid, gid, groups = before
+        os.seteuid(uid)
+        os.setegid(gid)
+        os.setgroups(groups)
 
 
 def drop_to(account: Account) -> None:
     """Become ``account`` for good: groups first, then real, effective and saved ids.
 
-    Raises PermissionError when this process is not root, RuntimeError when a way back to root is left.
+    Raises PermissionError when root has not started this process, RuntimeError when a way back to root is left.
     """
-    os.setgroups(account.groups)
+    act_as(account)
     os.setresgid(account.gid, account.gid, account.gid)
     os.setresuid(account.uid, account.uid, account.uid)
     os.environ.update(HOME=account.home, USER=account.name, LOGNAME=account.name)
@@ -69,6 +116,67 @@ def closed_to(account: Account, root: Path) -> Path | None:
     """What keeps ``account`` from running the daemons of the installation ``root``: its own, Python's or our code."""
     found = (first_closed(account, path) for path in (root, Path(os.__file__), Path(__file__)))
     return next((path for path in found if path is not None), None)
+
+
+class Ids(TypedDict, total=False):
+    """Arguments of ``subprocess.Popen``."""
+
+    user: int
+    group: int
+
+
+def as_started() -> Ids:
+    """For a process to be made: that it has root's rights, where root has started this one."""
+    return {"user": 0, "group": 0} if root_started() and not is_root() else {}
+
+
+def obeyed_account(paths: Paths, api: ApiConfig) -> Account | None:
+    """The account that processes of ``paths`` are to work as; ``None``: as who they are.
+
+    ``drop_privileges: no`` counts where only root can have written it; otherwise it would be the service user's way to
+    become root. Raises ConfigError where it does not count.
+    """
+    account = find_account() if root_started() else None
+    if account is None or api.drop_privileges:
+        return account
+    if first_closed(account, paths.root) is None and (open_to := first_writable(account, paths.root, paths.api_config)):
+        allowed = (
+            f"yes, as long as the user {account.name} may write to {open_to}: "
+            f"chown root {open_to} && chmod g-w,o-w {open_to}"
+        )
+        raise ConfigError(str(paths.api_config), "drop_privileges", "no", allowed, code=2000)
+    return None
+
+
+def first_writable(account: Account, root: Path, path: Path) -> Path | None:
+    """The first that ``account`` may change: the folder ``root``, one below it on the way to ``path``, or ``path``.
+
+    By owner and mode; ``None`` when it may change none of them.
+    """
+    for step in (*(each for each in reversed(path.parents) if each.is_relative_to(root)), path):
+        status = step.stat()
+        by_group = status.st_gid in account.groups and status.st_mode & 0o020
+        if status.st_uid == account.uid or by_group or status.st_mode & 0o002:
+            return step
+    return None
+
+
+def work_for(paths: Paths) -> None:
+    """For a command: as root, have the rights of the account that the installation is for from now on, if there is one.
+
+    An installation that the account may not even enter is root's alone.
+    """
+    account = find_account() if root_started() else None
+    if account is None or not paths.root.is_dir() or first_closed(account, paths.root) is not None:
+        return
+    act_as(account)
+    try:
+        stays = obeyed_account(paths, load_api_config(paths)) is None
+    except ConfigError:  # said by whoever uses the configuration
+        stays = False
+    if stays:
+        os.seteuid(0)
+        os.setegid(0)
 
 
 def share(path: Path, mode: int, account: Account | None) -> None:

@@ -19,6 +19,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.config.remote import load_remote
 from secmon.common.errors import SecmonError
 from secmon.common.node import Node
+from secmon.common.rights import as_root
 from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.frame import tend
@@ -34,9 +35,10 @@ def build(context: Context) -> "RemoteDaemon":
     """
     installation = read_installation(context.paths)
     settings = link_settings(load_remote(context.paths), installation.main, installation.options)
-    allow_files(settings.files)
     try:
-        ports = Ports(settings)
+        with as_root():
+            allow_files(settings.files)
+            ports = Ports(settings)
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
             raise

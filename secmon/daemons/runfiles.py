@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from secmon.common.atomic import write_file
+from secmon.common.rights import as_root
+from secmon.daemons.lockholder import end_lock_holder, lock_holder
 from secmon.daemons.privileges import Account, is_root
 from secmon.daemons.states import RESTARTING, lives, pid_files, process_start
 
@@ -98,12 +100,12 @@ class SupervisorLock:
     """One supervisor per installation: an flock that the kernel releases when its holder dies, however it dies.
 
     It lies on the installation folder itself. A file in ``var/run`` could be removed under a node that runs, and the
-    next start would lock another one of the same name. That file only tells the holder's process.
+    next start would lock another one of the same name. Who holds it the kernel says: what a file says of a process,
+    whoever may write the file can say of any process.
     """
 
-    def __init__(self, root: Path, run: Path) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
-        self._path = run / "supervisor.lock"
         self._descriptor = -1
 
     def acquire(self) -> None:
@@ -113,17 +115,9 @@ class SupervisorLock:
             os.close(descriptor)
             raise AlreadyRunning(self._root, self.holder())
         self._descriptor = descriptor
-        self.tend()
-
-    def tend(self) -> None:
-        """Write the holder's process again where that was removed; for the holder."""
-        if self.holder() != os.getpid():
-            write_file(self._path, f"{os.getpid()}\n".encode(), 0o640)
 
     def release(self) -> None:
         if self._descriptor >= 0:
-            if self._path.exists():
-                os.truncate(self._path, 0)
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -142,12 +136,16 @@ class SupervisorLock:
         return False
 
     def holder(self) -> int:
-        """Process id that the holder wrote; 0 when there is none."""
-        try:
-            text = self._path.read_text().strip()
-        except FileNotFoundError:
-            return 0
-        return int(text) if text.isdigit() else 0
+        """The process that holds the lock; 0 when there is none, or none that this process may know."""
+        return lock_holder(self._root)
+
+    def end_holder(self) -> bool:
+        """Send TERM to the supervisor that holds the lock; whether there was one.
+
+        A process of another user than root and the folder's owner is no supervisor, whatever it holds.
+        """
+        with as_root():
+            return end_lock_holder(self._root)
 
     def _open(self) -> int:
         return os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

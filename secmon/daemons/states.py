@@ -8,6 +8,7 @@ from pathlib import Path
 from secmon.common.errors import SecmonError
 from secmon.common.jobs import doer
 from secmon.common.paths import Paths
+from secmon.common.regular import read_regular
 
 DAEMONS = (
     "secmon-agentlessd",
@@ -63,10 +64,10 @@ def lives(pid_file: Path) -> bool:
     if start is None:
         return False
     try:
-        recorded = pid_file.read_text().split()
-    except FileNotFoundError:
+        recorded = read_regular(pid_file).split()
+    except OSError:  # gone meanwhile, or nothing that a daemon has written
         return False
-    return len(recorded) < 2 or recorded[1] == str(start)
+    return len(recorded) < 2 or recorded[1] == str(start).encode()
 
 
 def pid_files(run: Path, names: Iterable[str] | None = None) -> Mapping[str, list[Path]]:

@@ -17,14 +17,15 @@ from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.layout import restore_folders
 from secmon.common.logkeeper import LogKeeper
 from secmon.common.paths import Paths
+from secmon.common.rights import as_root
 from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import StartFailed, start_error
-from secmon.daemons.forkserver import ForkServer
+from secmon.daemons.forkserver import NEEDED_FOLDERS, ForkServer
 from secmon.daemons.frame import tend
 from secmon.daemons.link import ChildLink
 from secmon.daemons.notify import notify
 from secmon.daemons.plan import Plan
-from secmon.daemons.privileges import SERVICE_USER, Account, find_account
+from secmon.daemons.privileges import SERVICE_USER, Account, act_as, find_account, root_started
 from secmon.daemons.runfiles import RunFiles, SupervisorLock
 from secmon.daemons.sockets import ControlServer
 from secmon.daemons.states import daemon_states
@@ -80,16 +81,19 @@ class Supervisor:
 
         Raises AlreadyRunning, and SecmonError when the configuration is not valid; then nothing was started.
         """
-        lock = SupervisorLock(self._paths.root, self._paths.run)
+        lock = SupervisorLock(self._paths.root)
         lock.acquire()
         try:
             plan = self._planner()
             account = find_account(plan.user or SERVICE_USER)
+            with as_root():
+                restore_folders(self._paths, NEEDED_FOLDERS, (account.uid, account.gid) if account else None)
+            _act_for(plan)
             self._run = RunFiles(self._paths.run, account)
             self._run.clear_all()
             control = ControlServer(self._paths.control_socket, self._answer, account=account)
             await control.open()
-            self._tasks.keep("run files", lambda: tend(lambda: self._tend(lock, control, account)))
+            self._tasks.keep("run files", lambda: tend(lambda: self._tend(control, account)))
             try:
                 return await self._supervise(plan)
             finally:
@@ -98,10 +102,13 @@ class Supervisor:
         finally:
             lock.release()
 
-    async def _tend(self, lock: SupervisorLock, control: ControlServer, account: Account | None) -> None:
-        """Put back what was removed under the node: folders (only root may make them), process id, socket."""
-        restore_folders(self._paths, ("var/run", "queue/sockets"), (account.uid, account.gid) if account else None)
-        lock.tend()
+    async def _tend(self, control: ControlServer, account: Account | None) -> None:
+        """Put back what was removed under the node: folders, which only root may make, and the socket."""
+        if any(not (self._paths.root / name).is_dir() for name in NEEDED_FOLDERS):
+            if self._server is not None:
+                await self._server.restore(self._paths.root)
+            else:
+                restore_folders(self._paths, NEEDED_FOLDERS, (account.uid, account.gid) if account else None)
         await control.tend()
 
     async def _supervise(self, plan: Plan) -> int:
@@ -110,9 +117,6 @@ class Supervisor:
             log.warning("%s", note)
         ending = asyncio.create_task(self._ending.wait())
         working = asyncio.create_task(self._start_and_work(plan))
-        if plan.keeper is not None:
-            # One task for the logs of all processes. New settings count from the next start on.
-            self._tasks.keep("logs", LogKeeper(self._paths, plan.keeper, self._clock, Counters()).run)
         gone = asyncio.create_task(self._link.supervisor_gone()) if self._link and self._bound else None
         waits = {ending, working} | ({gone} if gone else set())
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -139,6 +143,10 @@ class Supervisor:
             if self._link:
                 self._link.failed(str(error))
             return
+        if plan.keeper is not None:
+            # One task for the logs of all processes. New settings count from the next start on. Not before the daemons
+            # on this event loop have given up root's rights: it works in a thread, which would have them too.
+            self._tasks.keep("logs", LogKeeper(self._paths, plan.keeper, self._clock, Counters()).run)
         self._phase = "running"
         notify("READY=1")
         if self._link:
@@ -160,6 +168,7 @@ class Supervisor:
             log.error("The restart is refused: %s", error.message)
             return
         log.info("secmon restarts")
+        _act_for(plan)
         self._phase = "restarting"
         notify("RELOADING=1")
         self._run.restarting(True)
@@ -338,6 +347,13 @@ class Supervisor:
             "processes": processes,
             "daemons": states,
         }
+
+
+def _act_for(plan: Plan) -> None:
+    """As root, have only the rights of the user of ``plan`` from now on: this process works in that user's folders."""
+    account = find_account(plan.user) if plan.user and root_started() else None
+    if account is not None:
+        act_as(account)
 
 
 def _did_not_start(unit: Unit, backoff: Backoff, error: StartFailed) -> None:

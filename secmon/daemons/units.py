@@ -15,7 +15,7 @@ from secmon.daemons.forkserver import ForkedProcess, ForkServer
 from secmon.daemons.frame import Frame
 from secmon.daemons.link import ParentLink
 from secmon.daemons.plan import DaemonSpec, Plan
-from secmon.daemons.privileges import SERVICE_USER, drop_to, find_account, is_root
+from secmon.daemons.privileges import SERVICE_USER, drop_to, find_account, root_started
 from secmon.daemons.runfiles import RunFiles
 
 _KILL_MARGIN = 4.0
@@ -211,7 +211,7 @@ def make_units(plan: Plan, paths: Paths, secrets: Mapping[str, str], server: For
     units = [LocalUnit(spec, plan, paths, secrets) for spec in plan.daemons]
     for unit in units:
         unit.prepare()
-    if plan.user and is_root():
+    if plan.user and root_started():
         account = find_account(plan.user)
         if account is None:
             raise StartError(2000, f"user {plan.user} does not exist")

@@ -162,7 +162,7 @@ class RulesetKeeper:
     def _accept(self, made: Compiled, sources: Sources) -> None:
         self._standing, self._error, self._rejected = "current", None, ""
         for message in made.ruleset.messages:
-            log.warning("%s", message)
+            log.warning("%s", message.told())
         self._use(made)
         self._keep_copy(sources)
         log.info("The ruleset is in force: %d rules", len(made.ruleset.rules.by_id))

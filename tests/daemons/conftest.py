@@ -123,4 +123,4 @@ def running(node: ToyNode) -> ToyNode:
 @pytest.fixture
 def lock(root: Path) -> SupervisorLock:
     (root / "run").mkdir()
-    return SupervisorLock(root, root / "run")
+    return SupervisorLock(root)

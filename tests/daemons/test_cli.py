@@ -415,7 +415,7 @@ def test_start_with_an_encrypted_key_needs_a_terminal(master: Path) -> None:
 
 
 def test_start_of_a_running_node_is_refused(master: Path) -> None:
-    lock = SupervisorLock(master, master / "var/run")
+    lock = SupervisorLock(master)
     lock.acquire()
     try:
         done = run("start", "--root", str(master))

@@ -67,7 +67,7 @@ def test_refusal_and_json(paths: Paths, old: OldManager) -> None:
 
 
 def test_a_node_that_runs_is_left_alone(paths: Paths, old: OldManager) -> None:
-    lock = SupervisorLock(paths.root, paths.run)
+    lock = SupervisorLock(paths.root)
     lock.acquire()
     try:
         done = run(old.root, "--root", paths.root)

@@ -81,7 +81,7 @@ def test_fresh_removes_the_demo_and_nothing_else(root: Path) -> None:
 def test_demo_that_runs_is_refused(root: Path) -> None:
     demo_of(root, workers=1)._make()
     paths = Paths(root / "worker1")
-    lock = SupervisorLock(paths.root, paths.run)
+    lock = SupervisorLock(paths.root)
     lock.acquire()
     try:
         with pytest.raises(StartFailed, match="runs already"):

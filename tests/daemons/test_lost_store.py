@@ -284,7 +284,7 @@ def test_a_worker_is_made_the_master_before_it_is_promoted(worker: Paths) -> Non
 
 
 def test_neither_way_out_while_the_node_runs(master: Paths) -> None:
-    lock = SupervisorLock(master.root, master.run)
+    lock = SupervisorLock(master.root)
     lock.acquire()
     try:
         for command in (["cluster", "promote"], ["user", "create-defaults"]):

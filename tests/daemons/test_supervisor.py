@@ -267,7 +267,7 @@ def test_run_files_and_sockets_that_are_removed_come_back(running: ToyNode, fold
             path.unlink()
         if folders:
             folder.rmdir()
-    assert SupervisorLock(running.root, running.paths.run).held()
+    assert SupervisorLock(running.root).held()
     wait_until(lambda: running.phase() == "running", "the supervisor can be asked")
     wait_until(lambda: running.state(APID) == running.state(CLUSTERD) == "running", "the states are right")
     wait_until(lambda: all(daemon_socket(running.paths, each).exists() for each in (APID, CLUSTERD)), "sockets")

@@ -11,6 +11,7 @@ from secmon.common.config import settings
 from secmon.common.config.settings import STARTUP_ERROR, Setting
 from secmon.common.errors import UNKNOWN, ConfigError, Fault
 from secmon.common.paths import Paths
+from secmon.common.regular import read_regular
 
 MEGABYTE = 1 << 20
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KkMm])", re.ASCII)
@@ -255,7 +256,7 @@ def load_api_config(paths: Paths) -> ApiConfig:
     Raises ConfigError 2000 for anything that the specification does not allow, so that a typo never goes unnoticed.
     """
     try:
-        data = paths.api_config.read_bytes()
+        data = read_regular(paths.api_config, follow=True)
     except FileNotFoundError:
         return ApiConfig()
     except OSError as error:

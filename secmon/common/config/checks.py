@@ -14,6 +14,7 @@ from secmon.common.config.ports import check_ports
 from secmon.common.config.remote import load_remote
 from secmon.common.errors import ConfigError, Fault, SecmonError
 from secmon.common.paths import Paths
+from secmon.common.regular import read_regular
 
 MAX_VALUE = 200
 """Characters of a wrong value that are shown."""
@@ -79,7 +80,7 @@ def _check_api_config(paths: Paths) -> Iterator[ConfigError]:
 def _wrong_keys(paths: Paths) -> Iterator[ConfigError]:
     """The errors of all keys: after each one the file is judged again without the key."""
     try:
-        raw: Any = yaml.safe_load(paths.api_config.read_bytes())
+        raw: Any = yaml.safe_load(read_regular(paths.api_config, follow=True))
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return
     while isinstance(raw, dict):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from secmon.common.errors import MISSING, ConfigError, Fault, SecmonError
 from secmon.common.paths import Paths
+from secmon.common.regular import read_regular
 
 _LINE = re.compile(r"([A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+)\s*=\s*(.*)", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
@@ -224,7 +225,7 @@ def unknown_options(paths: Paths) -> list[str]:
 def _lines(path: Path, *, required: bool) -> Iterator[tuple[str, str]]:
     """Place (``file:line``) and content of the lines that say something."""
     try:
-        text = path.read_text("utf-8", errors="replace")
+        text = read_regular(path, follow=True).decode("utf-8", "replace")
     except FileNotFoundError:
         if required:
             raise ConfigError(str(path), "file", MISSING, "the file shipped with the product", code=1107) from None

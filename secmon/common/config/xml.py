@@ -13,6 +13,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from secmon.common.errors import ConfigError, Fault
+from secmon.common.regular import read_regular
 
 MAX_DEPTH = 64
 MAX_BYTES = 64 << 20
@@ -86,7 +87,7 @@ def _markup(part: str | Element) -> str:
 def read_xml(path: Path, *, code: int = 1101) -> Element:
     """Parse a file. Raises ConfigError ``code`` when it cannot be read or is not well formed (XmlError)."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, follow=True)
     except OSError as error:
         raise ConfigError(str(path), "file", Fault(error.strerror), "a readable file", code=code) from error
     return parse_xml(data, str(path), code=code)

@@ -2,13 +2,14 @@
 
 import fcntl
 import os
+import secrets
 import sys
-import threading
 from contextlib import suppress
 from pathlib import Path
 
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
+from secmon.common.regular import open_regular
 
 _COMPLAINT_INTERVAL = 60.0  # seconds between two reports of the same trouble on standard error
 
@@ -70,7 +71,7 @@ class AppendFile:
                 self._open()
             fcntl.flock(self._fd, fcntl.LOCK_SH)
             try:
-                status = os.stat(self._name)
+                status = os.lstat(self._name)
             except FileNotFoundError:
                 self.close()
                 continue
@@ -80,10 +81,10 @@ class AppendFile:
 
     def _open(self) -> None:
         try:
-            fd = os.open(self._name, os.O_WRONLY | os.O_APPEND)
+            fd = open_regular(self.path, os.O_WRONLY | os.O_APPEND)
         except FileNotFoundError:
             self._create()
-            fd = os.open(self._name, os.O_WRONLY | os.O_APPEND)
+            fd = open_regular(self.path, os.O_WRONLY | os.O_APPEND)
         status = os.fstat(fd)
         self._fd, self._identity, self._torn = fd, (status.st_dev, status.st_ino), False
 
@@ -92,8 +93,8 @@ class AppendFile:
 
         Root's daemons give it to the folder's owner: those that have dropped their privileges write to it too.
         """
-        temporary = f"{self._name}.{os.getpid()}-{threading.get_ident()}.tmp"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o600)
+        temporary = f"{self._name}.{secrets.token_hex(8)}.tmp"
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             inherit_owner(fd, self.path.parent)
             os.fchmod(fd, self._mode)

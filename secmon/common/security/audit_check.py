@@ -1,10 +1,12 @@
 """Checking the audit log: is every line as it was written, and is none missing?"""
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from secmon.common.regular import open_regular
 from secmon.common.security.audit import NOTHING_BEFORE, Line, line_hash, read_line, rest_hash
 from secmon.common.store.position import AuditEnd
 
@@ -49,7 +51,7 @@ def verify(path: Path, anchors: Iterable[AuditEnd] = ()) -> Report:
     A chain can be written anew as a whole, and cut short: ``anchors`` are lines that it must hold, known from elsewhere
     (the store, the node's own log on another host). :func:`check_end` compares its end with the store.
     """
-    with path.open("rb") as file:
+    with open(open_regular(path, os.O_RDONLY, follow=True), "rb") as file:
         return verify_lines(file, anchors)
 
 

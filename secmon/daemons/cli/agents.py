@@ -10,7 +10,7 @@ from secmon.common.paths import Paths
 from secmon.common.store.files import set_aside
 from secmon.daemons.cli.group import LazyGroup, root_option
 from secmon.daemons.cli.store import require_master, require_stopped
-from secmon.daemons.install import give_registry
+from secmon.daemons.install import close_registry
 
 
 @click.group(cls=LazyGroup)
@@ -47,6 +47,6 @@ def rebuild(paths: Paths) -> None:
         taken = keys.poll() or keys.poll()  # the first look only sees that there is a file
     finally:
         store.close()
-    give_registry(paths)
+    close_registry(paths)
     count = len(taken.added) if taken is not None else 0
     click.echo(f"{count} agents taken from {paths.client_keys}; they are in no group until they connect.")

@@ -12,6 +12,7 @@ import click
 from secmon.common.errors import SecmonError, os_text
 from secmon.common.paths import Paths
 from secmon.daemons.daemon import StartError, StartFailed
+from secmon.daemons.privileges import root_started, work_for
 from secmon.daemons.runfiles import AlreadyRunning
 
 DEFAULT_ROOT = Path("/opt/secmon")
@@ -52,7 +53,7 @@ class LazyGroup(click.Group):
         except BrokenPipeError:  # the reader of our output has seen enough; click ends quietly
             raise
         except PermissionError as error:
-            hint = "" if os.geteuid() == 0 else "; run this as root or as the service user"
+            hint = "" if root_started() else "; run this as root or as the service user"
             raise click.ClickException(f"{os_text(error)}{hint}") from error
         except OSError as error:
             raise click.ClickException(os_text(error)) from error
@@ -87,7 +88,11 @@ def installation_paths(root: Path) -> Paths:
 
 
 def require_installation(paths: Paths) -> None:
-    """Fail clearly when there is nothing to work on."""
+    """Fail clearly when there is nothing to work on; from here on root has the rights of the installation's user.
+
+    Files that the operator names are the operator's: ``common.rights.as_root``.
+    """
+    work_for(paths)
     if not paths.main_config.exists():
         raise click.ClickException(f"{paths.root} holds no installation; make one: secmon init {paths.root}")
 

@@ -7,6 +7,7 @@ import msgspec
 
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
+from secmon.common.rights import as_root
 from secmon.common.security.audit import audited
 from secmon.common.security.migration import Report, Source, import_rbac, read_source
 from secmon.common.store.security import SecurityStore
@@ -49,7 +50,8 @@ def rbac(file: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
     """
     store = open_masters_store(paths)
     try:
-        source = read_source(file)
+        with as_root():
+            source = read_source(file)
         report = _import(store, paths, source, dry_run=dry_run)
     finally:
         store.close()

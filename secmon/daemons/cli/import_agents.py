@@ -1,6 +1,5 @@
 """``secmon import agents``: agents, groups and assignments of a 4.x manager."""
 
-import os
 from pathlib import Path
 
 import click
@@ -10,9 +9,9 @@ from secmon.common.agents.migration import Report, import_agents, read_source
 from secmon.common.agents.store import AgentStore
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
+from secmon.common.rights import as_root
 from secmon.daemons.cli.group import echo_json, json_option, root_option
 from secmon.daemons.cli.store import require_master, require_stopped
-from secmon.daemons.privileges import find_account, is_root
 
 
 @click.command("agents", short_help="Take over the agents and groups of a 4.x manager.")
@@ -39,22 +38,14 @@ def agents(folder: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
     require_master(paths, instead="run the command on the master")
     if not dry_run:
         require_stopped(paths)
-    source = read_source(folder)
+    with as_root():
+        source = read_source(folder)
     store = AgentStore(paths.agents_db)
     try:
-        report = import_agents(store, source, paths, SystemClock(), dry_run=dry_run, give=_give)
+        report = import_agents(store, source, paths, SystemClock(), dry_run=dry_run)
     finally:
         store.close()
-        for file in paths.agents_db.parent.glob(f"{paths.agents_db.name}*"):
-            _give(file)
     _print(report, dry_run=dry_run, as_json=as_json)
-
-
-def _give(path: Path) -> None:
-    """To the service user, as root and where there is one."""
-    account = find_account() if is_root() else None
-    if account is not None:
-        os.chown(path, account.uid, account.gid)
 
 
 def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:

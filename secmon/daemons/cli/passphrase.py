@@ -6,16 +6,20 @@ from pathlib import Path
 import click
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from secmon.common.rights import read_kept
 from secmon.daemons.daemon import StartError
 
 _ATTEMPTS = 3
 
 
-def ask_passphrase(key: Path) -> str:
-    """Ask until it opens ``key``, three times at most. Raises StartError 2003; never echoes or stores it."""
+def ask_passphrase(root: Path, key: Path) -> str:
+    """Ask until it opens ``key`` of the installation ``root``, three times at most.
+
+    Raises StartError 2003; never echoes or stores it.
+    """
     if not sys.stdin.isatty():
         raise StartError(2003, f"{key} has a pass phrase: start secmon on a terminal, or remove the pass phrase")
-    data = key.read_bytes()
+    data = read_kept(root, key)
     for _ in range(_ATTEMPTS):
         phrase: str = click.prompt(f"Pass phrase of {key}", hide_input=True, err=True)
         try:

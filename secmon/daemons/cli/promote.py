@@ -11,7 +11,7 @@ from secmon.common.store.inspection import UnreadableStore, UnusableStore
 from secmon.common.store.security import SecurityStore
 from secmon.daemons.cli.group import root_option
 from secmon.daemons.cli.store import host_author, require_master, require_stopped
-from secmon.daemons.install import give_store
+from secmon.daemons.install import close_store
 
 
 @click.command(short_help="Replace a master that is lost by this node.")
@@ -43,7 +43,7 @@ def promote(paths: Paths) -> None:
         now = store.position()
     finally:
         store.close()
-    give_store(paths)
+    close_store(paths)
     click.echo(f"Taken over: store {found.store_id} at revision {found.revision} goes on as store {now.store_id}.")
     click.echo(f"All tokens have ended. Start the node: secmon start --root {paths.root}")
 

@@ -10,6 +10,7 @@ from statistics import median
 import click
 
 from secmon.common.paths import Paths
+from secmon.common.rights import as_root
 from secmon.daemons.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.daemons.cli.rulesets import Source, source_options
 from secmon.daemons.install import renew_ruleset
@@ -130,7 +131,8 @@ def _shown(result: Result) -> dict[str, object]:
 def _read(paths: tuple[Path, ...]) -> tuple[list[Case], list[CaseError]]:
     """The cases, and what cannot be read."""
     mistakes: list[CaseError] = []
-    read = [case for file in find_files(paths) for case in read_file(file, mistakes=mistakes)]
+    with as_root():
+        read = [case for file in find_files(paths) for case in read_file(file, mistakes=mistakes)]
     if not read and not mistakes:
         raise click.ClickException("no cases found: folders are searched for files *.ini")
     return read, mistakes
@@ -189,7 +191,8 @@ def update(paths: Paths) -> None:
     Exit status: 0 done, 1 failed, 2 wrong usage.
     """
     require_installation(paths)
-    changed = renew_ruleset(paths)
+    with as_root():  # the folder of the default ruleset is root's
+        changed = renew_ruleset(paths)
     for file in changed:
         click.echo(file)
     click.echo(f"{len(changed)} files changed" if changed else "The ruleset is up to date.")

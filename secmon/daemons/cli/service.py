@@ -1,12 +1,9 @@
 """``secmon start|stop|restart|reload|status``: the node's processes."""
 
 import asyncio
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import click
@@ -51,13 +48,13 @@ def start(paths: Paths, daemonize: bool, single_process: bool, link_fd: int | No
     """
     require_installation(paths)
     link = ChildLink(link_fd) if link_fd is not None else None
-    lock = SupervisorLock(paths.root, paths.run)
+    lock = SupervisorLock(paths.root)
     if lock.held():
         raise _refused(link, AlreadyRunning(paths.root, lock.holder(), stopping=_phase(paths) == STOPPING))
     plan = _plan_or_fail(paths, link)
     secrets = dict(link.secrets) if link else {}
     if plan.encrypted_key is not None and not secrets:
-        secrets[KEY_PASSWORD] = ask_passphrase(plan.encrypted_key)
+        secrets[KEY_PASSWORD] = ask_passphrase(paths.root, plan.encrypted_key)
     if daemonize:
         _start_detached(paths, secrets)
         return
@@ -122,7 +119,7 @@ def stop(paths: Paths, timeout: int) -> None:
     Exit status: 0 stopped (or was not running), 1 still running after --timeout seconds.
     """
     require_installation(paths)
-    lock = SupervisorLock(paths.root, paths.run)
+    lock = SupervisorLock(paths.root)
     if not lock.held():
         click.echo(f"secmon is not running in {paths.root}")
         return
@@ -137,9 +134,11 @@ def _ask_to_stop(paths: Paths, lock: SupervisorLock) -> None:
     try:
         _ask(paths, "stop")
     except SecmonError:
-        with suppress(ProcessLookupError):
-            if lock.holder():
-                os.kill(lock.holder(), signal.SIGTERM)
+        if not lock.end_holder() and lock.held():
+            raise click.ClickException(
+                f"process {lock.holder() or 'unknown'} holds {paths.root}, and it is no supervisor that "
+                "this user may end; end it by hand"
+            ) from None
 
 
 @click.command(short_help="Restart the daemons, for a changed configuration.")
@@ -178,11 +177,11 @@ def _down(paths: Paths) -> list[str]:
 def _start_after_stop(paths: Paths, timeout: int) -> None:
     """Wait for the end of the node that stops, then start it."""
     click.echo(f"secmon is being stopped in {paths.root}; it is started again when it has stopped")
-    lock = SupervisorLock(paths.root, paths.run)
+    lock = SupervisorLock(paths.root)
     if not wait_for(lambda: not lock.held(), "Stopping", timeout):
         raise click.ClickException(f"secmon has not stopped in {paths.root} (process {lock.holder()})")
     plan = _plan_or_fail(paths, None)
-    secrets = {KEY_PASSWORD: ask_passphrase(plan.encrypted_key)} if plan.encrypted_key is not None else {}
+    secrets = {KEY_PASSWORD: ask_passphrase(paths.root, plan.encrypted_key)} if plan.encrypted_key is not None else {}
     _start_detached(paths, secrets)
 
 
@@ -225,7 +224,7 @@ def status(paths: Paths, as_json: bool, everything: bool) -> None:
         echo_json([{"daemon": daemon, "status": state} for daemon, state in _states(paths).items()])
     else:
         _print_states(paths, everything=everything)
-    lock = SupervisorLock(paths.root, paths.run)
+    lock = SupervisorLock(paths.root)
     if not lock.held():
         sys.exit(1)
     if _phase(paths) == STOPPING:
@@ -241,14 +240,14 @@ def _print_states(paths: Paths, *, everything: bool) -> None:
     shown = states if everything else {name: state for name, state in states.items() if state != "stopped"}
     for daemon, state in shown.items():
         click.echo(f"{daemon:20}{state}")
-    if not shown and not SupervisorLock(paths.root, paths.run).held():
+    if not shown and not SupervisorLock(paths.root).held():
         click.echo(f"secmon is not running in {paths.root}; start it: secmon start --root {paths.root}")
 
 
 def require_running(paths: Paths) -> None:
     """Fail clearly when the node does not run."""
     require_installation(paths)
-    if not SupervisorLock(paths.root, paths.run).held():
+    if not SupervisorLock(paths.root).held():
         raise click.ClickException(f"secmon is not running in {paths.root}; start it: secmon start --root {paths.root}")
 
 

@@ -40,5 +40,5 @@ def host_author(operation: str) -> Author:
 
 def require_stopped(paths: Paths) -> None:
     """Fail clearly when the node runs."""
-    if SupervisorLock(paths.root, paths.run).held():
+    if SupervisorLock(paths.root).held():
         raise click.ClickException(f"secmon runs in {paths.root}; stop it: secmon stop --root {paths.root}")

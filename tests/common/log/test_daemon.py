@@ -3,7 +3,7 @@ import logging
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from secmon.common.counters import Counters
 from secmon.common.log import DaemonLog, cluster_logger, setup_daemon_log
 from secmon.common.log.daemon import level_word, tag_of
 from secmon.common.paths import Paths
+from tests.filelimit import file_size_limit
 from tests.localtime import zone
 
 
@@ -175,10 +176,27 @@ def test_unwritable_file_is_counted_and_reported_rarely(
 def test_full_disk_does_not_raise(clock: ManualClock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = Paths(tmp_path)
     paths.logs.mkdir()
-    (paths.logs / "ossec.log").symlink_to("/dev/full")
+    counters = Counters()
+    log = setup_daemon_log(paths, "secmon-apid", clock=clock, counters=counters)
+    with file_size_limit(0):
+        logging.getLogger("secmon.apid").error("lost")
+    log.close()
+    assert counters.snapshot()["log.write_errors"] == 1
+    assert "File too large" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.symlink_to(path.with_name("other"))])
+def test_only_files_are_written_to(
+    plant: Callable[[Path], None], clock: ManualClock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = Paths(tmp_path)
+    paths.logs.mkdir()
+    (paths.logs / "other").touch()
+    plant(paths.logs / "ossec.log")
     counters = Counters()
     log = setup_daemon_log(paths, "secmon-apid", clock=clock, counters=counters)
     logging.getLogger("secmon.apid").error("lost")
     log.close()
     assert counters.snapshot()["log.write_errors"] == 1
-    assert "No space left" in capsys.readouterr().err
+    assert (paths.logs / "other").read_text() == ""
+    assert "ossec.log" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """Takes over agents, their groups and the groups' files from the folder of a 4.x manager: all of it or nothing."""
 
 import shutil
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,14 +15,11 @@ from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.files.categories import FOLDER_MODE
 from secmon.common.paths import Paths
+from secmon.common.regular import read_regular
+from secmon.common.rights import as_root
 
-Give = Callable[[Path], None]
-"""Told of each file and folder that was made, to give it to its owner."""
 
-
-def import_agents(
-    store: AgentStore, source: Source, paths: Paths, clock: Clock, *, dry_run: bool = False, give: Give = lambda _: None
-) -> Report:
+def import_agents(store: AgentStore, source: Source, paths: Paths, clock: Clock, *, dry_run: bool = False) -> Report:
     """Merge ``source`` into this installation, which must not run: nothing is changed when a line is refused.
 
     Files come first; whatever fails afterwards, the commit too, takes them away again. Raises OSError and SecmonError.
@@ -35,7 +31,7 @@ def import_agents(
             plan = decide(source, here, gone, paths)
             if plan.refused or plan.empty or dry_run:
                 return Report(tuple(plan.lines), written=False)
-            _copy(plan, paths, undo, give)
+            _copy(plan, paths, undo)
             for fault in registry.load(connection, plan.news, now=int(clock.now().timestamp())):
                 if fault is not None:
                     raise fault
@@ -45,29 +41,29 @@ def import_agents(
     return Report(tuple(plan.lines), written=True)
 
 
-def _copy(plan: Plan, paths: Paths, undo: ExitStack, give: Give) -> None:
+def _copy(plan: Plan, paths: Paths, undo: ExitStack) -> None:
     for group in dict.fromkeys([*plan.made, *(name.partition("/")[0] for name in plan.files)]):
         folder = paths.shared / group
         if not folder.is_dir():
             undo.callback(shutil.rmtree, folder, ignore_errors=True)
             folder.mkdir()
             folder.chmod(FOLDER_MODE)
-            give(folder)
     for group in plan.made:
-        _write(paths.shared / group / AGENT_CONF, AGENT_CONF_TEXT.encode(), undo, give)
+        _write(paths.shared / group / AGENT_CONF, AGENT_CONF_TEXT.encode(), undo)
     for name, source in plan.files.items():
-        _write(paths.shared / name, source.read_bytes(), undo, give)
+        with as_root():
+            data = read_regular(source)
+        _write(paths.shared / name, data, undo)
     if plan.counter:
-        _write(paths.counters / "sender_counter", plan.counter.encode(), undo, give)
+        _write(paths.counters / "sender_counter", plan.counter.encode(), undo)
 
 
-def _write(path: Path, data: bytes, undo: ExitStack, give: Give) -> None:
+def _write(path: Path, data: bytes, undo: ExitStack) -> None:
     if path.exists():
         undo.callback(write_file, path, path.read_bytes(), FILE_MODE)
     else:
         undo.callback(path.unlink, missing_ok=True)
     write_file(path, data, FILE_MODE)
-    give(path)
 
 
 __all__ = ["Line", "Report", "Source", "import_agents", "read_source"]

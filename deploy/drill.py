@@ -28,10 +28,13 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = "secmon-drill"
 NODES = ("master", "worker1", "worker2")
+IMAGES = ("localhost/secmon:latest", "localhost/secmon-balancer:latest")
+"""As compose.yaml calls them."""
 LEASE_SECONDS = 30
 """Internal option clusterd.security_lease, by default."""
 LATE_SECONDS = 90.0
 """Bound of waiting for what must come."""
+BUILD_SECONDS = 1800.0
 
 
 class Containers:
@@ -50,6 +53,11 @@ class Containers:
 
     def compose(self, *arguments: str) -> None:
         _run([*self._compose, *arguments], self._environment)
+
+    def build(self) -> None:
+        """Build the images and wait for them: podman-compose may return before they are there."""
+        self.compose("build")
+        until(lambda: all(_works(self.engine, "image", "inspect", each) for each in IMAGES), "images", BUILD_SECONDS)
 
     def do(self, *arguments: str) -> str:
         """A command of the engine; what it prints."""
@@ -129,8 +137,9 @@ class Drill:
         self._containers, self._api, self._password = containers, api, password
         self.failures = 0
 
-    def step(self, name: str, work: Callable[[], str | None]) -> None:
-        """Do one step and print how it went."""
+    def step(self, name: str, work: Callable[[], str | None]) -> bool:
+        """Do one step; print its name when it begins and how it went when it has ended. Whether it passed."""
+        print(f"begin           {name}", flush=True)
         started = time.monotonic()
         try:
             note = work() or ""
@@ -140,9 +149,11 @@ class Drill:
         else:
             word = "pass"
         print(f"{word}  {time.monotonic() - started:6.1f} s  {name}{': ' if note else ''}{note}", flush=True)
+        return word == "pass"
 
     def all(self) -> None:
-        self.step("every node becomes healthy and joins", self._start)
+        if not self.step("every node becomes healthy and joins", self._start):
+            return  # there is nothing to take away
         self.step("the balancer spreads requests over all nodes", self._spread)
         self.step("a request to all nodes is answered by all", self._fan_out)
         self.step("daemons run as the service user, without capabilities", self._privileges)
@@ -343,8 +354,8 @@ def main() -> int:
             (Path(folder) / name).chmod(0o600)
         containers = Containers({"SECRETS": folder, "API_PORT": str(options.port)})
         drill = Drill(containers, Api(options.port), password)
-        if not options.no_build:
-            drill.step("the images are built", lambda: containers.compose("build"))
+        if not options.no_build and not drill.step("the images are built", containers.build):
+            return 1
         try:
             drill.all()
         finally:

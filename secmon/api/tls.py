@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from secmon.common.atomic import write_file
@@ -73,13 +74,27 @@ def _set_version(context: ssl.SSLContext, name: str) -> None:
 
 def _load_key(context: ssl.SSLContext, paths: Paths, settings: Https, password: str | None) -> None:
     """OpenSSL reads files only: what was read goes through memory, since the key may be root's."""
-    key = paths.ssl / settings.key
-    with _in_memory(paths, paths.ssl / settings.cert) as cert_file, _in_memory(paths, key) as key_file:
+    cert, key = paths.ssl / settings.cert, paths.ssl / settings.key
+    with _in_memory(paths, cert) as cert_file, _in_memory(paths, key) as key_file:
         try:
             # Without a password OpenSSL would ask on the terminal; an empty one fails instead.
             context.load_cert_chain(cert_file, key_file, password=password or "")
         except ssl.SSLError as error:
-            raise _failure(key, _reason(error, password)) from error
+            if not _is_certificate(Path(cert_file).read_bytes()):
+                raise _failure(cert, f"it is damaged: no readable certificate; {_remedy(settings)}") from error
+            raise _failure(key, f"{_reason(error, password)}; {_remedy(settings)}") from error
+
+
+def _is_certificate(data: bytes) -> bool:
+    try:
+        x509.load_pem_x509_certificates(data)
+    except ValueError:
+        return False
+    return True
+
+
+def _remedy(settings: Https) -> str:
+    return f"put back a copy, or remove {settings.key} and {settings.cert} to have new ones made at the next start"
 
 
 @contextmanager

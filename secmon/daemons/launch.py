@@ -36,13 +36,16 @@ class Launched:
             raise StartFailed(f"{reason} (details: {self.output})")
 
 
-def launch(paths: Paths, *, secrets: Mapping[str, str] | None = None, bound: bool) -> Launched:
+def launch(
+    paths: Paths, *, secrets: Mapping[str, str] | None = None, bound: bool, single_process: bool = False
+) -> Launched:
     """Start the supervisor of ``paths`` in a session of its own; ``bound``: it stops when this process ends."""
     link = ParentLink()
     output = paths.logs / "start.log"
     output.unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "secmon.daemons.cli", "start", "--root", str(paths.root)]
     command += ["--link-fd", str(link.child)] + ([] if bound else ["--unbound"])
+    command += ["--single-process"] if single_process else []
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
     try:
         process = subprocess.Popen(

@@ -343,6 +343,7 @@ class Supervisor:
             "pid": os.getpid(),
             "phase": "stopping" if self._ending.is_set() else self._phase,
             "restart_pending": self._restart_accepted,
+            "single_process": self._single_process,
             "task_restarts": {**self._tasks.restarts, **self._keepers.restarts},
             "processes": processes,
             "daemons": states,

@@ -1,18 +1,22 @@
 """The cluster's certificate authority, on the master: ``ca.key`` (0600) and ``ca.pem`` in ``etc/cluster/``."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
-from secmon.common.errors import SecmonError
+from secmon.common.errors import SecmonError, os_text
 from secmon.common.paths import Paths
 from secmon.common.rpc import certificates
 from secmon.common.rpc.certificates import NodeCredentials, PeerIdentity
 from secmon.common.rpc.keystore import Keystore, open_folder
+
+T = TypeVar("T")
 
 
 class Authority:
@@ -24,13 +28,10 @@ class Authority:
         folder = open_folder(paths)
         if not (folder / "ca.key").exists():
             _create(folder, cluster_name, clock)
-        try:
-            key_pem, self.pem = (folder / "ca.key").read_bytes(), (folder / "ca.pem").read_bytes()
-            self._key = certificates.load_key(key_pem)
-            self._certificate = x509.load_pem_x509_certificate(self.pem)
-            reason = certificates.validity_defect(self.pem, clock.now())
-        except (OSError, ValueError) as error:
-            raise SecmonError(3042, f"{folder}: the cluster's authority cannot be read: {error}") from None
+        self._key = _read(folder / "ca.key", certificates.load_key)
+        self._certificate = _read(folder / "ca.pem", x509.load_pem_x509_certificate)
+        self.pem = (folder / "ca.pem").read_bytes()
+        reason = certificates.validity_defect(self.pem, clock.now())
         if self._certificate.public_key() != self._key.public_key():
             reason = "ca.pem is not the certificate of ca.key"
         if reason:
@@ -49,6 +50,19 @@ class Authority:
         certificate = self.sign(key.public_key(), keystore.identity)
         keystore.install(NodeCredentials(certificates.key_pem(key), certificate, self.pem))
         return True
+
+
+def _read(file: Path, load: Callable[[bytes], T]) -> T:
+    """Raises SecmonError 3042, which says how to go on."""
+    try:
+        return load(file.read_bytes())
+    except OSError as error:
+        reason = os_text(error)
+    except (ValueError, TypeError):
+        reason = f"{file} is damaged: no readable {'key' if file.suffix == '.key' else 'certificate'}"
+    raise SecmonError(
+        3042, f"{reason}; put back a copy of ca.key and ca.pem, or remove both to make a new authority for the cluster"
+    )
 
 
 def _create(folder: Path, cluster_name: str, clock: Clock) -> None:

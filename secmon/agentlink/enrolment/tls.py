@@ -65,11 +65,18 @@ def server_context(paths: Paths, settings: AuthSettings) -> ssl.SSLContext:
     key, certificate = paths.root / settings.ssl_manager_key, paths.root / settings.ssl_manager_cert
     try:
         context.load_cert_chain(certificate, key, password="")
-    except (ssl.SSLError, OSError) as error:
+    except ssl.SSLError as error:
+        raise TlsError(f"{certificate}, {key}: {_unusable(error)}") from error
+    except OSError as error:
         raise TlsError(f"{certificate}, {key}: {error.strerror or error}") from error
     if settings.ssl_agent_ca:
         _require_agents_certificates(context, paths.root / settings.ssl_agent_ca)
     return context
+
+
+def _unusable(error: ssl.SSLError) -> str:
+    what = "they are no pair" if error.reason == "KEY_VALUES_MISMATCH" else "no readable certificate with its key"
+    return f"{what}; put back a copy, or remove both to have new ones made at the next start"
 
 
 def _require_agents_certificates(context: ssl.SSLContext, authority: Path) -> None:

@@ -5,11 +5,12 @@ A node certificate has the node's name as common name, ``<name>.node.secmon`` as
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -162,6 +163,24 @@ def renewal_time(pem: bytes) -> datetime:
     certificate = x509.load_pem_x509_certificate(pem)
     start = certificate.not_valid_before_utc + BACKDATED
     return start + (certificate.not_valid_after_utc - start) * 2 / 3
+
+
+def damage(credentials: NodeCredentials) -> tuple[str, str] | None:
+    """The file under ``etc/cluster`` that cannot be used, and why: torn, or of another pair. None when all can."""
+    readers: dict[str, Callable[[], object]] = {
+        "node.key": lambda: load_key(credentials.key),
+        "node.pem": lambda: x509.load_pem_x509_certificate(credentials.certificate),
+        "ca.pem": lambda: x509.load_pem_x509_certificate(credentials.authority),
+    }
+    for name, read in readers.items():
+        try:
+            read()
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            return name, f"it is damaged: no readable {'key' if name.endswith('.key') else 'certificate'}"
+    certificate = x509.load_pem_x509_certificate(credentials.certificate)
+    if _public(load_key(credentials.key).public_key()) != _public(certificate.public_key()):
+        return "node.pem", "it is not the certificate of node.key"
+    return None
 
 
 def defect(credentials: NodeCredentials, identity: PeerIdentity, now: datetime) -> str | None:

@@ -3,6 +3,7 @@
 Files: ``node.key`` (0600), ``node.pem``, ``ca.pem``, ``installation_id``; the folder has mode 0750.
 """
 
+import logging
 import uuid
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from secmon.common.clock import Clock
 from secmon.common.paths import Paths
 from secmon.common.rpc import certificates
 from secmon.common.rpc.certificates import NodeCredentials, PeerIdentity
+
+log = logging.getLogger("secmon.clusterd")
 
 
 def open_folder(paths: Paths) -> Path:
@@ -39,6 +42,7 @@ class Keystore:
         self._clock = clock
         self.identity = PeerIdentity(node_name, installation_id(self._folder), is_master)
         self._due = clock.now()
+        self._damage = ""
         self.current = self._load()
         """None until the node has credentials."""
 
@@ -47,15 +51,22 @@ class Keystore:
             key, certificate, authority = (
                 (self._folder / name).read_bytes() for name in ("node.key", "node.pem", "ca.pem")
             )
-            self._due = certificates.renewal_time(certificate)
-        except (FileNotFoundError, ValueError):
+        except FileNotFoundError:
             return None
-        return NodeCredentials(key, certificate, authority)
+        found = NodeCredentials(key, certificate, authority)
+        damage = certificates.damage(found)
+        if damage is not None:
+            name, reason = damage
+            self._damage = f"{name} could not be used: {reason}"
+            log.warning("%s: %s; this node gets a new key and certificate", self._folder / name, reason)
+            return None
+        self._due = certificates.renewal_time(certificate)
+        return found
 
     def defect(self) -> str | None:
         """Why the node needs a new certificate before it can be linked; None when it does not."""
         if self.current is None:
-            return "no certificate"
+            return self._damage or "no certificate"
         return certificates.defect(self.current, self.identity, self._clock.now())
 
     def renewal_due(self) -> bool:

@@ -56,7 +56,7 @@ def start(paths: Paths, daemonize: bool, single_process: bool, link_fd: int | No
     if plan.encrypted_key is not None and not secrets:
         secrets[KEY_PASSWORD] = ask_passphrase(paths.root, plan.encrypted_key)
     if daemonize:
-        _start_detached(paths, secrets)
+        _start_detached(paths, secrets, single_process=single_process)
         return
     log_process(paths.root, "secmon", plan.on_terminal().log)
     supervisor = Supervisor(
@@ -98,8 +98,8 @@ def _run(supervisor: Supervisor, single_process: bool) -> int:
     return uvloop.run(supervisor.run())
 
 
-def _start_detached(paths: Paths, secrets: Mapping[str, str]) -> None:
-    launched = launch(paths, secrets=secrets, bound=False)
+def _start_detached(paths: Paths, secrets: Mapping[str, str], *, single_process: bool) -> None:
+    launched = launch(paths, secrets=secrets, bound=False, single_process=single_process)
     try:
         asyncio.run(launched.ready(_START_SECONDS))
     finally:
@@ -155,8 +155,9 @@ def restart(paths: Paths, timeout: int) -> None:
     Exit status: 0 running again, 1 refused, not running, or a daemon (it is named) did not come up.
     """
     require_running(paths)
-    if _phase(paths) == STOPPING:
-        _start_after_stop(paths, timeout)
+    before = _supervisor(paths)
+    if before.get("phase") == STOPPING:
+        _start_after_stop(paths, timeout, single_process=bool(before.get("single_process")))
         return
     end = time.monotonic() + timeout
     _ask(paths, "restart")
@@ -174,15 +175,15 @@ def _down(paths: Paths) -> list[str]:
     return [one["daemon"] for one in status["processes"] if status["daemons"].get(one["daemon"]) != "running"]
 
 
-def _start_after_stop(paths: Paths, timeout: int) -> None:
-    """Wait for the end of the node that stops, then start it."""
+def _start_after_stop(paths: Paths, timeout: int, *, single_process: bool) -> None:
+    """Wait for the end of the node that stops, then start it as it was."""
     click.echo(f"secmon is being stopped in {paths.root}; it is started again when it has stopped")
     lock = SupervisorLock(paths.root)
     if not wait_for(lambda: not lock.held(), "Stopping", timeout):
         raise click.ClickException(f"secmon has not stopped in {paths.root} (process {lock.holder()})")
     plan = _plan_or_fail(paths, None)
     secrets = {KEY_PASSWORD: ask_passphrase(paths.root, plan.encrypted_key)} if plan.encrypted_key is not None else {}
-    _start_detached(paths, secrets)
+    _start_detached(paths, secrets, single_process=single_process)
 
 
 def _restarted(paths: Paths) -> bool:
@@ -257,10 +258,16 @@ def _ask(paths: Paths, command: str) -> Any:
 
 def _phase(paths: Paths) -> str:
     """What the supervisor does; empty when it does not say so in time."""
+    return str(_supervisor(paths).get("phase", ""))
+
+
+def _supervisor(paths: Paths) -> Mapping[str, Any]:
+    """What the supervisor says of itself; nothing when it does not in time."""
     try:
-        return str(asyncio.run(SupervisorControl(paths, timeout=_PHASE_SECONDS).ask("status"))["phase"])
+        found: Mapping[str, Any] = asyncio.run(SupervisorControl(paths, timeout=_PHASE_SECONDS).ask("status"))
     except SecmonError:
-        return ""
+        return {}
+    return found
 
 
 def wait_for(condition: Callable[[], bool], what: str, seconds: float) -> bool:

@@ -1,0 +1,54 @@
+"""The drill of the containers, with a stand-in for the engine: when it says what, and what it waits for."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.waiting import wait_until
+
+DRILL = Path(__file__).parents[2] / "deploy/drill.py"
+
+ENGINE = """#!/bin/sh
+cd "${0%/*}"
+echo "$*" >>journal
+case "$*" in
+*" build") while [ ! -e may-build ]; do sleep 0.05; done ;;
+"image inspect"*) [ -e built ] ;;
+*" up "*) exit 1 ;;
+esac
+"""
+
+
+def test_steps_are_shown_at_once_and_images_are_waited_for(tmp_path: Path) -> None:
+    engine = tmp_path / "docker"
+    engine.write_text(ENGINE)
+    engine.chmod(0o755)
+    journal = tmp_path / "journal"
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with subprocess.Popen([sys.executable, DRILL], env=environment, stdout=subprocess.PIPE, text=True) as drill:
+        assert drill.stdout is not None
+        assert drill.stdout.readline() == "begin           the images are built\n"
+        (tmp_path / "may-build").touch()
+        wait_until(lambda: journal.read_text().count("image inspect") > 1, what="it looks for the images")
+        assert " up " not in journal.read_text()
+        (tmp_path / "built").touch()
+        said = drill.stdout.read()
+        assert drill.wait(30) == 1
+    assert "pass" in said.splitlines()[0]
+    assert " up -d" in journal.read_text()
+    steps = [line for line in said.splitlines() if line.startswith("begin")]
+    assert len(steps) == 2  # the cluster did not come up: all there is to do is to remove it
+    assert "1 steps failed." in said
+
+
+def test_a_failed_build_ends_the_drill(tmp_path: Path) -> None:
+    engine = tmp_path / "docker"
+    engine.write_text('#!/bin/sh\ncase "$*" in *" build") echo broken >&2; exit 1 ;; esac\n')
+    engine.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([sys.executable, DRILL], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()[:2]] == ["begin", "FAIL"]
+    assert "broken" in done.stdout
+    assert done.stdout.count("begin") == 1

@@ -6,7 +6,8 @@ Uploads and deletions run on the master; what they change reaches the workers as
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -154,7 +155,7 @@ async def upload_file(
                 await _may_delete(ctx, kind)
             notes = await _judged(ctx, files, path, data)
             # A step of its own: a caller who gives up during the checks leaves everything as it was.
-            await asyncio.to_thread(files.write, kind, path, data, overwrite=overwrite)
+            await to_its_end(partial(files.write, kind, path, data, overwrite=overwrite))
     except SecmonError as error:
         return _failed(outcome, error, path)
     log.info("%s: %s stored %s", ctx.call.title, ctx.call.identity.user, path)
@@ -173,13 +174,23 @@ async def delete_file(ctx: Context, kind: RulesetKind, filename: str, folder: st
             if not await asyncio.to_thread(files.exists, path):
                 raise SecmonError(1906, path)
             notes = await _judged(ctx, files, path, None)
-            await asyncio.to_thread(files.delete, kind, path)
+            await to_its_end(partial(files.delete, kind, path))
     except SecmonError as error:
         return _failed(outcome, error, path)
     log.info("%s: %s deleted %s", ctx.call.title, ctx.call.identity.user, path)
     outcome.items.append(path)
     outcome.notes += notes
     return outcome
+
+
+async def to_its_end(change: Callable[[], None]) -> None:
+    """Run ``change`` in a thread. A caller who gives up waits for it: the next change is judged on its result."""
+    running = asyncio.ensure_future(asyncio.to_thread(change))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running})
+        raise
 
 
 def _shown_path(kind: RulesetKind, filename: str, folder: str | None) -> str:

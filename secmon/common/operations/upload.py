@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import nullcontext
+from functools import partial
 
 from secmon.common.config.checks import bounded, invalid
 from secmon.common.config.main import check_main_config, parse_main_config
@@ -17,6 +18,7 @@ from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.operations.parameters import Common
 from secmon.common.operations.permissions import OfNode, on_manager, on_node
+from secmon.common.operations.ruleset_files import to_its_end
 from secmon.common.outcome import Messages, Outcome
 
 log = logging.getLogger("secmon.operations")
@@ -60,7 +62,7 @@ async def upload(ctx: Context, params: Upload | NodeUpload) -> Outcome:
         async with node.services.ruleset.changes if node.services.ruleset is not None else nullcontext():
             await asyncio.to_thread(_check_ruleset, node, new)
             now = node.clock.now()
-            await asyncio.to_thread(replace_main_config, node.paths, saved=saved, new=new, now=now)
+            await to_its_end(partial(replace_main_config, node.paths, saved=saved, new=new, now=now))
     except SecmonError as error:
         outcome.fail(error, node.name)
         return outcome

@@ -1,11 +1,14 @@
 """Files of rules and decoders: uploading and deleting them (analysis-api.md 5)."""
 
 import asyncio
+import threading
 
 import pytest
 
-from secmon.common.node import Finding
+from secmon.common.node import Finding, RulesetKind
 from secmon.common.operations.ruleset_files import MOST_NOTES, remarks
+from secmon.common.paths import Paths
+from secmon.engine.catalogue import RulesetCatalogue
 from tests.common.operations.analyst import LOGIN_RULE, SHOP_DECODERS, SHOP_RULES, stocked
 from tests.common.operations.office import Office
 from tests.common.operations.world import World
@@ -101,6 +104,35 @@ async def test_changes_of_several_clients_are_judged_one_after_the_other(office:
         assert (await office.ask("GET /manager/configuration/validation"))["error"] == 0
         (office.node.paths.etc / "rules/own.xml").unlink(missing_ok=True)
         (office.node.paths.etc / "rules/own.xml").write_bytes(LOGIN_RULE)
+
+
+class SlowDisk(RulesetCatalogue):
+    """Writes when it is told to."""
+
+    def __init__(self, paths: Paths) -> None:
+        super().__init__(paths)
+        self.writing, self.go = threading.Event(), threading.Event()
+
+    def write(self, kind: RulesetKind, path: str, data: bytes, *, overwrite: bool) -> None:
+        self.writing.set()
+        self.go.wait(60)
+        super().write(kind, path, data, overwrite=overwrite)
+
+
+async def test_a_change_whose_client_gave_up_is_still_judged_with(office: Office) -> None:
+    await office.ask("PUT " + DECODERS, filename="own.xml", body=OWN_DECODER)
+    disk = office.node.services.ruleset = SlowDisk(office.node.paths)
+    upload = asyncio.ensure_future(office.ask(PUT, filename="own.xml", body=OWN_RULE))
+    await asyncio.to_thread(disk.writing.wait, 60)
+    upload.cancel()
+    deletion = asyncio.ensure_future(office.failed("DELETE " + DECODERS, filename="own.xml"))
+    done, _ = await asyncio.wait({deletion}, timeout=0.5)
+    assert not done
+    disk.go.set()
+    assert await deletion == [(1908, ["etc/decoders/own.xml"])]
+    with pytest.raises(asyncio.CancelledError):
+        await upload
+    assert (office.node.paths.root / PATH).read_bytes() == OWN_RULE
 
 
 async def test_a_configuration_that_breaks_the_ruleset_is_refused(office: Office) -> None:

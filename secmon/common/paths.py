@@ -137,6 +137,11 @@ class Paths:
         return self.sockets / "remote"
 
     @property
+    def upgrades_socket(self) -> Path:
+        """Where ``secmon-modulesd`` is told that there are tasks for this node."""
+        return self.sockets / "upgrades"
+
+    @property
     def events(self) -> Path:
         """The journal of events between the agent link and the analysis engine."""
         return self.root / "queue/events"

@@ -9,6 +9,7 @@ from secmon.agentlink.upgrade.ledger import Ledger, MasterLedger, StoreLedger
 from secmon.agentlink.upgrade.packages import Packages
 from secmon.agentlink.upgrade.reports import Listener
 from secmon.common.agents.linkclient import LinkClient
+from secmon.common.agents.wakeups import Wakeups
 from secmon.common.config.upgrades import read_tasks, read_upgrades
 from secmon.common.node import Node
 from secmon.daemons.master_calls import MasterCalls
@@ -33,8 +34,9 @@ def upgrade_modules(node: Node, master: MasterCalls) -> Mapping[str, Module]:
         )
     packages = Packages(node.paths, node.clock, configured=settings.repository)
     modules["upgrades"] = Upgrades(
-        ledger, link, packages, node.agents, settings, clock=node.clock, counters=node.counters
-    )
+        ledger, link, packages, node.agents, settings,
+        wakeups=Wakeups(node.paths.upgrades_socket), clock=node.clock, counters=node.counters,
+    )  # fmt: skip
     modules["reports of upgrades"] = Listener(ledger, link, counters=node.counters)
     return modules
 

@@ -19,6 +19,7 @@ from secmon.common.agents.schema import agents
 from secmon.common.agents.store import AgentStore
 from secmon.common.agents.tasks import Job
 from secmon.common.agents.upgrading import REPORT_SINCE, Candidate
+from secmon.common.agents.wakeups import Wakeups
 from secmon.common.agentwire.version import compare
 from secmon.common.clock import Clock
 from secmon.common.config.upgrades import UpgradeSettings
@@ -39,8 +40,8 @@ _FAREWELL_SECONDS = 2.0
 class Timing(NamedTuple):
     """Seconds between things that are done again."""
 
-    poll: float = 2.0
-    """Looks for new tasks."""
+    poll: float = 10.0
+    """Looks for new tasks when nobody has called."""
     renew: float = 60.0
     """Signs of life for tasks under way; far below the time after which a task counts as lost."""
     retry: float = 1.0
@@ -63,11 +64,13 @@ class Upgrades:
         store: AgentStore,
         settings: UpgradeSettings,
         *,
+        wakeups: Wakeups,
         clock: Clock,
         counters: Counters,
         timing: Timing = Timing(),  # noqa: B008 - immutable
     ) -> None:
-        """``store`` knows the agents of this node."""
+        """``store`` knows the agents of this node; ``wakeups`` tell of new tasks."""
+        self._wakeups = wakeups
         self._ledger, self._link, self._packages, self._store = ledger, link, packages, store
         self._settings, self._timing = settings, timing
         self._clock, self._counters = clock, counters
@@ -83,8 +86,9 @@ class Upgrades:
         try:
             while True:
                 await self._look()
-                await asyncio.sleep(self._timing.poll)
+                await self._wakeups.wait(self._timing.poll)
         finally:
+            self._wakeups.close()
             await self._stop()
 
     async def _stop(self) -> None:
@@ -113,7 +117,8 @@ class Upgrades:
         free = self._settings.at_once - len(self._working) if self._settings.enabled else 0
         if free > 0:
             for job in await self._surely(lambda: self._ledger.take(free)):
-                self._working[job.task_id] = asyncio.create_task(self._work(job), name=f"upgrade {job.task_id}")
+                task = self._working[job.task_id] = asyncio.create_task(self._work(job), name=f"upgrade {job.task_id}")
+                task.add_done_callback(lambda _: self._wakeups.set())  # there is room for another
 
     async def _work(self, job: Job) -> None:
         """One task, to the point where only the agent can say more."""

@@ -12,9 +12,11 @@ from msgspec import Meta, Struct, to_builtins
 from sqlalchemy import Connection
 
 from secmon.common.agents import tasks
+from secmon.common.agents.wakeups import wake
 from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.operations.internal import INTERNAL
+from secmon.common.operations.parameters import NoParams
 from secmon.common.outcome import Plain
 
 T = TypeVar("T")
@@ -57,6 +59,16 @@ class ReportUpgrade(Struct, frozen=True, kw_only=True):
 
     agent: Number
     error: Text | None = None
+
+
+WAKE = "PUT /internal/own-upgrades/wake"
+
+
+@operation("PUT", "/internal/own-upgrades/wake", params=NoParams, open_to_all=True, catalogue=INTERNAL)
+async def wake_here(ctx: Context, _params: NoParams) -> Plain:
+    """Tell the daemon that upgrades the agents of this node that there are tasks."""
+    wake(ctx.node.paths.upgrades_socket)
+    return Plain()
 
 
 async def _change(ctx: Context, change: Callable[[Connection, int], T]) -> T:

@@ -1,11 +1,11 @@
 """Upgrades of agents: requested here, done by the agents' own nodes, and what became of them (agent-link.md 10)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from secmon.common.agents import tasks
 from secmon.common.agents.collection import iso_offset
@@ -19,6 +19,7 @@ from secmon.common.operations.agents_parameters import STAYS_BELOW
 from secmon.common.operations.catalogue import Place, operation
 from secmon.common.operations.executor import Context
 from secmon.common.operations.parameters import Alphanumeric, text_format
+from secmon.common.operations.tasks_internal import WAKE
 from secmon.common.operations.upgrades_work import UPGRADE, ResultsOf, Selection, choose, without_hidden
 from secmon.common.outcome import Messages, Outcome
 
@@ -49,6 +50,8 @@ RESULTS = Messages(
     all="The results of the upgrades were read", some="Some of the results could not be read",
     none="No result was read",
 )  # fmt: skip
+
+_waking: set[asyncio.Task[Any]] = set()
 
 SHOWN: Mapping[str, str] = {
     "Pending": "In queue",
@@ -155,10 +158,22 @@ async def _request(
         outcome.fail(SecmonError(code), *ids)
     wanted = [(one.id, one.node_name if ctx.node.clustered else ctx.node.name) for one in fit]
     made = await asyncio.to_thread(_create, ctx, wanted, command, work)
+    _wake(ctx, {node for agent, node in wanted if agent in made})
     outcome.items = [{"agent": padded(agent), "task_id": made[agent]} for agent in sorted(made)]
     if busy := [padded(agent) for agent, _ in wanted if agent not in made]:
         outcome.fail(SecmonError(1820), *busy)
     return without_hidden(outcome, ctx.grant("agent:id"))
+
+
+def _wake(ctx: Context, nodes: Set[str]) -> None:
+    """Tell ``nodes`` that they have tasks, without waiting; one that is not reached finds them by itself."""
+    calls = ctx.node.services.nodes
+    if calls is None or not nodes:
+        return
+    call = structs.replace(ctx.call, operation=WAKE)
+    task = asyncio.create_task(calls.ask(call, {node: {} for node in nodes}), name="wake for upgrades")
+    _waking.add(task)
+    task.add_done_callback(_waking.discard)
 
 
 def _judge(chosen: Sequence[Candidate], target: str | None) -> tuple[list[Candidate], dict[int, list[str]]]:

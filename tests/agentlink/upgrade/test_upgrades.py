@@ -21,6 +21,7 @@ from secmon.common.agents import tasks
 from secmon.common.agents.linkclient import LinkClient
 from secmon.common.agents.store import AgentStore
 from secmon.common.agents.tasks import Job, TaskStore, Work
+from secmon.common.agents.wakeups import Wakeups, wake
 from secmon.common.clock import ManualClock, SystemClock
 from secmon.common.config.upgrades import TaskSettings, UpgradeSettings
 from secmon.common.counters import Counters
@@ -85,6 +86,7 @@ async def site(
     settings: UpgradeSettings | None = None,
     bad: Misbehaviour | None = None,
     timing: FleetTiming = STEADY,
+    pace: Timing = SOON,
 ) -> AsyncIterator[Site]:
     """Agents of these versions, connected; packages in the node's own folder."""
     clock = SystemClock()
@@ -104,7 +106,7 @@ async def site(
             packages = Packages(link.paths, clock, configured="")
             upgrades = Upgrades(
                 ledger, client, packages, link.store, settings or UpgradeSettings(),
-                clock=clock, counters=here.counters, timing=SOON,
+                wakeups=Wakeups(link.paths.upgrades_socket), clock=clock, counters=here.counters, timing=pace,
             )  # fmt: skip
             listener = Listener(ledger, client, counters=here.counters, retry_seconds=0.02)
             work = [asyncio.create_task(each.run()) for each in (upgrades, listener)]
@@ -125,6 +127,17 @@ def fill(site: Site, version: str = "v4.8.2", package: bytes = PACKAGE) -> None:
         (base / folder).mkdir(parents=True, exist_ok=True)
         (base / folder / "versions").write_text(f"{version} {sha1(PACKAGE).hexdigest()}\n")
         (base / folder / f"wazuh_agent_{version}_{kind}.wpk").write_bytes(package)
+
+
+async def test_new_tasks_are_begun_when_the_daemon_is_told_and_when_others_have_ended(tmp_path: Path) -> None:
+    never = SOON._replace(poll=3600.0)
+    async with site(tmp_path, ["v4.7.0"] * 3, settings=UpgradeSettings(max_threads=1), pace=never) as here:
+        fill(here)
+        await until(here.link.paths.upgrades_socket.exists)
+        here.request(1, 2, 3)
+        wake(here.link.paths.upgrades_socket)
+        for agent in (1, 2, 3):
+            assert await here.until(agent, "Done") is None
 
 
 async def test_agents_of_both_dialects_are_upgraded(tmp_path: Path) -> None:
@@ -257,7 +270,8 @@ async def at_work(
         clock = SystemClock()
         upgrades = Upgrades(
             books, link, Packages(here.paths, clock, configured=""), here.store,
-            UpgradeSettings(max_threads=max_threads), clock=clock, counters=Counters(), timing=SOON,
+            UpgradeSettings(max_threads=max_threads), wakeups=Wakeups(here.paths.upgrades_socket),
+            clock=clock, counters=Counters(), timing=SOON,
         )  # fmt: skip
         running = asyncio.create_task(upgrades.run())
         try:
@@ -382,7 +396,8 @@ async def test_a_ledger_out_of_reach_is_told_when_that_lasts(
     store = AgentStore(tmp_path / "agents.db")
     upgrades = Upgrades(
         ledger, LinkClient(tmp_path / "none"), Packages(paths, clock, configured=""), store, UpgradeSettings(),
-        clock=clock, counters=Counters(), timing=SOON._replace(patience=patience),
+        wakeups=Wakeups(paths.upgrades_socket), clock=clock, counters=Counters(),
+        timing=SOON._replace(patience=patience),
     )  # fmt: skip
     task = asyncio.create_task(upgrades.run())
     await until(lambda: ledger.asked >= 4)

@@ -1,5 +1,6 @@
 """Upgrades requested and followed through the API (agent-link.md 10, manager.md 14)."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from msgspec import structs
 
 from secmon.common.agents import tasks
 from secmon.common.agents.tasks import Work
+from secmon.common.agents.wakeups import Wakeups
 from secmon.common.config.main import parse_main_config
 from secmon.common.errors import SecmonError
 from secmon.common.operations.all import CATALOGUE, EXECUTABLE
@@ -97,6 +99,17 @@ async def test_every_agent_is_judged_by_itself(office: Office) -> None:
     assert works(office) == {1: ("alpha", "{}"), 1000: ("beta", "{}")}
     again = await office.ask(UPGRADE, agents_list=["001", "007"])
     assert (items(again), failed(again)) == ([("007", 3)], [(1820, ["001"])])
+
+
+async def test_the_node_of_the_agents_is_told(office: Office, empty_world: World) -> None:
+    wakeups = Wakeups(empty_world.nodes["beta"].node.paths.upgrades_socket)
+    await wakeups.wait(0.01)
+    try:
+        await office.ask(UPGRADE, agents_list=["007"])
+        async with asyncio.timeout(10):
+            await wakeups.wait(3600)
+    finally:
+        wakeups.close()
 
 
 async def test_all_agents(office: Office) -> None:

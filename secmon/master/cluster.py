@@ -203,5 +203,6 @@ def _rules(settings: LinkSettings) -> Rules:
         cluster_name=settings.cluster_name,
         max_skew=settings.max_clock_skew_seconds,
         silence=settings.silence_seconds,
+        delay=settings.delay_seconds,
         forget_after=settings.forget_after,
     )

@@ -32,7 +32,7 @@ MAX_MESSAGE_BYTES = 64 * 1024
 CALLS_PER_CONNECTION = 1
 LIMITS = AcceptLimits(total=96, reserved=32, per_address=32)
 """They bound the calls under way too."""
-CONNECTION_SECONDS = 15.0
+CONNECTION_SECONDS = 30.0
 """From ``accept`` to the certificate; an enrolment takes a fraction of a second."""
 NONCE_BYTES = 32
 

@@ -4,7 +4,7 @@
 snapshot. A decision that was acted on in part only is simply taken again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -37,13 +37,15 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Connected:
-    """A live session. ``last_heard`` is a monotonic reading; ``skew`` as of a candidate, by its heartbeats."""
+    """A live session. ``last_heard`` is a monotonic reading; ``skew`` as of a candidate, by its heartbeats;
+    ``round_trip`` of its link in seconds."""
 
     serial: int
     name: str
     installation_id: str
     ip: str
     last_heard: float
+    round_trip: float = 0.0
     skew: float = 0.0
 
 
@@ -65,6 +67,8 @@ class Rules:
     cluster_name: str
     max_skew: float
     silence: float
+    delay: Callable[[float], float] = lambda round_trip: 0.0
+    """How much longer silence may last on a link of this round trip; both in seconds."""
     forget_after: timedelta
 
 
@@ -185,7 +189,7 @@ def clash(candidate: Candidate, sessions: tuple[Connected, ...]) -> tuple[int, s
 def _silent(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
     for session in snapshot.sessions:
         silence = now.monotonic - session.last_heard
-        if silence > snapshot.rules.silence:
+        if silence > snapshot.rules.silence + snapshot.rules.delay(session.round_trip):
             yield Close(session, f"{session.name} has been silent for {silence:.1f} s")
 
 

@@ -37,6 +37,8 @@ class WorkerSession:
         self.peer_port = peer_port
         self.joined_at = now
         self.last_heard = monotonic
+        self.round_trip = math.inf
+        """Of the link, in seconds, as the worker says; unknown before its first heartbeat."""
         self.reason: str | None = None
         """Why the session was closed; None while it is open."""
         self.clock_reported = False
@@ -83,6 +85,7 @@ class WorkerSession:
             installation_id=self.installation_id,
             ip=self.ip,
             last_heard=self.last_heard,
+            round_trip=self.round_trip,
             skew=self.skew,
         )
 

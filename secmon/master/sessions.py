@@ -122,6 +122,7 @@ class Sessions:
         """Any message is a sign of life; beats are answered with the master's positions."""
         session.last_heard = self._clock.monotonic()
         if message.HasField("beat"):
+            session.round_trip = max(0.0, message.beat.round_trip)
             self._watch_clock(session, message.beat.clock)
             security, files = self._positions()
             beat = pb.MasterBeat(

@@ -28,6 +28,11 @@ from secmon.worker.session import JoinCall, MasterSession, Positions
 
 log = logging.getLogger("secmon.clusterd.link")
 
+KNOCK_SECONDS = 3.0
+"""For a connection alone: one that is lost is sent again after a second. Shorter than what gRPC may take for a
+connection, so that a link that was cut is found soon after it heals."""
+ROUND_TRIPS_OF_A_JOIN = 4
+"""Connection, TLS session, HTTP/2 settings, greeting."""
 HANDSHAKES_BEFORE_ENROLMENT = 3
 """Refused TLS sessions in a row after which the worker enrols again, so that both sides learn the reason."""
 
@@ -144,7 +149,10 @@ class MasterLink:
         credentials = self._keystore.current
         assert credentials is not None, "enrolled before joining"
         settings = self._settings
-        channel = open_channel(settings.master, settings.port, channel_credentials(credentials), MASTER_NAME)
+        await self._knock()
+        started = self._clock.monotonic()
+        trusted = channel_credentials(credentials)
+        channel = open_channel(settings.master, settings.port, trusted, MASTER_NAME)
         hello = self._hello()
         hello.proof = proof.join(settings.key, hello, fingerprint(credentials.certificate))
         try:
@@ -154,10 +162,24 @@ class MasterLink:
                 refusal = SecmonError(answer.refusal.code, answer.refusal.reason)
                 self._note(refusal)
                 raise refusal
-            return self._welcomed(channel, call, answer.welcome)
+            round_trip = (self._clock.monotonic() - started) / ROUND_TRIPS_OF_A_JOIN
+            _check_version(answer.welcome.master)
         except BaseException:
             await channel.close(None)
             raise
+        return MasterSession(
+            control=channel,
+            channel=open_channel(settings.master, settings.port, trusted, MASTER_NAME),
+            call=call,
+            welcome=answer.welcome,
+            settings=settings,
+            keystore=self._keystore,
+            clock=self._clock,
+            positions=self._positions,
+            active_agents=self._active_agents,
+            lease=self._lease,
+            round_trip=round_trip,
+        )
 
     async def _greet(self, call: JoinCall, hello: pb.NodeHello) -> pb.MasterMessage:
         """The master's answer. Raises SecmonError 3023; counts the TLS sessions that the master refuses."""
@@ -169,39 +191,23 @@ class MasterLink:
         except TimeoutError:
             raise SecmonError(3023, f"{where}: no answer") from None
         except (aio.AioRpcError, asyncio.InvalidStateError):  # the second when the call failed before it was written to
-            if await call.code() is grpc.StatusCode.UNAVAILABLE and await self._listening():
+            if await call.code() is grpc.StatusCode.UNAVAILABLE:
+                await self._knock()
                 self._handshakes += 1
             raise SecmonError(3023, f"{where}: {await call.details()}") from None
         if not isinstance(answer, pb.MasterMessage):
             raise SecmonError(3023, f"{where}: closed at once")
         return answer
 
-    async def _listening(self) -> bool:
-        """Whether the cluster port takes connections."""
+    async def _knock(self) -> None:
+        """Raises SecmonError 3023 unless the cluster port takes connections."""
         try:
-            async with asyncio.timeout(self._settings.join_timeout_seconds):
+            async with asyncio.timeout(KNOCK_SECONDS):
                 _, writer = await asyncio.open_connection(self._settings.master, self._settings.port)
-        except (OSError, TimeoutError):
-            return False
+        except (OSError, TimeoutError) as error:
+            reason = "no answer" if isinstance(error, TimeoutError) else error
+            raise SecmonError(3023, f"{self._settings.master}:{self._settings.port}: {reason}") from None
         writer.transport.abort()
-        return True
-
-    def _welcomed(self, channel: aio.Channel, call: JoinCall, welcome: pb.Welcome) -> MasterSession:
-        master = welcome.master
-        if not version.compatible(master.protocol, master.min_protocol):
-            spoken = version.spoken(master.protocol, master.min_protocol)
-            raise SecmonError(3031, f"the master ({master.version}) speaks {spoken} of the link")
-        return MasterSession(
-            channel=channel,
-            call=call,
-            welcome=welcome,
-            settings=self._settings,
-            keystore=self._keystore,
-            clock=self._clock,
-            positions=self._positions,
-            active_agents=self._active_agents,
-            lease=self._lease,
-        )
 
     async def _stay(self, session: MasterSession) -> None:
         self._session = session
@@ -215,7 +221,7 @@ class MasterLink:
             self._session = None
             self.reason = session.reason or "this node stops"
             log.info("the session with the master ended: %s", self.reason)
-            await session.channel.close(None)
+            await session.close()
             for listener in self.listeners:
                 await listener.disconnected(self.reason)
 
@@ -246,3 +252,10 @@ class MasterLink:
             peer_port=self._peer_port(),
             clock=self._clock.now().timestamp(),
         )
+
+
+def _check_version(master: pb.NodeHello) -> None:
+    """Raises SecmonError 3031 for a master that speaks other generations of the link."""
+    if not version.compatible(master.protocol, master.min_protocol):
+        spoken = version.spoken(master.protocol, master.min_protocol)
+        raise SecmonError(3031, f"the master ({master.version}) speaks {spoken} of the link")

@@ -24,6 +24,9 @@ FAREWELL_SECONDS = 1.0
 RENEWAL_PAUSE_SECONDS = 60.0
 """Between a failed renewal and the next try."""
 
+SMOOTHING = 1 / 8
+"""Weight of the latest round trip in the smoothed one (RFC 6298)."""
+
 Positions = Callable[[], tuple[pb.Position, pb.Position]]
 """Where the security state and the files of this node stand."""
 JoinCall = aio.StreamStreamCall[pb.WorkerMessage, pb.MasterMessage]
@@ -37,6 +40,7 @@ class MasterSession:
     def __init__(
         self,
         *,
+        control: aio.Channel,
         channel: aio.Channel,
         call: JoinCall,
         welcome: pb.Welcome,
@@ -46,8 +50,12 @@ class MasterSession:
         positions: Positions,
         active_agents: Callable[[], int],
         lease: LeaseKeeper | None,
+        round_trip: float,
     ) -> None:
-        self.channel, self.welcome = channel, welcome
+        """``control`` carries ``call``, and nothing else: heartbeats must not wait behind files on a narrow link.
+        ``channel`` is for all other calls. ``round_trip``: of the link, a first estimate.
+        """
+        self._control, self.channel, self.welcome = control, channel, welcome
         self.reason: str | None = None
         """Why the session ended; None while it lasts."""
         self._call, self._settings, self._keystore, self._clock = call, settings, keystore, clock
@@ -57,6 +65,7 @@ class MasterSession:
         self._in: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
         self._ended = asyncio.Event()
         self._asked: dict[int, float] = {}
+        self._round_trip = round_trip
         self._last_heard = clock.monotonic()
         self._renewing: asyncio.Task[None] | None = None
         self._next_renewal = clock.monotonic()
@@ -74,6 +83,10 @@ class MasterSession:
         if self.reason is None:
             self.reason = reason
         self._ended.set()
+
+    async def close(self) -> None:
+        """Close both channels; calls under way fail."""
+        await asyncio.gather(self._control.close(None), self.channel.close(None))
 
     async def leave(self, reason: str) -> None:
         """Tell the master why, and end when it has closed the session, or has not in time."""
@@ -123,7 +136,10 @@ class MasterSession:
         asked = self._asked.pop(beat.sequence, None)
         for sequence in [each for each in self._asked if each < beat.sequence]:
             del self._asked[sequence]
-        if asked is not None and self._lease:
+        if asked is None:
+            return
+        self._round_trip += (self._clock.boottime() - asked - self._round_trip) * SMOOTHING
+        if self._lease:
             self._lease.heard(beat, asked)
 
     async def _write(self) -> None:
@@ -142,8 +158,9 @@ class MasterSession:
 
         When this process itself was held up, the master's messages wait unread: they get another turn.
         """
-        silence, sequence = self._interval * self._settings.heartbeat_misses, 0
+        sequence = 0
         while True:
+            silence = self._interval * self._settings.heartbeat_misses + self._settings.delay_seconds(self._round_trip)
             sequence += 1
             self._ask(sequence)
             self._renew_when_due()
@@ -162,6 +179,7 @@ class MasterSession:
             security=security,
             files=files,
             active_agents=self._active_agents(),
+            round_trip=self._round_trip,
         )
         self.send(pb.WorkerMessage(beat=beat))
 

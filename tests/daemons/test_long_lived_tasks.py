@@ -1,11 +1,8 @@
 """Every long-lived task of every daemon ends in every way, with agents connected."""
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -15,13 +12,11 @@ from secmon.common.agents.schema import agents
 from secmon.common.agents.store import AgentStore
 from secmon.common.background import Background, Work
 from secmon.daemons.control import ask, daemon_socket
-from secmon.daemons.daemon import Context, find_factory
-from secmon.daemons.frame import Frame
 from secmon.daemons.plan import plan_node
 from secmon.fleet import Fleet, Options, Timing
-from tests.cluster.kit import QUICK, RealNode, free_port, make_node
+from tests.cluster.kit import RealNode
+from tests.daemons.inprocess import daemon, install_master, install_worker, ports_of, short_folder
 from tests.fleet.background import server_of
-from tests.folders import short_root
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -69,34 +64,11 @@ class Faults:
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="sm-", dir=short_root()))
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def nodes(folder: Path) -> tuple[RealNode, RealNode]:
+def nodes() -> Iterator[tuple[RealNode, RealNode]]:
     """A master and a worker, installed."""
-    port, common = free_port(), {"master": "127.0.0.1", "options": {"clusterd.enrol_port": free_port()}}
-    made = [
-        make_node(folder, name, role=name, cluster_port=port, api_port=free_port(), **common)  # type: ignore[arg-type]
-        for name in ("master", "worker")
-    ]
-    return made[0], made[1]
-
-
-@asynccontextmanager
-async def daemon(node: RealNode, name: str) -> AsyncIterator[Frame]:
-    """One daemon of ``node`` on this event loop."""
-    spec = next(one for one in plan_node(node.paths).daemons if one.name == name)
-    made = find_factory(spec.factory)(Context(name=name, paths=node.paths, single_process=True))
-    frame = Frame(made, node.paths, None, QUICK["daemons.stop_timeout"])
-    try:
-        await frame.start()
-        yield frame
-    finally:
-        await frame.stop()
+    with short_folder() as folder:
+        master = install_master(folder)
+        yield master, install_worker(folder, **ports_of(master))
 
 
 def active(store: AgentStore) -> int:

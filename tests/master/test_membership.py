@@ -159,6 +159,16 @@ def test_a_name_in_use_is_refused_and_a_silent_holder_makes_room() -> None:
     assert admitted == Admit(newcomer, "alpha (4.8.2) joined from 10.0.0.1")
 
 
+def test_a_session_on_a_slow_link_may_be_silent_for_longer() -> None:
+    rules = replace(RULES, delay=lambda round_trip: min(15 * round_trip, 15.0))
+    near = _session(1, last_heard=990.0)
+    far = replace(_session(2, name="beta", last_heard=990.0), round_trip=0.5)
+    unknown = replace(_session(3, name="gamma", last_heard=983.0), round_trip=float("inf"))
+    gone = replace(unknown, serial=4, name="delta", last_heard=981.0)
+    closed = decide(Snapshot(rules=rules, sessions=(near, far, unknown, gone)), NOW)
+    assert [one.session for one in closed if isinstance(one, Close)] == [near, gone]
+
+
 def test_a_copied_installation_is_pointed_out() -> None:
     closed, _ = decide(Snapshot(rules=RULES, sessions=(_session(1),), candidates=(_candidate(ip="10.0.0.9"),)), NOW)
     assert "is one installation a copy of the other?" in closed.reason

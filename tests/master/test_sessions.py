@@ -22,7 +22,8 @@ from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.master.authority import Authority
 from secmon.master.session import QUEUE_LIMIT
 from secmon.worker.cluster import WorkerCluster
-from tests.cluster_kit import KEY, ClusterKit, Recorder, Relay, ShiftedClock, cluster, wait_until
+from tests.cluster_kit import KEY, ClusterKit, Recorder, ShiftedClock, cluster, wait_until
+from tests.slowlink import SlowLink
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +88,7 @@ async def test_both_sides_notice_a_network_that_drops_everything(tmp_path: Path)
     try:
         await kit.start_master(heartbeat_misses=8)
         kit.master.sessions.listeners.append(recorder)
-        relay = Relay(kit.master.port)
+        relay = SlowLink(kit.master.port)
         await relay.start()
         worker = await kit.start_worker("alpha", port=relay.port, heartbeat_misses=8)
         await kit.joined("alpha")

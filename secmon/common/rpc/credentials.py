@@ -17,14 +17,14 @@ from secmon.common.rpc.keystore import Keystore
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """Of any message between nodes that know each other: an upload travels whole, everything else large is streamed."""
-
-HANDSHAKE_SECONDS = 10.0
-"""Time for TLS and the client's certificate, after which a server ends a connection."""
+HANDSHAKE_SECONDS = 20.0
+"""Time for a connection with its TLS session and the client's certificate, on both sides: about four round trips, and
+what is lost of them is sent again."""
 
 _COMMON: list[tuple[str, Any]] = [
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 20_000),  # the bound of what is sent and not acknowledged, too (TCP_USER_TIMEOUT)
     ("grpc.keepalive_permit_without_calls", 1),
 ]
 _SERVER: list[tuple[str, Any]] = [
@@ -98,7 +98,7 @@ def open_channel(host: str, port: int, credentials: grpc.ChannelCredentials, tar
         ("grpc.enable_retries", 0),
         ("grpc.enable_http_proxy", 0),
         ("grpc.initial_reconnect_backoff_ms", 200),
-        ("grpc.min_reconnect_backoff_ms", 1_000),
+        ("grpc.min_reconnect_backoff_ms", int(HANDSHAKE_SECONDS * 1000)),  # which is also what a connection may take
         ("grpc.max_reconnect_backoff_ms", 2_000),
     ]
     return grpc.aio.secure_channel(endpoint(host, port), credentials, options=options)

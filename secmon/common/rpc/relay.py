@@ -29,7 +29,7 @@ from secmon.common.rpc.credentials import HANDSHAKE_SECONDS, PEER_PREFIX
 
 log = logging.getLogger("secmon.clusterd.relay")
 
-FIRST_BYTES_SECONDS = 5.0
+FIRST_BYTES_SECONDS = 10.0
 """Time for a connection to begin with TLS."""
 LINGER_SECONDS = 5.0
 """Time for a peer to take what waits for it when the other end is gone."""

@@ -6,6 +6,10 @@ from datetime import timedelta
 from secmon.common.config.cluster import ClusterSection
 from secmon.common.config.options import InternalOptions
 
+RETRANSMISSION_ROUND_TRIPS = 15
+"""Round trips until TCP has sent a segment again that is lost three times in a row: 2 for the probe of its tail
+(RFC 8985), then 4 and 8 for retransmission time-outs that double (RFC 6298), and the way."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LinkSettings:
@@ -27,7 +31,7 @@ class LinkSettings:
     heartbeat_misses: int = 3
     reconnect_min_seconds: float = 0.2
     reconnect_max_seconds: float = 10.0
-    join_timeout_seconds: float = 10.0
+    join_timeout_seconds: float = 30.0
     lease_seconds: float = 30.0
     max_clock_skew_seconds: float = 60.0
     certificate_life: timedelta = timedelta(days=90)
@@ -35,8 +39,15 @@ class LinkSettings:
 
     @property
     def silence_seconds(self) -> float:
-        """Silence after which the other side counts as gone."""
+        """Silence after which the other side counts as gone, on a link without delay."""
         return self.heartbeat_seconds * self.heartbeat_misses
+
+    def delay_seconds(self, round_trip: float) -> float:
+        """How much later than usual a heartbeat may come on a link of this ``round_trip`` (seconds).
+
+        At most half of the lease: a worker that hears nothing looks for another connection before its lease ends.
+        """
+        return min(RETRANSMISSION_ROUND_TRIPS * round_trip, self.lease_seconds / 2)
 
     @classmethod
     def of(cls, cluster: ClusterSection, options: InternalOptions) -> "LinkSettings":

@@ -40,3 +40,10 @@ def test_addresses_of_both_kinds() -> None:
     assert address_of(f"unix-abstract:{PEER_PREFIX}4711/12/10.0.0.1") == "10.0.0.1"
     assert address_of(f"unix-abstract:{PEER_PREFIX}4711/12/fe80::1%25eth0") == "fe80::1%eth0"
     assert address_of("unix:") == "unix:"
+
+
+def test_a_slow_link_is_given_time_within_the_lease() -> None:
+    link = LinkSettings(node_name="w", cluster_name="c", key=b"k", master="m", lease_seconds=30)
+    assert link.delay_seconds(0.0) == 0.0
+    assert link.delay_seconds(0.4) == 6.0
+    assert link.delay_seconds(1.0) == link.delay_seconds(float("inf")) == 15.0

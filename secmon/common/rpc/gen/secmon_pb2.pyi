@@ -282,9 +282,12 @@ class WorkerBeat(_message.Message):
     SECURITY_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
     ACTIVE_AGENTS_FIELD_NUMBER: _builtins.int
+    ROUND_TRIP_FIELD_NUMBER: _builtins.int
     clock: _builtins.float
     sequence: _builtins.int
     active_agents: _builtins.int
+    round_trip: _builtins.float
+    """seconds between a beat and its answer, smoothed, as the worker measures it"""
     @_builtins.property
     def security(self) -> Global___Position: ...
     @_builtins.property
@@ -297,10 +300,11 @@ class WorkerBeat(_message.Message):
         security: Global___Position | None = ...,
         files: Global___Position | None = ...,
         active_agents: _builtins.int = ...,
+        round_trip: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "security", b"security"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "clock", b"clock", "files", b"files", "security", b"security", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "clock", b"clock", "files", b"files", "round_trip", b"round_trip", "security", b"security", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,82 @@
+"""A worker joins, stays and works over links that are slow and lossy: certificate, session, files, states, calls."""
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from secmon.common.clock import SystemClock
+from secmon.common.errors import SecmonError
+from secmon.common.lease import LeaseReader
+from secmon.common.paths import Paths
+from secmon.daemons.assembly import open_node, read_installation
+from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.master_side import MasterSide
+from secmon.daemons.worker_side import WorkerSide
+from tests.daemons.inprocess import daemon, install_master, install_worker, ports_of, short_folder
+from tests.slowlink import Quality, SlowLink
+from tests.waiting import until
+
+pytestmark = pytest.mark.anyio
+DEFAULTS = {"heartbeat_ms": 1000, "heartbeat_misses": 3, "security_lease": 30, "reconnect_max_ms": 4000}
+QUALITIES = {
+    "distant": (Quality(delay=0.2), 2_000_000),
+    "narrow": (Quality(delay=0.05, bandwidth=100_000), 800_000),
+    "distant and lossy": (Quality(delay=0.5, loss=0.1), 20_000),
+}
+"""The network, and bytes that are replicated over it."""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("quality", QUALITIES)
+async def test_a_worker_works_over_a_slow_link(quality: str) -> None:
+    network, size = QUALITIES[quality]
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(short_folder())
+        master = install_master(folder, **DEFAULTS)
+        links = {name: await SlowLink(port, network).start() for name, port in ports_of(master).items()}
+        for link in links.values():
+            stack.push_async_callback(link.stop)
+        worker = install_worker(folder, **{name: link.port for name, link in links.items()}, **DEFAULTS)
+        content = os.urandom(size)
+        (master.paths.shared / "default" / "before.bin").write_bytes(content)
+        here = (await stack.enter_async_context(daemon(master, "secmon-clusterd"))).daemon.side  # type: ignore[attr-defined]
+        there = (await stack.enter_async_context(daemon(worker, "secmon-clusterd"))).daemon.side  # type: ignore[attr-defined]
+        assert isinstance(here, MasterSide)
+        assert isinstance(there, WorkerSide)
+        await until(there.cluster.link.connected.is_set, seconds=90, what="joined")
+        session = here.cluster.sessions.get("worker")
+        lease = LeaseReader(worker.paths.lease, SystemClock())
+        stack.callback(lease.close)
+        await _files(worker.paths.shared / "default" / "before.bin", content)
+        await until(lambda: there.security.position().revision == here.security.position().revision)
+        await until(lambda: lease.remaining() > 0, what="the lease")
+        (master.paths.shared / "default" / "later.txt").write_bytes(b"a delta")
+        asking = asyncio.create_task(_ask(worker.paths))
+        await _files(worker.paths.shared / "default" / "later.txt", b"a delta")
+        assert await asking == {}
+        assert here.cluster.sessions.get("worker") is session, "one session from the beginning to the end"
+        assert lease.remaining() > 0
+
+
+async def _files(path: Path, content: bytes) -> None:
+    await until(lambda: path.exists() and path.read_bytes() == content, seconds=120, what=f"{path} replicated")
+
+
+async def _ask(paths: Paths) -> object:
+    """What the agents' link asks of the master; as it does, until there is an answer."""
+    node = open_node(read_installation(paths))
+    calls = MasterCalls(node, "secmon-remoted")
+    try:
+        while True:
+            try:
+                return await calls.ask("PUT /internal/agents/first-groups", {"agents": [], "sums": []})
+            except SecmonError as error:
+                if error.code not in (3021, 3023):
+                    raise
+    finally:
+        await calls.close()
+        node.security.close()
+        node.agents.close()

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_MAGIC = b"SMJ1"
+MAGIC = b"SMJ1"
 _HEAD = struct.Struct("<4sII")
 _REST = struct.Struct("<IQd")
 HEADER = _HEAD.size + _REST.size
@@ -48,7 +48,7 @@ def encode(first: int, at: float, events: Sequence[bytes]) -> bytes:
     body = struct.pack(f"<{len(events)}I", *map(len, events)) + b"".join(events)
     if len(body) > MAX_BODY:
         raise ValueError("too much for one block")
-    return _HEAD.pack(_MAGIC, len(body), zlib.crc32(body, zlib.crc32(rest))) + rest + body
+    return _HEAD.pack(MAGIC, len(body), zlib.crc32(body, zlib.crc32(rest))) + rest + body
 
 
 def read_head(data: bytes) -> Head | None:
@@ -56,7 +56,7 @@ def read_head(data: bytes) -> Head | None:
     if len(data) < HEADER:
         return None
     magic, size, checksum = _HEAD.unpack_from(data)
-    return Head(size, checksum) if magic == _MAGIC and size <= MAX_BODY else None
+    return Head(size, checksum) if magic == MAGIC and size <= MAX_BODY else None
 
 
 def decode(data: bytes) -> Block | None:
@@ -69,8 +69,12 @@ def decode(data: bytes) -> Block | None:
         return None
     count, first, at = _REST.unpack_from(content)
     body = bytes(content[_REST.size :])
+    if 4 * count > len(body):
+        return None
     lengths = struct.unpack_from(f"<{count}I", body)
     events, position = [], 4 * count
+    if position + sum(lengths) != len(body):
+        return None
     for length in lengths:
         events.append(body[position : position + length])
         position += length

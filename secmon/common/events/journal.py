@@ -5,7 +5,9 @@ deleted. Without any reader the oldest segments make room for new ones; a regist
 waited for instead: the journal is then :attr:`JournalWriter.full`, and whoever fills it must wait.
 
 What was appended survives the death of the process, at whatever byte it comes; a loss of power may take the last
-seconds, and never makes the rest unreadable. Nothing here is for use by several threads at once.
+seconds, and never makes the rest unreadable. A block that the disk has damaged costs its own events.
+
+Nothing here is for use by several threads at once.
 """
 
 import fcntl
@@ -18,7 +20,8 @@ from pathlib import Path
 
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
-from secmon.common.events.blocks import HEADER, MAX_BODY, Block, decode, encode, pieces, read_head
+from secmon.common.events.blocks import HEADER, MAX_BODY, Block, encode, pieces, read_head
+from secmon.common.events.resync import block_at, next_block
 from secmon.common.events.segments import (
     consumer_path,
     consumers,
@@ -166,6 +169,8 @@ class JournalReader:
         self._file = -1
         self._first = -1
         self._offset = 0
+        self._number = 0  # of the event that the block at the offset begins with
+        self._searched = (-1, -1)  # offset and size of a segment in which no further block was found
         self.commit(self.next)
 
     def read(self, *, limit: int = 1 << 20) -> list[Block]:
@@ -203,14 +208,14 @@ class JournalReader:
                 return None
             block = self._read_block()
             if block is None:
-                newer = [first for first in list_segments(self._folder) if first > self._first]
-                if not newer:
+                newer = next((first for first in list_segments(self._folder) if first > self._first), None)
+                # Once another segment follows, nothing comes any more: what cannot be read now is damaged.
+                block = self._read_block() or self._resynchronise(newer)
+                if block is None and newer is None:
                     return None
-                # Once another follows, nothing comes any more: what cannot be read now is damaged.
-                block = self._read_block()
                 if block is None:
                     self._leave()
-                    self._passed(max(newer[0], self.next))
+                    self._passed(max(newer or 0, self.next))
                     continue
             if block.end > self.next:
                 self._passed(max(block.first, self.next))
@@ -232,7 +237,8 @@ class JournalReader:
             self._file = os.open(segment_path(self._folder, holding[0]), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
-        self._first, self._offset = holding[0], 0
+        self._first = self._number = holding[0]
+        self._offset = 0
         return True
 
     def _leave(self) -> None:
@@ -241,29 +247,45 @@ class JournalReader:
         self._file = -1
 
     def _read_block(self) -> Block | None:
-        head = read_head(os.pread(self._file, HEADER, self._offset))
-        if head is None:
+        found = block_at(self._file, self._offset)
+        if found is None:
             return None
-        block = decode(os.pread(self._file, HEADER + head.size, self._offset))
-        if block is not None:
-            self._offset += HEADER + head.size
-        return block
+        self._offset, self._number = found.end, found.block.end
+        return found.block
+
+    def _resynchronise(self, newer: int | None) -> Block | None:
+        """The next whole block behind one that is damaged; nothing more comes once there is a ``newer`` segment."""
+        size = os.fstat(self._file).st_size
+        if self._offset >= size or self._searched == (self._offset, size):
+            return None
+        head = read_head(os.pread(self._file, HEADER, self._offset))
+        if newer is None and (size - self._offset < HEADER or (head and self._offset + HEADER + head.size > size)):
+            return None  # it may just be written; an event in it must not pass for a block
+        found = next_block(self._file, self._offset, self._number)
+        if found is None and newer is None:
+            self._searched = (self._offset, size)
+            return None
+        log.error(
+            "%s is damaged at offset %d: %d bytes cannot be read, and %d events in them",
+            segment_path(self._folder, self._first),
+            self._offset,
+            (found.offset if found else size) - self._offset,
+            (found.block.first if found else newer or 0) - self._number,
+        )
+        if found is None:
+            return None
+        self._offset, self._number = found.end, found.block.end
+        return found.block
 
 
 def _examine(path: Path, first: int) -> tuple[int, int]:
-    """Number of the event after the last whole one of a segment, and how many bytes are whole."""
-    number, offset = first, 0
+    """Number of the event after the last whole block of a segment, and where that block ends; blocks may be damaged."""
+    number = offset = 0
     with path.open("rb") as file:
-        while True:
-            file.seek(offset)
-            head = read_head(file.read(HEADER))
-            if head is None:
-                return number, offset
-            file.seek(offset)
-            block = decode(file.read(HEADER + head.size))
-            if block is None:
-                return number, offset
-            number, offset = block.end, offset + HEADER + head.size
+        descriptor, number = file.fileno(), first
+        while (found := block_at(descriptor, offset) or next_block(descriptor, offset, number)) is not None:
+            number, offset = found.block.end, found.end
+    return number, offset
 
 
 def _lock(path: Path) -> int:

@@ -4,6 +4,7 @@ import fcntl
 import os
 import secrets
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from secmon.common.counters import Counters
 from secmon.common.regular import open_regular
 
 _COMPLAINT_INTERVAL = 60.0  # seconds between two reports of the same trouble on standard error
+_LOOKS, _LOOK_SECONDS = 5, 0.002  # how long the end of a record that another process is just writing is waited for
 
 
 class AppendFile:
     """Appends whole records; no record is lost or torn when the file is renamed away.
+
+    A record that a full disk or the death of a process cut off stays as it is; the next one begins a line of its own.
 
     Writers hold a shared lock on the file while they check that the path still names it and write. Who rotates renames
     the file, then takes the exclusive lock for a moment: from then on nobody writes to it, everybody has reopened.
@@ -28,25 +32,20 @@ class AppendFile:
         self._fd = -1
         self._identity: tuple[int, int] | None = None
         self._pid = 0
-        self._torn = False
+        self._end = -1
+        """Size of the file after our last record, if that is whole: nobody else has written since while it is that."""
 
     def write(self, data: bytes) -> None:
-        """Append ``data``, one or more whole lines, with one ``write``. Raises OSError; then nothing is kept."""
-        fd = self._lock_current()
+        """Append ``data``, one or more whole lines, with one ``write``. Raises OSError; a part may be there then."""
+        fd, size = self._lock_current()
         try:
-            if self._torn:  # an earlier record stopped half-way: this one starts a line of its own
+            if size != self._end and _is_cut(fd, size):
                 data = b"\n" + data
-            self._write_all(fd, data)
+            self._end = -1
+            _write_all(fd, data)
+            self._end = size + len(data)
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
-
-    def _write_all(self, fd: int, data: bytes) -> None:
-        written = os.write(fd, data)
-        while written < len(data):  # the disk is about to be full; try to end the record
-            self._torn = True
-            data = data[written:]
-            written = os.write(fd, data)
-        self._torn = False
 
     def size(self) -> int:
         """Bytes of the file at the path now; 0 when there is none."""
@@ -61,8 +60,8 @@ class AppendFile:
             os.close(self._fd)
             self._fd, self._identity = -1, None
 
-    def _lock_current(self) -> int:
-        """Descriptor of the file that the path names, locked shared."""
+    def _lock_current(self) -> tuple[int, int]:
+        """Descriptor of the file that the path names, locked shared, and the size of the file."""
         if self._pid != os.getpid():  # a forked child shares its parent's lock: it needs a descriptor of its own
             self.close()
             self._pid = os.getpid()
@@ -76,17 +75,17 @@ class AppendFile:
                 self.close()
                 continue
             if (status.st_dev, status.st_ino) == self._identity:
-                return self._fd
+                return self._fd, status.st_size
             self.close()
 
     def _open(self) -> None:
         try:
-            fd = open_regular(self.path, os.O_WRONLY | os.O_APPEND)
+            fd = open_regular(self.path, os.O_RDWR | os.O_APPEND)
         except FileNotFoundError:
             self._create()
-            fd = open_regular(self.path, os.O_WRONLY | os.O_APPEND)
+            fd = open_regular(self.path, os.O_RDWR | os.O_APPEND)
         status = os.fstat(fd)
-        self._fd, self._identity, self._torn = fd, (status.st_dev, status.st_ino), False
+        self._fd, self._identity, self._end = fd, (status.st_dev, status.st_ino), -1
 
     def _create(self) -> None:
         """Make the file, unless another process does; it appears with its mode and owner, whatever umask and user.
@@ -103,6 +102,23 @@ class AppendFile:
         finally:
             os.close(fd)
             os.unlink(temporary)
+
+
+def _is_cut(fd: int, size: int) -> bool:
+    """Whether the last record of the file has no end."""
+    for _ in range(_LOOKS):
+        if not size or os.pread(fd, 1, size - 1) == b"\n":
+            return False
+        time.sleep(_LOOK_SECONDS)
+        size = os.fstat(fd).st_size
+    return True
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    written = os.write(fd, data)
+    while written < len(data):  # the disk is about to be full; try to end the record
+        data = data[written:]
+        written = os.write(fd, data)
 
 
 def inherit_owner(target: int | Path, folder: Path) -> None:

@@ -52,6 +52,19 @@ def test_a_record_cut_by_a_full_disk_does_not_swallow_the_next(tmp_path: Path) -
     assert (tmp_path / "log").read_bytes() == b"012345\nnext\n"
 
 
+def test_a_record_that_another_process_left_cut_does_not_swallow_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"whole\nhal")
+    file = AppendFile(path)
+    file.write(b"one\n")
+    with path.open("ab") as other:
+        other.write(b"cut")
+    file.write(b"two\n")
+    file.write(b"three\n")
+    file.close()
+    assert path.read_bytes() == b"whole\nhal\none\ncut\ntwo\nthree\n"
+
+
 def test_processes_append_while_the_file_rotates(tmp_path: Path) -> None:
     """No line lost, none doubled, none torn, and each process's lines in their order."""
     count, names = 3000, ("a", "b", "c")

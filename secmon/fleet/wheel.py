@@ -1,11 +1,15 @@
 """One timer for a whole fleet: the event loop sees the next tick, not one handle for each agent."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
+from time import monotonic
 
 TICK = 0.02
 """Seconds that timers are rounded up to."""
+SLICE = 0.01
+"""Seconds of callbacks after which the event loop has its turn: thousands that are due at once delay no signal."""
 
 
 class Timer:
@@ -30,6 +34,8 @@ class TimerWheel:
         self._due: list[int] = []  # heap of the keys of ``_slots``
         self._handle: asyncio.TimerHandle | None = None
         self._armed = 0
+        self._ready: deque[Timer] = deque()
+        self._working = False
 
     def later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Call ``callback`` once, ``delay`` seconds from now or up to one tick later."""
@@ -48,6 +54,7 @@ class TimerWheel:
         """Forget all timers."""
         self._slots.clear()
         self._due.clear()
+        self._ready.clear()
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -64,15 +71,30 @@ class TimerWheel:
     def _turn(self) -> None:
         self._handle = None
         now = (self._loop.time() - self._start) / self._tick
-        try:
-            while self._due and self._due[0] <= now:
-                for timer in self._slots.pop(heappop(self._due)):
-                    callback, timer.callback = timer.callback, None
-                    if callback is not None:
-                        self._loop.call_soon(callback)  # an error in one does not cost the others their turn
-        finally:
-            if self._due:
-                self._arm()
+        while self._due and self._due[0] <= now:
+            self._ready.extend(self._slots.pop(heappop(self._due)))
+        if self._due:
+            self._arm()
+        if self._ready and not self._working:
+            self._working = True
+            self._work()
+
+    def _work(self) -> None:
+        """Call what is due for :data:`SLICE`, then let the loop do the rest of its work before going on."""
+        end = monotonic() + SLICE
+        while self._ready:
+            timer = self._ready.popleft()
+            callback, timer.callback = timer.callback, None
+            if callback is None:
+                continue
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - of one agent: the others have their turn
+                self._loop.call_exception_handler({"message": "a timer of the fleet failed", "exception": error})
+            if monotonic() >= end:
+                self._loop.call_soon(self._work)
+                return
+        self._working = False
 
 
 class Timers:

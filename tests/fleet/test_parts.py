@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from datetime import UTC, datetime
 from hashlib import md5
 from random import Random
@@ -21,6 +22,34 @@ from secmon.fleet.route import Route
 from secmon.fleet.wheel import Timers, TimerWheel
 
 BOUNDED = settings(max_examples=150, deadline=None)
+
+
+@pytest.mark.anyio
+async def test_thousands_of_timers_that_are_due_delay_no_signal() -> None:
+    loop, failures = asyncio.get_running_loop(), list[object]()
+    usual = loop.get_exception_handler()
+    loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+    wheel, done, signalled = TimerWheel(loop, tick=0.001), 0, asyncio.Event()
+
+    def work() -> None:
+        nonlocal done
+        if done == 0:
+            loop.call_later(0, signalled.set)
+        done += 1
+        time.sleep(0.001)
+        if done == 5:
+            raise RuntimeError("one agent")
+
+    for _ in range(1000):
+        wheel.later(0, work)
+    await signalled.wait()
+    assert 0 < done < 500
+    wheel.close()
+    before = done
+    await asyncio.sleep(0.01)
+    assert done == before
+    loop.set_exception_handler(usual)
+    assert [str(each) for each in failures] == ["one agent"]
 
 
 @pytest.mark.anyio

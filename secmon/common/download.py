@@ -1,11 +1,15 @@
 """Fetching a file over HTTP or HTTPS: bounded in size and time, cancelled at once, without a thread.
 
-Redirects are followed to other addresses of these two kinds. Certificates are checked against the system's authorities.
+Redirects are followed to other addresses of these two kinds, but from HTTPS to HTTPS only, and never from a public
+server into private networks, or from one of these to the host itself. Certificates are checked against the system's
+authorities.
 """
 
 import asyncio
+import ipaddress
 import ssl
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httptools
@@ -15,6 +19,9 @@ from secmon import __version__
 MAX_REDIRECTS = 5
 _MAX_HEAD = 65536
 _CHUNK = 65536
+_MIN_RATE = 1000
+_PATIENCE_SECONDS = 30.0
+"""Bytes per second that the answer must come with, on the average after this time."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PORTS = {"http": 80, "https": 443}
 
@@ -30,21 +37,26 @@ async def download(
     seconds: float,
     trust: ssl.SSLContext | None = None,
     headers: Mapping[str, str] | None = None,
+    patience: float = _PATIENCE_SECONDS,
 ) -> bytes:
     """The content at ``url``: at most ``limit`` bytes, within ``seconds`` for everything.
 
     ``trust`` None: the system's authorities. ``headers``: further ones, for the server that ``url`` names; one that it
-    redirects to does not get them. Raises DownloadError.
+    redirects to does not get them. ``patience``: seconds after which an answer that comes too slowly is given up.
+    Raises DownloadError.
     """
     first = url
     try:
         async with asyncio.timeout(seconds):
+            reach = None
             for _ in range(MAX_REDIRECTS + 1):
                 parts = check_url(url)
-                answer = await _get(parts, limit, trust, (headers or {}) if _same_server(parts, first) else {})
+                further = (headers or {}) if _same_server(parts, first) else {}
+                answer = await _get(parts, _Bounds(limit, patience, reach), trust, further)
                 if answer.status not in _REDIRECTS:
                     return answer.content()
-                url = urljoin(url, answer.location())
+                reach = answer.reach
+                url = _redirected(url, answer.location())
     except TimeoutError:
         raise DownloadError(f"not finished within {seconds:g} s") from None
     except (OSError, EOFError, ValueError, httptools.HttpParserError) as error:  # ssl's errors are OSErrors
@@ -66,6 +78,30 @@ def check_url(url: str) -> SplitResult:
     return parts
 
 
+class _Bounds(NamedTuple):
+    """Bytes of the content, seconds before its rate counts, and how far inside the server may be (:func:`_reach`)."""
+
+    limit: int
+    patience: float
+    reach: int | None
+
+
+def _reach(address: str) -> int:
+    """How far inside an address is: 0 public, 1 in a private network, 2 this host or its link."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    found = getattr(found, "ipv4_mapped", None) or found
+    if found.is_loopback or found.is_link_local or found.is_unspecified:
+        return 2
+    return 0 if found.is_global else 1
+
+
+def _redirected(url: str, location: str) -> str:
+    target = urljoin(url, location)
+    if url.lower().startswith("https:") and not target.lower().startswith("https:"):
+        raise DownloadError("it redirects from https:// to another kind of address")
+    return target
+
+
 def _same_server(parts: SplitResult, url: str) -> bool:
     first = urlsplit(url)
     return (parts.scheme, parts.netloc) == (first.scheme, first.netloc)
@@ -77,12 +113,18 @@ class _Answer:
     def __init__(self, limit: int) -> None:
         self.status = 0
         self.complete = False
+        self.reach = 0
         self._limit = limit
         self._headers: dict[bytes, bytes] = {}
         self._head_size = 0
         self._headed = False
         self._body = bytearray()
         self._parser = httptools.HttpResponseParser(self)
+
+    @property
+    def received(self) -> int:
+        """Bytes of the content so far."""
+        return len(self._body)
 
     def feed(self, data: bytes) -> None:
         self._head_size += 0 if self._headed else len(data)
@@ -103,6 +145,9 @@ class _Answer:
         self._headers.clear()
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_size += len(name) + len(value) if self._headed else 0  # a trailer has headers too
+        if self._head_size > _MAX_HEAD:
+            raise DownloadError("the head of the answer is too long")
         self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
@@ -131,7 +176,7 @@ class _Answer:
         return bytes(self._body)
 
 
-async def _get(url: SplitResult, limit: int, trust: ssl.SSLContext | None, headers: Mapping[str, str]) -> _Answer:
+async def _get(url: SplitResult, bounds: _Bounds, trust: ssl.SSLContext | None, headers: Mapping[str, str]) -> _Answer:
     secure = url.scheme == "https"
     host, port = url.hostname or "", url.port or _PORTS[url.scheme]
     context = (trust or await asyncio.to_thread(ssl.create_default_context)) if secure else None
@@ -139,17 +184,30 @@ async def _get(url: SplitResult, limit: int, trust: ssl.SSLContext | None, heade
         host, port, ssl=context, server_hostname=host if secure else None, limit=_CHUNK
     )
     try:
+        answer = _Answer(bounds.limit)
+        answer.reach = _reach(writer.get_extra_info("peername")[0])
+        if bounds.reach is not None and answer.reach > bounds.reach:
+            raise DownloadError(f"it redirects to {host}, an address inside this network")
         writer.write(_request(url, headers))
-        answer = _Answer(limit)
-        while not answer.complete:
-            data = await reader.read(_CHUNK)
-            if data:
-                answer.feed(data)
-            else:
-                answer.end()
+        await _read_answer(reader, answer, bounds.patience)
         return answer
     finally:
         writer.transport.abort()  # nothing is left to be said; a slow peer must not keep us
+
+
+async def _read_answer(reader: asyncio.StreamReader, answer: _Answer, patience: float) -> None:
+    started = asyncio.get_running_loop().time()
+    try:
+        async with asyncio.timeout_at(started + patience) as limit:
+            while not answer.complete:
+                data = await reader.read(_CHUNK)
+                if data:
+                    answer.feed(data)
+                else:
+                    answer.end()
+                limit.reschedule(started + patience + answer.received / _MIN_RATE)
+    except TimeoutError:
+        raise DownloadError(f"the answer comes at less than {_MIN_RATE} bytes a second") from None
 
 
 def _request(url: SplitResult, further: Mapping[str, str]) -> bytes:

@@ -14,6 +14,7 @@ MAX_VARIABLE_NAME = 255
 
 _SPACES = re.compile(rb"[ \t\n\r\v\f]*")
 _NAME = re.compile(rb"(?:[^> \t\n\r\v\f/]|/(?!>))+")
+_COMMENT_END = re.compile(rb"-->|!>")
 _ATTRIBUTE = re.compile(rb"([^=<>/ \t\n\r\v\f]+)=[ \t\n\r\v\f]*")
 _VARIABLE_ENDS = b"$.|, "
 
@@ -123,11 +124,10 @@ class _Reader:
             return b"".join(parts), "close" if following == b"/" else "open"
 
     def _comment(self, start: int) -> None:
-        ends = [at for at in (self._data.find(mark, start + 2) for mark in (b"-->", b"!>")) if at >= 0]
-        if not ends:
+        end = _COMMENT_END.search(self._data, start + 2)
+        if end is None:
             raise self._error("a comment is not closed")
-        end = min(ends)
-        self._at = end + (3 if self._data.startswith(b"-->", end) else 2)
+        self._at = end.end()
 
     def _close(self, opened: list[Element]) -> None:
         end = self._data.find(b">", self._at)

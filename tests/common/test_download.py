@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from secmon.common.clock import SystemClock
-from secmon.common.download import DownloadError, check_url, download
+from secmon.common.download import DownloadError, _Bounds, _get, _reach, check_url, download
 from secmon.common.selfsigned import self_signed
 from tests.common.webserver import answer, web_server
 
@@ -71,6 +71,66 @@ async def test_bad_answers(page: bytes, text: str) -> None:
             await download(server.url("/file"), limit=10, seconds=20)
 
 
+async def test_trailers_without_end_are_refused() -> None:
+    trailers = b"".join(b"X-%d: %b\r\n" % (number, b"a" * 1000) for number in range(200))
+    page = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + trailers
+    async with web_server({"/x": page}) as server:
+        server.slow.add("/x")
+        with pytest.raises(DownloadError, match="head of the answer is too long"):
+            await download(server.url("/x"), limit=9, seconds=60)
+
+
+async def test_a_server_that_drips_is_left() -> None:
+    async with web_server({"/x": b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"}) as server:
+        server.slow.add("/x")
+        with pytest.raises(DownloadError, match="at less than 1000 bytes a second"):
+            await download(server.url("/x"), limit=9, seconds=600, patience=0.1)
+
+
+async def test_redirects_lead_to_no_weaker_transport(tmp_path: Path) -> None:
+    tls, trust = _transport(tmp_path)
+    async with web_server({"/x": answer(b"plain")}) as plain:
+        page = answer(b"", f"Location: {plain.url('/x')}", status="302 Found")
+        async with web_server({"/x": page}, tls=tls) as server:
+            with pytest.raises(DownloadError, match="redirects from https"):
+                await download(server.url("/x"), limit=9, seconds=60, trust=trust)
+        assert plain.asked == []
+
+
+def _transport(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's context, and that of a client which trusts it."""
+    key, certificate = self_signed("files.example", SystemClock())
+    (folder / "c").write_bytes(certificate)
+    (folder / "k").write_bytes(key)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(folder / "c", folder / "k")
+    trust = ssl.create_default_context(cafile=str(folder / "c"))
+    trust.check_hostname = False
+    return tls, trust
+
+
+@pytest.mark.parametrize("reach", [0, 1])
+async def test_redirects_lead_no_further_inside(reach: int) -> None:
+    """What a redirect from such a server meets at an address of this host: a connection, and no request."""
+    async with web_server({"/x": answer(b"secret")}) as server:
+        with pytest.raises(DownloadError, match="inside this network"):
+            await _get(check_url(server.url("/x")), _Bounds(99, 30.0, reach), None, {})
+        assert server.asked == []
+        assert (await _get(check_url(server.url("/x")), _Bounds(99, 30.0, 2), None, {})).content() == b"secret"
+
+
+@pytest.mark.parametrize(
+    ("address", "reach"),
+    [
+        ("8.8.8.8", 0), ("2606:4700::1111", 0), ("10.1.2.3", 1), ("192.168.1.1", 1), ("fd00::1", 1), ("127.0.0.1", 2),
+        ("::1", 2), ("169.254.169.254", 2), ("fe80::1%eth0", 2), ("::ffff:127.0.0.1", 2), ("::ffff:10.0.0.1", 1),
+        ("0.0.0.0", 2),
+    ],
+)  # fmt: skip
+def test_how_far_inside_an_address_is(address: str, reach: int) -> None:
+    assert _reach(address) == reach
+
+
 async def test_a_server_that_never_ends_is_left() -> None:
     async with web_server({"/file": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"}) as server:
         server.slow.add("/file")
@@ -94,13 +154,7 @@ def test_addresses_that_are_refused(url: str) -> None:
 
 
 async def test_certificates_are_checked(tmp_path: Path) -> None:
-    key, certificate = self_signed("files.example", SystemClock())
-    (tmp_path / "c").write_bytes(certificate)
-    (tmp_path / "k").write_bytes(key)
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(tmp_path / "c", tmp_path / "k")
-    trust = ssl.create_default_context(cafile=str(tmp_path / "c"))
-    trust.check_hostname = False
+    tls, trust = _transport(tmp_path)
     async with web_server({"/file": answer(b"safe")}, tls=tls) as server:
         assert await download(server.url("/file"), limit=10, seconds=20, trust=trust) == b"safe"
         with pytest.raises(DownloadError, match="certificate"):

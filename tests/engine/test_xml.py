@@ -71,6 +71,12 @@ def test_an_unknown_variable_is_an_error_once_the_file_has_one() -> None:
         parse(b"<var name='V'>abc</var>\n<r>^$OTHER</r>")
 
 
+def test_comments_do_not_take_quadratic_time() -> None:
+    assert parse(b"<!--a-->" * 200_000 + b"<group/>")[0].name == "group"
+    with pytest.raises(XmlError, match="a comment is not closed"):
+        parse(b"<!--a-->" * 200_000 + b"<!-- a")
+
+
 def test_the_deepest_file_that_is_allowed() -> None:
     (root,) = parse(b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH)
     depth = 1

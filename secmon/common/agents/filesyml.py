@@ -8,6 +8,7 @@ import yaml
 from secmon.common.agents.groups import AR_CONF, MERGED
 from secmon.common.agents.merged import sharable_name
 from secmon.common.agents.names import GROUP_NAME, padded, parse_id
+from secmon.common.config.yamltext import NoAliases
 from secmon.common.download import DownloadError, check_url
 from secmon.common.errors import MISSING, UNKNOWN, ConfigError, Fault
 
@@ -36,13 +37,16 @@ class FilesYml(NamedTuple):
     agents: Mapping[int, str] = {}
 
 
+class _Loader(NoAliases, yaml.BaseLoader):
+    """Every scalar is a text: agent 010 is not number 8."""
+
+
 def parse_files_yml(data: bytes, file: str = "files.yml") -> FilesYml:
     """Read the text. Raises ConfigError naming what is wrong; then nothing of it counts."""
     if len(data) > MAX_BYTES:
         raise ConfigError(file, "size", len(data), f"{MAX_BYTES} bytes")
     try:
-        # Every scalar is a text: agent 010 is not number 8.
-        document = yaml.load(data, Loader=yaml.BaseLoader)
+        document = yaml.load(data, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(

@@ -9,6 +9,7 @@ import yaml
 
 from secmon.common.config import settings
 from secmon.common.config.settings import STARTUP_ERROR, Setting
+from secmon.common.config.yamltext import NoAliases
 from secmon.common.errors import UNKNOWN, ConfigError, Fault
 from secmon.common.paths import Paths
 from secmon.common.regular import read_regular
@@ -280,7 +281,7 @@ def parse_api_config(data: bytes | str, file: str = "api.yaml") -> ApiConfig:
     return msgspec.structs.replace(config, warnings=tuple(warnings))
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(NoAliases, yaml.SafeLoader):
     """The safe loader, which also refuses a key given twice: the first would be lost in silence."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

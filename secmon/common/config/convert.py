@@ -195,9 +195,14 @@ def _label(option: Element) -> Json:
 
 def _query(option: Element) -> Json:
     """The XML of the query on one line; a backslash before ``<`` or ``>``, which older readers needed, is no part."""
-    query = re.sub(r"\s*[\r\n]\s*", "", option.inner_xml)
-    query = re.sub(r"\\(&[lg]t;)", r"\1", query)
+    query = re.sub(r"\\(&[lg]t;)", r"\1", _one_line(option.inner_xml))
     return {**option.attributes, "item": query} if option.attributes else query
+
+
+def _one_line(text: str) -> str:
+    """``text`` without line breaks and the white space around them. A pattern for that takes quadratic time."""
+    first, *more = re.split(r"[\r\n]", text)
+    return "".join([first.rstrip(), *map(str.strip, more[:-1]), more[-1].lstrip()]) if more else first
 
 
 def _protocol(option: Element) -> Json:

@@ -13,7 +13,11 @@ MAX_DEPTH = 64
 """Elements within each other; JSON objects go as deep."""
 
 _ROOT = "ruleset"
-_SPECIAL = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--(?P<comment>.*?)-->|(?P<amp>&)", re.DOTALL)
+_SPECIAL = re.compile(
+    # What is not closed runs to the end, for expat to refuse: trying again at each start would take quadratic time.
+    rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--(?P<comment>.*?)(?:(?P<closed>-->)|\Z)|(?P<amp>&)",
+    re.DOTALL,
+)
 _HYPHENS = re.compile(rb"-(?=-|\Z)|(?<=-)-")
 
 
@@ -49,7 +53,7 @@ def _convert(data: bytes, builder: "_Builder") -> dict[str, Any]:
 def _harmless(match: re.Match[bytes]) -> bytes:
     if match["amp"] is not None:
         return b"&amp;"
-    if match["comment"] is not None:  # two hyphens, or one before the end, are not allowed in a comment
+    if match["closed"] is not None:  # two hyphens, or one before the end, are not allowed in a comment
         return b"<!--%b-->" % _HYPHENS.sub(b".", match["comment"])
     return match[0]
 

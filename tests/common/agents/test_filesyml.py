@@ -101,3 +101,10 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     except ConfigError:
         return
     assert all(isinstance(each, GroupFiles) for each in found.groups.values())
+
+
+def test_aliases_are_refused() -> None:
+    files = "".join(f"      f{number}: http://h/{number}\n" for number in range(2000))
+    groups = "".join(f"  h{number}: *g\n" for number in range(20_000))
+    with pytest.raises(ConfigError, match=r"aliases \(\*name\) are not allowed"):
+        parse_files_yml(f"groups:\n  g: &g\n    files:\n{files}{groups}".encode())

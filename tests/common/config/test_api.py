@@ -1,5 +1,6 @@
 """api.yaml: every key of the specification's table and Limits, good and bad."""
 
+import itertools
 from functools import reduce
 from pathlib import Path
 
@@ -320,3 +321,24 @@ def test_any_content_is_read_or_refused(data: str | bytes) -> None:
         parse_api_config(data)
     except ConfigError:
         return
+
+
+def _grown(first: str, form: str) -> str:
+    """Nine levels, each of which holds the one before ten times."""
+    names = "abcdefghij"
+    levels = [f"{name}: &{name} {form % ', '.join([f'*{before}'] * 10)}" for before, name in itertools.pairwise(names)]
+    return "\n".join([f"a: &a {first}", *levels, "port: *j", ""])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _grown("[x]", "[%s]"),
+        _grown("{k: 1}", "{<<: [%s]}"),
+        "port: &a [*a]\n",
+        "a: &a 1\nport: *a\n",
+    ],
+)
+def test_aliases_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"aliases \(\*name\) are not allowed"):
+        parse_api_config(text)

@@ -164,6 +164,7 @@ def test_secrets_are_masked_and_the_rest_stands() -> None:
 @pytest.mark.parametrize(
     "xml",
     [
+        f"<localfile><query>{' ' * 1_000_000}x</query></localfile>",
         "<remote/>" * 100_000,
         "<socket/>" * 100_000,
         f"<x>{'<a>b</a>' * 100_000}</x>",

@@ -96,3 +96,9 @@ def test_the_engine_reads_what_is_accepted() -> None:
     check(text)
     [group] = parse(text)
     assert group.children[0].children[0].content == b"a & b &lt;"
+
+
+@pytest.mark.parametrize("mark", [b"<!-- ", b"<![CDATA["])
+def test_what_is_not_closed_does_not_take_quadratic_time(mark: bytes) -> None:
+    with pytest.raises(MalformedXml):
+        check(b"<group>" + mark * 400_000)

@@ -1,0 +1,15 @@
+"""Plain YAML: without aliases, which make a few lines stand for more than any memory holds."""
+
+import yaml
+from yaml.nodes import Node
+
+
+class NoAliases(yaml.composer.Composer):
+    """Part of a loader that refuses ``*name``: nothing of what is loaded is larger than its text."""
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """See ``yaml.composer``. Raises ComposerError, which is a MarkedYAMLError."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.composer.ComposerError(None, None, "aliases (*name) are not allowed here", event.start_mark)
+        return super().compose_node(parent, index)

@@ -4,7 +4,7 @@ import yaml
 from yaml.nodes import Node
 
 
-class NoAliases(yaml.composer.Composer):
+class NoAliases(yaml.parser.Parser, yaml.composer.Composer):
     """Part of a loader that refuses ``*name``: nothing of what is loaded is larger than its text."""
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:

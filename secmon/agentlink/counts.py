@@ -73,6 +73,7 @@ class LinkCounts(MessageCounts):
     __slots__ = (
         "bytes_received",
         "bytes_sent",
+        "counters_back",
         "dequeued_after",
         "discarded",
         "dropped",
@@ -88,6 +89,8 @@ class LinkCounts(MessageCounts):
         super().__init__(since)
         self.bytes_received = self.bytes_sent = self.reloads = 0
         self.dequeued_after = self.discarded = self.ping = self.unknown = 0
+        self.counters_back = 0
+        """Connections that began with a message counter that their agent had used before."""
         self.syslog = 0
         """Lines of syslog senders."""
         self.dropped = 0

@@ -10,6 +10,7 @@ from secmon.agentlink.losses import Losses
 from secmon.agentlink.roll import Agent, Roll
 from secmon.agentlink.routes import Route
 from secmon.agentlink.verification import Verification
+from secmon.common.agentwire.counters import Counter
 from secmon.common.agentwire.crypto import Cipher
 from secmon.common.agentwire.errors import MessageError
 from secmon.common.agentwire.frames import PING, PONG
@@ -121,15 +122,19 @@ class Receiving:
         if stale is not None:
             # What waits in a held connection came before this, and its events are not lost.
             stale.succeed() if stale.held else stale.close()
-        self._accept(route, agent, text, cipher, len(payload))
+        self._accept(route, agent, text, cipher, counter, len(payload))
 
     def broken(self, route: Sender, why: str) -> None:
         """The stream of frames cannot go on."""
         self._refuse(route, f"a frame is refused ({why})")
 
-    def _accept(self, route: Sender, agent: Agent, text: bytes, cipher: Cipher, size: int) -> None:
+    def _accept(self, route: Sender, agent: Agent, text: bytes, cipher: Cipher, counter: Counter, size: int) -> None:
         if route.agent is not agent:
+            if counter <= agent.highest and route.stream:  # datagrams may overtake each other
+                self._went_back(route, agent, counter)
             route.admitted(agent)
+        if counter > agent.highest:
+            agent.highest = counter
         agent.last_valid = self._clock.monotonic()
         agent.answers_in = cipher
         self._counts.bytes_received += size
@@ -165,6 +170,19 @@ class Receiving:
                 self._hooks.report(agent.number, text[len(_REPORT) :])
         elif self._hooks.inventory is not None and text.startswith(_INVENTORY):
             self._hooks.inventory(agent, text)
+
+    def _went_back(self, route: Sender, agent: Agent, counter: Counter) -> None:
+        """A connection begins with a counter that the agent has used: agents keep theirs over restarts.
+
+        It may come from a backup, so it is no reason to refuse the agent; see ``remoted.verify_msg_id``.
+        """
+        self._counts.counters_back += 1
+        self._complaints.warn(
+            "Message counters that went back",
+            "%s: the message counter of agent %s went back from %d:%d to %d:%d: the agent was restored from a backup or"
+            " installed again with its key, or somebody replays what it has sent",
+            route.source, agent.key.id, *agent.highest, *counter,
+        )  # fmt: skip
 
     def _may_overtake(self, agent: Agent) -> bool:
         return 0 < self._overtake < self._clock.monotonic() - agent.last_valid

@@ -31,6 +31,7 @@ class Agent:
         "counter",
         "counts",
         "group",
+        "highest",
         "key",
         "last_keepalive",
         "last_valid",
@@ -78,6 +79,8 @@ class Agent:
         self.counts: MessageCounts | None = None
         self.counter: Counter | None = None
         """Counter of its last message, where these are verified."""
+        self.highest = Counter()
+        """The highest counter of its messages in this run of the link."""
         self.taken = 0
         """What it has had of the queue of events in the period ``taken_in`` of it."""
         self.taken_in = -1

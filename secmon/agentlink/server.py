@@ -359,6 +359,7 @@ class AgentLinkServer:
             "link": {
                 **self._accepting.snapshot(),
                 "agents": len(self.roll),
+                "counters_back": counts.counters_back,
                 "evicted": counts.evicted,
                 "held": self.floor.held,
                 "holds": counts.holds,

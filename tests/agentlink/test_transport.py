@@ -287,3 +287,29 @@ async def test_noise_of_all_kinds_leaves_the_others_alone(tmp_path: Path) -> Non
             hostile.close()
         await good.beat()
         await until(lambda: len(here.server.floor.connections) == 1)
+
+
+async def test_a_counter_that_went_back_is_reported_and_refuses_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with field(tmp_path) as here:
+        agent = await here.agent()
+        recorded = [agent.sealed(STARTUP), agent.sealed(b"1:f:recorded")]
+        for payload in recorded:
+            await agent.raw(payload)
+        assert await here.events(1) == [b"1:[001] (web-01) any->f:recorded"]
+        agent.socket.close()
+        await until(lambda: not here.server.floor.connections)
+        assert here.server.counters()["link"]["counters_back"] == 0
+        later = await here.agent(agent.key)
+        later.counter = agent.counter  # as agents do that were restarted
+        await later.start()
+        later.socket.close()
+        await until(lambda: not here.server.floor.connections)
+        assert here.server.counters()["link"]["counters_back"] == 0
+        restored = await here.agent(agent.key)
+        for payload in recorded:
+            await restored.raw(payload)
+        await here.events(1)
+        assert here.server.counters()["link"]["counters_back"] == 1
+        assert "the message counter of agent 001 went back from 0:3 to 0:1" in caplog.text

@@ -95,7 +95,7 @@ OPTIONS: Mapping[str, Option] = {
     "apid.debug": Option(0, 0, 2, "Detail of the API's log."),
     "remoted.recv_counter_flush": Option(128, 10, 999_999, "Messages after which counters of agents are written."),
     "remoted.comp_average_printout": Option(19_999, 10, 999_999, "Kept for existing files."),
-    "remoted.verify_msg_id": Option(0, 0, 1, "Refuse messages of agents that come twice."),
+    "remoted.verify_msg_id": Option(0, 0, 1, "Refuse messages of agents that come twice; 0: only warn."),
     "remoted.pass_empty_keyfile": Option(1, 0, 1, "Kept for existing files: a node starts without agents too."),
     "remoted.worker_pool": Option(4, 1, 16, "Kept for existing files: one loop receives the messages of all agents."),
     "remoted.sender_pool": Option(8, 1, 64, "Agents that get their shared files at the same time."),

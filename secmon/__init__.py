@@ -1,6 +1,10 @@
 """secmon: a security-monitoring server whose cluster answers as one."""
 
+import os
 from importlib.metadata import version
+
+# gRPC's own lines go to standard error without date, node or cause; ours have them. Set before gRPC is loaded.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 __version__ = version("secmon")
 REVISION = 40812

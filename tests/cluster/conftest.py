@@ -5,7 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.kit import RealCluster, cluster
+from tests.cluster.nodelogs import troubles
 from tests.conftest import SHARED_CLUSTER, group_of
+
+EXPECTED: tuple[str, ...] = ()
+"""Patterns of errors that tests of the shared cluster cause."""
 
 
 @pytest.fixture(scope="package")
@@ -13,6 +17,7 @@ def shared_cluster() -> Iterator[RealCluster]:
     """A master and two workers; see :func:`three`, which tests use."""
     with cluster(workers=2, api={"intervals.request_timeout": 5}) as running:
         yield running
+        assert [line for node in running.nodes for line in troubles(node, EXPECTED)] == []
 
 
 @pytest.fixture(scope="module")

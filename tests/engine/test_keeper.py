@@ -75,6 +75,14 @@ def test_changes_are_compiled_and_nothing_else(paths: Paths) -> None:
     assert status(paths)["digest"] == third.digest
 
 
+def test_a_finding_is_logged_with_its_severity_once(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
+    local(paths).write_text(rules(100001).replace("<description>", "<if_sid>999999</if_sid><description>"))
+    RulesetKeeper(paths, ManualClock()).start()
+    found = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert found
+    assert not [record for record in found if "WARNING" in record.getMessage()]
+
+
 def test_a_broken_ruleset_replaces_nothing(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
     keeper = RulesetKeeper(paths, ManualClock())
     good = keeper.start()

@@ -17,9 +17,8 @@ from secmon.common.rbac.rules import roles_for
 from secmon.common.security.errors import AuthenticationError
 from secmon.common.security.login import authenticate
 from secmon.common.security.migration import Report, import_rbac, read_source
-from secmon.common.security.migration import source as source_module
 from secmon.common.security.tokens import Tokens
-from secmon.common.store import schema
+from secmon.common.store import foreign, schema
 from secmon.common.store.security import SecurityStore
 from tests.common.security.conftest import PASSWORD, find
 from tests.common.security.oldstore import CREATED_SECONDS, HASH, OldStore, policy_body, rule_body
@@ -433,8 +432,15 @@ def test_views_are_no_tables(old: OldStore) -> None:
         read_source(old.path)
 
 
+def test_computed_columns_are_refused(old: OldStore) -> None:
+    """A row of some bytes could have a megabyte."""
+    old.run("ALTER TABLE users ADD COLUMN big TEXT AS (printf('%.*c', 900000, 'x')) VIRTUAL")
+    with pytest.raises(SecmonError, match="table users has computed columns"):
+        read_source(old.path)
+
+
 def test_rows_are_bounded(old: OldStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_module, "MAX_ROWS", 34)
+    monkeypatch.setattr(foreign, "MAX_ROWS", 34)
     with pytest.raises(SecmonError, match="table policies has more than 34 rows"):
         read_source(old.path)
 

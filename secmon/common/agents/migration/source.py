@@ -2,11 +2,11 @@
 
 import os
 import sqlite3
+import stat
 from collections import defaultdict
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,9 +15,10 @@ from secmon.common.agents.keylines import KeyLines, parse_keys, parse_times
 from secmon.common.agents.migration.report import Line, shown
 from secmon.common.agents.names import GROUP_NAME, MAX_GROUPS, parse_id
 from secmon.common.errors import SecmonError, os_text
+from secmon.common.store.foreign import ForeignError, Row, open_foreign, read_table
 
-MAX_KEYS = 256 << 20
-"""Bytes of a key file that are read."""
+MAX_BYTES = 256 << 20
+"""Of a file that is read, such as that of the keys."""
 
 
 class Source(Struct, frozen=True):
@@ -39,25 +40,35 @@ def read_source(root: Path) -> Source:
     """Read the folder without writing to it. Raises SecmonError 1006 when it holds no keys or cannot be read."""
     keys_file = root / "etc/client.keys"
     try:
-        if keys_file.stat().st_size > MAX_KEYS:
-            raise SecmonError(1006, f"{keys_file}: too large")
-        keys = parse_keys(keys_file.read_text("utf-8", "surrogateescape"))
+        keys = parse_keys(_content(keys_file).decode("utf-8", "surrogateescape"))
         lines = [Line("refused", "agent", f"{keys_file}", shown(fault)) for fault in keys.faults]
         added, groups = _assignments(root, lines)
         folders = _folders(root / "etc/shared", lines)
         counter = _text(root / "queue/rids/sender_counter")
     except OSError as error:
         raise SecmonError(1006, os_text(error)) from error
-    except (sqlite3.Error, UnicodeError) as error:
+    except (sqlite3.Error, UnicodeError, ForeignError) as error:
         raise SecmonError(1006, f"{root}: {shown(str(error))}") from error
     times = parse_times(_text(root / "queue/agents-timestamp"))
     _check_groups(groups, lines)
     return Source(keys, times | added, groups, folders, counter, tuple(lines))
 
 
+def _content(path: Path) -> bytes:
+    """All of a plain file. Raises OSError, SecmonError 1006 for what is none: a pipe or a device has no end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise SecmonError(1006, f"{path}: not a file")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise SecmonError(1006, f"{path}: too large")
+    return data
+
+
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace")
+        return _content(path).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
 
@@ -74,21 +85,29 @@ def _assignments(root: Path, lines: list[Line]) -> tuple[dict[int, int], dict[in
 
 
 def _from_database(path: Path) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
-    with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        rows = connection.execute('SELECT id, date_add, "group" FROM agent WHERE id > 0').fetchall()
-        links = connection.execute(
-            'SELECT id_agent, name FROM belongs JOIN "group" ON id = id_group ORDER BY id_agent, priority, name'
-        ).fetchall()
-    added = {agent: moment for agent, moment, _ in rows if isinstance(agent, int) and isinstance(moment, int)}
+    with open_foreign(path) as connection:
+        agents, links, groups = (read_table(connection, (name,)) for name in ("agent", "belongs", "group"))
+    if missing := [name for name in ("id", "date_add", "group") if agents and name not in agents[0]]:
+        raise ForeignError(f"table agent has no column {missing[0]}")
+    names = {row.get("id"): row.get("name") for row in groups}
+    held = sorted(one for one in (_link(row, names) for row in links) if one is not None)
     found: dict[int, list[str]] = defaultdict(list)
-    for agent, name in links:
-        if isinstance(agent, int) and agent > 0 and isinstance(name, str):
-            found[agent].append(name)
-    for agent, _, joined in rows:
-        if agent not in found and isinstance(joined, str) and joined:
-            found[agent] = joined.split(",")
-    return added, {agent: tuple(dict.fromkeys(names)) for agent, names in found.items()}
+    for agent, _, name in held:
+        found[agent].append(name)
+    known = [row for row in agents if isinstance(row["id"], int) and row["id"] > 0]
+    for row in known:
+        if row["id"] not in found and isinstance(row["group"], str) and row["group"]:
+            found[row["id"]] = row["group"].split(",")
+    added = {row["id"]: row["date_add"] for row in known if isinstance(row["date_add"], int)}
+    return added, {agent: tuple(dict.fromkeys(joined)) for agent, joined in found.items()}
+
+
+def _link(row: Row, names: Mapping[Any, Any]) -> tuple[int, int, str] | None:
+    """Agent, priority and name of a group; None for what is none."""
+    agent, priority, name = row.get("id_agent"), row.get("priority"), names.get(row.get("id_group"))
+    if not isinstance(agent, int) or agent <= 0 or not isinstance(name, str):
+        return None
+    return agent, priority if isinstance(priority, int) else 0, name
 
 
 def _from_files(folder: Path) -> dict[int, tuple[str, ...]]:
@@ -96,7 +115,7 @@ def _from_files(folder: Path) -> dict[int, tuple[str, ...]]:
     for entry in sorted(os.scandir(folder), key=lambda one: one.name):
         agent = parse_id(entry.name)
         if agent and entry.is_file(follow_symlinks=False):
-            names = Path(entry.path).read_text("utf-8", "replace").strip().split(",")
+            names = _text(Path(entry.path)).strip().split(",")
             found[agent] = tuple(dict.fromkeys(name for name in names if name))
     return {agent: names for agent, names in found.items() if names}
 

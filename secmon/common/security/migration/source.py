@@ -2,33 +2,25 @@
 
 import re
 import sqlite3
-import stat
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import msgspec
-from sqlalchemy import literal_column, select, table
 
 from secmon.common.errors import SecmonError
 from secmon.common.portable import MAX_DEPTH, unportable
 from secmon.common.rbac.model import PolicyBody
 from secmon.common.security.migration.report import Kind, Line, shown
+from secmon.common.store.foreign import ForeignError, Row, open_foreign, read_table
 
 KNOWN_VERSIONS = (0, 1)
 """``PRAGMA user_version`` of 4.x: 0 in its first releases, 1 later."""
 
-MAX_FILE = 1 << 30
-MAX_VALUE = 1 << 20
-"""Bytes of the file and of one value in it."""
-
 MAX_BODY = 1 << 18
 """Characters of a policy or rule."""
 
-MAX_ROWS = 1_000_000
 MAX_ID = 2**31 - 1
 
 _NAME = re.compile(r"[A-Za-z0-9_\-.%]{1,64}")
@@ -83,7 +75,6 @@ class Source(msgspec.Struct, frozen=True):
     faults: tuple[Line, ...] = ()
 
 
-Row = Mapping[str, Any]
 T = TypeVar("T")
 
 
@@ -94,6 +85,8 @@ def read_source(path: Path) -> Source:
     """
     try:
         tables = _read_tables(path)
+    except ForeignError as error:
+        raise _refusal(path, f"no access-control database of a 4.x manager: {error}") from None
     except (sqlite3.Error, OSError, OverflowError, UnicodeError) as error:  # damage may stand in any text
         raise _refusal(path, shown(str(error))) from error
     faults: list[Line] = []
@@ -118,36 +111,14 @@ def _refusal(path: Path, reason: str) -> SecmonError:
 
 
 def _read_tables(path: Path) -> dict[str, list[Row]]:
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE:
-        raise _refusal(path, f"not a file of at most {MAX_FILE >> 20} MiB")
-    with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)) as connection:
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-        for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
-            connection.execute(f"PRAGMA {pragma}")
-        connection.execute("BEGIN")
+    with open_foreign(path) as connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in KNOWN_VERSIONS:
             raise _refusal(path, f"version {version}; known are {' and '.join(map(str, KNOWN_VERSIONS))}")
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise _refusal(path, f"damaged: {shown(verdict)}")
-        return {name: _rows(path, connection, names) for name, names in _TABLES.items()}
-
-
-def _rows(path: Path, connection: sqlite3.Connection, names: tuple[str, ...]) -> list[Row]:
-    """All rows of the first of these tables that exists. Views and virtual tables would run what they please."""
-    schema = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
-    real = {name for name, sql in schema if isinstance(sql, str) and not sql.upper().startswith("CREATE VIRTUAL")}
-    present = [name for name in names if name in real]
-    if not present:
-        raise _refusal(path, f"no access-control database of a 4.x manager: table {names[0]} is missing")
-    cursor = connection.execute(str(select(literal_column("*")).select_from(table(present[0]))))
-    columns = [column[0] for column in cursor.description]
-    rows: list[Row] = [dict(zip(columns, values, strict=True)) for values in cursor.fetchmany(MAX_ROWS + 1)]
-    if len(rows) > MAX_ROWS:
-        raise _refusal(path, f"table {present[0]} has more than {MAX_ROWS} rows")
-    return rows
+        return {name: read_table(connection, names) for name, names in _TABLES.items()}
 
 
 class _Unusable(ValueError):

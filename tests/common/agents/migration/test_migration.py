@@ -1,7 +1,10 @@
 """Taking over another manager's agents: all of it or nothing, and twice is once."""
 
+import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -180,3 +183,33 @@ def test_groups_that_cannot_be(here: Here, old: OldManager) -> None:
         "refused    groups 021: more than 128 groups",
     ]
     shutil.rmtree(old.root)
+
+
+@pytest.mark.parametrize(
+    ("statements", "reason"),
+    [
+        (
+            "ALTER TABLE agent RENAME TO real; CREATE VIEW agent AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL "
+            """SELECT id + 1 FROM n) SELECT id, 0 AS date_add, 'x' AS "group" FROM n""",
+            "table agent is missing",
+        ),
+        ("ALTER TABLE belongs ADD COLUMN big AS (printf('%.*c', 900000, 'x'))", "belongs has computed columns"),
+        ("UPDATE agent SET \"group\" = printf('%.*c', 2000000, 'x')", "too big"),
+    ],
+)
+def test_databases_that_make_much_of_little(here: Here, old: OldManager, statements: str, reason: str) -> None:
+    with closing(sqlite3.connect(old.database)) as connection:
+        connection.executescript(statements)
+        connection.commit()
+    with pytest.raises(SecmonError, match=reason):
+        here.take(old)
+
+
+@pytest.mark.parametrize("name", ["etc/client.keys", "queue/agents-timestamp", "queue/rids/sender_counter"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_files_without_end(here: Here, old: OldManager, name: str, kind: str) -> None:
+    path = old.root / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    with pytest.raises(SecmonError, match="not a file"):
+        here.take(old)

@@ -40,6 +40,10 @@ AddService = Callable[[aio.Server], None]
 """Adds a servicer to the cluster port's server."""
 
 
+CALLS_PER_CONNECTION = 512
+"""Of a worker at a time; more wait at the worker."""
+
+
 def no_positions() -> tuple[pb.Position, pb.Position]:
     """Of a node that replicates nothing."""
     return pb.Position(), pb.Position()
@@ -109,7 +113,7 @@ class MasterCluster:
 
     async def start(self, services: Sequence[AddService] = ()) -> None:
         """Serve both ports. Raises 2010 for a port that cannot be taken; nothing is left open then."""
-        cluster = new_server()
+        cluster = new_server(calls_per_connection=CALLS_PER_CONNECTION)
         pb_grpc.add_MembershipServicer_to_server(self._membership, cluster)
         for add in services:
             add(cluster)

@@ -17,7 +17,7 @@ from secmon.common.rpc.settings import LinkSettings
 from secmon.master.admission import candidate_of
 from secmon.master.authority import Authority
 from secmon.master.refusals import Refusals
-from secmon.master.session import JoinContext, WorkerSession
+from secmon.master.session import MAX_MESSAGE_BYTES, JoinContext, WorkerSession
 from secmon.master.sessions import Sessions
 
 
@@ -46,6 +46,8 @@ class MembershipService(pb_grpc.MembershipServicer):
         except (TimeoutError, StopAsyncIteration):
             return
         hello = first.hello
+        if first.ByteSize() > MAX_MESSAGE_BYTES:
+            return
         try:
             session = self._admit(hello, context)
         except SecmonError as error:
@@ -55,7 +57,9 @@ class MembershipService(pb_grpc.MembershipServicer):
             return
         self._refusals.accepted(name=session.name, ip=session.ip)
         try:
-            await session.serve(request_iterator, context, self._sessions.received)
+            await session.serve(
+                request_iterator, context, self._sessions.received, most=self._settings.max_messages_per_second
+            )
         finally:
             self._sessions.remove(session)
 

@@ -17,6 +17,8 @@ log = logging.getLogger("secmon.clusterd.session")
 
 QUEUE_LIMIT = 1024
 """Messages that wait for a worker. One that is further behind is disconnected, and resynchronises when it is back."""
+MAX_MESSAGE_BYTES = 64 * 1024
+"""Of one message of a worker on this stream: positions and counts, nothing that grows with the installation."""
 _SKEWS = 8
 """Readings of a worker's clock that are remembered."""
 FAREWELL_SECONDS = 1.0
@@ -94,10 +96,15 @@ class WorkerSession:
         incoming: AsyncIterator[pb.WorkerMessage],
         context: JoinContext,
         received: Callable[["WorkerSession", pb.WorkerMessage], None],
+        *,
+        most: int,
     ) -> None:
-        """Move messages both ways until the session is closed from either side; ``reason`` says why then."""
+        """Move messages both ways until the session is closed from either side; ``reason`` says why then.
+
+        ``most``: messages that the worker may send in a second.
+        """
         writer = asyncio.create_task(self._write(context), name=f"write to {self.name}")
-        reader = asyncio.create_task(self._read(incoming, received), name=f"read from {self.name}")
+        reader = asyncio.create_task(self._read(incoming, received, most), name=f"read from {self.name}")
         closing = asyncio.create_task(self.closed.wait())
         tasks = {writer, reader, closing}
         try:
@@ -121,8 +128,18 @@ class WorkerSession:
         self,
         incoming: AsyncIterator[pb.WorkerMessage],
         received: Callable[["WorkerSession", pb.WorkerMessage], None],
+        most: int,
     ) -> str:
+        loop = asyncio.get_running_loop()
+        began, count = loop.time(), 0
         async for message in incoming:
+            if loop.time() - began >= 1.0:
+                began, count = loop.time(), 0
+            count += 1
+            if count > most:
+                return f"it sends more than {most} messages a second"
+            if message.ByteSize() > MAX_MESSAGE_BYTES:
+                return f"it sent a message of {message.ByteSize()} bytes, {MAX_MESSAGE_BYTES} are allowed"
             if message.HasField("leave"):
                 return f"it left: {message.leave.reason[:200]!r}"
             received(self, message)

@@ -16,6 +16,8 @@ class LinkSettings:
     """Settings of one node's cluster link.
 
     ``port`` and ``enrol_port`` are the master's. ``listen_port`` is this node's own cluster port; 0 takes a free one.
+    ``max_messages_per_second`` is what a worker may send on its Join stream: heartbeats are a few, acknowledgements as
+    many as there are changes.
     The key never shows in a representation.
     """
 
@@ -36,6 +38,7 @@ class LinkSettings:
     max_clock_skew_seconds: float = 60.0
     certificate_life: timedelta = timedelta(days=90)
     forget_after: timedelta = timedelta(hours=24)
+    max_messages_per_second: int = 1000
 
     @property
     def silence_seconds(self) -> float:

@@ -18,17 +18,24 @@ ITEMS_PER_CHUNK = 500
 
 MAX_CHUNK_BYTES = 2 * 1024 * 1024
 
+MAX_STRUCTURE_BYTES = 8 * 1024 * 1024
+"""Of one parameter that is no text and no bytes: as objects it takes many times the memory. Lists of a million agents
+fit."""
+
 _OPERATION = re.compile(r"[ -~]{1,256}")
 _REQUEST_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _CLIENT = re.compile(r"[!-~]{0,64}")
 
 _UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, RecursionError)
 
+_PLAIN = frozenset((0xC4, 0xC5, 0xC6, 0xD9, 0xDA, 0xDB))
+
 _encoder = msgspec.msgpack.Encoder()
 _decode_result = msgspec.msgpack.Decoder(Result).decode
 _decode_identity = msgspec.msgpack.Decoder(Identity).decode
 _decode_items = msgspec.msgpack.Decoder(list[Any]).decode
-_decode_params = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decode_raw_params = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
+_decode_any = msgspec.msgpack.Decoder().decode
 _decode_ids = msgspec.msgpack.Decoder(tuple[str | int, ...]).decode
 
 
@@ -69,6 +76,21 @@ def unpack_call(request: pb.ExecuteRequest, deadline: float | None) -> Call:
         )
     except _UNREADABLE as error:
         raise SecmonError(3036, str(error)) from None
+
+
+def _decode_params(data: bytes) -> dict[str, Any]:
+    """Raises 3036 for a parameter that would take much more memory than its message."""
+    found = _decode_raw_params(data)
+    for name, value in found.items():
+        if len(bytes(value)) > MAX_STRUCTURE_BYTES and not _is_plain(value):
+            raise SecmonError(3036, f"the parameter {name[:64]!r} of a call is too large")
+    return {name: _decode_any(value) for name, value in found.items()}
+
+
+def _is_plain(value: msgspec.Raw) -> bool:
+    """Whether it is bytes or a text of any length, by the first byte (msgpack's bin and str families)."""
+    first = memoryview(value)[0]
+    return first in _PLAIN or 0xA0 <= first <= 0xBF
 
 
 def pack_result(result: Result) -> Iterator[pb.ExecuteChunk]:

@@ -8,9 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.common.errors import SecmonError
+from secmon.common.identity import node_identity
+from secmon.common.operations.call import Call
 from secmon.common.outcome import Outcome, Plain, Result
 from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.wire import ITEMS_PER_CHUNK, MAX_CHUNK_BYTES, pack_failure, pack_result, unpack_result
+from secmon.common.rpc.wire import (
+    ITEMS_PER_CHUNK,
+    MAX_CHUNK_BYTES,
+    MAX_STRUCTURE_BYTES,
+    pack_call,
+    pack_failure,
+    pack_result,
+    unpack_call,
+    unpack_result,
+)
 
 pytestmark = pytest.mark.anyio
 ITEMS = st.lists(
@@ -62,3 +73,30 @@ async def test_other_results_and_errors_cross() -> None:
     with pytest.raises(SecmonError) as raised:
         await unpack_result(_stream([pack_failure(failed)]))
     assert (raised.value.code, raised.value.ids, raised.value.nodes) == (3022, ("n1", 2), {"n1": "gone"})
+
+
+def called(**params: Any) -> pb.ExecuteRequest:
+    call = Call(operation="GET /", params=params, identity=node_identity(), request_id="r1")
+    return pack_call(call, part=False)
+
+
+def test_a_call_comes_out_as_it_went_in() -> None:
+    params = {
+        "agents": list(range(1000)),
+        "text": "x",
+        "bytes": b"y" * 10,
+        "none": None,
+        "nested": {"a": [1, {"b": 2}]},
+    }
+    request = called(**params)
+    assert unpack_call(request, None).params == params
+
+
+def test_large_parameters_are_texts_or_bytes() -> None:
+    large = MAX_STRUCTURE_BYTES + 1
+    for value in (b"x" * large, "x" * large):
+        assert unpack_call(called(body=value), None).params == {"body": value}
+    request = called(body=0)
+    request.params = b"\x81\xa4body\xdd" + large.to_bytes(4, "big") + b"\x90" * large
+    with pytest.raises(SecmonError, match=r"3036.*'body' of a call is too large"):
+        unpack_call(request, None)

@@ -145,7 +145,8 @@ class RequestLog:
         if path in EVENT_PATHS and method == "POST" and self._level >= LEVELS["info"]:
             events = body.get("events") if isinstance(body, Mapping) else None
             return {"events": len(events) if isinstance(events, list) else 0}
-        return body
+        # No operation takes a bare value, and no name says whether it is a secret.
+        return body if isinstance(body, Mapping | list) else MASK
 
     def _now(self) -> str:
         """The time stamp of an entry, computed once a second. Entries that wait all have this one."""

@@ -1,6 +1,7 @@
 """Limits, the order of the steps, and what is written down of them (conventions.md 0, 9, 12)."""
 
 import asyncio
+import json
 from typing import Any
 
 import httpx
@@ -8,7 +9,7 @@ import pytest
 
 from secmon.api.limits import EVENT_REQUESTS
 from secmon.common.clock import ManualClock
-from secmon.common.config.api import Access
+from secmon.common.config.api import Access, Logs
 from tests.api.conftest import LOGIN, Serve, Toy, expect_problem
 from tests.api.toys import PASSWORD, USER, api_config
 
@@ -148,3 +149,25 @@ async def test_openapi_needs_a_token(toy: Toy) -> None:
     expect_problem(await toy.client.post("/openapi.json"), 405, "Method Not Allowed")
     del toy.client.headers["Authorization"]
     assert (await toy.client.get("/openapi.json")).status_code == 401
+
+
+@pytest.mark.parametrize("level", ["info", "debug", "debug2"])
+async def test_no_secret_reaches_the_log(serve: Serve, level: str) -> None:
+    config = api_config(logs=Logs(level=level, format="plain,json"))
+    async with serve(config) as toy:
+        await toy.log_in()
+        secret = "Zx9-not-to-be-seen"
+        whole = json.dumps({"name": "x", "a": [{"Password": secret}], "TOKEN": {"b": secret}})
+        for body in (whole, whole[:-1], whole[:-30], f"[{whole}", f'{{"password": "{secret}', "null", f'"{secret}"'):
+            for kind in ("application/json", "text/plain"):
+                headers = {"Content-Type": kind, "X-Api-Key": secret, "Cookie": f"session={secret}"}
+                await toy.client.put("/items", content=body, params={"PASSWORD": secret}, headers=headers)
+                login = f"{LOGIN}/run_as"
+                await toy.client.post(login, content=body, auth=(USER, PASSWORD), headers=headers)
+                await toy.client.post(login, content=body, auth=(USER, secret), headers=headers)
+        token = toy.client.headers["Authorization"].removeprefix("Bearer ")
+        for name in ("api.log", "api.json"):
+            text = toy.log(name)
+            assert text.count("/items") >= 14
+            assert not [line for line in text.splitlines() if secret in line or PASSWORD in line or token in line]
+            assert ("Received headers" in text) is (level == "debug2")

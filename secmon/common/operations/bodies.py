@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from msgspec import inspect
 
-from secmon.common.log.secrets import MASK, is_secret
+from secmon.common.log.secrets import MASK, Redaction, is_secret
 from secmon.common.operations.parameters import ParameterError
 from secmon.common.portable import unportable
 
@@ -63,10 +63,10 @@ class _Fault(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The value, cut; nothing of it where the name is that of a secret."""
+        """The value, cut, without secrets; no more of it is formatted than is shown."""
         if any(isinstance(step, str) and is_secret(step) for step in self.steps):
             return repr(MASK)
-        text = repr(self.value)
+        text = repr(Redaction(_SHOWN).apply(self.value))
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

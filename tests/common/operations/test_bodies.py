@@ -51,12 +51,20 @@ class Body(Struct, forbid_unknown_fields=True):
         (b'{"size": 1, "parts": [{"name": "a b"}]}', "'a b' is not a 'names' - 'parts.0.name'"),
         (b'{"size": 1, "parts": [{"name": "a", "kind": "x"}]}', "'x' is not one of ['a', 'b'] - 'parts.0.kind'"),
         (b'{"size": 1, "password": 7}', "'****' is not of type 'string' - 'password'"),
+        (b'[{"password": "x"}]', "[{'password': '****'}] is not of type 'object'"),
     ],
 )
 def test_bodies_that_do_not_fit(raw: bytes, detail: str) -> None:
     with pytest.raises(ParameterError) as caught:
         read_body(raw, Body)
     assert (str(caught.value), caught.value.title) == (detail, "Bad Request")
+
+
+def test_a_huge_value_is_cut() -> None:
+    with pytest.raises(ParameterError) as caught:
+        read_body(json.dumps({"size": ["x" * 100] * 10_000}).encode(), Body)
+    assert len(str(caught.value)) < 300
+    assert str(caught.value).endswith("is not of type 'integer' - 'size'")
 
 
 def test_a_title_of_its_own() -> None:

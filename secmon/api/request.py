@@ -1,6 +1,7 @@
 """One request as the adapter sees it: read off the ASGI scope once, its body with a bound in size and time."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -10,6 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from secmon.api.problems import Refused
+from secmon.common.accept.limiter import address_group
 from secmon.common.identity import Identity
 
 MIN_BODY_RATE = 500
@@ -72,24 +74,32 @@ class Bodies:
     """The memory that the bodies of all requests may take together, in bytes.
 
     Bodies are read before anybody is asked for a token, so without this bound a few hundred strangers could fill the
-    memory of the host.
+    memory of the host. One address has half of it at most, so that it does not keep others out.
     """
 
     def __init__(self, capacity: float) -> None:
         self._capacity = capacity
+        self._by_address: Counter[str] = Counter()
         self.held = 0
 
     def hold(self, request: Request, size: int) -> None:
         """``size`` more bytes for ``request``. Raises :class:`Refused` 503 when there is no room."""
-        if self.held + size > self._capacity:
+        group = address_group(request.client)
+        if self.held + size > self._capacity or self._by_address[group] + size > self._capacity / 2:
             raise Refused(503, "Too many request bodies at once", close=True)
         self.held += size
+        self._by_address[group] += size
         request.held += size
 
     def release(self, request: Request) -> None:
         """``request`` is over."""
-        self.held -= request.held
-        request.held = 0
+        if request.held:
+            group = address_group(request.client)
+            self._by_address[group] -= request.held
+            if not self._by_address[group]:
+                del self._by_address[group]
+            self.held -= request.held
+            request.held = 0
 
 
 async def read_body(request: Request, receive: Receive, bodies: Bodies, *, limit: int, seconds: float) -> bytes:

@@ -57,18 +57,25 @@ def test_addresses() -> None:
 
 
 @pytest.mark.anyio
-async def test_bodies_of_all_requests_have_one_bound() -> None:
+async def test_bodies_of_all_requests_have_one_bound_and_one_address_half_of_it() -> None:
     bodies = Bodies(1000)
-    first, second = (_request((b"transfer-encoding", b"chunked")) for _ in range(2))
+    chunked = (b"transfer-encoding", b"chunked")
+    first, again, other, third = (_request(chunked, client=f"192.0.2.{number}") for number in (1, 1, 2, 3))
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": b"x" * 600, "more_body": False}
+        return {"type": "http.request", "body": b"x" * 400, "more_body": False}
 
-    assert len(await read_body(first, receive, bodies, limit=0, seconds=5)) == 600
+    assert len(await read_body(first, receive, bodies, limit=0, seconds=5)) == 400
     with pytest.raises(Refused, match="503"):
-        await read_body(second, receive, bodies, limit=0, seconds=5)
-    bodies.release(second)
-    assert bodies.held == 600
+        await read_body(again, receive, bodies, limit=0, seconds=5)
+    assert len(await read_body(other, receive, bodies, limit=0, seconds=5)) == 400
+    with pytest.raises(Refused, match="503"):
+        await read_body(third, receive, bodies, limit=0, seconds=5)
+    for each in (again, third):
+        bodies.release(each)
+    assert bodies.held == 800
     bodies.release(first)
+    assert len(await read_body(again, receive, bodies, limit=0, seconds=5)) == 400
+    bodies.release(other)
+    bodies.release(again)
     assert bodies.held == 0
-    assert len(await read_body(second, receive, bodies, limit=0, seconds=5)) == 600

@@ -104,6 +104,7 @@ class ConnectionLimiter:
         """The connection has ended; also for a slot that was released before."""
         for pool in (self._strangers, self._known, self._proved):
             pool.discard(slot)
+        self._say_if_due()
         self._counters.set(f"{self._name}.connections.open", len(self))
 
     def authenticated(self, slot: Slot) -> None:
@@ -146,8 +147,12 @@ class ConnectionLimiter:
         self._counters.add(f"{self._name}.connections.{what}")
         if group in self._unsaid or len(self._unsaid) < _MAX_NAMED:
             self._unsaid[group] += 1
+        self._say_if_due()
+
+    def _say_if_due(self) -> None:
+        """Also looked at when a connection comes or ends, so that the end of a flood is told too."""
         now = self._clock.monotonic()
-        if now < self._next_line:
+        if not self._unsaid or now < self._next_line:
             return
         self._next_line = now + LOG_SECONDS
         most = ", ".join(f"{name} ({count})" for name, count in self._unsaid.most_common(5))

@@ -98,8 +98,19 @@ def test_log_lines_are_rare_and_name_addresses(caplog: pytest.LogCaptureFixture)
     port.clock.advance(10)
     port.take("198.51.100.0")
     assert len(caplog.records) == 2
+    assert "499 refused or closed to make room" not in caplog.records[0].message
     assert "499 refused or closed to make room" in caplog.text
     assert "198.51.100.2 (166)" in caplog.text
+
+
+def test_the_end_of_a_flood_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
+    port = Port(total=2, reserved=0, per_address=2)
+    slots = [port.take("198.51.100.1") for _ in range(100)]
+    port.clock.advance(10)
+    assert slots[-1] is not None
+    port.limiter.release(slots[-1])
+    assert len(caplog.records) == 2
+    assert "97 refused or closed to make room" in caplog.text
 
 
 Steps = st.lists(

@@ -14,7 +14,9 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from sqlalchemy import select
 
+from secmon.common.agents.schema import agents
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity
@@ -267,3 +269,27 @@ async def test_the_end_of_all_tokens_is_the_end_of_a_workers_keys(attack: Attack
         replace_signing_key(tx, attack.master.clock)
     assert await attack.refused(CREATE, NEW_USER, token=token) == 401
     assert await attack.refused(CREATE, NEW_USER, token=attack.forged(key)) == 401
+
+
+@pytest.mark.parametrize(
+    "false",
+    [
+        {"name": "a\n002 b any 0123"},
+        {"name": "a b"},
+        {"name": ""},
+        {"address": "10.0.0.1\nx"},
+        {"address": "nowhere"},
+        {"key_hash": "0" * 300},
+        {"key": "k k", "id": 5},
+        {"key": "k", "id": 2**60},
+        {"key": "k", "id": 0},
+    ],
+    ids=str,
+)
+async def test_agents_are_added_in_the_form_of_the_key_file_only(attack: Attack, false: dict[str, Any]) -> None:
+    fine: dict[str, Any] = {"name": "fine", "address": "any", "key_hash": "0" * 40}
+    operation = "POST /internal/agents/keyed" if "id" in false else "POST /internal/agents"
+    assert await attack.refused(operation, fine | false) == 3036
+    await attack.execute("POST /internal/agents", fine)
+    with attack.master.agents.read() as connection:
+        assert connection.execute(select(agents.c.name)).scalars().all() == ["fine"]

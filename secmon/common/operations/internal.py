@@ -4,12 +4,14 @@ They come over the local socket or from a connected worker, which asks for itsel
 """
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Annotated
 
 from msgspec import Meta, Struct, structs, to_builtins
 
 from secmon.common.agents.assigning import assign_first_groups
+from secmon.common.agents.names import MAX_ID, normal_address
 from secmon.common.agents.registry import New
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
@@ -92,6 +94,24 @@ async def take_signing_key(ctx: Context, params: NewSigningKey) -> Plain:
     return Plain()
 
 
+_FIELD = re.compile(r"[^\s']{1,255}")
+
+
+def _checked(new: New) -> New:
+    """``new`` again. The worker has checked it, but a worker is believed no text that gets into the key file.
+
+    Raises 3036.
+    """
+    texts = [text for text in (new.name, new.address, new.key, new.key_hash) if text is not None]
+    try:
+        sound = all(map(_FIELD.fullmatch, texts)) and normal_address(new.address) == new.address
+    except ValueError:
+        sound = False
+    if not sound or not (new.id is None or 0 < new.id <= MAX_ID):
+        raise SecmonError(3036, f"an agent {new.name[:64]!r} of this form cannot be added")
+    return new
+
+
 class Enrolment(Struct, frozen=True, kw_only=True):
     """An agent that asks a worker for a key; the worker has checked the form of all this (agent-link.md 13)."""
 
@@ -107,7 +127,7 @@ class Enrolment(Struct, frozen=True, kw_only=True):
 async def enrol_agent(ctx: Context, params: Enrolment) -> Plain:
     """Add an agent under the master's rules; its row of the registry."""
     new = New(name=params.name, address=params.address, groups=tuple(params.groups), key_hash=params.key_hash)
-    added = await ctx.node.admission.add(new)
+    added = await ctx.node.admission.add(_checked(new))
     return Plain(data=to_builtins(added.entry))
 
 
@@ -128,15 +148,15 @@ class KeyedEnrolment(Struct, frozen=True, kw_only=True):
 async def enrol_keyed_agent(ctx: Context, params: KeyedEnrolment) -> Plain:
     """Add an agent with its id and key under the master's rules; its row of the registry."""
     new = New(id=params.id, name=params.name, address=params.address, key=params.key, key_hash=params.key_hash)
-    added = await ctx.node.admission.add(new)
+    added = await ctx.node.admission.add(_checked(new))
     return Plain(data=to_builtins(added.entry))
 
 
 class FirstGroups(Struct, frozen=True, kw_only=True):
     """Agents of a worker that have no group yet, and the md5 of the shared files each has, in the same order."""
 
-    agents: list[int]
-    sums: list[str]
+    agents: Annotated[list[Annotated[int, Meta(ge=1, le=MAX_ID)]], Meta(max_length=100_000)]
+    sums: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=100_000)]
 
 
 @operation(

@@ -183,7 +183,7 @@ class RulesetKeeper:
             return
         self._error = error
         self.rejections += 1
-        log.error("The ruleset cannot be used: %s", error)
+        log.error("The ruleset cannot be used: %s", error.told())
         if self._current is not None:
             self._standing = "rejected" if self._standing == "current" else self._standing
             log.error("The ruleset of before stays in force")

@@ -21,6 +21,7 @@ import pytest
 from secmon.common.config.main import load_main_config
 from secmon.common.paths import Paths
 from secmon.daemons.ports import free_port
+from secmon.daemons.runfiles import SupervisorLock
 from secmon.daemons.states import daemon_states, pid_files, process_start
 from tests.daemons.conftest import REPOSITORY, wait_until
 
@@ -136,6 +137,15 @@ def test_stopped_node_leaves_nothing(alone: tuple[Paths, int]) -> None:
     assert {process_start(pid) for pid in processes} == {None}
     assert list(paths.run.iterdir()) == []
     assert list(paths.sockets.iterdir()) == []
+
+
+def test_node_in_the_background_in_one_process(alone: tuple[Paths, int]) -> None:
+    paths, port = alone
+    secmon("stop", "--root", str(paths.root))
+    secmon("start", "--root", str(paths.root), "--daemonize", "--single-process")
+    assert answers(port)
+    assert set(pids(paths)) == {SupervisorLock(paths.root).holder()}
+    secmon("stop", "--root", str(paths.root))
 
 
 def test_node_in_the_foreground_logs_for_its_starter_too(root: Path) -> None:

@@ -144,6 +144,13 @@ def test_what_runs_has_the_rights_of_the_service_user(node: Node) -> None:
     assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (0, serviceuser.UID, 0o770)
 
 
+def test_one_process_becomes_the_service_user(node: Node) -> None:
+    secmon("start", "--root", node.root, "--daemonize", "--single-process")
+    assert ids(lock_holder(node.paths.root)) == [serviceuser.UID] * 4
+    secmon("restart", "--root", node.root)
+    secmon("stop", "--root", node.root)
+
+
 def ids(pid: int) -> list[int]:
     """Real, effective, saved and file system user of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()

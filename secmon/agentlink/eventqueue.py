@@ -14,6 +14,7 @@ MAX_BYTES = 64 << 20
 MAX_LINE = 65536
 """Bytes of one event (agent-link.md 11.2)."""
 GATHER_SECONDS = 0.01
+"""At least so long between the beginnings of two writes: events that come meanwhile share the second one."""
 RETRY_SECONDS = 0.05
 DISK_RETRY_SECONDS = 1.0
 
@@ -25,7 +26,8 @@ _PIECE = 4096
 class EventQueue:
     """Bounded by those who fill it: while :attr:`tight`, each keeps to a share; while :attr:`full`, they wait or drop.
 
-    What is added is in the journal about ``GATHER_SECONDS`` later. At a stop everything that fits is written.
+    What is added after a pause is written at once, under load about ``GATHER_SECONDS`` later. At a stop everything that
+    fits is written.
     """
 
     def __init__(self, journal: JournalWriter, *, size: int, on_room: Callable[[], None]) -> None:
@@ -79,12 +81,14 @@ class EventQueue:
 
     async def run(self) -> None:
         """Write until :meth:`stop`."""
-        loop = asyncio.get_running_loop()
+        loop, began = asyncio.get_running_loop(), -GATHER_SECONDS
         while True:
             await self._wake.wait()
             self._wake.clear()
-            if not self._stopping:
-                await asyncio.sleep(GATHER_SECONDS)
+            pause = began + GATHER_SECONDS - loop.time()
+            if pause > 0 and not self._stopping:
+                await asyncio.sleep(pause)
+            began = loop.time()
             batch, self._waiting, self._load = self._waiting, [], 0
             self._in_hand = len(batch)
             while batch:

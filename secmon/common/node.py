@@ -26,6 +26,7 @@ from secmon.common.operations.call import Call
 from secmon.common.outcome import Result
 from secmon.common.paths import Paths
 from secmon.common.security.attempts import FailedLogins
+from secmon.common.security.hashing import HashingThreads
 from secmon.common.security.tokens import Tokens
 from secmon.common.store.security import SecurityStore
 
@@ -306,6 +307,7 @@ class Node:
     tasks: TaskStore = field(init=False)
     """Upgrades of agents; on the master."""
     memberships: Memberships = field(init=False)
+    hashing: HashingThreads = field(default_factory=HashingThreads)
 
     def __post_init__(self) -> None:
         self.tokens = Tokens(self.clock)

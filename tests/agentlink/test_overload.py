@@ -130,7 +130,6 @@ async def test_an_agent_that_comes_again_does_not_wait_for_the_end_of_its_hold(t
         await until(lambda: here.server.floor.held and here.server.journal.full)
         pouring.cancel()
         await asyncio.gather(pouring, return_exceptions=True)
-        stopped = here.server.counts.shutdown
         agent.close()
         again = await here.agent(agent.key)
         again.counter = agent.counter
@@ -138,6 +137,7 @@ async def test_an_agent_that_comes_again_does_not_wait_for_the_end_of_its_hold(t
         await again.beat()
         assert len(here.server.floor.connections) == 2
         await until(lambda: here.server.counts.keepalive == 1)
+        stopped = here.server.counts.shutdown
         seen: list[bytes] = []
         while len(seen) < total:
             seen += [line for line in await here.events(1) if b"->f:" in line]

@@ -40,9 +40,9 @@ class HashUpgrade(Struct, frozen=True, kw_only=True):
 async def upgrade_password_hash(ctx: Context, params: HashUpgrade) -> Plain:
     """Replace the outdated password hash of the user; tokens live on."""
     view = ctx.node.security.view()
-    user = await asyncio.to_thread(authenticate, view, params.user, params.password)
+    user = await ctx.node.hashing.run(authenticate, view, params.user, params.password)
     if needs_rehash(user.password):
-        new = await asyncio.to_thread(hash_password, params.password)
+        new = await ctx.node.hashing.run(hash_password, params.password)
         identity = Identity(user=user.username, user_id=user.id, roles=(), run_as=False, mode="white")
         by_user = replace(ctx, call=structs.replace(ctx.call, identity=identity))
         await by_user.change_security(lambda tx: upgrade_hash(tx, user.id, old=user.password, new=new))

@@ -1,6 +1,5 @@
 """``/security/users``: the users of the API."""
 
-import asyncio
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -93,7 +92,7 @@ async def read_users(ctx: Context, params: ListUsers) -> Outcome:
 async def make_user(ctx: Context, params: PostUser) -> Outcome:
     """Create a user without roles."""
     check_password(params.body.password)
-    hashed = await asyncio.to_thread(hash_password, params.body.password)
+    hashed = await ctx.node.hashing.run(hash_password, params.body.password)
     return await change_one(ctx, lambda tx: create_user(tx, params.body.username, hashed, ctx.node.clock))
 
 
@@ -112,7 +111,7 @@ async def update_user(ctx: Context, params: PutUser) -> Outcome:
     # Calls from the host itself carry the id 0: there is nobody to protect from.
     if is_reserved(user) and not (is_reserved(caller.user_id) or caller.user_id == 0):
         raise SecmonError(5011, ids=(user,))
-    hashed = await asyncio.to_thread(hash_password, password)
+    hashed = await ctx.node.hashing.run(hash_password, password)
     return await change_one(ctx, lambda tx: replace_password(tx, user, hashed, ctx.node.clock))
 
 

@@ -43,9 +43,9 @@ bench: $(READY_DEV) ## Measure throughput and latency (results in bench/results)
 compose-test: ## Run the containers, take nodes away, check the answers (see docs/run-in-containers.md)
 	@deploy/drill.py
 
-proto: $(READY_DEV) ## Generate the stubs in secmon/common/rpc/gen from proto/
-	PATH=$(BIN):$$PATH $(BIN)/python -m grpc_tools.protoc -Isecmon/common/rpc/gen=proto --python_out=. --grpc_python_out=. \
-	  --mypy_out=quiet:. --mypy_grpc_out=quiet:. secmon/common/rpc/gen/secmon.proto
+proto: $(READY_DEV) ## Generate the stubs in secmon/cluster/rpc/gen from proto/
+	PATH=$(BIN):$$PATH $(BIN)/python -m grpc_tools.protoc -Isecmon/cluster/rpc/gen=proto --python_out=. --grpc_python_out=. \
+	  --mypy_out=quiet:. --mypy_grpc_out=quiet:. secmon/cluster/rpc/gen/secmon.proto
 
 docs: $(READY) ## Renew the table of operations in docs/operations.md
 	$(BIN)/python -m secmon.api.openapi --table > docs/operations.md

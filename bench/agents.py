@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import uvloop
 
-from secmon.fleet import Fleet, Options, Server, Timing
+from secmon.simulator import Fleet, Options, Server, Timing
 
 _FILES = 200_000
 

@@ -12,10 +12,10 @@ from sqlalchemy import event, insert
 
 from bench.harness import Aim, Client, Figure, quantile, request
 from bench.nodes import Bench, say, token
-from secmon.common.agents.collection import FIELDS, manager_row, own_system
-from secmon.common.agents.reading import read_page
-from secmon.common.agents.schema import agent_groups, agents
-from secmon.common.agents.store import AgentStore
+from secmon.agents.registry.collection import FIELDS, manager_row, own_system
+from secmon.agents.registry.queries import read_page
+from secmon.agents.registry.schema import agent_groups, agents
+from secmon.agents.registry.store import AgentStore
 from secmon.common.clock import SystemClock
 from secmon.common.query import Query
 

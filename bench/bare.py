@@ -18,8 +18,8 @@ from bench.harness import Answer
 from secmon.api.tls import ensure_certificate, server_context
 from secmon.common.accept.listening import bind_sockets
 from secmon.common.clock import SystemClock
-from secmon.common.config.api import Https
 from secmon.common.paths import Paths
+from secmon.config.api import Https
 
 _BY_SERVER = {"date", "server", "content-length"}
 

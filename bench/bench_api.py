@@ -28,21 +28,21 @@ from starlette.routing import Route
 
 from secmon.api.server import ApiServer
 from secmon.api.tls import ensure_certificate, server_context
+from secmon.cluster.catalogue import CATALOGUE
+from secmon.cluster.executor import Executor
+from secmon.cluster.node import Node, Services
 from secmon.common.accept.listening import bind_sockets
+from secmon.common.calls import Call
 from secmon.common.clock import SystemClock
-from secmon.common.config.api import Access, ApiConfig
-from secmon.common.config.main import parse_main_config
-from secmon.common.config.options import InternalOptions
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node, Services
-from secmon.common.operations import root
-from secmon.common.operations.call import Call
-from secmon.common.operations.catalogue import CATALOGUE
-from secmon.common.operations.executor import Executor
 from secmon.common.outcome import Result
 from secmon.common.paths import Paths
-from secmon.common.security.admin import initialise
-from secmon.common.store.security import SecurityStore
+from secmon.config.api import Access, ApiConfig
+from secmon.config.main import parse_main_config
+from secmon.config.options import InternalOptions
+from secmon.operations.nodes import root
+from secmon.security.admin import initialise
+from secmon.security.store.security_store import SecurityStore
 
 BODY = {"data": {"title": root.__name__, "api_version": "4.8.2", "revision": 1}, "error": 0}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
 from secmon.common.atomic import write_file
-from tests.cluster.kit import RealCluster
+from tests.integration.kit import RealCluster
 
 FILE = "etc/shared/default/agent.conf"
 SIZES = {2: 150.0, 19: 500.0}

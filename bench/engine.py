@@ -17,16 +17,16 @@ from bench import engines
 from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
 from secmon.engine.analysis import Engine
-from secmon.engine.casefiles import find_files, read_file
 from secmon.engine.decoders.decoder import INTERNAL
-from secmon.engine.document import Documents, Origin
-from secmon.engine.files import Sources, collect_folder
-from secmon.engine.predecode import Message
+from secmon.engine.input.predecode import Message
+from secmon.engine.memory.state import State
+from secmon.engine.output.document import Documents, Origin
+from secmon.engine.output.text import alert_record
 from secmon.engine.rules.loader import DraftCache
-from secmon.engine.ruleset import File, Ruleset, Settings, compile_ruleset
-from secmon.engine.state import State
-from secmon.engine.text import alert_record
-from tests.cluster.kit import RealCluster, RealNode
+from secmon.engine.ruleset.case_files import find_files, read_file
+from secmon.engine.ruleset.compiled import File, Ruleset, Settings, compile_ruleset
+from secmon.engine.ruleset.files import Sources, collect_folder
+from tests.integration.kit import RealCluster, RealNode
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.harness import Figure, median_figure
-from secmon.engine.files import Sources, compile_sources
+from secmon.engine.ruleset.files import Sources, compile_sources
 from tests.engine.analysis_kit import Analysis, analysing
 from tests.waiting import wait_until
 

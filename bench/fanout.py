@@ -10,7 +10,7 @@ from threading import Timer
 
 from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
-from tests.cluster.kit import RealNode
+from tests.integration.kit import RealNode
 
 WIDTHS = (2, 5, 10, 20)
 SLOW_SECONDS = 0.1

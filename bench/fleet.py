@@ -18,17 +18,17 @@ import psutil
 from bench.agents import Agents
 from bench.harness import Figure
 from bench.nodes import Bench, say
-from secmon.common.agents.linkclient import LinkClient
-from secmon.common.agentwire.counters import Counter
-from secmon.common.agentwire.crypto import AgentCipher, Cipher
-from secmon.common.agentwire.keys import AgentKey, agent_id
+from secmon.agents.link.client import LinkClient
+from secmon.agents.wire.counters import Counter
+from secmon.agents.wire.crypto import AgentCipher, Cipher
+from secmon.agents.wire.keys import AgentKey, agent_id
 from secmon.common.clock import SystemClock
-from secmon.fleet import PROFILES, Server
-from secmon.fleet.dialect import Dialect
-from secmon.fleet.events import Events
-from secmon.fleet.profiles import keepalive
-from tests.cluster.kit import RealNode
-from tests.fleet.background import server_of
+from secmon.simulator import PROFILES, Server
+from secmon.simulator.dialect import Dialect
+from secmon.simulator.events import Events
+from secmon.simulator.profiles import keepalive
+from tests.integration.kit import RealNode
+from tests.simulator.background import server_of
 from tests.waiting import wait_until
 
 HELD, SENDING = 10_000, 1_000

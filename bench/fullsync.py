@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.harness import Figure, median_figure
 from bench.nodes import Bench, fill, say, start
-from tests.cluster.kit import RealNode, free_port
+from tests.integration.kit import RealNode, free_port
 from tests.waiting import wait_until
 
 FILES = 20_000

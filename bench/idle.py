@@ -11,7 +11,7 @@ import psutil
 
 from bench.harness import Aim, Figure
 from bench.nodes import Bench, processes, say
-from tests.cluster.kit import RealCluster, RealNode
+from tests.integration.kit import RealCluster, RealNode
 
 WORKERS = 19
 FILES = 20_000

@@ -13,8 +13,8 @@ import httpx
 import psutil
 
 from bench.harness import Client, request
-from secmon.common.config.options import OPTIONS
-from tests.cluster.kit import QUICK, RealCluster, RealNode, free_port, make_node
+from secmon.config.options import OPTIONS
+from tests.integration.kit import QUICK, RealCluster, RealNode, free_port, make_node
 from tests.waiting import wait_until
 
 FULL_NODES = 2
@@ -97,7 +97,7 @@ def _honours(node: RealNode, issued: dict[str, str]) -> bool:
 
 def start(node: RealNode, *, single_process: bool = False) -> None:
     """Start a node's processes and return at once."""
-    command = [sys.executable, "-m", "secmon.daemons.cli", "start", "--root", str(node.paths.root)]
+    command = [sys.executable, "-m", "secmon.cli", "start", "--root", str(node.paths.root)]
     with (node.paths.logs / "test-output.log").open("ab") as log:
         node.process = subprocess.Popen(
             command + ["--single-process"] * single_process, stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -10,7 +10,7 @@ from bench import bench_api
 from bench.bare import bare_server
 from bench.harness import Aim, Answer, Client, Figure, load, median_figure, quantile, request
 from bench.nodes import Bench, login, say, token
-from secmon.common.security.passwords import hash_password, verify_password
+from secmon.security.passwords import hash_password, verify_password
 
 CONNECTIONS = 16
 _AIM = Aim(bound=0.5, least=True)

@@ -20,16 +20,16 @@ from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
 from secmon.common.clock import SystemClock
 from secmon.common.identity import Identity
-from secmon.common.rbac.evaluate import flatten
-from secmon.common.rbac.gate import Gate, Require
-from secmon.common.security.admin import initialise
-from secmon.common.security.login import authenticate
-from secmon.common.security.passwords import verify_password
-from secmon.common.security.tokens import Tokens
-from secmon.common.store import schema
-from secmon.common.store.security import SecurityStore
-from secmon.common.store.view import SecurityView
-from tests.cluster.kit import RealCluster, RealNode
+from secmon.security.admin import initialise
+from secmon.security.login import authenticate
+from secmon.security.passwords import verify_password
+from secmon.security.rbac.authorization import Gate, Require
+from secmon.security.rbac.evaluate import flatten
+from secmon.security.store import schema
+from secmon.security.store.security_store import SecurityStore
+from secmon.security.store.view import SecurityView
+from secmon.security.tokens import Tokens
+from tests.integration.kit import RealCluster, RealNode
 
 AGENTS = 100_000
 GROUP = 1000

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from grpc import aio
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.paths import Paths
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.settings import LinkSettings
 from secmon.master.cluster import MasterCluster
 from secmon.master.session import WorkerSession
 from secmon.worker.cluster import WorkerCluster

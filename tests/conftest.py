@@ -9,9 +9,9 @@ from tests.folders import use_memory
 
 SHARED_CLUSTER = "the shared cluster"
 _USES_IT = tuple(
-    f"cluster/test_{name}" for name in ("answers", "agents", "agent_commands", "groups", "ruleset", "survival")
+    f"integration/test_{name}" for name in ("answers", "agents", "agent_commands", "groups", "ruleset", "survival")
 )
-_LONGEST_FIRST = (SHARED_CLUSTER, "cluster", "daemons", "fuzz", "fleet", "common")
+_LONGEST_FIRST = (SHARED_CLUSTER, "integration", "daemons", "fuzz", "simulator", "operations", "cluster")
 
 
 def group_of(nodeid: str) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psutil
 
+REPOSITORY = Path(__file__).parents[1]
+
 _IN_MEMORY = Path("/dev/shm")
 _ENOUGH = 4 * 1024**3
 """Bytes: a few clusters, one of them with large files, and what failed tests leave."""

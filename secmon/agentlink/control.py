@@ -5,19 +5,19 @@ from typing import Any, Protocol
 
 import msgspec
 
-from secmon.agentlink.counts import LinkCounts, MessageCounts
-from secmon.agentlink.eventqueue import EventQueue
+from secmon.agentlink.agent_table import Agent
+from secmon.agentlink.counters import LinkCounts, MessageCounts
+from secmon.agentlink.event_queue import EventQueue
 from secmon.agentlink.outgoing import Outgoing
-from secmon.agentlink.roll import Agent
-from secmon.agentlink.routes import Route
-from secmon.agentlink.statequeue import StateQueue
-from secmon.common.agents.states import Beat, Refusal, Shutdown, Startup, Touch
-from secmon.common.agentwire import keepalive
-from secmon.common.agentwire.address import bare
-from secmon.common.agentwire.location import source
-from secmon.common.agentwire.version import too_new
+from secmon.agentlink.reply_path import Route
+from secmon.agentlink.state_queue import StateQueue
+from secmon.agents.states import Beat, Refusal, Shutdown, Startup, Touch
+from secmon.agents.wire import keepalive
+from secmon.agents.wire.address import bare
+from secmon.agents.wire.location import source
+from secmon.agents.wire.version import too_new
 from secmon.common.clock import Clock
-from secmon.common.log.complaints import Complaints
+from secmon.common.logfile.warning_limiter import Complaints
 
 DAEMON = "secmon-remoted"
 ACK = b"#!-agent ack "

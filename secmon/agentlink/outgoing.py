@@ -2,10 +2,10 @@
 
 import asyncio
 
-from secmon.agentlink.counterfile import SenderCounter
-from secmon.agentlink.counts import LinkCounts, Sent
-from secmon.agentlink.roll import Agent
-from secmon.agentlink.routes import Route
+from secmon.agentlink.agent_table import Agent
+from secmon.agentlink.counter_file import SenderCounter
+from secmon.agentlink.counters import LinkCounts, Sent
+from secmon.agentlink.reply_path import Route
 from secmon.common.clock import Clock
 
 _RETRIES = 64

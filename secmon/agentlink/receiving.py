@@ -3,19 +3,19 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from secmon.agentlink.agent_table import Agent, Roll
 from secmon.agentlink.control import Control
-from secmon.agentlink.counts import LinkCounts, MessageCounts
-from secmon.agentlink.eventqueue import EventQueue
-from secmon.agentlink.losses import Losses
-from secmon.agentlink.roll import Agent, Roll
-from secmon.agentlink.routes import Route
-from secmon.agentlink.verification import Verification
-from secmon.common.agentwire.counters import Counter
-from secmon.common.agentwire.crypto import Cipher
-from secmon.common.agentwire.errors import MessageError
-from secmon.common.agentwire.frames import PING, PONG
+from secmon.agentlink.counters import LinkCounts, MessageCounts
+from secmon.agentlink.event_losses import Losses
+from secmon.agentlink.event_queue import EventQueue
+from secmon.agentlink.message_counters import Verification
+from secmon.agentlink.reply_path import Route
+from secmon.agents.wire.counters import Counter
+from secmon.agents.wire.crypto import Cipher
+from secmon.agents.wire.errors import MessageError
+from secmon.agents.wire.frames import PING, PONG
 from secmon.common.clock import Clock
-from secmon.common.log.complaints import Complaints
+from secmon.common.logfile.warning_limiter import Complaints
 
 _MARK = b"#!-"
 _REPORT = b"u:upgrade_module:"

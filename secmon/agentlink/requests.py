@@ -4,9 +4,9 @@ import asyncio
 from random import getrandbits
 from typing import Any
 
+from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.outgoing import Outgoing
-from secmon.agentlink.roll import Agent
-from secmon.agentlink.routes import Route
+from secmon.agentlink.reply_path import Route
 
 BUSY = b"err Internal error"
 NOT_SENT = b"err Cannot send request"

@@ -8,39 +8,39 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from secmon.agentlink.agent_table import Agent, Roll, read_changes
+from secmon.agentlink.connection_pool import ConnectionFloor
 from secmon.agentlink.control import Control, Identity
-from secmon.agentlink.counterfile import ReceiverCounters, SenderCounter
-from secmon.agentlink.counts import LinkCounts, agents_shown
-from secmon.agentlink.eventqueue import EventQueue
-from secmon.agentlink.floor import ConnectionFloor
-from secmon.agentlink.local import LocalSocket
-from secmon.agentlink.losses import Losses
+from secmon.agentlink.counter_file import ReceiverCounters, SenderCounter
+from secmon.agentlink.counters import LinkCounts, agents_shown
+from secmon.agentlink.event_losses import Losses
+from secmon.agentlink.event_queue import EventQueue
+from secmon.agentlink.file_push import Pusher
+from secmon.agentlink.local_socket import LocalSocket
+from secmon.agentlink.message_counters import Verification
+from secmon.agentlink.missing_keys import KeysWanted
 from secmon.agentlink.outgoing import Outgoing
 from secmon.agentlink.ports import BACKLOG, bind_udp, listen_tcp
-from secmon.agentlink.pushing import Pusher
 from secmon.agentlink.receiving import Hooks, Receiving
 from secmon.agentlink.requests import NOT_SENT, Requests
-from secmon.agentlink.roll import Agent, Roll, read_changes
 from secmon.agentlink.settings import LinkSettings
 from secmon.agentlink.shared import Assigner, SharedFiles
-from secmon.agentlink.statequeue import StateQueue
+from secmon.agentlink.state_queue import StateQueue
 from secmon.agentlink.syslog import SyslogConnection, SyslogDesk
 from secmon.agentlink.udp import Address, DatagramRoute, read_datagrams
-from secmon.agentlink.verification import Verification
-from secmon.agentlink.wanted import KeysWanted
+from secmon.agents.link.wire import Answer, Ask, Question, Record, Statistics, Tell
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.states import Origin, reset
 from secmon.common.accept.acceptor import Acceptor
 from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter
 from secmon.common.accept.listening import within_descriptors
-from secmon.common.agents.linkwire import Answer, Ask, Question, Record, Statistics, Tell
-from secmon.common.agents.states import Origin, reset
-from secmon.common.agents.store import AgentStore
 from secmon.common.background import Background
 from secmon.common.clock import Clock
-from secmon.common.config.remote import RemoteBlock
 from secmon.common.counters import Counters
-from secmon.common.events.journal import JournalWriter
-from secmon.common.log.complaints import Complaints
+from secmon.common.logfile.warning_limiter import Complaints
 from secmon.common.paths import Paths
+from secmon.config.remote import RemoteBlock
+from secmon.journal.journal import JournalWriter
 
 log = logging.getLogger("secmon.agentlink")
 

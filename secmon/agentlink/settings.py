@@ -5,9 +5,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from secmon.common.config.main import MainConfig
-from secmon.common.config.options import InternalOptions
-from secmon.common.config.remote import QUEUE_SIZE, RemoteBlock
+from secmon.config.main import MainConfig
+from secmon.config.options import InternalOptions
+from secmon.config.remote import QUEUE_SIZE, RemoteBlock
 
 PREFIX = "remoted."
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.agentlink.pushing import Pusher
-from secmon.agentlink.roll import Agent, Roll
-from secmon.agentlink.statequeue import StateQueue
-from secmon.common.agents.groups import merged_path
-from secmon.common.agents.names import DEFAULT_GROUP
-from secmon.common.agents.schema import ConfigStatus
-from secmon.common.agents.states import Configured
+from secmon.agentlink.agent_table import Agent, Roll
+from secmon.agentlink.file_push import Pusher
+from secmon.agentlink.state_queue import StateQueue
+from secmon.agents.groups.folders import merged_path
+from secmon.agents.names import DEFAULT_GROUP
+from secmon.agents.registry.schema import ConfigStatus
+from secmon.agents.states import Configured
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 

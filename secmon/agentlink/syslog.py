@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable
 from typing import cast
 
-from secmon.agentlink.counts import LinkCounts
-from secmon.agentlink.eventqueue import EventQueue
-from secmon.common.agentwire.address import source_text
-from secmon.common.agentwire.location import escape
-from secmon.common.config.remote import RemoteBlock, permitted
-from secmon.common.log.complaints import Complaints
+from secmon.agentlink.counters import LinkCounts
+from secmon.agentlink.event_queue import EventQueue
+from secmon.agents.wire.address import source_text
+from secmon.agents.wire.location import escape
+from secmon.common.logfile.warning_limiter import Complaints
+from secmon.config.remote import RemoteBlock, permitted
 
 MAX_LINE = 65000
 _PRIORITY = re.compile(rb"<[^<>\n]{0,16}>")

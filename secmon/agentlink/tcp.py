@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from secmon.agentlink.roll import Agent
-from secmon.agentlink.routes import Route
+from secmon.agentlink.agent_table import Agent
+from secmon.agentlink.reply_path import Route
+from secmon.agents.wire.address import source_text
+from secmon.agents.wire.frames import Unframer, frame
 from secmon.common.accept.acceptor import Accepted
-from secmon.common.agentwire.address import source_text
-from secmon.common.agentwire.frames import Unframer, frame
 
 LARGEST_READ = 65536
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from secmon.agentlink.roll import Agent
-from secmon.agentlink.routes import Route
-from secmon.common.agentwire.address import source_text
+from secmon.agentlink.agent_table import Agent
+from secmon.agentlink.reply_path import Route
+from secmon.agents.wire.address import source_text
 
 Address: TypeAlias = tuple[Any, ...]
 """Host and port; for IPv6 also flow and scope."""

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from secmon.api.rehash import HashUpgrades
 from secmon.api.request import Request
+from secmon.cluster.node import Node, Router
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
-from secmon.common.node import Node, Router
-from secmon.common.security.attempts import FailedLogins
-from secmon.common.security.errors import NO_TOKEN, AuthenticationError
-from secmon.common.security.login import authenticate, decode_basic
+from secmon.security.errors import NO_TOKEN, AuthenticationError
+from secmon.security.login import authenticate, decode_basic
+from secmon.security.login_attempts import FailedLogins
 
 REVISION_POLL = 0.005
 """Seconds between two looks at a replica that has not yet reached the revision of a token."""

@@ -7,10 +7,10 @@ import msgspec
 
 from secmon.api.problems import Refused
 from secmon.api.request import Request, parse_query
+from secmon.cluster.catalogue import Operation
+from secmon.cluster.parameters import ParameterError, read_text
 from secmon.common.errors import SecmonError
-from secmon.common.operations.bodies import read_body
-from secmon.common.operations.catalogue import Operation
-from secmon.common.operations.parameters import ParameterError, read_text
+from secmon.operations.bodies import read_body
 
 JSON = "application/json"
 

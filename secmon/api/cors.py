@@ -5,7 +5,7 @@ from collections.abc import Set
 from secmon.api.problems import Refused
 from secmon.api.request import Request
 from secmon.api.responses import TEXT_TYPE, Answer, Header
-from secmon.common.config.api import Cors as Settings
+from secmon.config.api import Cors as Settings
 
 
 class Cors:

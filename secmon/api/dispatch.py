@@ -22,17 +22,17 @@ from secmon.api.request import Bodies, Request, logged_body, logged_query, read_
 from secmon.api.request_log import RequestLog
 from secmon.api.responses import CLOSE, TEXT_TYPE, Answer
 from secmon.api.routes import Found, Routes
-from secmon.api.shared_failures import SharedFailures
+from secmon.api.shared_login_failures import SharedFailures
+from secmon.cluster.catalogue import Catalogue, Operation
+from secmon.cluster.node import Node, Router
+from secmon.cluster.parameters import ParameterError
+from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
-from secmon.common.node import Node, Router
-from secmon.common.operations.call import Call
-from secmon.common.operations.catalogue import Catalogue, Operation
-from secmon.common.operations.parameters import ParameterError
 from secmon.common.outcome import Outcome, Result
-from secmon.common.security.attempts import FailedLogins
-from secmon.common.security.errors import AuthenticationError
-from secmon.common.store.faults import StoreFault, storage_error
+from secmon.common.sqlite.faults import StoreFault, storage_error
+from secmon.security.errors import AuthenticationError
+from secmon.security.login_attempts import FailedLogins
 
 log = logging.getLogger("secmon.api")
 

@@ -14,11 +14,11 @@ from msgspec import UNSET, UnsetType
 
 from secmon import __version__
 from secmon.api.responses import json_text
-from secmon.common.operations.all import CATALOGUE
-from secmon.common.operations.catalogue import Catalogue, Operation, Place
-from secmon.common.operations.parameters import NoParams, Parameter
+from secmon.cluster.catalogue import Catalogue, Operation, Place
+from secmon.cluster.parameters import NoParams, Parameter
 from secmon.common.outcome import Raw
-from secmon.common.rbac.gate import Require
+from secmon.operations.all import CATALOGUE
+from secmon.security.rbac.authorization import Require
 
 Json = dict[str, Any]
 

@@ -8,12 +8,12 @@ import asyncio
 import logging
 import os
 
+from secmon.cluster.node import Node, Router
+from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity
-from secmon.common.node import Node, Router
-from secmon.common.operations.call import Call
-from secmon.common.security.errors import AuthenticationError
-from secmon.common.security.passwords import MAX_TRIED_LENGTH, needs_rehash
+from secmon.security.errors import AuthenticationError
+from secmon.security.passwords import MAX_TRIED_LENGTH, needs_rehash
 
 log = logging.getLogger("secmon.api")
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from secmon.api.problems import NodeErrors, error_problem
 from secmon.api.responses import JSON_TYPE, Answer, Header, json_text
+from secmon.cluster.catalogue import Operation
+from secmon.cluster.executor import Inventory
+from secmon.cluster.node import Node
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.identity import Identity
-from secmon.common.node import Node
-from secmon.common.operations.catalogue import Operation
-from secmon.common.operations.executor import Inventory
 from secmon.common.outcome import Raw, Result, envelope
-from secmon.common.rbac.gate import Gate, Require
-from secmon.common.store.faults import StoreFault
+from secmon.common.sqlite.faults import StoreFault
+from secmon.security.rbac.authorization import Gate, Require
 
 _READ_NODE = Require("cluster:read", "node:id", mode="item")
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from secmon.api.limits import EVENT_PATHS
 from secmon.common.clock import Clock
-from secmon.common.config.api import Logs
 from secmon.common.counters import Counters
-from secmon.common.log import AppendFile, WriteTrouble
-from secmon.common.log.secrets import MASK, Redaction
-from secmon.common.log.text import bounded, message_text, one_line, stamp
+from secmon.common.logfile import AppendFile, WriteTrouble
+from secmon.common.logfile.rotation import LogSeries, api_series, finish, first_day, rotate_day, rotate_size
+from secmon.common.logfile.secrets import MASK, Redaction
+from secmon.common.logfile.text import bounded, message_text, one_line, stamp
 from secmon.common.paths import Paths
-from secmon.common.rotation import LogSeries, api_series, finish, first_day, rotate_day, rotate_size
-from secmon.common.security.context_hash import context_hash
+from secmon.config.api import Logs
+from secmon.security.context_hash import context_hash
 
 LEVELS = {"debug2": 5, "debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 """Importance of entries. The level ``disabled`` writes nothing; an unknown one acts as ``info``."""

@@ -1,9 +1,9 @@
 """The API process runs what this node can answer alone; everything else goes through the cluster daemon."""
 
-from secmon.common.node import Peer
-from secmon.common.operations.call import Call
-from secmon.common.operations.catalogue import Place
-from secmon.common.operations.executor import Executor
+from secmon.cluster.catalogue import Place
+from secmon.cluster.executor import Executor
+from secmon.cluster.node import Peer
+from secmon.common.calls import Call
 from secmon.common.outcome import Result
 
 

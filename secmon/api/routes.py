@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from secmon.common.operations.catalogue import Operation
+from secmon.cluster.catalogue import Operation
 
 _NO_VALUES: Mapping[str, str] = {}
 

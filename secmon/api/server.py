@@ -19,18 +19,18 @@ from secmon.api.dispatch import BODY_SECONDS, Dispatcher
 from secmon.api.protocol import BoundedProtocol, ConnectionLimits
 from secmon.api.request_log import RequestLog
 from secmon.api.tls import ensure_certificate, server_context
+from secmon.cluster.catalogue import Catalogue
+from secmon.cluster.node import Node
+from secmon.cluster.node import Router as CallRouter
 from secmon.common.accept.acceptor import Accepted, Acceptor
 from secmon.common.accept.limiter import ConnectionLimiter
 from secmon.common.accept.listening import bind_sockets, within_descriptors
 from secmon.common.clock import Clock
-from secmon.common.config.api import ApiConfig
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node
-from secmon.common.node import Router as CallRouter
-from secmon.common.operations.all import CATALOGUE
-from secmon.common.operations.catalogue import Catalogue
 from secmon.common.paths import Paths
 from secmon.common.rights import as_root
+from secmon.config.api import ApiConfig
+from secmon.operations.all import CATALOGUE
 
 logger = logging.getLogger("secmon.api")
 

@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives import serialization
 
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
-from secmon.common.config.api import Https
 from secmon.common.errors import TlsError
 from secmon.common.paths import Paths
 from secmon.common.rights import read_kept
-from secmon.common.selfsigned import self_signed
+from secmon.common.self_signed import self_signed
+from secmon.config.api import Https
 
 _EXACT = {"TLSv1": ssl.TLSVersion.TLSv1, "TLSv1.1": ssl.TLSVersion.TLSv1_1, "TLSv1.2": ssl.TLSVersion.TLSv1_2}
 

@@ -9,18 +9,18 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
-from secmon.common.layout import restore_folders
 from secmon.daemons.assembly import Installation, read_installation
 from secmon.daemons.daemon import Context, StartError
-from secmon.daemons.frame import tend
+from secmon.daemons.daemon_host import tend
+from secmon.daemons.layout import restore_folders
 from secmon.engine.assembly import Surroundings
-from secmon.engine.diagnostics import RulesetError
-from secmon.engine.labels import StoredLabels
+from secmon.engine.output.labels import StoredLabels
+from secmon.engine.ruleset.diagnostics import RulesetError
 from secmon.engine.service import AnalysisService
 
 log = logging.getLogger("secmon.analysisd")

@@ -7,17 +7,17 @@ from grpc import aio
 
 from secmon.api.router import ApiRouter
 from secmon.api.server import ApiServer, Listening, open_listening
+from secmon.cluster.coordinator import Coordinator, no_peer
+from secmon.cluster.executor import Executor
+from secmon.cluster.node import Node, Router
+from secmon.cluster.rpc.channels import local_channel, local_failure
+from secmon.cluster.rpc.peer import RemotePeer
 from secmon.common.background import Background
 from secmon.common.clock import Clock, SystemClock
-from secmon.common.node import Node, Router
-from secmon.common.operations.all import CATALOGUE, EXECUTABLE
-from secmon.common.operations.coordinator import Coordinator, no_peer
-from secmon.common.operations.executor import Executor
-from secmon.common.rpc.channels import local_channel, local_failure
-from secmon.common.rpc.peer import RemotePeer
 from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import KEY_PASSWORD, Context
 from secmon.master.router import MasterRouter
+from secmon.operations.all import CATALOGUE, EXECUTABLE
 
 
 def build(context: Context) -> "ApiDaemon":

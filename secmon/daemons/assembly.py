@@ -4,21 +4,21 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
-from secmon.common.agents.linkclient import LinkClient
+from secmon.agents.link.client import LinkClient
+from secmon.cluster.analysis_client import EngineClient
+from secmon.cluster.lease import LeaseReader, UnlimitedLease
+from secmon.cluster.node import Lease, Node, Services
+from secmon.cluster.store_checks import check_security
 from secmon.common.clock import Clock, SystemClock
-from secmon.common.config.api import ApiConfig, load_api_config
-from secmon.common.config.main import MainConfig, load_main_config
-from secmon.common.config.options import InternalOptions, load_internal_options
 from secmon.common.counters import Counters
-from secmon.common.events.engineclient import EngineClient
-from secmon.common.fitness import check_security
-from secmon.common.layout import restore_folders
-from secmon.common.lease import LeaseReader, UnlimitedLease
-from secmon.common.node import Lease, Node, Services
 from secmon.common.paths import Paths
-from secmon.common.store.security import SecurityStore
+from secmon.config.api import ApiConfig, load_api_config
+from secmon.config.main import MainConfig, load_main_config
+from secmon.config.options import InternalOptions, load_internal_options
 from secmon.daemons.control import SupervisorControl
+from secmon.daemons.layout import restore_folders
 from secmon.engine.catalogue import RulesetCatalogue
+from secmon.security.store.security_store import SecurityStore
 
 log = logging.getLogger("secmon.daemon")
 

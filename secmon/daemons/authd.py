@@ -11,13 +11,13 @@ from secmon.agentlink.enrolment.admit import by_itself, by_the_master
 from secmon.agentlink.enrolment.password import read_password
 from secmon.agentlink.enrolment.service import Admit, EnrolmentService, Limits
 from secmon.agentlink.enrolment.tls import ensure_certificate, server_context
-from secmon.common.agents.enrol import Rules
+from secmon.agents.registry.enrolment import Rules
+from secmon.cluster.node import Node
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
-from secmon.common.config.auth import AuthSettings, read_auth
-from secmon.common.config.main import load_main_config
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node
+from secmon.config.auth import AuthSettings, read_auth
+from secmon.config.main import load_main_config
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.master_calls import MasterCalls

@@ -7,23 +7,23 @@ from typing import Any, Protocol
 
 from grpc import aio
 
+from secmon.cluster.executor import Executor
+from secmon.cluster.files.digests import LocalFileDigests
+from secmon.cluster.lease import UnlimitedLease
+from secmon.cluster.node import Node, Router
+from secmon.cluster.rpc.channels import OPTIONS, local_address
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.peer import Context as PeerContext
+from secmon.cluster.rpc.peer import PeerService
 from secmon.common.background import Background
+from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
-from secmon.common.files.digests import LocalFileDigests
-from secmon.common.lease import UnlimitedLease
-from secmon.common.node import Node, Router
-from secmon.common.operations.all import EXECUTABLE
-from secmon.common.operations.call import Call
-from secmon.common.operations.executor import Executor
-from secmon.common.rpc.channels import OPTIONS, local_address
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.peer import Context as PeerContext
-from secmon.common.rpc.peer import PeerService
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
-from secmon.daemons.frame import tend
+from secmon.daemons.daemon_host import tend
 from secmon.daemons.master_side import MasterSide
 from secmon.daemons.worker_side import WorkerSide
+from secmon.operations.all import EXECUTABLE
 
 log = logging.getLogger("secmon.clusterd")
 

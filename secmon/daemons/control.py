@@ -79,7 +79,7 @@ def _reported(code: int, message: str) -> SecmonError:
 
 
 class SupervisorControl:
-    """:class:`secmon.common.node.Control` over the supervisor's socket and the run folder."""
+    """:class:`secmon.cluster.node.Control` over the supervisor's socket and the run folder."""
 
     def __init__(self, paths: Paths, *, timeout: float = 30.0) -> None:
         self._paths = paths

@@ -14,12 +14,12 @@ from pathlib import Path
 import click
 
 from secmon.common.atomic import write_file
-from secmon.common.config.api import load_api_config
-from secmon.common.config.auth import read_auth
-from secmon.common.config.main import AgentPorts, ClusterSection, load_main_config
-from secmon.common.config.remote import load_remote
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.config.api import load_api_config
+from secmon.config.auth import read_auth
+from secmon.config.main import AgentPorts, ClusterSection, load_main_config
+from secmon.config.remote import load_remote
 from secmon.daemons.control import SupervisorControl
 from secmon.daemons.daemon import StartFailed
 from secmon.daemons.demo_agents import agents_folder, demo_agents
@@ -28,8 +28,8 @@ from secmon.daemons.launch import Launched, launch
 from secmon.daemons.ports import free_port, is_free
 from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
 from secmon.daemons.probe import Probe
-from secmon.daemons.runfiles import SupervisorLock
-from secmon.fleet import Server
+from secmon.daemons.run_files import SupervisorLock
+from secmon.simulator import Server
 
 ADDRESS = "127.0.0.1"
 AGENTS_ADDRESS = "0.0.0.0"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from secmon.fleet import Counters, Fleet, Options, Server, Timing
-from secmon.fleet.keyfolder import KeyFolder
+from secmon.simulator import Counters, Fleet, Options, Server, Timing
+from secmon.simulator.key_folder import KeyFolder
 
 _SECONDS = 30.0
 _VERSIONS = ("v4.8.2", "v4.8.2", "v4.7.5", "v4.3.11", "v3.13.6")

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from secmon.daemons.child_channel import ChildLink
 from secmon.daemons.daemon import EXIT_START, find_factory
-from secmon.daemons.frame import run_daemon
-from secmon.daemons.link import ChildLink
+from secmon.daemons.daemon_host import run_daemon
 from secmon.daemons.logs import LogSettings, log_process
 
 

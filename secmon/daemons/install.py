@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from secmon.common.clock import SystemClock
-from secmon.common.config.main import AgentPorts, ClusterSection
-from secmon.common.layout import create_layout, restore_folders, update_ruleset
 from secmon.common.paths import Paths
-from secmon.common.rbac.defaults import load_defaults
 from secmon.common.rights import as_root
-from secmon.common.security.admin import initialise
-from secmon.common.security.audit import Author, audited
-from secmon.common.security.passwords import check_password, generate_password
-from secmon.common.store.security import SecurityStore
+from secmon.config.main import AgentPorts, ClusterSection
+from secmon.daemons.layout import create_layout, restore_folders, update_ruleset
 from secmon.daemons.privileges import acting_as, find_account, is_root
+from secmon.security.admin import initialise
+from secmon.security.audit import Author, audited
+from secmon.security.passwords import check_password, generate_password
+from secmon.security.rbac.defaults import load_defaults
+from secmon.security.store.security_store import SecurityStore
 
 _KEY_ALPHABET = string.ascii_letters + string.digits
 

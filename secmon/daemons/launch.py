@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secmon.common.paths import Paths
+from secmon.daemons.child_channel import ParentLink
 from secmon.daemons.daemon import StartFailed
-from secmon.daemons.link import ParentLink
 from secmon.daemons.privileges import as_started
 from secmon.daemons.states import daemon_states
 
@@ -43,7 +43,7 @@ def launch(
     link = ParentLink()
     output = paths.logs / "start.log"
     output.unlink(missing_ok=True)
-    command = [sys.executable, "-P", "-m", "secmon.daemons.cli", "start", "--root", str(paths.root)]
+    command = [sys.executable, "-P", "-m", "secmon.cli", "start", "--root", str(paths.root)]
     command += ["--link-fd", str(link.child)] + ([] if bound else ["--unbound"])
     command += ["--single-process"] if single_process else []
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)

@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from secmon.common.log import setup_daemon_log
+from secmon.common.logfile import setup_daemon_log
 from secmon.common.paths import Paths
 
 

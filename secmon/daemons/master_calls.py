@@ -5,12 +5,12 @@ from typing import Any
 
 from grpc import aio
 
+from secmon.cluster.node import Node
+from secmon.cluster.rpc.channels import local_channel, local_failure
+from secmon.cluster.rpc.peer import RemotePeer
+from secmon.common.calls import Call
 from secmon.common.identity import local_identity
-from secmon.common.node import Node
-from secmon.common.operations.call import Call
 from secmon.common.outcome import Plain
-from secmon.common.rpc.channels import local_channel, local_failure
-from secmon.common.rpc.peer import RemotePeer
 
 MASTER_SECONDS = 10.0
 """How long an answer is waited for; daemons ask again."""

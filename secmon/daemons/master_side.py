@@ -6,22 +6,18 @@ from typing import Any
 
 from grpc import aio
 
-from secmon.common.agents.reports import count_active
+from secmon.agents.state_reports import count_active
+from secmon.cluster.coordinator import Coordinator, no_peer
+from secmon.cluster.executor import Executor
+from secmon.cluster.node import Node, Peer
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.peer import Context as PeerContext
+from secmon.cluster.rpc.peer import PeerService, RemotePeer
+from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.background import Background
+from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node, Peer
-from secmon.common.operations.call import Call
-from secmon.common.operations.coordinator import Coordinator, no_peer
-from secmon.common.operations.executor import Executor
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.peer import Context as PeerContext
-from secmon.common.rpc.peer import PeerService, RemotePeer
-from secmon.common.rpc.settings import LinkSettings
-from secmon.common.security.admin import retire_signing_keys, rotate_signing_key
-from secmon.common.security.attempts import FailedLogins
-from secmon.common.security.audit import Author, audited
-from secmon.common.security.keys import KEY_LIFE_SECONDS
 from secmon.master.agent_reports import ReportService
 from secmon.master.callers import Callers
 from secmon.master.cluster import MasterCluster
@@ -30,6 +26,10 @@ from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.router import MasterRouter
+from secmon.security.admin import retire_signing_keys, rotate_signing_key
+from secmon.security.audit import Author, audited
+from secmon.security.keys import KEY_LIFE_SECONDS
+from secmon.security.login_attempts import FailedLogins
 
 log = logging.getLogger("secmon.clusterd.master")
 

@@ -12,24 +12,24 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.common.agents.building.keeper import GroupKeeper
-from secmon.common.agents.building.remote import RemoteFiles
-from secmon.common.agents.keysfile import KeysCopy, KeysFile
-from secmon.common.agents.linkclient import LinkClient
-from secmon.common.agents.monitoring import Monitor, MonitorSettings
-from secmon.common.agents.store import AgentStore
+from secmon.agents.groups.merged_files.downloads import RemoteFiles
+from secmon.agents.groups.merged_files.task import GroupKeeper
+from secmon.agents.link.client import LinkClient
+from secmon.agents.registry.key_file import KeysCopy, KeysFile
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.silent_agents import Monitor, MonitorSettings
+from secmon.cluster.node import Node
+from secmon.cluster.updates.check import Updates
 from secmon.common.background import Background
-from secmon.common.config.updates import read_updates
 from secmon.common.errors import os_text
-from secmon.common.node import Node
-from secmon.common.updates import Updates
+from secmon.config.updates import read_updates
+from secmon.daemons.active_configuration import shown_jobs
 from secmon.daemons.assembly import open_node, read_installation
-from secmon.daemons.auditanchors import AuditAnchors
+from secmon.daemons.audit_anchors import AuditAnchors
 from secmon.daemons.daemon import Context
-from secmon.daemons.keyrequests import key_request_modules
+from secmon.daemons.key_requests import key_request_modules
 from secmon.daemons.master_calls import MasterCalls
-from secmon.daemons.shown import shown_jobs
-from secmon.daemons.updatekeeper import UpdateKeeper
+from secmon.daemons.update_check import UpdateKeeper
 from secmon.daemons.upgrading import Module, shown_modules, upgrade_modules
 
 log = logging.getLogger("secmon.modulesd")

@@ -5,20 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from secmon.cluster.store_checks import inspect_stores
 from secmon.common.clock import Clock
-from secmon.common.config.api import ApiConfig, load_api_config
-from secmon.common.config.auth import read_auth
-from secmon.common.config.checks import validate_installation
-from secmon.common.config.main import MainConfig, check_main_config, load_main_config
-from secmon.common.config.options import InternalOptions, load_internal_options
-from secmon.common.config.ports import check_ports
-from secmon.common.config.remote import load_remote
 from secmon.common.errors import ConfigError, SecmonError
-from secmon.common.fitness import inspect_stores
-from secmon.common.logkeeper import KeeperSettings
 from secmon.common.paths import Paths
 from secmon.common.rights import read_kept
-from secmon.common.store.files import set_aside
+from secmon.common.sqlite.files import set_aside
+from secmon.config.api import ApiConfig, load_api_config
+from secmon.config.auth import read_auth
+from secmon.config.checks import validate_installation
+from secmon.config.main import MainConfig, check_main_config, load_main_config
+from secmon.config.options import InternalOptions, load_internal_options
+from secmon.config.ports import check_ports
+from secmon.config.remote import load_remote
+from secmon.daemons.log_rotation import KeeperSettings
 from secmon.daemons.logs import LogSettings
 from secmon.daemons.privileges import SERVICE_USER, closed_to, obeyed_account, root_started
 from secmon.daemons.watchdog import WatchSettings

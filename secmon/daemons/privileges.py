@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from secmon.common.config.api import ApiConfig, load_api_config
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
+from secmon.config.api import ApiConfig, load_api_config
 
 SERVICE_USER = "secmon"
 

@@ -11,18 +11,18 @@ from secmon.agentlink.control import Identity
 from secmon.agentlink.server import AgentLinkServer, Ports
 from secmon.agentlink.settings import LinkSettings, link_settings, shown_settings
 from secmon.agentlink.shared import Assigner
+from secmon.agents.groups.first_groups import assign_first_groups
+from secmon.agents.registry.store import AgentStore
+from secmon.cluster.node import Node
 from secmon.common.accept.listening import allow_files
-from secmon.common.agents.assigning import assign_first_groups
-from secmon.common.agents.store import AgentStore
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
-from secmon.common.config.remote import load_remote
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node
 from secmon.common.rights import as_root
+from secmon.config.remote import load_remote
 from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import Context
-from secmon.daemons.frame import tend
+from secmon.daemons.daemon_host import tend
 from secmon.daemons.master_calls import MasterCalls
 
 OPERATION = "PUT /internal/agents/first-groups"

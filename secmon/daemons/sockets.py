@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from secmon.common.errors import SecmonError
-from secmon.common.unixserver import UnixServer
+from secmon.common.unix_server import UnixServer
 from secmon.daemons.privileges import Account, share
 
 Handler = Callable[[str, Mapping[str, Any]], Awaitable[object]]

@@ -14,22 +14,22 @@ from secmon.common.backoff import Backoff
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import ConfigError, SecmonError
-from secmon.common.layout import restore_folders
-from secmon.common.logkeeper import LogKeeper
 from secmon.common.paths import Paths
 from secmon.common.rights import as_root
+from secmon.daemons.child_channel import ChildLink
 from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import StartFailed, start_error
-from secmon.daemons.forkserver import NEEDED_FOLDERS, ForkServer
-from secmon.daemons.frame import tend
-from secmon.daemons.link import ChildLink
+from secmon.daemons.daemon_host import tend
+from secmon.daemons.fork_server import NEEDED_FOLDERS, ForkServer
+from secmon.daemons.layout import restore_folders
+from secmon.daemons.log_rotation import LogKeeper
 from secmon.daemons.notify import notify
 from secmon.daemons.plan import Plan
 from secmon.daemons.privileges import SERVICE_USER, Account, act_as, find_account, root_started
-from secmon.daemons.runfiles import RunFiles, SupervisorLock
+from secmon.daemons.processes import ProcessUnit, Unit, make_units
+from secmon.daemons.run_files import RunFiles, SupervisorLock
 from secmon.daemons.sockets import ControlServer
 from secmon.daemons.states import daemon_states
-from secmon.daemons.units import ProcessUnit, Unit, make_units
 from secmon.daemons.watchdog import WatchSettings, until_hung
 
 log = logging.getLogger("secmon.supervisor")

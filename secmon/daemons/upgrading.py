@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from secmon.agentlink.upgrade.expiry import TaskKeeper
 from secmon.agentlink.upgrade.jobs import Upgrades
-from secmon.agentlink.upgrade.keeper import TaskKeeper
-from secmon.agentlink.upgrade.ledger import Ledger, MasterLedger, StoreLedger
 from secmon.agentlink.upgrade.packages import Packages
 from secmon.agentlink.upgrade.reports import Listener
-from secmon.common.agents.linkclient import LinkClient
-from secmon.common.agents.wakeups import Wakeups
-from secmon.common.config.upgrades import read_tasks, read_upgrades
-from secmon.common.node import Node
+from secmon.agentlink.upgrade.task_source import Ledger, MasterLedger, StoreLedger
+from secmon.agents.link.client import LinkClient
+from secmon.agents.wakeups import Wakeups
+from secmon.cluster.node import Node
+from secmon.config.upgrades import read_tasks, read_upgrades
 from secmon.daemons.master_calls import MasterCalls
 
 

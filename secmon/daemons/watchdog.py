@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secmon.common.clock import Clock, SystemClock
-from secmon.common.config.options import InternalOptions
+from secmon.config.options import InternalOptions
 from secmon.daemons.control import answers
 
 LATE = 1.5

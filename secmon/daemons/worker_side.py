@@ -2,18 +2,18 @@
 
 from grpc import aio
 
+from secmon.cluster.coordinator import Coordinator, no_peer
+from secmon.cluster.executor import Executor
+from secmon.cluster.node import Node, Peer
+from secmon.cluster.rpc.credentials import peer_identity
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.peer import Context as PeerContext
+from secmon.cluster.rpc.peer import PeerService, RemotePeer
+from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.background import Background
+from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node, Peer
-from secmon.common.operations.call import Call
-from secmon.common.operations.coordinator import Coordinator, no_peer
-from secmon.common.operations.executor import Executor
-from secmon.common.rpc.credentials import peer_identity
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.peer import Context as PeerContext
-from secmon.common.rpc.peer import PeerService, RemotePeer
-from secmon.common.rpc.settings import LinkSettings
 from secmon.worker.apply_files import FileApplier, FileLimits
 from secmon.worker.apply_registry import RegistryApplier
 from secmon.worker.apply_security import SecurityApplier

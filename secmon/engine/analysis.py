@@ -7,11 +7,11 @@ from datetime import datetime
 from secmon.engine.decoders import eventchannel
 from secmon.engine.decoders.eventchannel import decode_eventchannel
 from secmon.engine.event import Event, Key
-from secmon.engine.predecode import Message, predecode
+from secmon.engine.input.predecode import Message, predecode
+from secmon.engine.memory.state import State
 from secmon.engine.rules.evaluate import Selection, Trace, select
 from secmon.engine.rules.rule import Rule
-from secmon.engine.ruleset import Ruleset
-from secmon.engine.state import State
+from secmon.engine.ruleset.compiled import Ruleset
 
 EVENT_CHANNEL = "f"
 """Queue of the Windows event channel."""

@@ -4,25 +4,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secmon.common.clock import Clock
-from secmon.common.config.main import MainConfig
-from secmon.common.config.options import InternalOptions
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
+from secmon.config.main import MainConfig
+from secmon.config.options import InternalOptions
 from secmon.engine.analysis import Engine
-from secmon.engine.crew import Crew, helpers_for
-from secmon.engine.document import Documents, Origin, Techniques
-from secmon.engine.feed import Feed, Ledger
-from secmon.engine.files import Sources
-from secmon.engine.keys import DeferredContents, KeyFile
-from secmon.engine.labels import LabelSource
-from secmon.engine.outputs import Outputs, OutputSettings
+from secmon.engine.analysis_thread import Worker
+from secmon.engine.counters import Tallies
+from secmon.engine.input.journals import Feed, Ledger
+from secmon.engine.lookahead.pool import Crew, helpers_for
+from secmon.engine.memory.persistence import DeferredContents, KeyFile
+from secmon.engine.memory.seen import FirstTimes, Muted
+from secmon.engine.memory.state import MEMORY, State
+from secmon.engine.output.document import Documents, Origin, Techniques
+from secmon.engine.output.labels import LabelSource
+from secmon.engine.output.outputs import Outputs, OutputSettings
+from secmon.engine.output.statistics import Statistics, StatisticsSettings
 from secmon.engine.pipeline import Credits, Pipeline
-from secmon.engine.ruleset import Ruleset
-from secmon.engine.seen import FirstTimes, Muted
-from secmon.engine.state import MEMORY, State
-from secmon.engine.statistics import Statistics, StatisticsSettings
-from secmon.engine.tallies import Tallies
-from secmon.engine.worker import Worker
+from secmon.engine.ruleset.compiled import Ruleset
+from secmon.engine.ruleset.files import Sources
 
 MIN_MEMORY = 2048
 

@@ -5,19 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from secmon.engine.ahead import KEPT, Prepared, prepare
 from secmon.engine.analysis import Engine, Verdict
-from secmon.engine.document import Documents, Labels
+from secmon.engine.counters import AgentCounts, Tallies
 from secmon.engine.event import MANAGER_ID, Event
-from secmon.engine.outputs import Outputs
-from secmon.engine.packed import Packer
-from secmon.engine.predecode import split_message
+from secmon.engine.input.predecode import split_message
+from secmon.engine.lookahead.codec import Packer
+from secmon.engine.lookahead.prepare import KEPT, Prepared, prepare
+from secmon.engine.memory.state import State
+from secmon.engine.output.document import Documents, Labels
+from secmon.engine.output.outputs import Outputs
+from secmon.engine.output.statistics import Statistics, StatisticsSettings
+from secmon.engine.output.text import complete, is_firewall
 from secmon.engine.rules.rule import Rule
-from secmon.engine.ruleset import Ruleset
-from secmon.engine.state import State
-from secmon.engine.statistics import Statistics, StatisticsSettings
-from secmon.engine.tallies import AgentCounts, Tallies
-from secmon.engine.text import complete, is_firewall
+from secmon.engine.ruleset.compiled import Ruleset
 
 _INTEGRITY = "8"
 FAILED = Rule(

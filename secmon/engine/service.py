@@ -12,25 +12,25 @@ from typing import Any
 from secmon.common.atomic import write_file
 from secmon.common.background import Background
 from secmon.common.errors import os_text
-from secmon.common.events.journal import JournalWriter
 from secmon.common.files.watch import FolderWatch
+from secmon.engine.active_configuration import active_config
+from secmon.engine.analysis_thread import Worker
 from secmon.engine.assembly import Surroundings, build_worker
-from secmon.engine.desk import MAX_REQUEST, TOO_LONG, Desk
-from secmon.engine.document import Documents
-from secmon.engine.framed import FramedServer
-from secmon.engine.intake import DatagramSource, Intake
-from secmon.engine.keeper import Compiled, RulesetKeeper
-from secmon.engine.logtest import FAILED
-from secmon.engine.logtest import MAX_REQUEST as LOGTEST_REQUEST
-from secmon.engine.logtest import TOO_LONG as LOGTEST_TOO_LONG
-from secmon.engine.logtest import answer as answer_logtest
-from secmon.engine.oldfiles import tidy
-from secmon.engine.outputs import OutputSettings, output_series
-from secmon.engine.sessions import Sessions, SessionSettings
-from secmon.engine.shown import active_config
-from secmon.engine.tail import Tails, local_files
-from secmon.engine.tallies import Tallies
-from secmon.engine.worker import Worker
+from secmon.engine.counters import Tallies
+from secmon.engine.framing import FramedServer
+from secmon.engine.input.intake import DatagramSource, Intake
+from secmon.engine.input.tail import Tails, local_files
+from secmon.engine.local_socket import MAX_REQUEST, TOO_LONG, Desk
+from secmon.engine.logtest.protocol import FAILED
+from secmon.engine.logtest.protocol import MAX_REQUEST as LOGTEST_REQUEST
+from secmon.engine.logtest.protocol import TOO_LONG as LOGTEST_TOO_LONG
+from secmon.engine.logtest.protocol import answer as answer_logtest
+from secmon.engine.logtest.sessions import Sessions, SessionSettings
+from secmon.engine.output.document import Documents
+from secmon.engine.output.outputs import OutputSettings, output_series
+from secmon.engine.output.past_days import tidy
+from secmon.engine.ruleset.live import Compiled, RulesetKeeper
+from secmon.journal.journal import JournalWriter
 
 log = logging.getLogger("secmon.analysisd")
 

@@ -3,11 +3,11 @@
 import re
 import uuid
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
-from secmon.common.config.cluster import NAME, NODE_NAME
-from secmon.common.config.values import Check
 from secmon.common.errors import SecmonError
-from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.config.cluster import NAME, NODE_NAME
+from secmon.config.values import Check
 from secmon.master.membership import Candidate, Rules, objection
 
 _VERSION = Check(

@@ -9,14 +9,14 @@ import grpc
 import msgspec
 from grpc import aio
 
-from secmon.common.agents.report_checks import MAX_ID, Times
-from secmon.common.agents.reports import BATCH, State, Touch, take, touch
-from secmon.common.agents.store import AgentStore
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.report_checks import MAX_ID, Times
+from secmon.agents.state_reports import BATCH, State, Touch, take, touch
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 
 log = logging.getLogger("secmon.clusterd.agents")
 

@@ -8,13 +8,13 @@ from typing import TypeVar
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from secmon.cluster.rpc import certificates
+from secmon.cluster.rpc.certificates import NodeCredentials, PeerIdentity
+from secmon.cluster.rpc.keystore import Keystore, open_folder
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError, os_text
 from secmon.common.paths import Paths
-from secmon.common.rpc import certificates
-from secmon.common.rpc.certificates import NodeCredentials, PeerIdentity
-from secmon.common.rpc.keystore import Keystore, open_folder
 
 T = TypeVar("T")
 

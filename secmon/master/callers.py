@@ -8,14 +8,14 @@ import logging
 
 from msgspec import structs
 
+from secmon.cluster.catalogue import Operation, Place
+from secmon.cluster.node import Node
+from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity, node_identity
-from secmon.common.node import Node
-from secmon.common.operations.all import EXECUTABLE
-from secmon.common.operations.call import Call
-from secmon.common.operations.catalogue import Operation, Place
-from secmon.common.operations.internal import INTERNAL
-from secmon.common.security.errors import AuthenticationError
+from secmon.operations.all import EXECUTABLE
+from secmon.operations.internal import INTERNAL
+from secmon.security.errors import AuthenticationError
 
 log = logging.getLogger("secmon.clusterd.callers")
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from grpc import aio
 
-from secmon.common.rpc.certificates import node_target
-from secmon.common.rpc.credentials import channel_credentials, open_channel
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.keystore import Keystore
+from secmon.cluster.rpc.certificates import node_target
+from secmon.cluster.rpc.credentials import channel_credentials, open_channel
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.keystore import Keystore
 from secmon.master.session import WorkerSession
 
 _OLD_CHANNEL_SECONDS = 300.0  # for calls that run when the certificate is renewed

@@ -7,27 +7,27 @@ from collections.abc import Callable, Sequence
 from grpc import aio
 
 from secmon import __version__
+from secmon.cluster.node import Member
+from secmon.cluster.rpc import relay
+from secmon.cluster.rpc.credentials import new_server, server_credentials
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.keystore import Keystore
+from secmon.cluster.rpc.relay import RelayedPort
+from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.accept.limiter import ConnectionLimiter
 from secmon.common.accept.listening import within_descriptors
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
-from secmon.common.node import Member
 from secmon.common.paths import Paths
-from secmon.common.rpc import relay
-from secmon.common.rpc.credentials import new_server, server_credentials
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.keystore import Keystore
-from secmon.common.rpc.relay import RelayedPort
-from secmon.common.rpc.settings import LinkSettings
 from secmon.master import enrolment
 from secmon.master.authority import Authority
 from secmon.master.channels import PeerChannels
 from secmon.master.enrolment import EnrolmentService
 from secmon.master.health import HealthBook
 from secmon.master.join import MembershipService
-from secmon.master.known import KnownNodes
+from secmon.master.known_nodes import KnownNodes
 from secmon.master.membership import Rules
 from secmon.master.refusals import Refusals
 from secmon.master.sessions import Positions, Sessions

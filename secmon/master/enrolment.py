@@ -9,17 +9,17 @@ import logging
 import grpc
 from grpc import aio
 
+from secmon.cluster.rpc import proof, version
+from secmon.cluster.rpc.certificates import PeerIdentity, fingerprint, request_key
+from secmon.cluster.rpc.credentials import peer_address
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.keystore import Keystore
+from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.accept.limiter import AcceptLimits
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
-from secmon.common.rpc import proof, version
-from secmon.common.rpc.certificates import PeerIdentity, fingerprint, request_key
-from secmon.common.rpc.credentials import peer_address
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.keystore import Keystore
-from secmon.common.rpc.settings import LinkSettings
 from secmon.master.admission import candidate_of, demand
 from secmon.master.authority import Authority
 from secmon.master.refusals import Refusals

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock, iso_micro
-from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.master.refusals import Refusals
 from secmon.master.session import WorkerSession
 from secmon.master.sessions import Positions, Sessions
@@ -34,7 +34,7 @@ class _Record:
 
 
 class HealthBook:
-    """Follows the sessions and draws the items; :class:`secmon.common.node.HealthSource`."""
+    """Follows the sessions and draws the items; :class:`secmon.cluster.node.HealthSource`."""
 
     def __init__(
         self,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from secmon.cluster.rpc import version
 from secmon.common.errors import SecmonError
-from secmon.common.rpc import version
 
 
 @dataclass(frozen=True)

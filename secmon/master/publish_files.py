@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from secmon.cluster.files.wire import to_wire
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.files.manifest import Delta, Entry, Manifest
 from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
-from secmon.common.files.wire import to_wire
-from secmon.common.rpc.gen import secmon_pb2 as pb
 
 _log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from typing import Protocol
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.common.agents.replica import rows_since
-from secmon.common.agents.store import AgentStore, get, number
+from secmon.agents.registry.store import AgentStore, get, number
+from secmon.agents.replica import rows_since
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.counters import Counters
-from secmon.common.rpc.gen import secmon_pb2 as pb
 
 log = logging.getLogger("secmon.clusterd.registry")
 

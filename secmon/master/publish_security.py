@@ -10,9 +10,9 @@ from typing import Protocol
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.counters import Counters
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.store.replication import Change
+from secmon.security.store.replication import Change
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class SecurityPublisher:
     """Pushes committed changes to every session and collects acknowledgements.
 
     Listens to sessions (``joined``, ``received``, ``left``) and implements
-    :class:`secmon.common.node.Acknowledgements`. :meth:`run` must run; everything is called on its event loop.
+    :class:`secmon.cluster.node.Acknowledgements`. :meth:`run` must run; everything is called on its event loop.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class SecurityPublisher:
         return pb.Position(epoch=self._state.epoch, revision=self._state.revision, digest=self._state.digest)
 
     async def confirmed(self, revision: int) -> Sequence[str]:
-        """See :class:`secmon.common.node.Acknowledgements`: names of the connected workers that lag, sorted.
+        """See :class:`secmon.cluster.node.Acknowledgements`: names of the connected workers that lag, sorted.
 
         A worker that leaves meanwhile is not waited for any longer but named, unless it is back and up to date.
         """

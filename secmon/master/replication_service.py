@@ -10,14 +10,14 @@ import grpc
 import msgspec
 from grpc import aio
 
+from secmon.cluster.files.wire import in_messages, to_wire
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Delta
-from secmon.common.files.wire import in_messages, to_wire
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.store.replication import Snapshot
 from secmon.master.publish_files import FilePublisher
 from secmon.master.serve_files import PIECE, FileReader
+from secmon.security.store.replication import Snapshot
 
 READERS = 4
 """Threads that read for workers, all streams together: the disk is shared with everything else."""

@@ -1,9 +1,9 @@
 """The master brings calls to where they run."""
 
-from secmon.common.operations.call import Call
-from secmon.common.operations.catalogue import Place
-from secmon.common.operations.coordinator import Coordinator
-from secmon.common.operations.executor import Executor
+from secmon.cluster.catalogue import Place
+from secmon.cluster.coordinator import Coordinator
+from secmon.cluster.executor import Executor
+from secmon.common.calls import Call
 from secmon.common.outcome import Result
 
 

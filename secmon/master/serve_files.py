@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
 from secmon.common.files.categories import checked
 from secmon.common.files.tree import content_hash, open_file, opened_folder
-from secmon.common.rpc.gen import secmon_pb2 as pb
 
 PIECE = 256 * 1024
 """Bytes of content in one message."""

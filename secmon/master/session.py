@@ -10,7 +10,7 @@ from typing import Protocol
 
 from grpc import aio
 
-from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.master.membership import Candidate, Connected
 
 log = logging.getLogger("secmon.clusterd.session")

@@ -8,13 +8,13 @@ from typing import Any
 
 from grpc import aio
 
+from secmon.cluster.node import Member
+from secmon.cluster.rpc.credentials import peer_identity
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
-from secmon.common.node import Member
-from secmon.common.rpc.credentials import peer_identity
-from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.master import membership
-from secmon.master.known import KnownNodes
+from secmon.master.known_nodes import KnownNodes
 from secmon.master.membership import Admit, Close, Forget, Known, Moment, Refuse, Rules, Snapshot, Transition
 from secmon.master.session import SessionListener, WorkerSession
 
@@ -27,7 +27,7 @@ _SEEN_EVERY = 3600.0  # seconds between two notes of when connected workers were
 
 
 class Sessions:
-    """All live sessions, in the order they joined; :class:`secmon.common.node.Roster` of the master."""
+    """All live sessions, in the order they joined; :class:`secmon.cluster.node.Roster` of the master."""
 
     def __init__(self, *, rules: Rules, clock: Clock, master: Member, known: KnownNodes, positions: Positions) -> None:
         self.rules = rules

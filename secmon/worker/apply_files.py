@@ -11,16 +11,16 @@ from pathlib import Path
 
 from grpc import aio
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
-from secmon.common.config.options import InternalOptions
 from secmon.common.errors import SecmonError, os_text
 from secmon.common.files.manifest import Difference, Entry
 from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
-from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.config.options import InternalOptions
 from secmon.worker.apply_security import Link
 from secmon.worker.fetch_files import Target, fetch_contents, fetch_target, split
-from secmon.worker.placing import Placer
+from secmon.worker.install_files import Placer
 from secmon.worker.staging import Owner, Staging
 from secmon.worker.streams import in_thread
 

@@ -11,12 +11,12 @@ from grpc import aio
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.common.agents.replica import Diverged, Position, RegistryChanges, position, take_over
-from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.replica import Diverged, Position, RegistryChanges, position, take_over
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.worker.streams import receiving
 
 log = logging.getLogger("secmon.clusterd.registry")

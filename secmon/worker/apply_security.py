@@ -11,12 +11,12 @@ import msgspec
 from grpc import aio
 from sqlalchemy.exc import SQLAlchemyError
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.store.position import Position
-from secmon.common.store.replication import Change, Snapshot
-from secmon.common.store.security import SecurityStore
+from secmon.security.store.position import Position
+from secmon.security.store.replication import Change, Snapshot
+from secmon.security.store.security_store import SecurityStore
 from secmon.worker.streams import receiving
 
 _log = logging.getLogger(__name__)

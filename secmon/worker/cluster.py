@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from grpc import aio
 
 from secmon import __version__
+from secmon.cluster.lease import LeaseWriter
+from secmon.cluster.rpc.credentials import new_server, server_credentials
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.keystore import Keystore
+from secmon.cluster.rpc.relay import RelayedPort
+from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
-from secmon.common.lease import LeaseWriter
 from secmon.common.paths import Paths
-from secmon.common.rpc.credentials import new_server, server_credentials
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.keystore import Keystore
-from secmon.common.rpc.relay import RelayedPort
-from secmon.common.rpc.settings import LinkSettings
-from secmon.worker.lease_keeper import LeaseKeeper
+from secmon.worker.lease_extension import LeaseKeeper
 from secmon.worker.link import MasterLink
 from secmon.worker.session import Positions
 

@@ -8,15 +8,15 @@ import ssl
 import grpc
 from grpc import aio
 
+from secmon.cluster.rpc import certificates, proof
+from secmon.cluster.rpc.certificates import MASTER_NAME, NodeCredentials
+from secmon.cluster.rpc.credentials import open_channel
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.keystore import Keystore
+from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
-from secmon.common.rpc import certificates, proof
-from secmon.common.rpc.certificates import MASTER_NAME, NodeCredentials
-from secmon.common.rpc.credentials import open_channel
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.keystore import Keystore
-from secmon.common.rpc.settings import LinkSettings
 
 log = logging.getLogger("secmon.clusterd.enrolment")
 

@@ -7,11 +7,11 @@ from functools import partial
 
 from grpc import aio
 
+from secmon.cluster.files.wire import from_wire, refuse_conflicts, to_wire
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Entry, Manifest
-from secmon.common.files.wire import from_wire, refuse_conflicts, to_wire
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.worker.staging import Batch
 from secmon.worker.streams import in_thread, receiving
 

@@ -10,19 +10,19 @@ import grpc
 from grpc import aio
 
 from secmon import __version__
+from secmon.cluster.node import Member
+from secmon.cluster.rpc import proof, version
+from secmon.cluster.rpc.certificates import MASTER_NAME, fingerprint
+from secmon.cluster.rpc.credentials import channel_credentials, open_channel
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.keystore import Keystore
+from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
-from secmon.common.node import Member
-from secmon.common.rpc import proof, version
-from secmon.common.rpc.certificates import MASTER_NAME, fingerprint
-from secmon.common.rpc.credentials import channel_credentials, open_channel
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.keystore import Keystore
-from secmon.common.rpc.settings import LinkSettings
 from secmon.worker.backoff import Backoff
 from secmon.worker.enrolment import enrol
-from secmon.worker.lease_keeper import LeaseKeeper
+from secmon.worker.lease_extension import LeaseKeeper
 from secmon.worker.listener import LinkListener
 from secmon.worker.session import JoinCall, MasterSession, Positions
 
@@ -38,7 +38,7 @@ HANDSHAKES_BEFORE_ENROLMENT = 3
 
 
 class MasterLink:
-    """The link of one worker. :class:`secmon.common.node.Roster` of the worker as well.
+    """The link of one worker. :class:`secmon.cluster.node.Roster` of the worker as well.
 
     ``listeners`` hear of sessions and messages in order. Use it on the event loop only.
     """

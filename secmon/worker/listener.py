@@ -4,7 +4,7 @@ from typing import Protocol
 
 from grpc import aio
 
-from secmon.common.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 
 
 class Link(Protocol):

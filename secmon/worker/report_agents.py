@@ -9,12 +9,12 @@ import msgspec
 from grpc import aio
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.common.agents.reports import BATCH, State, Touch, Waiting, confirm, count_active, waiting
-from secmon.common.agents.store import AgentStore
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.state_reports import BATCH, State, Touch, Waiting, confirm, count_active, waiting
+from secmon.cluster.rpc.channels import ChannelClosed, closable
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.counters import Counters
-from secmon.common.rpc.channels import ChannelClosed, closable
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 
 log = logging.getLogger("secmon.clusterd.agents")
 

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import structs
 
+from secmon.cluster.catalogue import Place
+from secmon.cluster.coordinator import Coordinator
+from secmon.cluster.executor import Executor
+from secmon.cluster.node import Peer
+from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.identity import node_identity
-from secmon.common.node import Peer
-from secmon.common.operations.call import Call
-from secmon.common.operations.catalogue import Place
-from secmon.common.operations.coordinator import Coordinator
-from secmon.common.operations.executor import Executor
 from secmon.common.outcome import Result
 
 FindMaster = Callable[[float], Awaitable[Peer | None]]

@@ -8,13 +8,13 @@ from typing import Any
 
 from grpc import aio
 
+from secmon.cluster.rpc import certificates
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.keystore import Keystore
+from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.clock import Clock
-from secmon.common.rpc import certificates
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.keystore import Keystore
-from secmon.common.rpc.settings import LinkSettings
-from secmon.worker.lease_keeper import LeaseKeeper
+from secmon.worker.lease_extension import LeaseKeeper
 
 log = logging.getLogger("secmon.clusterd.link")
 

@@ -5,14 +5,14 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 
+from secmon.cluster.node import Peer
+from secmon.common.calls import Call
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import node_identity
-from secmon.common.node import Peer
-from secmon.common.operations.call import Call
-from secmon.common.security.errors import AuthenticationError
-from secmon.common.security.keys import KEY_LIFE_SECONDS, new_signing_key
-from secmon.common.store.security import SecurityStore
+from secmon.security.errors import AuthenticationError
+from secmon.security.keys import KEY_LIFE_SECONDS, new_signing_key
+from secmon.security.store.security_store import SecurityStore
 
 log = logging.getLogger("secmon.clusterd.signing")
 

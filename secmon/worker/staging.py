@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
 from secmon.common.files.categories import checked
 from secmon.common.files.manifest import Entry
 from secmon.common.files.tree import content_hash
-from secmon.common.rpc.gen import secmon_pb2 as pb
 
 FSYNC_LIMIT = 64
 """Up to so many files or folders are flushed one by one; beyond, the whole file system at once is cheaper."""

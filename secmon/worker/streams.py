@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from grpc import aio
 
+from secmon.cluster.rpc.channels import ChannelClosed, closable
 from secmon.common.errors import SecmonError
-from secmon.common.rpc.channels import ChannelClosed, closable
 
 _log = logging.getLogger(__name__)
 

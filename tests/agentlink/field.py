@@ -15,19 +15,19 @@ from secmon.agentlink.receiving import Hooks
 from secmon.agentlink.server import AgentLinkServer, Ports
 from secmon.agentlink.settings import LinkSettings
 from secmon.agentlink.shared import Assigner
-from secmon.common.agents.assigning import assign_first_groups
-from secmon.common.agents.registry import New, add
-from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore, advance
-from secmon.common.agentwire.counters import Counter
-from secmon.common.agentwire.crypto import AgentCipher, Cipher, Opened
-from secmon.common.agentwire.frames import PING, Unframer, frame, join_id
-from secmon.common.agentwire.keepalive import build
-from secmon.common.agentwire.keys import AgentKey, agent_id
+from secmon.agents.groups.first_groups import assign_first_groups
+from secmon.agents.registry.registry import New, add
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore, advance
+from secmon.agents.wire.counters import Counter
+from secmon.agents.wire.crypto import AgentCipher, Cipher, Opened
+from secmon.agents.wire.frames import PING, Unframer, frame, join_id
+from secmon.agents.wire.keepalive import build
+from secmon.agents.wire.keys import AgentKey, agent_id
 from secmon.common.clock import Clock, SystemClock
-from secmon.common.config.remote import RemoteBlock
-from secmon.common.events.journal import JournalReader
 from secmon.common.paths import Paths
+from secmon.config.remote import RemoteBlock
+from secmon.journal.journal import JournalReader
 from tests.waiting import until
 
 KEY = "0a1b2c3d4e5f60718293a4b5c6d7e8f90123456789abcdef0123456789abcdef"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.agents.registry import remove, set_groups
-from secmon.common.agents.states import Origin, Startup, Touch, apply, sweep
+from secmon.agents.registry.registry import remove, set_groups
+from secmon.agents.states import Origin, Startup, Touch, apply, sweep
 from secmon.common.clock import ManualClock
-from secmon.common.config.remote import RemoteBlock
 from secmon.common.errors import SecmonError
+from secmon.config.remote import RemoteBlock
 from tests.agentlink.field import ACK, SHUTDOWN, STARTUP, field, keepalive
 from tests.waiting import until
 

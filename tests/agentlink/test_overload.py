@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secmon.agentlink.counts import LinkCounts
-from secmon.agentlink.floor import MOST_OF_AN_AGENT, ConnectionFloor
-from secmon.agentlink.losses import Losses
+from secmon.agentlink.connection_pool import MOST_OF_AN_AGENT, ConnectionFloor
+from secmon.agentlink.counters import LinkCounts
+from secmon.agentlink.event_losses import Losses
 from secmon.agentlink.tcp import Connection
-from secmon.common.agentwire.frames import frame
-from secmon.common.config.remote import RemoteBlock
-from secmon.common.events.journal import JournalReader
+from secmon.agents.wire.frames import frame
+from secmon.config.remote import RemoteBlock
+from secmon.journal.journal import JournalReader
 from tests.agentlink.field import ACK, SHUTDOWN, STARTUP, Field, FieldAgent, field, keepalive
 from tests.waiting import until
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.agents.linkclient import LinkClient
+from secmon.agents.link.client import LinkClient
 from secmon.common.errors import SecmonError
 from tests.agentlink.field import field
 from tests.waiting import until

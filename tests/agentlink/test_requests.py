@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from secmon.agentlink.requests import BUSY, NO_ACK, NO_ANSWER, NOT_SENT
-from secmon.common.agents.linkclient import LinkClient
-from secmon.common.agents.linkwire import Ask, Reports, Statistics, Tell, encode, framed
+from secmon.agents.link.client import LinkClient
+from secmon.agents.link.wire import Ask, Reports, Statistics, Tell, encode, framed
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from tests.agentlink.field import FieldAgent, field
@@ -193,7 +193,7 @@ async def test_noise_at_the_local_socket(tmp_path: Path, noise: bytes) -> None:
 
 
 def test_questions_survive_the_wire() -> None:
-    from secmon.common.agents.linkwire import decode_question
+    from secmon.agents.link.wire import decode_question
 
     for question in (Ask(1, "com", b"\0", None), Ask(1, "com", b"", 1.5), Tell([(1, "x")]), Statistics([1]), Reports()):
         assert decode_question(encode(question)) == question

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.agentlink.pushing import PIECE, cut
-from secmon.common.agents.registry import set_groups
+from secmon.agentlink.file_push import PIECE, cut
+from secmon.agents.registry.registry import set_groups
 from secmon.common.clock import ManualClock
 from tests.agentlink.field import ACK, Field, FieldAgent, field, keepalive
-from tests.common.agentwire import vectors
+from tests.agents.wire import vectors
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

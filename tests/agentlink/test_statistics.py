@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from secmon.common.agents.registry import remove
+from secmon.agents.registry.registry import remove
 from secmon.common.clock import ManualClock
 from tests.agentlink.field import SHUTDOWN, field
 from tests.waiting import until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.config.remote import RemoteBlock
+from secmon.config.remote import RemoteBlock
 from tests.agentlink.field import Field, field
 from tests.waiting import until
 

@@ -6,12 +6,12 @@ from secrets import token_hex
 
 import pytest
 
-from secmon.common.agents.registry import New, add, remove
-from secmon.common.agentwire.crypto import Cipher
-from secmon.common.agentwire.frames import frame
-from secmon.common.agentwire.keys import AgentKey
+from secmon.agents.registry.registry import New, add, remove
+from secmon.agents.wire.crypto import Cipher
+from secmon.agents.wire.frames import frame
+from secmon.agents.wire.keys import AgentKey
 from secmon.common.clock import ManualClock
-from secmon.common.config.remote import RemoteBlock
+from secmon.config.remote import RemoteBlock
 from tests.agentlink.field import ACK, KEY, STARTUP, Field, FieldAgent, field, keepalive
 from tests.waiting import until
 

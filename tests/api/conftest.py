@@ -12,9 +12,9 @@ import pytest
 
 from secmon.api.protocol import ConnectionLimits
 from secmon.api.server import ApiServer
+from secmon.cluster.node import Node
 from secmon.common.clock import Clock, ManualClock
-from secmon.common.config.api import ApiConfig
-from secmon.common.node import Node
+from secmon.config.api import ApiConfig
 from tests.api.toys import PASSWORD, USER, Latch, LocalRouter, api_config, fill_store, toy_catalogue, toy_node
 
 LOGIN = "/security/user/authenticate"

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from secmon.common.config.api import Cors
+from secmon.config.api import Cors
 from tests.api.conftest import Serve, Toy
 from tests.api.toys import api_config
 

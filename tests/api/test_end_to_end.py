@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from secmon.common.config.api import Https
+from secmon.config.api import Https
 from tests.api.conftest import LOGIN, Serve
 from tests.api.toys import PASSWORD, USER, api_config
 

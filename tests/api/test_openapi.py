@@ -1,16 +1,16 @@
 """The API description: complete, valid in itself, the same every time; the table in docs is current."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from secmon.api.openapi import document, operations_table
-from secmon.common.operations.all import CATALOGUE
+from secmon.operations.all import CATALOGUE
 from tests.api.toys import TOYS
+from tests.folders import REPOSITORY
 
-DOCS = Path(__file__).parents[2] / "docs/operations.md"
+DOCS = REPOSITORY / "docs/operations.md"
 
 
 def _references(value: Any) -> set[str]:

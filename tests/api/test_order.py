@@ -9,7 +9,7 @@ import pytest
 
 from secmon.api.limits import EVENT_REQUESTS
 from secmon.common.clock import ManualClock
-from secmon.common.config.api import Access, Logs
+from secmon.config.api import Access, Logs
 from tests.api.conftest import LOGIN, Serve, Toy, expect_problem
 from tests.api.toys import PASSWORD, USER, api_config
 

@@ -10,7 +10,7 @@ import pytest
 
 from secmon.api.protocol import ConnectionLimits
 from secmon.common.accept.limiter import AcceptLimits
-from secmon.common.config.api import Https
+from secmon.config.api import Https
 from tests.api.conftest import Serve, Toy, until
 from tests.api.toys import api_config
 

@@ -12,20 +12,20 @@ import httpx
 import pytest
 
 from secmon.api.server import ApiServer
+from secmon.cluster.node import Node, Router
+from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node, Router
-from secmon.common.operations.all import CATALOGUE, EXECUTABLE
-from secmon.common.operations.call import Call
 from secmon.common.outcome import Result
-from secmon.common.security.errors import AuthenticationError
-from secmon.common.security.passwords import MAX_TRIED_LENGTH, hash_password, needs_rehash, verify_password
-from secmon.common.security.users import replace_password
-from secmon.common.store import schema
-from secmon.common.store.security import SecurityStore
+from secmon.operations.all import CATALOGUE, EXECUTABLE
+from secmon.security.errors import AuthenticationError
+from secmon.security.passwords import MAX_TRIED_LENGTH, hash_password, needs_rehash, verify_password
+from secmon.security.store import schema
+from secmon.security.store.security_store import SecurityStore
+from secmon.security.users import replace_password
 from tests.api.conftest import LOGIN, until
 from tests.api.toys import api_config
-from tests.common.operations.world import World, make_security_db
-from tests.common.store.rows import put_user
+from tests.operations.world import World, make_security_db
+from tests.security.store.rows import put_user
 
 pytestmark = pytest.mark.anyio
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from secmon.api.request_log import MAX_LOGGED, RequestLog
 from secmon.common.clock import ManualClock
-from secmon.common.config.api import Logs, MaxSize
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
-from secmon.common.security.context_hash import context_hash
+from secmon.config.api import Logs, MaxSize
+from secmon.security.context_hash import context_hash
 from tests.localtime import zone
 
 SECRET = "Zx9-not-to-be-seen"

@@ -13,10 +13,10 @@ from cryptography.x509.oid import ExtensionOID, NameOID
 
 from secmon.api.tls import ensure_certificate, needs_password, server_context
 from secmon.common.clock import ManualClock, SystemClock
-from secmon.common.config.api import Https, parse_api_config
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.common.selfsigned import self_signed
+from secmon.common.self_signed import self_signed
+from secmon.config.api import Https, parse_api_config
 from tests.api.conftest import Serve
 from tests.api.toys import api_config
 

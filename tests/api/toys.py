@@ -10,22 +10,22 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from secmon.cluster.catalogue import Catalogue, operation
+from secmon.cluster.executor import Context, Executor
+from secmon.cluster.node import Node, Services
+from secmon.cluster.parameters import Common, Listing, Names, NoParams, Pretty, text_format
+from secmon.common.calls import Call
 from secmon.common.clock import Clock, ManualClock
-from secmon.common.config.api import ApiConfig, Https
-from secmon.common.config.main import parse_main_config
-from secmon.common.config.options import InternalOptions
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node, Services
-from secmon.common.operations.call import Call
-from secmon.common.operations.catalogue import Catalogue, operation
-from secmon.common.operations.executor import Context, Executor
-from secmon.common.operations.parameters import Common, Listing, Names, NoParams, Pretty, text_format
 from secmon.common.outcome import Messages, Outcome, Plain, Raw, Result
 from secmon.common.paths import Paths
 from secmon.common.query import Fields
-from secmon.common.rbac.gate import Require
-from secmon.common.security.admin import initialise
-from secmon.common.store.security import SecurityStore
+from secmon.config.api import ApiConfig, Https
+from secmon.config.main import parse_main_config
+from secmon.config.options import InternalOptions
+from secmon.security.admin import initialise
+from secmon.security.rbac.authorization import Require
+from secmon.security.store.security_store import SecurityStore
 
 PASSWORD = "Sesame-Open-1"
 USER = "admin"

@@ -7,7 +7,7 @@ import pytest
 
 from secmon.common.clock import SystemClock
 from secmon.common.download import DownloadError, _Bounds, _get, _reach, check_url, download
-from secmon.common.selfsigned import self_signed
+from secmon.common.self_signed import self_signed
 from tests.common.webserver import answer, web_server
 
 pytestmark = pytest.mark.anyio

@@ -17,10 +17,10 @@ import pytest
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.control import SupervisorControl, ask, daemon_socket
-from secmon.daemons.runfiles import SupervisorLock
+from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import daemon_states, process_start
+from tests.folders import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
 PATIENCE_SECONDS = 30.0
 """Bound of waiting for something that must come; reached only by a failing test."""
 

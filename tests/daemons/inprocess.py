@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from secmon.common.config.main import load_main_config
-from secmon.common.config.options import load_internal_options
-from secmon.common.rpc.settings import LinkSettings
+from secmon.cluster.rpc.settings import LinkSettings
+from secmon.config.main import load_main_config
+from secmon.config.options import load_internal_options
 from secmon.daemons.daemon import Context, find_factory
-from secmon.daemons.frame import Frame
+from secmon.daemons.daemon_host import Frame
 from secmon.daemons.plan import plan_node
-from tests.cluster.kit import QUICK, RealNode, free_port, make_node
 from tests.folders import short_root
+from tests.integration.kit import QUICK, RealNode, free_port, make_node
 
 
 @contextmanager

@@ -13,20 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.config.main import AgentPorts
+from secmon.cluster.analysis_client import EngineClient
 from secmon.common.errors import SecmonError
-from secmon.common.events.engineclient import EngineClient
 from secmon.common.paths import Paths
+from secmon.config.main import AgentPorts
 from secmon.daemons.analysisd import AnalysisDaemon, build
 from secmon.daemons.control import ask, daemon_socket
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.install import install
 from secmon.daemons.states import DAEMONS
-from secmon.engine.worker import Worker
-from tests.cluster.kit import free_port
+from secmon.engine.analysis_thread import Worker
 from tests.engine.analysis_kit import read_alerts
 from tests.engine.rules_kit import ROOTS
-from tests.engine.test_keeper import CONFIG, local, rules, status
+from tests.engine.ruleset.test_live import CONFIG, local, rules, status
+from tests.folders import REPOSITORY
+from tests.integration.kit import free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -245,5 +246,5 @@ async def until_answered(paths: Paths) -> dict[str, dict[str, int]]:
 
 def spawn(paths: Paths) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "secmon.daemons.entry", "secmon-analysisd", "--root", str(paths.root)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.Popen([*command, "--factory", "secmon.daemons.analysisd:build"], env=environment, cwd="/")

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.agents.entries import entries, tombstones
-from secmon.common.agents.names import key_hash
-from secmon.common.config.main import AgentPorts
+from secmon.agents.names import key_hash
+from secmon.agents.registry.entries import entries, tombstones
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
+from secmon.config.main import AgentPorts
 from secmon.daemons.authd import AuthDaemon, build
 from secmon.daemons.daemon import Context
 from secmon.daemons.install import install
 from tests.agentlink.enrolment.asking import enrol, key_of
-from tests.cluster.kit import free_port
+from tests.integration.kit import free_port
 
 pytestmark = pytest.mark.anyio
 

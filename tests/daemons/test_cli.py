@@ -13,18 +13,18 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from secmon.common.config.main import load_main_config
-from secmon.common.config.options import load_internal_options
+from secmon.cli import local, main
+from secmon.cli.cluster import show_health
+from secmon.cli.group import MAX_ROOT
 from secmon.common.paths import Paths
-from secmon.common.security.errors import AuthenticationError
-from secmon.common.security.login import authenticate
-from secmon.common.store.security import SecurityStore
-from secmon.daemons.cli import local, main
-from secmon.daemons.cli.cluster import show_health
-from secmon.daemons.cli.group import MAX_ROOT
+from secmon.config.main import load_main_config
+from secmon.config.options import load_internal_options
 from secmon.daemons.plan import plan_node
-from secmon.daemons.runfiles import SupervisorLock
-from tests.common.config import stock
+from secmon.daemons.run_files import SupervisorLock
+from secmon.security.errors import AuthenticationError
+from secmon.security.login import authenticate
+from secmon.security.store.security_store import SecurityStore
+from tests.config import stock
 
 KEY = "k" * 32
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from secmon.common.layout import create_layout
+from secmon.cli import main
 from secmon.common.paths import Paths
-from secmon.daemons.cli import main
+from secmon.daemons.layout import create_layout
 
 
 def run(*arguments: str) -> Result:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from secmon.cli import main
 from secmon.common.clock import ManualClock, SystemClock
 from secmon.common.paths import Paths
-from secmon.common.security.roles import create_role
-from secmon.common.store.security import SecurityStore
-from secmon.daemons.auditanchors import AuditAnchors
-from secmon.daemons.cli import main
-from tests.common.security.oldstore import OldStore
+from secmon.daemons.audit_anchors import AuditAnchors
+from secmon.security.roles import create_role
+from secmon.security.store.security_store import SecurityStore
+from tests.security.oldstore import OldStore
 
 
 def run(*arguments: str) -> Result:

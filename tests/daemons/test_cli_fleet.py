@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.server import HOST, ScriptedServer, scripted
+from tests.simulator.server import HOST, ScriptedServer, scripted
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 async def start(server: ScriptedServer, *arguments: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "secmon.daemons.cli", "fleet", f"{HOST}:{server.port}:{server.enrolment_port}",
+        sys.executable, "-m", "secmon.cli", "fleet", f"{HOST}:{server.port}:{server.enrolment_port}",
         "--speed", "50", *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from secmon.cli import main
+from secmon.cli.import_ import _PROGRESS_FROM
 from secmon.common.paths import Paths
-from secmon.common.security.login import authenticate
-from secmon.common.store.security import SecurityStore
-from secmon.daemons.cli import main
-from secmon.daemons.cli.import_ import _PROGRESS_FROM
-from tests.common.security.oldstore import HASH, OldStore
+from secmon.security.login import authenticate
+from secmon.security.store.security_store import SecurityStore
+from tests.security.oldstore import HASH, OldStore
 
 
 def run(*arguments: object) -> Result:

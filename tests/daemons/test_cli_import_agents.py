@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from secmon.common.agents.entries import entries
-from secmon.common.agents.store import AgentStore
+from secmon.agents.registry.entries import entries
+from secmon.agents.registry.store import AgentStore
+from secmon.cli import main
 from secmon.common.paths import Paths
-from secmon.daemons.cli import main
-from secmon.daemons.runfiles import SupervisorLock
-from tests.common.agents.migration.oldmanager import OldManager
+from secmon.daemons.run_files import SupervisorLock
+from tests.importers.agents.oldmanager import OldManager
 
 
 def run(*arguments: object) -> Result:

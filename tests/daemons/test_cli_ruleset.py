@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from secmon.daemons.cli import main
+from secmon.cli import main
 
 LOG = "Nov 14 10:12:01 web1 sshd[811]: Accepted password for ana from 192.0.2.1 port 40022 ssh2"
 RULES = """<group name="g,">

@@ -16,30 +16,30 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import select
 
-from secmon.common.agents.schema import agents
+from secmon.agents.registry.schema import agents
+from secmon.cluster.node import Node
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.wire import unpack_result
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity
-from secmon.common.node import Node
 from secmon.common.outcome import Outcome, Result
 from secmon.common.paths import Paths
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.wire import unpack_result
-from secmon.common.security.admin import MAX_KEYS_OF_A_NODE, replace_signing_key
-from secmon.common.security.errors import AuthenticationError
-from secmon.common.security.keys import SigningKey, new_signing_key
-from secmon.common.security.revocation import revoke_all, revoke_user
-from secmon.common.store import schema
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.clusterd import ClusterDaemon
 from secmon.daemons.master_side import MasterSide
+from secmon.security.admin import MAX_KEYS_OF_A_NODE, replace_signing_key
+from secmon.security.errors import AuthenticationError
+from secmon.security.keys import SigningKey, new_signing_key
+from secmon.security.revocation import revoke_all, revoke_user
+from secmon.security.store import schema
 from secmon.worker.cluster import WorkerCluster
 from secmon.worker.signing import REGISTER
-from tests.cluster.kit import KEY, free_port, make_node
 from tests.cluster_kit import settings
-from tests.common.store.rows import put_user
 from tests.folders import short_root
+from tests.integration.kit import KEY, free_port, make_node
+from tests.security.store.rows import put_user
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.agentwire.keys import AgentKey
-from secmon.common.config.api import load_api_config
-from secmon.common.config.main import load_main_config
-from secmon.common.config.options import load_internal_options
+from secmon.agents.wire.keys import AgentKey
 from secmon.common.paths import Paths
+from secmon.config.api import load_api_config
+from secmon.config.main import load_main_config
+from secmon.config.options import load_internal_options
 from secmon.daemons.daemon import StartFailed
 from secmon.daemons.demo import ADDRESS, Demo, DemoNode
 from secmon.daemons.demo_agents import agents_folder
 from secmon.daemons.ports import free_port, is_free
-from secmon.daemons.runfiles import SupervisorLock
+from secmon.daemons.run_files import SupervisorLock
 
 
 def demo_of(root: Path, *, workers: int) -> Demo:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from secmon.common.paths import Paths
-from secmon.common.store.security import SecurityStore
 from secmon.daemons import install as module
 from secmon.daemons.install import install
+from secmon.security.store.security_store import SecurityStore
 
 
 @pytest.fixture

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore
 from secmon.common.background import Background, Work
 from secmon.daemons.control import ask, daemon_socket
 from secmon.daemons.plan import plan_node
-from secmon.fleet import Fleet, Options, Timing
-from tests.cluster.kit import RealNode
+from secmon.simulator import Fleet, Options, Timing
 from tests.daemons.inprocess import daemon, install_master, install_worker, ports_of, short_folder
-from tests.fleet.background import server_of
+from tests.integration.kit import RealNode
+from tests.simulator.background import server_of
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from secmon.common.agents.entries import entries
-from secmon.common.agents.keysfile import KeysFile, written_copy
-from secmon.common.agents.registry import New, add, remove
-from secmon.common.agents.store import AgentStore
-from secmon.common.agents.tasks import TaskStore
+from secmon.agents.registry.entries import entries
+from secmon.agents.registry.key_file import KeysFile, written_copy
+from secmon.agents.registry.registry import New, add, remove
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.tasks import TaskStore
+from secmon.cli import main
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.cli import main
 from secmon.daemons.plan import check_node, plan_node
-from tests.common.store.damage import overwrite_pages
+from tests.security.store.damage import overwrite_pages
 
 
 def run(*arguments: str) -> Result:

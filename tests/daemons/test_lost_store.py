@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from secmon.cli import main
+from secmon.cluster.store_checks import check_security, read_standing, security_misfit
 from secmon.common.clock import SystemClock
-from secmon.common.config.main import load_main_config
 from secmon.common.errors import SecmonError
-from secmon.common.fitness import check_security, read_standing, security_misfit
 from secmon.common.paths import Paths
-from secmon.common.security.errors import AuthenticationError
-from secmon.common.security.login import authenticate
-from secmon.common.security.tokens import Tokens
-from secmon.common.store.security import SecurityStore
+from secmon.config.main import load_main_config
 from secmon.daemons.assembly import open_node, read_installation
-from secmon.daemons.cli import main
 from secmon.daemons.plan import plan_node
-from secmon.daemons.runfiles import SupervisorLock
-from tests.common.store.damage import overwrite_pages
+from secmon.daemons.run_files import SupervisorLock
+from secmon.security.errors import AuthenticationError
+from secmon.security.login import authenticate
+from secmon.security.store.security_store import SecurityStore
+from secmon.security.tokens import Tokens
+from tests.security.store.damage import overwrite_pages
 
 PASSWORD = "A-Secret-Word-77"
 KEY = "k" * 32

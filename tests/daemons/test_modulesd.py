@@ -9,25 +9,25 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from secmon.common.agents import registry
-from secmon.common.agents.groups import create_group
-from secmon.common.agents.keysfile import times_file
-from secmon.common.agents.names import group_hash
-from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore
+from secmon.agents.groups.folders import create_group
+from secmon.agents.names import group_hash
+from secmon.agents.registry import registry
+from secmon.agents.registry.key_file import times_file
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore
 from secmon.common.clock import SystemClock
-from secmon.common.config.cluster import ClusterSection
-from secmon.common.config.main import AgentPorts
-from secmon.common.events.journal import JournalReader
 from secmon.common.paths import Paths
+from secmon.config.cluster import ClusterSection
+from secmon.config.main import AgentPorts
 from secmon.daemons import remoted
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.install import install
 from secmon.daemons.modulesd import KeyFileKeeper, ModulesDaemon, build
 from secmon.daemons.plan import plan_node
-from tests.cluster.kit import free_port
+from secmon.journal.journal import JournalReader
 from tests.common.webserver import answer, web_server
+from tests.integration.kit import free_port
 from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 PHRASE = "open sesame"
 SCRIPT = (
-    "import sys; from pathlib import Path; from secmon.daemons.cli.passphrase import ask_passphrase;"
+    "import sys; from pathlib import Path; from secmon.cli.passphrase import ask_passphrase;"
     "print('GOT', len(ask_passphrase(Path(sys.argv[1]).parent, Path(sys.argv[1]))))"
 )
 

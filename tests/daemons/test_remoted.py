@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from secmon.common.agents.linkclient import LinkClient
-from secmon.common.agents.registry import New, add
-from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore
-from secmon.common.agentwire.keys import AgentKey
-from secmon.common.config.main import AgentPorts
+from secmon.agents.link.client import LinkClient
+from secmon.agents.registry.registry import New, add
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.wire.keys import AgentKey
 from secmon.common.errors import SecmonError
-from secmon.common.events.journal import JournalReader
 from secmon.common.paths import Paths
+from secmon.config.main import AgentPorts
 from secmon.daemons.daemon import Context
 from secmon.daemons.install import install
 from secmon.daemons.plan import plan_node
 from secmon.daemons.remoted import RemoteDaemon, build
+from secmon.journal.journal import JournalReader
 from tests.agentlink.field import FieldAgent
-from tests.cluster.kit import free_port
+from tests.integration.kit import free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

@@ -18,19 +18,20 @@ from typing import Any
 
 import pytest
 
-from secmon.common.config.main import load_main_config
 from secmon.common.paths import Paths
+from secmon.config.main import load_main_config
 from secmon.daemons.ports import free_port
-from secmon.daemons.runfiles import SupervisorLock
+from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import daemon_states, pid_files, process_start
-from tests.daemons.conftest import REPOSITORY, wait_until
+from tests.daemons.conftest import wait_until
+from tests.folders import REPOSITORY
 
 LOOPBACK = "127.0.0.1"
 PASSWORD = "A-Secret-Word-77"
 
 
 def secmon(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "secmon.daemons.cli", *arguments]
+    command = [sys.executable, "-m", "secmon.cli", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=90)
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
@@ -153,7 +154,7 @@ def test_node_in_the_foreground_logs_for_its_starter_too(root: Path) -> None:
     secmon("init", str(root / "n"), "--api-host", LOOPBACK, "--api-port", str(port), *agent_ports(port))
     with (root / "n/etc/ossec.conf").open("a") as file:
         file.write("<ossec_config><syslog_output><server>192.0.2.1</server></syslog_output></ossec_config>\n")
-    command = [sys.executable, "-m", "secmon.daemons.cli", "start", "--root", str(root / "n")]
+    command = [sys.executable, "-m", "secmon.cli", "start", "--root", str(root / "n")]
     with (root / "errors").open("wb") as errors:
         node = subprocess.Popen(command, stderr=errors, cwd=REPOSITORY)
     try:
@@ -184,7 +185,7 @@ def test_port_in_use_is_one_clear_line(alone: tuple[Paths, int], root: Path) -> 
 
 def test_demo_from_start_to_end(root: Path) -> None:
     folder = root / "demo"
-    command = [sys.executable, "-m", "secmon.daemons.cli", "demo", "--dir", str(folder)]
+    command = [sys.executable, "-m", "secmon.cli", "demo", "--dir", str(folder)]
     with (root / "output").open("w") as output:
         demo = subprocess.Popen(command, stdout=output, stderr=output, cwd=REPOSITORY)
     try:
@@ -348,7 +349,7 @@ def test_commands_while_a_node_stops(alone: tuple[Paths, int]) -> None:
     assert (reloaded.returncode, "the node is being stopped" in reloaded.stderr) == (1, True)
     late = secmon("restart", "--root", root, "--timeout", "1", check=False)
     assert (late.returncode, "has not stopped" in late.stderr) == (1, True)
-    command = [sys.executable, "-m", "secmon.daemons.cli", "restart", "--root", root]
+    command = [sys.executable, "-m", "secmon.cli", "restart", "--root", root]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1, cwd=REPOSITORY) as restarting:
         assert restarting.stdout is not None
         assert "it is started again when it has stopped" in restarting.stdout.readline()

@@ -34,7 +34,7 @@ OLD = 1_577_836_800
 
 def secmon(*arguments: str, status: int | None = 0) -> str:
     """Run a command as root; what it printed."""
-    command = [*serviceuser.prefix(), sys.executable, "-m", "secmon.daemons.cli", *arguments]
+    command = [*serviceuser.prefix(), sys.executable, "-m", "secmon.cli", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=90)
     assert status in (None, done.returncode), done.stdout + done.stderr
     return done.stdout + done.stderr

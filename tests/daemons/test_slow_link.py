@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from secmon.cluster.lease import LeaseReader
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
-from secmon.common.lease import LeaseReader
 from secmon.common.paths import Paths
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.master_calls import MasterCalls

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.common.paths import Paths
-from secmon.daemons.runfiles import RunFiles
+from secmon.daemons.run_files import RunFiles
 from secmon.daemons.states import DAEMONS, daemon_states, lives, pid_files, process_start
 
 APID = "secmon-apid"

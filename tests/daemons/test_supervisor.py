@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from secmon.cli import main
 from secmon.common.errors import SecmonError
-from secmon.daemons.cli import main
 from secmon.daemons.control import SupervisorControl, daemon_socket
-from secmon.daemons.runfiles import SupervisorLock
+from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import process_start
 from tests.daemons.conftest import ToyNode, wait_until
 

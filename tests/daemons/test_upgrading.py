@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.config.cluster import ClusterSection
-from secmon.common.config.main import AgentPorts
+from secmon.cluster.node import Node
 from secmon.common.errors import SecmonError
-from secmon.common.node import Node
 from secmon.common.paths import Paths
+from secmon.config.cluster import ClusterSection
+from secmon.config.main import AgentPorts
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.install import install
 from secmon.daemons.master_calls import MasterCalls
 from secmon.daemons.upgrading import shown_modules, upgrade_modules
-from tests.cluster.kit import free_port
+from tests.integration.kit import free_port
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.common.config.options import InternalOptions
+from secmon.config.options import InternalOptions
 from secmon.daemons.control import answers
 from secmon.daemons.sockets import ControlServer
 from secmon.daemons.watchdog import LATE, Silence, WatchSettings, until_hung

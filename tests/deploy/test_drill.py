@@ -5,9 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.folders import REPOSITORY
 from tests.waiting import wait_until
 
-DRILL = Path(__file__).parents[2] / "deploy/drill.py"
+DRILL = REPOSITORY / "deploy/drill.py"
 
 ENGINE = """#!/bin/sh
 cd "${0%/*}"

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from secmon.common.clock import Clock, SystemClock
-from secmon.common.config.main import parse_main_config
-from secmon.common.config.options import InternalOptions
 from secmon.common.counters import Counters
-from secmon.common.events.journal import JournalWriter
-from secmon.common.events.segments import consumers
 from secmon.common.paths import Paths
+from secmon.config.main import parse_main_config
+from secmon.config.options import InternalOptions
+from secmon.engine.analysis_thread import Worker
 from secmon.engine.assembly import Surroundings, build_worker
-from secmon.engine.files import Sources
-from secmon.engine.labels import LabelSource
-from secmon.engine.ruleset import Ruleset
-from secmon.engine.tallies import Tallies
-from secmon.engine.worker import Worker
+from secmon.engine.counters import Tallies
+from secmon.engine.output.labels import LabelSource
+from secmon.engine.ruleset.compiled import Ruleset
+from secmon.engine.ruleset.files import Sources
+from secmon.journal.journal import JournalWriter
+from secmon.journal.segments import consumers
 from tests.waiting import wait_until
 
 FOLDERS = "logs stats queue/fts queue/diff queue/alerts queue/sockets var/run var/db etc/rules etc/decoders etc/lists"

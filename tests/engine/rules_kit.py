@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from secmon.engine.analysis import Engine, Verdict
-from secmon.engine.diagnostics import RulesetError
-from secmon.engine.predecode import Message
+from secmon.engine.input.predecode import Message
+from secmon.engine.memory.state import State
 from secmon.engine.rules.evaluate import Trace
 from secmon.engine.rules.rule import Rule
-from secmon.engine.ruleset import Ruleset, Settings, compile_ruleset
-from secmon.engine.state import State
+from secmon.engine.ruleset.compiled import Ruleset, Settings, compile_ruleset
+from secmon.engine.ruleset.diagnostics import RulesetError
 
 START = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 LOCATION = "/var/log/demo.log"

@@ -1,7 +1,7 @@
 """A load that knows an earlier one gives the same as one that does not."""
 
 from secmon.engine.rules.loader import DraftCache
-from secmon.engine.ruleset import Ruleset, compile_ruleset
+from secmon.engine.ruleset.compiled import Ruleset, compile_ruleset
 from tests.engine.rules_kit import NODE_DECODER, ROOTS, Bench
 
 OTHER_DECODER = '<decoder name="zz"><prematch>^ZZ</prematch></decoder>'

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.engine.ahead import look_ahead, stateless
-from secmon.engine.casefiles import find_files, read_file
+from secmon.engine.analysis_thread import _FAILURES
 from secmon.engine.decoders.json_text import CUT_FROM
-from secmon.engine.document import Labels, encode
-from secmon.engine.files import collect_folder
-from secmon.engine.packed import Packer
+from secmon.engine.lookahead.codec import Packer
+from secmon.engine.lookahead.prepare import look_ahead, stateless
+from secmon.engine.output.document import Labels, encode
 from secmon.engine.pipeline import FAILED
-from secmon.engine.ruleset import Ruleset, compile_ruleset
-from secmon.engine.worker import _FAILURES
+from secmon.engine.ruleset.case_files import find_files, read_file
+from secmon.engine.ruleset.compiled import Ruleset, compile_ruleset
+from secmon.engine.ruleset.files import collect_folder
 from tests.engine.analysis_kit import Analysis, analysing
 from tests.engine.rules_kit import START, ruleset
-from tests.engine.test_worker import PLAIN, app
+from tests.engine.test_analysis_thread import PLAIN, app
+from tests.folders import REPOSITORY
 from tests.fuzz.effort import EXAMPLES, effort
 
-REPOSITORY = Path(__file__).parents[2]
 ALL = """<group name="all,">
 <rule id="100001" level="3"><match></match><description>$(a) $(b) $(srcip) $(win.eventdata.x) $(hostname)</description></rule>
 <rule id="100002" level="12"><field name="event">^break-in$</field><description>break-in at $(where)</description></rule>

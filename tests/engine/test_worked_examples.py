@@ -2,8 +2,8 @@
 
 import pytest
 
-from secmon.engine.describe import describe
-from secmon.engine.ruleset import Ruleset
+from secmon.engine.output.describe import describe
+from secmon.engine.ruleset.compiled import Ruleset
 from tests.engine.decoders.test_walk import DUAL, KV, OWN, PCX, SYS, VAULT
 from tests.engine.rules_kit import NODE_DECODER, Bench, Lines, below, node_log, nodes, ruleset
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.kit import cluster
 from tests.fuzz.target import LIMITS, Target
+from tests.integration.kit import cluster
 
 
 @pytest.fixture(scope="package")

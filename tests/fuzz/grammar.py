@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secmon.common.operations.catalogue import Operation
+from secmon.cluster.catalogue import Operation
 from tests.fuzz.oracle import DOCUMENT
 
 OPERATORS = st.sampled_from(["=", "!=", "<", ">", "~"])

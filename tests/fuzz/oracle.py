@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema_rs
 
 from secmon.api.openapi import document
+from secmon.cluster.catalogue import Operation
 from secmon.common.errors import CATALOGUE as ERRORS
-from secmon.common.operations.catalogue import Operation
 from tests.fuzz.wire import Reply
 
 DOCUMENT = document()

@@ -4,8 +4,8 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable
 
-from tests.cluster.kit import RealCluster
 from tests.fuzz.wire import Header, Reply, Wire
+from tests.integration.kit import RealCluster
 
 LOGIN = b"/security/user/authenticate?raw=true"
 LIMITS = {"access.max_request_per_minute": 10_000_000, "access.max_login_attempts": 10_000_000}

@@ -3,14 +3,14 @@
 import os
 from random import Random, SystemRandom
 
-from secmon.common.agentwire import keepalive
-from secmon.common.agentwire.crypto import MAX_INNER, AgentCipher
-from secmon.common.agentwire.errors import MessageError
-from secmon.common.agentwire.frames import Unframer, split_id
-from secmon.common.agentwire.keys import AgentKey
-from secmon.common.agentwire.location import split
-from tests.fleet.mutate import Mutator
+from secmon.agents.wire import keepalive
+from secmon.agents.wire.crypto import MAX_INNER, AgentCipher
+from secmon.agents.wire.errors import MessageError
+from secmon.agents.wire.frames import Unframer, split_id
+from secmon.agents.wire.keys import AgentKey
+from secmon.agents.wire.location import split
 from tests.fuzz.effort import EXAMPLES
+from tests.simulator.mutate import Mutator
 
 MESSAGES = 1_000_000 if EXAMPLES else 3_000
 SEED = int(os.environ.get("SECMON_FUZZ_SEED", 0)) or (SystemRandom().randrange(1 << 62) if EXAMPLES else 1)

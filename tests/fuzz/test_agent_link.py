@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
-from secmon.common.agentwire.frames import PING, PONG, frame
-from secmon.fleet import Fleet, Options, Server, Timing
+from secmon.agents.wire.frames import PING, PONG, frame
+from secmon.simulator import Fleet, Options, Server, Timing
 from tests.agentlink.field import field
-from tests.fleet.mutate import Mutator
-from tests.fleet.test_real_link import enrol
 from tests.fuzz.effort import EXAMPLES
 from tests.fuzz.test_agent_frames import SEED
+from tests.simulator.mutate import Mutator
+from tests.simulator.test_real_link import enrol
 
 pytestmark = pytest.mark.anyio
 

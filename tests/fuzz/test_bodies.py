@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.common.operations.all import CATALOGUE
-from secmon.common.operations.catalogue import Operation
+from secmon.cluster.catalogue import Operation
+from secmon.operations.all import CATALOGUE
 from tests.fuzz.effort import effort
 from tests.fuzz.oracle import DOCUMENT, check
 from tests.fuzz.target import NODES, Target

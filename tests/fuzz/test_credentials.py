@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.common.operations.all import CATALOGUE
-from secmon.common.operations.catalogue import Operation
-from secmon.common.security.keys import SigningKey
-from secmon.common.store.security import SecurityStore
+from secmon.cluster.catalogue import Operation
+from secmon.operations.all import CATALOGUE
+from secmon.security.keys import SigningKey
+from secmon.security.store.security_store import SecurityStore
 from tests.fuzz.effort import effort
 from tests.fuzz.oracle import check
 from tests.fuzz.target import NODES, Target

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from secmon.common.operations.all import CATALOGUE
-from secmon.common.operations.catalogue import Operation
+from secmon.cluster.catalogue import Operation
+from secmon.operations.all import CATALOGUE
 from tests.fuzz.cases import Sent, prepared, strategies
 from tests.fuzz.effort import effort
 from tests.fuzz.oracle import check

@@ -8,7 +8,7 @@ import pytest
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.master.known import KnownNodes
+from secmon.master.known_nodes import KnownNodes
 from secmon.master.membership import Known
 from secmon.master.refusals import LIMIT, Refusals
 from secmon.master.throttle import FREE_FAILURES, MAX_ADDRESSES, Throttle

@@ -14,14 +14,14 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from grpc import aio
 
+from secmon.cluster.rpc import certificates, proof, version
+from secmon.cluster.rpc.certificates import MASTER_NAME, fingerprint
+from secmon.cluster.rpc.credentials import open_channel, server_credentials
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.keystore import Keystore
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
-from secmon.common.rpc import certificates, proof, version
-from secmon.common.rpc.certificates import MASTER_NAME, fingerprint
-from secmon.common.rpc.credentials import open_channel, server_credentials
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.rpc.keystore import Keystore
 from secmon.master.cluster import MasterCluster
 from secmon.master.throttle import FREE_FAILURES
 from tests.cluster_kit import KEY, cluster, wait_until

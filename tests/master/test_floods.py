@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.rpc import relay
+from secmon.cluster.rpc import relay
 from secmon.master import enrolment
 from tests.cluster_kit import cluster, wait_until
 

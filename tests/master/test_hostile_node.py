@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from grpc import aio
 
-from secmon.common.rpc import proof
-from secmon.common.rpc.certificates import MASTER_NAME, NodeCredentials, fingerprint
-from secmon.common.rpc.credentials import channel_credentials, open_channel
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc import proof
+from secmon.cluster.rpc.certificates import MASTER_NAME, NodeCredentials, fingerprint
+from secmon.cluster.rpc.credentials import channel_credentials, open_channel
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.master import agent_reports
 from secmon.master.session import MAX_MESSAGE_BYTES
 from secmon.worker.cluster import WorkerCluster

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secmon.cluster.rpc import version
 from secmon.common.errors import SecmonError
-from secmon.common.rpc import version
 from secmon.master.membership import (
     Admit,
     Candidate,

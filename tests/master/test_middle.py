@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from secmon.cluster.rpc import certificates
+from secmon.cluster.rpc.certificates import NodeCredentials, PeerIdentity
 from secmon.common.clock import SystemClock
-from secmon.common.rpc import certificates
-from secmon.common.rpc.certificates import NodeCredentials, PeerIdentity
 from tests.cluster_kit import KEY, ClusterKit, cluster, wait_until
 
 pytestmark = pytest.mark.anyio

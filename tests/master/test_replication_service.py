@@ -8,12 +8,12 @@ import grpc
 import pytest
 from grpc import aio
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.files.tree import content_hash
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.master.publish_files import BULK, FilePublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.serve_files import PIECE

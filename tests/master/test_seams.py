@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.lease import UnlimitedLease
-from secmon.common.node import HealthSource, Lease, Roster
+from secmon.cluster.lease import UnlimitedLease
+from secmon.cluster.node import HealthSource, Lease, Roster
 from tests.cluster_kit import cluster
 
 pytestmark = pytest.mark.anyio

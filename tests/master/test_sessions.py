@@ -12,13 +12,13 @@ import grpc
 import pytest
 from grpc import aio
 
+from secmon.cluster.rpc import certificates, proof
+from secmon.cluster.rpc.certificates import MASTER_NAME, NodeCredentials, fingerprint, node_target
+from secmon.cluster.rpc.credentials import channel_credentials, open_channel, peer_identity
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
-from secmon.common.rpc import certificates, proof
-from secmon.common.rpc.certificates import MASTER_NAME, NodeCredentials, fingerprint, node_target
-from secmon.common.rpc.credentials import channel_credentials, open_channel, peer_identity
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.master.authority import Authority
 from secmon.master.session import QUEUE_LIMIT
 from secmon.worker.cluster import WorkerCluster

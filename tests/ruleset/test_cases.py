@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from secmon.common.shipped import shipped_ruleset
-from secmon.engine.casefiles import Result, find_files, read_file, run_case
-from secmon.engine.files import collect_folder, compile_sources
-from secmon.engine.ruleset import Ruleset
-from secmon.engine.xml import Element, parse
+from secmon.config.shipped import shipped_ruleset
+from secmon.engine.ruleset.case_files import Result, find_files, read_file, run_case
+from secmon.engine.ruleset.compiled import Ruleset
+from secmon.engine.ruleset.files import collect_folder, compile_sources
+from secmon.engine.ruleset.xml import Element, parse
 
 HERE = Path(__file__).parent
 FILES = list(find_files((HERE,)))

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.shipped import shipped_ruleset
+from secmon.config.shipped import shipped_ruleset
 from secmon.engine.analysis import Engine
-from secmon.engine.files import collect_folder, compile_sources
-from secmon.engine.predecode import Message
-from secmon.engine.ruleset import Ruleset
-from secmon.engine.state import State
+from secmon.engine.input.predecode import Message
+from secmon.engine.memory.state import State
+from secmon.engine.ruleset.compiled import Ruleset
+from secmon.engine.ruleset.files import collect_folder, compile_sources
 
 BYTES = 8000
 NOW = datetime(2023, 11, 14, 12, tzinfo=UTC)

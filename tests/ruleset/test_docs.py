@@ -1,15 +1,15 @@
 """The examples of docs/write-rules.md do what the text says."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from secmon.common.shipped import shipped_ruleset
-from secmon.engine.casefiles import read_cases, run_case
-from secmon.engine.files import Sources, collect_folder, compile_sources
+from secmon.config.shipped import shipped_ruleset
+from secmon.engine.ruleset.case_files import read_cases, run_case
+from secmon.engine.ruleset.files import Sources, collect_folder, compile_sources
+from tests.folders import REPOSITORY
 
-TEXT = (Path(__file__).parents[2] / "docs/write-rules.md").read_text()
+TEXT = (REPOSITORY / "docs/write-rules.md").read_text()
 
 
 @pytest.fixture(scope="module")

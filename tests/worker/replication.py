@@ -8,14 +8,14 @@ from typing import Any
 
 from grpc import aio
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.common.store.replication import Snapshot
 from secmon.master.publish_files import FilePublisher
 from secmon.master.replication_service import ReplicationService
+from secmon.security.store.replication import Snapshot
 from secmon.worker.apply_files import FileApplier, FileLimits
 from tests.waiting import until
 

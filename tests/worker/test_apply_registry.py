@@ -10,14 +10,14 @@ import pytest
 from grpc import aio
 from sqlalchemy import delete, update
 
-from secmon.common.agents.entries import entries, tombstones
-from secmon.common.agents.registry import New, add, remove, set_groups
-from secmon.common.agents.replica import verify
-from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore, number, put
+from secmon.agents.registry.entries import entries, tombstones
+from secmon.agents.registry.registry import New, add, remove, set_groups
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore, number, put
+from secmon.agents.replica import verify
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.replication_service import ReplicationService

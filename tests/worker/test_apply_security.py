@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.store.schema import roles
-from secmon.common.store.security import SecurityStore
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
+from secmon.security.store.schema import roles
+from secmon.security.store.security_store import SecurityStore
 from secmon.worker.apply_security import SecurityApplier
 from tests.common.files.folders import new_root
-from tests.common.store.rows import put_user
+from tests.security.store.rows import put_user
 from tests.worker.replication import NoRegistry, Wire, running, serving, wait_until
 
 pytestmark = pytest.mark.anyio

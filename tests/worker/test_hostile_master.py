@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from secmon.cluster.files.wire import to_wire
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
 from secmon.common.files.manifest import Entry, Manifest
 from secmon.common.files.tree import content_hash
-from secmon.common.files.wire import to_wire
-from secmon.common.rpc.gen import secmon_pb2 as pb
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.worker.apply_files import FileApplier
 from tests.common.files.folders import write
 from tests.worker.replication import QUICK, Wire, running, serving, tree, wait_until

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from secmon.cluster.lease import LeaseReader
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
-from secmon.common.lease import LeaseReader
-from secmon.common.rpc.gen import secmon_pb2 as pb
 from secmon.worker.listener import Link
 from tests.cluster_kit import ClusterKit, Recorder, cluster, wait_until
 

@@ -11,12 +11,12 @@ import pytest
 from grpc import aio
 from sqlalchemy import insert, select, update
 
-from secmon.common.agents.reports import BATCH
-from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore, advance
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore, advance
+from secmon.agents.state_reports import BATCH
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
-from secmon.common.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.master.agent_reports import NOTICEABLE_SECONDS, ReportService
 from secmon.worker.report_agents import AgentReporter
 from tests.cluster_kit import ClusterKit, ShiftedClock, wait_until

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from secmon.cluster.node import Peer
+from secmon.common.calls import Call
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
-from secmon.common.node import Peer
-from secmon.common.operations.call import Call
 from secmon.common.outcome import Plain, Result
-from secmon.common.security.admin import register_signing_key, replace_signing_key, rotate_signing_key
-from secmon.common.security.keys import KEY_LIFE_SECONDS
-from secmon.common.store.security import SecurityStore
+from secmon.security.admin import register_signing_key, replace_signing_key, rotate_signing_key
+from secmon.security.keys import KEY_LIFE_SECONDS
+from secmon.security.store.security_store import SecurityStore
 from secmon.worker.signing import REGISTER, SigningKeys
-from tests.common.store.rows import put_user
+from tests.security.store.rows import put_user
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

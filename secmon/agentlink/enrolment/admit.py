@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from secmon.agentlink.enrolment.service import Admit
-from secmon.common.agents.admission import Admission
-from secmon.common.agents.enrol import BAD_ANSWER, Refusal, Request, refusal, relayed_refusal
-from secmon.common.agents.entries import Entry
-from secmon.common.agents.registry import New
+from secmon.agents.registry.admission import Admission
+from secmon.agents.registry.enrolment import BAD_ANSWER, Refusal, Request, refusal, relayed_refusal
+from secmon.agents.registry.entries import Entry
+from secmon.agents.registry.registry import New
 from secmon.common.errors import SecmonError
 
 Ask = Callable[[dict[str, Any]], Awaitable[object]]

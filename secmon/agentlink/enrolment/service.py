@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from secmon.agentlink.enrolment.tls import names_match
+from secmon.agents.names import normal_address
+from secmon.agents.registry.enrolment import FAREWELL, MAX_REQUEST, Refusal, Request, Rules, accepted, parse
+from secmon.agents.registry.entries import Entry
 from secmon.common.accept.acceptor import Accepted, Acceptor
 from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter, Slot
 from secmon.common.accept.listening import BACKLOG, within_descriptors
-from secmon.common.agents.enrol import FAREWELL, MAX_REQUEST, Refusal, Request, Rules, accepted, parse
-from secmon.common.agents.entries import Entry
-from secmon.common.agents.names import normal_address
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
-from secmon.common.log.complaints import Complaints
+from secmon.common.logfile.warning_limiter import Complaints
 
 log = logging.getLogger("secmon.authd")
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
-from secmon.common.config.auth import AuthSettings
 from secmon.common.errors import TlsError
 from secmon.common.paths import Paths
-from secmon.common.selfsigned import expires_within, self_signed
+from secmon.common.self_signed import expires_within, self_signed
+from secmon.config.auth import AuthSettings
 
 log = logging.getLogger("secmon.authd")
 

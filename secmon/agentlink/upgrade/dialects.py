@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from secmon.common.agents.upgrading import REPORT_SINCE
-from secmon.common.agentwire.version import compare
+from secmon.agents.upgrade_targets import REPORT_SINCE
+from secmon.agents.wire.version import compare
 
 LOCK = ("com", b"lock_restart -1")
 CLEAR = ("upgrade", b'{"command":"clear_upgrade_result","parameters":{}}')

@@ -10,22 +10,22 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agentlink.upgrade.dialects import dialect_of
 from secmon.agentlink.upgrade.failures import NOT_STARTED, UpgradeFailure
-from secmon.agentlink.upgrade.ledger import UNAVAILABLE, Ledger
 from secmon.agentlink.upgrade.packages import Packages
+from secmon.agentlink.upgrade.task_source import UNAVAILABLE, Ledger
 from secmon.agentlink.upgrade.transfer import OPEN_PAUSE, Transfer
-from secmon.common.agents.entries import pick
-from secmon.common.agents.names import padded
-from secmon.common.agents.schema import agents
-from secmon.common.agents.store import AgentStore
-from secmon.common.agents.tasks import Job
-from secmon.common.agents.upgrading import REPORT_SINCE, Candidate
-from secmon.common.agents.wakeups import Wakeups
-from secmon.common.agentwire.version import compare
+from secmon.agents.names import padded
+from secmon.agents.registry.entries import pick
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.tasks import Job
+from secmon.agents.upgrade_targets import REPORT_SINCE, Candidate
+from secmon.agents.wakeups import Wakeups
+from secmon.agents.wire.version import compare
+from secmon.cluster.node import AgentLink
 from secmon.common.clock import Clock
-from secmon.common.config.upgrades import UpgradeSettings
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError, os_text
-from secmon.common.node import AgentLink
+from secmon.config.upgrades import UpgradeSettings
 
 log = logging.getLogger("secmon.modulesd.upgrades")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from secmon.agentlink.upgrade.failures import UpgradeFailure
 from secmon.agentlink.upgrade.repository import Repository, Spot, repository, spot
 from secmon.agentlink.upgrade.transfer import Package
-from secmon.common.agents.tasks import Work
-from secmon.common.agents.upgrading import Candidate
-from secmon.common.agentwire.version import MANAGER_VERSION
+from secmon.agents.tasks import Work
+from secmon.agents.upgrade_targets import Candidate
+from secmon.agents.wire.version import MANAGER_VERSION
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.download import DownloadError, download

@@ -10,12 +10,12 @@ import msgspec
 
 from secmon.agentlink.upgrade.dialects import CLEAR
 from secmon.agentlink.upgrade.failures import REPORTED, TEXTS
-from secmon.agentlink.upgrade.ledger import UNAVAILABLE, Ledger
-from secmon.common.agents.linkwire import Report
-from secmon.common.agents.names import padded
+from secmon.agentlink.upgrade.task_source import UNAVAILABLE, Ledger
+from secmon.agents.link.wire import Report
+from secmon.agents.names import padded
+from secmon.cluster.node import AgentLink
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
-from secmon.common.node import AgentLink
 
 log = logging.getLogger("secmon.modulesd.upgrades")
 

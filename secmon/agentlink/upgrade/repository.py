@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from secmon.agentlink.upgrade.failures import UpgradeFailure
-from secmon.common.agents.upgrading import Candidate
-from secmon.common.agentwire.version import compare
+from secmon.agents.upgrade_targets import Candidate
+from secmon.agents.wire.version import compare
 from secmon.common.download import DownloadError, download
 
 LIST = "versions"

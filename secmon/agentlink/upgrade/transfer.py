@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from secmon.agentlink.upgrade.dialects import LOCK, Dialect, Refused, text_data
 from secmon.agentlink.upgrade.failures import UpgradeFailure
-from secmon.common.node import AgentLink
+from secmon.cluster.node import AgentLink
 
 OPEN_ATTEMPTS = 10
 """An agent that has just started is not ready for a while."""

@@ -8,20 +8,20 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any
 
+from secmon.cluster.node import Changed, Definitions, Finding, RulesetFile, RulesetKind, XmlKind
 from secmon.common.atomic import sync_folder, write_file
 from secmon.common.errors import SecmonError, os_text, write_error
-from secmon.common.node import Changed, Definitions, Finding, RulesetFile, RulesetKind, XmlKind
 from secmon.common.paths import Paths
 from secmon.engine.catalogue.cdb import check_entries, find_lists, read_entries
 from secmon.engine.catalogue.decoder_items import decoder_items
-from secmon.engine.catalogue.judge import Judge
+from secmon.engine.catalogue.judgement import Judge
 from secmon.engine.catalogue.kinds import KINDS, unreadable
 from secmon.engine.catalogue.remembered import Remembered
 from secmon.engine.catalogue.rule_items import rule_items
 from secmon.engine.catalogue.section import Configured, listed_files, read_configured
 from secmon.engine.catalogue.strict import MalformedXml, check, read_object
-from secmon.engine.files import NO_CHANGE
-from secmon.engine.xml import XmlError, parse
+from secmon.engine.ruleset.files import NO_CHANGE
+from secmon.engine.ruleset.xml import XmlError, parse
 
 FILE_MODE = 0o660
 

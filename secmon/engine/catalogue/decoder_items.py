@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from secmon.common.node import RulesetFile
+from secmon.cluster.node import RulesetFile
 from secmon.engine.catalogue.rule_items import text_of
-from secmon.engine.xml import Element, parse_payload
+from secmon.engine.ruleset.xml import Element, parse_payload
 
 _PATTERNS = frozenset(("program_name", "prematch", "regex"))
 

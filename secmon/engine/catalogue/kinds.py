@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from secmon.cluster.node import RulesetKind
 from secmon.common.errors import SecmonError
-from secmon.common.node import RulesetKind
 
 
 @dataclass(frozen=True, slots=True)

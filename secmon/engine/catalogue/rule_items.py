@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from secmon.common.node import RulesetFile
-from secmon.engine.xml import Element, parse_payload
+from secmon.cluster.node import RulesetFile
+from secmon.engine.ruleset.xml import Element, parse_payload
 
 Item = dict[str, Any]
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from secmon.common.config.xml import read_xml
+from secmon.cluster.node import RulesetFile, XmlKind
 from secmon.common.errors import SecmonError
-from secmon.common.node import RulesetFile, XmlKind
 from secmon.common.paths import Paths
+from secmon.config.xml import read_xml
 from secmon.engine.catalogue.kinds import KINDS
-from secmon.engine.files import Folder, Part, Section, read_section
+from secmon.engine.ruleset.files import Folder, Part, Section, read_section
 
 BLOCK = "ruleset"
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
-from secmon.engine.patterns import Expression
+from secmon.engine.matching import Expression
 
 Category = Literal["syslog", "firewall", "ids", "web-log", "squid", "windows", "host-information", "ossec"]
 

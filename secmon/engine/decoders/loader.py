@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import cast, get_args
 
 from secmon.engine.decoders.decoder import INTERNAL, Category, Decoder, Decoders, Offset
-from secmon.engine.diagnostics import Diagnostics, RulesetError
 from secmon.engine.event import STATIC
-from secmon.engine.patterns import Expression, PatternError, compile_expression
-from secmon.engine.patterns.expression import Kind
-from secmon.engine.xml import Element, VariableError, XmlError, parse
+from secmon.engine.matching import Expression, PatternError, compile_expression
+from secmon.engine.matching.expression import Kind
+from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
+from secmon.engine.ruleset.xml import Element, VariableError, XmlError, parse
 
 LOCAL_FILE = "etc/decoders/local_decoder.xml"
 """The one file that may be empty."""

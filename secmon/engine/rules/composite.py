@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from secmon.engine.event import Event
-from secmon.engine.patterns import Expression
+from secmon.engine.matching import Expression
+from secmon.engine.memory.seen import value_of
+from secmon.engine.memory.state import State
 from secmon.engine.rules.rule import Composite, Condition
-from secmon.engine.seen import value_of
-from secmon.engine.state import State
 
 OUTPUT_LIMIT = 11
 """Logs of previous events that an alert shows."""

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 
 from secmon.engine.event import Event
-from secmon.engine.lists import CdbList
-from secmon.engine.patterns.osmatch import OSMatch
+from secmon.engine.matching.osmatch import OSMatch
+from secmon.engine.memory.state import State
 from secmon.engine.rules.reader import Draft, ListUse, Text
 from secmon.engine.rules.rule import Condition, Need
 from secmon.engine.rules.texts import GETTERS, LIST_GETTERS, dynamic, need_of, text_condition
-from secmon.engine.state import State
+from secmon.engine.ruleset.lists import CdbList
 
 _BEFORE_FIELDS = ("program_name", "id", "system_name", "protocol", "match", "regex", "action", "url", "location")
 _AFTER_ADDRESSES = ("srcport", "dstport")

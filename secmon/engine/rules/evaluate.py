@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from secmon.engine.event import Event
+from secmon.engine.memory.state import State, StateNeeded
 from secmon.engine.rules.rule import Rule
-from secmon.engine.state import State, StateNeeded
 
 
 class Selection(NamedTuple):

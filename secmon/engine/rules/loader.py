@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from secmon.engine.decoders.decoder import Decoders
-from secmon.engine.diagnostics import Diagnostics, Message, RulesetError
-from secmon.engine.lists import CdbList
-from secmon.engine.patterns import PatternError, compile_expression
-from secmon.engine.patterns.osmatch import OSMatch, search_word
+from secmon.engine.matching import PatternError, compile_expression
+from secmon.engine.matching.osmatch import OSMatch, search_word
 from secmon.engine.rules.composite import looking_back
 from secmon.engine.rules.conditions import conditions_of
 from secmon.engine.rules.reader import Draft, RuleReader
 from secmon.engine.rules.rule import ALERT_LEVEL, DEFAULT_FREQUENCY, MAIL_LEVEL, Composite, Rule
-from secmon.engine.xml import Element, VariableError, XmlError, parse
+from secmon.engine.ruleset.diagnostics import Diagnostics, Message, RulesetError
+from secmon.engine.ruleset.lists import CdbList
+from secmon.engine.ruleset.xml import Element, VariableError, XmlError, parse
 
 FIRST_BELOW = 10
 """Rules with smaller ids are the roots of the tree, one for each category."""

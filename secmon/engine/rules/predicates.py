@@ -3,8 +3,8 @@
 import re
 
 from secmon.engine.event import Event
+from secmon.engine.memory.state import State
 from secmon.engine.rules.rule import Condition
-from secmon.engine.state import State
 
 _CRAWLERS = (
     b"66.249.", b"72.14.", b"209.85.", b"65.55.", b"207.46.", b"74.6.", b"72.30.", b"67.195.",

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from typing import cast, get_args
 
 from secmon.engine.decoders.decoder import Decoders
-from secmon.engine.diagnostics import Diagnostics, RulesetError
-from secmon.engine.lists import Lookup
-from secmon.engine.patterns import Expression, PatternError, compile_expression
-from secmon.engine.patterns.expression import Kind
+from secmon.engine.matching import Expression, PatternError, compile_expression
+from secmon.engine.matching.expression import Kind
 from secmon.engine.rules.addresses import address_test
 from secmon.engine.rules.calendar import Test, day_of_week, time_of_day
 from secmon.engine.rules.predicates import PREDICATES
 from secmon.engine.rules.rule import Category, Condition, Mitre
 from secmon.engine.rules.texts import DEFAULT_KINDS, GETTERS, LIST_GETTERS, NOT_DYNAMIC
-from secmon.engine.xml import Element
+from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
+from secmon.engine.ruleset.lists import Lookup
+from secmon.engine.ruleset.xml import Element
 
 MAX_LEVEL = 16
 FIRST_PIECE = 2048

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from secmon.engine.event import Event, Key
-from secmon.engine.patterns import Expression
-from secmon.engine.seen import value_of
-from secmon.engine.state import State
+from secmon.engine.matching import Expression
+from secmon.engine.memory.seen import value_of
+from secmon.engine.memory.state import State
 
 Category = Literal["syslog", "firewall", "ids", "web-log", "squid", "windows", "ossec"]
 Condition = Callable[[Event, State], bool]

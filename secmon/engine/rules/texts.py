@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 
 from secmon.engine.event import STATIC, Event
-from secmon.engine.patterns import Expression
-from secmon.engine.patterns.expression import Kind
+from secmon.engine.matching import Expression
+from secmon.engine.matching.expression import Kind
+from secmon.engine.memory.state import State
 from secmon.engine.rules.rule import Condition, Need
-from secmon.engine.state import State
 
 Getter = Callable[[Event], bytes | None]
 

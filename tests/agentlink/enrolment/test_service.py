@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from secmon.agentlink.enrolment.service import EnrolmentService, Limits
 from secmon.agentlink.enrolment.tls import ensure_certificate, server_context
+from secmon.agents.registry.enrolment import Refusal, Request, Rules
+from secmon.agents.registry.entries import Entry
 from secmon.common.accept.limiter import AcceptLimits
-from secmon.common.agents.enrol import Refusal, Request, Rules
-from secmon.common.agents.entries import Entry
 from secmon.common.clock import SystemClock
-from secmon.common.config.auth import AuthSettings
 from secmon.common.counters import Counters
-from secmon.common.log.complaints import PER_WINDOW
+from secmon.common.logfile.warning_limiter import PER_WINDOW
 from secmon.common.paths import Paths
+from secmon.config.auth import AuthSettings
 from tests.agentlink.enrolment.certificates import Authority
 from tests.waiting import until
 

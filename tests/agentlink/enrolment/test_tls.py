@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from secmon.agentlink.enrolment.tls import VALID_DAYS, ensure_certificate, names_match, server_context
 from secmon.common.clock import ManualClock
-from secmon.common.config.auth import AuthSettings
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.config.auth import AuthSettings
 
 SETTINGS = AuthSettings(disabled=False)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from secmon.agentlink.upgrade.dialects import CLEAR, LOCK, JsonDialect, Refused, TextDialect, dialect_of, text_data
-from tests.common.agentwire.vectors import section
+from tests.agents.wire.vectors import section
 
 CASE = section("upgrade_requests")
 CHUNK = bytes.fromhex(CASE["chunk_hex"])

@@ -11,8 +11,8 @@ from secmon.agentlink.upgrade import packages as packages_module
 from secmon.agentlink.upgrade.failures import UpgradeFailure
 from secmon.agentlink.upgrade.packages import REMEMBERED_SECONDS, Packages
 from secmon.agentlink.upgrade.repository import Spot, repository, spot
-from secmon.common.agents.tasks import Work
-from secmon.common.agents.upgrading import Candidate
+from secmon.agents.tasks import Work
+from secmon.agents.upgrade_targets import Candidate
 from secmon.common.clock import ManualClock
 from secmon.common.paths import Paths
 from tests.common.webserver import WebServer, answer, web_server

@@ -10,29 +10,29 @@ from pathlib import Path
 import pytest
 
 from secmon.agentlink.upgrade.dialects import dialect_of
+from secmon.agentlink.upgrade.expiry import TaskKeeper
 from secmon.agentlink.upgrade.failures import UpgradeFailure
 from secmon.agentlink.upgrade.jobs import Timing, Upgrades
-from secmon.agentlink.upgrade.keeper import TaskKeeper
-from secmon.agentlink.upgrade.ledger import Ledger, StoreLedger
 from secmon.agentlink.upgrade.packages import Packages
 from secmon.agentlink.upgrade.reports import Listener
+from secmon.agentlink.upgrade.task_source import Ledger, StoreLedger
 from secmon.agentlink.upgrade.transfer import OPEN_ATTEMPTS, Package, Transfer
-from secmon.common.agents import tasks
-from secmon.common.agents.linkclient import LinkClient
-from secmon.common.agents.store import AgentStore
-from secmon.common.agents.tasks import Job, TaskStore, Work
-from secmon.common.agents.wakeups import Wakeups, wake
+from secmon.agents import tasks
+from secmon.agents.link.client import LinkClient
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.tasks import Job, TaskStore, Work
+from secmon.agents.wakeups import Wakeups, wake
 from secmon.common.clock import ManualClock, SystemClock
-from secmon.common.config.upgrades import TaskSettings, UpgradeSettings
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.fleet import PROFILES, Fleet, Misbehaviour, Options, Server
-from secmon.fleet import Timing as FleetTiming
+from secmon.config.upgrades import TaskSettings, UpgradeSettings
+from secmon.simulator import PROFILES, Fleet, Misbehaviour, Options, Server
+from secmon.simulator import Timing as FleetTiming
 from tests.agentlink.field import Field, many
 from tests.agentlink.field import field as open_field
-from tests.common.operations.fields import MemoryLink
-from tests.fleet.test_agents import QUICK
+from tests.operations.fields import MemoryLink
+from tests.simulator.test_agents import QUICK
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

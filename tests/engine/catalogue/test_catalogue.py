@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from secmon.cluster.node import RulesetFile
 from secmon.common.errors import SecmonError
-from secmon.common.layout import create_layout
-from secmon.common.node import RulesetFile
 from secmon.common.paths import Paths
+from secmon.daemons.layout import create_layout
 from secmon.engine.catalogue import RulesetCatalogue
-from tests.common.operations.analyst import SHOP_DECODERS, SHOP_RULES
+from tests.operations.analyst import SHOP_DECODERS, SHOP_RULES
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from secmon.common.errors import SecmonError
 from secmon.engine.catalogue.cdb import check_entries, find_lists, read_entries
-from secmon.engine.lists import CdbList
+from secmon.engine.ruleset.lists import CdbList
 
 PLAIN_KEYS = st.text(st.characters(codec="utf-8", exclude_characters=':"', exclude_categories=["Z", "C"]), min_size=1)
 PLAIN_VALUES = st.text(st.characters(codec="utf-8", exclude_characters=':"\n\r', exclude_categories=["C"]))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.engine.catalogue.strict import MalformedXml, check, read_object
-from secmon.engine.xml import parse
+from secmon.engine.ruleset.xml import parse
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 TEXTS = st.text(

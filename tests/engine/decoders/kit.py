@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from secmon.engine.decoders.json_fields import decode_json
 from secmon.engine.decoders.loader import load_decoders
 from secmon.engine.decoders.walk import DecoderWalk
-from secmon.engine.diagnostics import Diagnostics
 from secmon.engine.event import Event
-from secmon.engine.predecode import Message, predecode
+from secmon.engine.input.predecode import Message, predecode
+from secmon.engine.ruleset.diagnostics import Diagnostics
 
 NOW = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 HEADER = "Nov 14 22:13:20 hq "

@@ -12,7 +12,7 @@ from secmon.engine.decoders.devices import decode_forwarded_alert, decode_pf, de
 from secmon.engine.decoders.eventchannel import convert
 from secmon.engine.decoders.walk import Plugin
 from secmon.engine.event import Event
-from secmon.engine.predecode import Message, predecode
+from secmon.engine.input.predecode import Message, predecode
 
 NOW = datetime(2023, 11, 14, tzinfo=UTC)
 OPTIONS = Decoder("d", "", 0)

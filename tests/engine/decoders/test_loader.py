@@ -4,7 +4,7 @@ import pytest
 
 from secmon.engine.decoders.decoder import Decoders
 from secmon.engine.decoders.loader import LOCAL_FILE, load_decoders
-from secmon.engine.diagnostics import Diagnostics, RulesetError
+from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
 
 ROOT = '<decoder name="r"><prematch>^R </prematch></decoder>\n'
 REGEX = "<regex>(a)</regex><order>x</order>"

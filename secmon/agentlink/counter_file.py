@@ -1,0 +1,74 @@
+"""Message counters on disk (agent-link.md 5.6)."""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from secmon.agents.wire.counters import Counter, parse
+from secmon.common.atomic import write_file
+
+log = logging.getLogger("secmon.agentlink")
+
+AHEAD = 64
+"""Global counts reserved by one write: 640 000 messages."""
+_SENDER = "sender_counter"
+
+
+class SenderCounter:
+    """The server's own counter: it never goes back, whenever the process ends.
+
+    The file holds a counter that no message has used yet; a start goes on from there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Reads and writes the file at once. Raises OSError."""
+        self._path = folder / _SENDER
+        folder.mkdir(parents=True, exist_ok=True)
+        stored = read_counter(self._path)
+        self._last = Counter(stored.major + 1, 0) if stored else Counter()
+        self._reserved = self._last.major
+        self._reserve()
+
+    def take(self) -> Counter:
+        """The counter of the next message."""
+        self._last = self._last.next()
+        if self._last.major >= self._reserved - 1:
+            try:
+                self._reserve()
+            except OSError as error:  # agents seldom verify counters: going on beats falling silent
+                log.error("The counter of messages cannot be written: %s", error)
+                self._reserved += 1
+        return self._last
+
+    def _reserve(self) -> None:
+        reserved = self._last.major + AHEAD
+        write_file(self._path, Counter(reserved, 0).text.encode())
+        self._reserved = reserved
+
+
+class ReceiverCounters:
+    """Counters of agents, kept only where messages are verified."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, agent: str) -> Counter:
+        """What the agent with this id sent last; the start for one that never did. Raises OSError."""
+        return read_counter(self._folder / agent) or Counter()
+
+    def save(self, counters: Iterable[tuple[str, Counter]]) -> None:
+        """Write; not synced to the disk: an older counter refuses nothing."""
+        for agent, counter in counters:
+            (self._folder / agent).write_text(counter.text)
+
+    def forget(self, agent: str) -> None:
+        """The agent is gone, or has another key."""
+        (self._folder / agent).unlink(missing_ok=True)
+
+
+def read_counter(path: Path) -> Counter | None:
+    """The counter in a file; None when there is none. Raises OSError."""
+    try:
+        return parse(path.read_text("ascii", errors="replace"))
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,112 @@
+"""Where keys come from: a program that is run for each request, or a socket that is asked (agent-link.md 2.5).
+
+The id or address is one the link has parsed, and still it is an argument of its own: no shell sees it.
+"""
+
+import asyncio
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from secmon.agentlink.key_request.answer import MAX_ANSWER, is_whole
+from secmon.agentlink.key_request.failures import Failed, TimedOut
+from secmon.agentlink.key_request.process import Process
+from secmon.agents.link.wire import WantedKey
+from secmon.common.errors import os_text
+from secmon.config.auth import KeyRequest
+
+
+class Source(Protocol):
+    """Asked many times at once. Cancelling a question ends what it has started."""
+
+    async def ask(self, wanted: WantedKey) -> bytes:
+        """The answer, not read yet. Raises Failed, TimedOut."""
+
+
+def source_of(settings: KeyRequest, root: Path) -> Source | None:
+    """As configured, the program first; None when neither is. Names are relative to the installation ``root``.
+
+    Raises ValueError for a command with an open quotation mark.
+    """
+    command = shlex.split(settings.exec_path)
+    if command:
+        return Program([str(root / command[0]), *command[1:]], folder=root, timeout_seconds=settings.timeout)
+    if settings.socket:
+        return Socket(root / settings.socket, timeout_seconds=settings.timeout)
+    return None
+
+
+class Program:
+    """Gets ``id`` or ``ip`` and the value as its last two arguments; its standard output is the answer."""
+
+    def __init__(self, command: Sequence[str], *, folder: Path, timeout_seconds: float) -> None:
+        """``folder`` to run it in."""
+        self._command = tuple(command)
+        self._folder = folder
+        self._seconds = timeout_seconds
+
+    def __str__(self) -> str:
+        return self._command[0]
+
+    async def ask(self, wanted: WantedKey) -> bytes:
+        """As ``Source.ask``. Whatever the status, an answer counts: it has an error of its own."""
+        try:
+            process = await Process.start((*self._command, wanted.kind, wanted.value), self._folder)
+        except OSError as error:
+            raise Failed(f"{self} cannot be run: {error.strerror or error}") from None
+        async with process:
+            try:
+                async with asyncio.timeout(self._seconds):
+                    answer = await _read(process.output)
+                    status = await process.wait()
+            except TimeoutError:
+                raise TimedOut(f"{self} has not answered within {self._seconds} s") from None
+        if not answer.strip():
+            raise Failed(f"{self} has ended with status {status} and no answer")
+        return answer
+
+
+class Socket:
+    """A stream socket of this host that answers ``id:VALUE`` or ``ip:VALUE``; a connection for each question."""
+
+    def __init__(self, path: Path, *, timeout_seconds: float) -> None:
+        self._path = path
+        self._seconds = timeout_seconds
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    async def ask(self, wanted: WantedKey) -> bytes:
+        """As ``Source.ask``. The answer ends with its JSON object, or when the other side closes."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._converse(str(wanted).encode())
+        except TimeoutError:
+            raise TimedOut(f"{self} has not answered within {self._seconds} s") from None
+        except OSError as error:
+            raise Failed(f"{self} cannot be asked: {os_text(error)}") from None
+
+    async def _converse(self, question: bytes) -> bytes:
+        reader, writer = await asyncio.open_unix_connection(str(self._path))
+        try:
+            writer.write(question)
+            await writer.drain()
+            answer = await _read(reader, is_whole)
+        finally:
+            writer.close()
+        if not answer.strip():
+            raise Failed(f"{self} has closed the connection without an answer")
+        return answer
+
+
+async def _read(reader: asyncio.StreamReader, enough: Callable[[bytes], bool] = lambda _: False) -> bytes:
+    """Until the end, or until it is ``enough``. Raises Failed for more than an answer can be."""
+    data = b""
+    while more := await reader.read(MAX_ANSWER):
+        data += more
+        if len(data) > MAX_ANSWER:
+            raise Failed(f"the answer is longer than {MAX_ANSWER} bytes")
+        if enough(data):
+            break
+    return data

@@ -1,0 +1,56 @@
+"""Verified message counters: no message of an agent counts twice (agent-link.md 5.6)."""
+
+import asyncio
+import logging
+
+from secmon.agentlink.agent_table import Agent
+from secmon.agentlink.counter_file import ReceiverCounters
+from secmon.agents.wire.counters import Counter, Verdict, judge
+
+log = logging.getLogger("secmon.agentlink")
+
+
+class Verification:
+    """Remembers the last counter of each agent; only where ``remoted.verify_msg_id`` is on."""
+
+    def __init__(self, files: ReceiverCounters, *, flush_every: int) -> None:
+        """``flush_every``: messages between two writes."""
+        self._files = files
+        self._every = flush_every
+        self._count = 0
+        self._dirty: dict[str, Counter] = {}
+        self._writing: asyncio.Task[None] | None = None
+
+    def refusal(self, agent: Agent, counter: Counter) -> Verdict | None:
+        """Why the message is refused; None when it is accepted, and remembered."""
+        stored = agent.counter
+        if stored is None:
+            try:
+                stored = self._files.load(agent.key.id)
+            except OSError as error:
+                log.error("The counter of agent %s cannot be read: %s", agent.key.id, error)
+                return "duplicate"
+        verdict = judge(stored, counter)
+        agent.counter = stored
+        if verdict != "accept":
+            return verdict
+        agent.counter = self._dirty[agent.key.id] = counter
+        self._count += 1
+        if self._count >= self._every and (self._writing is None or self._writing.done()):
+            self._count = 0
+            self._writing = asyncio.create_task(self.flush())
+        return None
+
+    async def forget(self, agent: Agent) -> None:
+        """The agent is gone or has another key."""
+        self._dirty.pop(agent.key.id, None)
+        await asyncio.to_thread(self._files.forget, agent.key.id)
+
+    async def flush(self) -> None:
+        """Write what is new."""
+        dirty, self._dirty = self._dirty, {}
+        try:
+            await asyncio.to_thread(self._files.save, list(dirty.items()))
+        except OSError as error:
+            log.error("Counters of agents cannot be written: %s", error)
+            self._dirty = dirty | self._dirty

@@ -1,0 +1,55 @@
+"""Those who follow something at the local socket: each is told what happens from its question on."""
+
+import asyncio
+from contextlib import suppress
+
+from secmon.agents.link.wire import Answer, encode, framed
+
+MAX_WAITING = 1000
+"""What waits for one listener; what comes beyond is lost to it."""
+TAKING_SECONDS = 30.0
+"""Time a client has to take an answer."""
+
+
+class Listeners:
+    """Telling them waits for nobody."""
+
+    def __init__(self) -> None:
+        self._queues: set[asyncio.Queue[Answer]] = set()
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def tell(self, answer: Answer) -> bool:
+        """Whether at least one of them gets it."""
+        told = False
+        for queue in self._queues:
+            with suppress(asyncio.QueueFull):
+                queue.put_nowait(answer)
+                told = True
+        return told
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Tell one of them, until it goes. Raises OSError, TimeoutError."""
+        queue: asyncio.Queue[Answer] = asyncio.Queue(MAX_WAITING)
+        self._queues.add(queue)
+        gone = asyncio.ensure_future(reader.read(1))
+        try:
+            while not gone.done():
+                waiting = asyncio.ensure_future(queue.get())
+                await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                if not waiting.done():
+                    waiting.cancel()
+                    return
+                await write(writer, waiting.result())
+        finally:
+            self._queues.discard(queue)
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
+
+
+async def write(writer: asyncio.StreamWriter, answer: Answer) -> None:
+    """Raises OSError, and TimeoutError when the client does not take it."""
+    async with asyncio.timeout(TAKING_SECONDS):
+        writer.write(framed(encode(answer)))
+        await writer.drain()

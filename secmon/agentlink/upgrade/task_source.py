@@ -1,0 +1,105 @@
+"""The tasks of a node, wherever they are kept: here on the master, there for a worker."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.agents import tasks
+from secmon.agents.tasks import Job, TaskStore
+from secmon.common.clock import Clock
+from secmon.common.errors import SecmonError
+
+T = TypeVar("T")
+
+Ask = Callable[[str, dict[str, Any]], Awaitable[object]]
+"""Asks the master an internal operation, with its parameters; what it answers. Raises SecmonError."""
+
+UNAVAILABLE = (SecmonError, SQLAlchemyError, OSError)
+"""What a ledger raises when it cannot be reached or written. A question may be asked again: none does harm twice."""
+
+
+class Ledger(Protocol):
+    """Changes to tasks are durable when a call returns. All raise :data:`UNAVAILABLE`."""
+
+    async def cancel(self, seconds: float) -> int:
+        """Cancel the tasks that have waited for this node for more than ``seconds``; how many."""
+
+    async def take(self, limit: int) -> Sequence[Job]:
+        """Up to ``limit`` tasks that wait for this node; they are in progress from now on."""
+
+    async def renew(self, ids: Sequence[int]) -> None:
+        """The node is still at work on these tasks."""
+
+    async def finish(self, task: int, error: str | None) -> bool:
+        """The task has failed or, without an error, cannot be followed further; whether it was in progress."""
+
+    async def report(self, agent: int, error: str | None) -> bool:
+        """The agent has said how its upgrade went; whether its task was in progress."""
+
+
+class StoreLedger:
+    """The master's own tasks."""
+
+    def __init__(self, store: TaskStore, node: str, clock: Clock) -> None:
+        self._store, self._node, self._clock = store, node, clock
+
+    async def cancel(self, seconds: float) -> int:
+        return await self._change(lambda c, now: tasks.cancel(c, self._node, before=now - ceil(seconds), now=now))
+
+    async def take(self, limit: int) -> Sequence[Job]:
+        return await self._change(lambda c, now: tasks.take(c, self._node, limit, now=now))
+
+    async def renew(self, ids: Sequence[int]) -> None:
+        await self._change(lambda c, now: tasks.renew(c, self._node, ids, now=now))
+
+    async def finish(self, task: int, error: str | None) -> bool:
+        return await self._change(lambda c, now: tasks.finish(c, self._node, task, error, now=now))
+
+    async def report(self, agent: int, error: str | None) -> bool:
+        return await self._change(lambda c, now: tasks.report(c, agent, error, now=now))
+
+    async def _change(self, change: Callable[[Connection, int], T]) -> T:
+        now = int(self._clock.now().timestamp())
+
+        def work() -> T:
+            with self._store.write() as connection:
+                return change(connection, now)
+
+        return await asyncio.to_thread(work)
+
+
+class MasterLedger:
+    """The master's tasks, asked for by a worker."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def cancel(self, seconds: float) -> int:
+        return await self._asked("cancel", int, seconds=seconds)
+
+    async def take(self, limit: int) -> Sequence[Job]:
+        return await self._asked("take", list[Job], limit=limit)
+
+    async def renew(self, ids: Sequence[int]) -> None:
+        await self._asked("renew", type(None), tasks=list(ids))
+
+    async def finish(self, task: int, error: str | None) -> bool:
+        return await self._asked("finish", bool, task=task, error=_cut(error))
+
+    async def report(self, agent: int, error: str | None) -> bool:
+        return await self._asked("report", bool, agent=agent, error=_cut(error))
+
+    async def _asked(self, name: str, kind: type[T], **params: Any) -> T:
+        try:
+            return msgspec.convert(await self._ask(f"PUT /internal/upgrades/{name}", params), kind)
+        except msgspec.ValidationError as error:
+            raise SecmonError(3036, str(error)) from None
+
+
+def _cut(error: str | None) -> str | None:
+    return None if error is None else error[: tasks.MAX_ERROR]

@@ -1,0 +1,147 @@
+"""Keeping merged files up to date: looking when files or assignments change, and every few seconds anyway."""
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.agents.groups.merged_files.active_responses import write_active_responses
+from secmon.agents.groups.merged_files.builder import Builder
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore
+from secmon.common.clock import Clock
+from secmon.common.counters import Counters
+from secmon.common.files.watch import FolderWatch
+from secmon.common.paths import Paths
+from secmon.config.main import MainConfig
+
+_log = logging.getLogger("secmon.modulesd.groups")
+
+POLL_SECONDS = 1.0
+"""How often the registry is asked whether agents changed their groups."""
+
+UNSETTLED_SECONDS = 2.1
+"""When to look again at files that changed just before they were read."""
+
+_SHARED, _MULTIGROUPS = "etc/shared", "var/multigroups"
+_ALL = frozenset({"etc", _SHARED})
+"""Touched paths that say nothing of which group was touched."""
+
+
+class GroupKeeper:
+    """Builds ``merged.mg`` of groups and combinations, on the master (agent-link.md 7.3)."""
+
+    def __init__(
+        self, paths: Paths, store: AgentStore, config: MainConfig, *, clock: Clock, counters: Counters,
+        reload_seconds: float, merging: bool = True,
+    ) -> None:  # fmt: skip
+        """``merging`` False builds nothing: existing merged files are all there is (``remoted.merge_shared``)."""
+        self._paths, self._store, self._config = paths, store, config
+        self._reload_seconds, self._merging = reload_seconds, merging
+        self._builder = Builder(paths, clock=clock, counters=counters)
+        self._awake = asyncio.Event()
+        self._watch = FolderWatch(paths.root, self._awake.set)
+        self._lock = asyncio.Lock()
+        self._revision = -1
+        self._combinations: tuple[str, ...] = ()
+        self._unreadable = False
+        self._all = False
+
+    async def run(self) -> None:
+        """Work until cancelled. The table of active responses is written once: the configuration is read at start."""
+        await asyncio.to_thread(self._write_responses)
+        if not self._merging:
+            _log.warning("Shared files are not merged: remoted.merge_shared is 0")
+            await asyncio.Event().wait()
+        await self._watch.start()
+        try:
+            await self._work()
+        finally:
+            await self._watch.stop()
+
+    @asynccontextmanager
+    async def placing(self) -> AsyncIterator[None]:
+        """While files are put into groups' folders nothing is built: agents get all of them or none."""
+        async with self._lock:
+            yield
+        self._awake.set()
+
+    def receive(self, groups: Collection[str]) -> None:
+        """From now on the merged files of exactly these groups are made elsewhere."""
+        if self._builder.received != frozenset(groups):
+            self._builder.received = frozenset(groups)
+            self._all = True
+            self._awake.set()
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        full = again = loop.time()
+        while True:
+            started = loop.time()
+            touched, wanted = self._take()
+            if started >= full:
+                touched, wanted, full = None, True, started + self._reload_seconds
+            if wanted or started >= again or await asyncio.to_thread(self._reassigned):
+                await self._scan(touched)
+                again = math.inf if self._builder.settled else loop.time() + UNSETTLED_SECONDS
+            # Under a storm of changes half of the time is left to others.
+            await asyncio.sleep(loop.time() - started)
+            await self._rest(min(full, again, loop.time() + POLL_SECONDS))
+
+    def _take(self) -> tuple[set[str] | None, bool]:
+        """Groups whose files were touched (None: any may have been), and whether anything was that matters."""
+        self._awake.clear()
+        paths = self._watch.take()
+        if paths is None or not _ALL.isdisjoint(paths) or self._all:
+            self._all = False
+            return None, True
+        ours = [path for path in paths if path.startswith((f"{_SHARED}/", f"{_MULTIGROUPS}/"))]
+        return {path.split("/")[2] for path in ours if path.startswith(f"{_SHARED}/")}, bool(ours)
+
+    async def _rest(self, until: float) -> None:
+        """Until something was touched, but not longer than ``until`` (the loop's time)."""
+        try:
+            async with asyncio.timeout_at(until):
+                await self._awake.wait()
+            await self._watch.settled()
+        except TimeoutError:
+            return
+
+    async def _scan(self, touched: set[str] | None) -> None:
+        async with self._lock:
+            written = await asyncio.to_thread(self._scan_now, touched)
+        if written:
+            shown = ", ".join(written[:10]) + (f" and {len(written) - 10} more" if len(written) > 10 else "")
+            _log.info("Merged files written: %s", shown)
+
+    def _scan_now(self, touched: set[str] | None) -> list[str]:
+        self._watch.renew()
+        self._reassigned()
+        return self._builder.scan(self._combinations, touched)
+
+    def _reassigned(self) -> bool:
+        """Read the combinations in use if the registry changed; whether it did. A failure keeps those known."""
+        try:
+            revision = self._store.revision()
+            if revision == self._revision:
+                return False
+            with self._store.read() as connection:
+                query = select(agents.c.group).where(agents.c.group.like("%,%")).distinct()
+                self._combinations = tuple(connection.execute(query).scalars())
+            self._revision, self._unreadable = revision, False
+        except SQLAlchemyError as error:
+            if not self._unreadable:
+                _log.error("The registry of agents cannot be read; combinations of groups stay as they are: %s", error)
+            self._unreadable = True
+            return False
+        return True
+
+    def _write_responses(self) -> None:
+        try:
+            write_active_responses(self._paths, self._config)
+        except OSError as error:
+            _log.error("The table of active responses could not be written: %s", error)

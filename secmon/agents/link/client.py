@@ -1,0 +1,140 @@
+"""The agents of this node, for daemons that are not ``secmon-remoted``: an ``AgentLink`` over its local socket."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from secmon.agents.link.wire import (
+    MAX_FRAME,
+    Answer,
+    Ask,
+    Keys,
+    Question,
+    Record,
+    Report,
+    Reports,
+    Statistics,
+    Tell,
+    WantedKey,
+    decode_answer,
+    encode,
+    framed,
+)
+from secmon.common.errors import SecmonError
+
+_SHORT_SECONDS = 30.0
+"""Bound of an answer that takes no agent's answer."""
+_BATCH = 5000
+"""Messages of one question."""
+_BATCH_BYTES = 8 << 20
+"""Bytes of the events of one question."""
+
+
+class LinkClient:
+    """Opens a connection for each call; cancelling a call closes it."""
+
+    def __init__(self, path: Path) -> None:
+        """``path`` of the socket; nothing happens before the first call."""
+        self._path = path
+
+    async def request(self, agent: int, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
+        """As ``AgentLink.request``."""
+        return (await self._ask(Ask(agent, target, payload, timeout))).answer or b""
+
+    async def send(self, messages: Sequence[tuple[int, str]]) -> Sequence[int]:
+        """As ``AgentLink.send``."""
+        unsent: list[int] = []
+        for start in range(0, len(messages), _BATCH):
+            answer = await self._ask(Tell(list(messages[start : start + _BATCH])), _SHORT_SECONDS)
+            unsent += answer.unsent or []
+        return unsent
+
+    async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
+        """As ``AgentLink.statistics``."""
+        answer = await self._ask(Statistics(None if agents is None else list(agents)), _SHORT_SECONDS)
+        return answer.statistics or {}
+
+    async def record(self, lines: Sequence[bytes]) -> int:
+        """Put events into the journal of this node; how many there was room for. Raises as above."""
+        taken = 0
+        for batch in _batches(lines):
+            recorded = (await self._ask(Record(batch), _SHORT_SECONDS)).recorded or 0
+            taken += recorded
+            if recorded < len(batch):
+                break
+        return taken
+
+    async def reports(self) -> AsyncGenerator[Report, None]:
+        """Reports of agents on their upgrades, from now on and without end.
+
+        Those that come while nobody listens are lost to this way: agents repeat theirs until they are answered.
+        Raises 1014 when ``secmon-remoted`` cannot be reached, or goes.
+        """
+        async with aclosing(self._follow(Reports())) as answers:
+            async for answer in answers:
+                if answer.report is not None:
+                    yield answer.report
+
+    async def keys(self) -> AsyncGenerator[WantedKey, None]:
+        """Keys that agents lack, from now on and without end, under the same conditions as :meth:`reports`."""
+        async with aclosing(self._follow(Keys())) as answers:
+            async for answer in answers:
+                if answer.wanted is not None:
+                    yield answer.wanted
+
+    async def _follow(self, question: Question) -> AsyncGenerator[Answer, None]:
+        async with self._connection() as (reader, writer):
+            await _send(writer, question)
+            while True:
+                yield await _receive(reader)
+
+    async def _ask(self, question: Question, seconds: float | None = None) -> Answer:
+        try:
+            async with asyncio.timeout(seconds), self._connection() as (reader, writer):
+                await _send(writer, question)
+                return await _receive(reader)
+        except TimeoutError:
+            raise SecmonError(1014, "secmon-remoted") from None
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        try:
+            reader, writer = await asyncio.open_unix_connection(str(self._path))
+        except OSError as error:
+            raise SecmonError(1014, "secmon-remoted") from error
+        try:
+            yield reader, writer
+        except (OSError, EOFError, msgspec.MsgspecError) as error:
+            raise SecmonError(1014, "secmon-remoted") from error
+        finally:
+            writer.close()
+
+
+def _batches(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        if batch and (len(batch) == _BATCH or size + len(line) > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line)
+    if batch:
+        yield batch
+
+
+async def _send(writer: asyncio.StreamWriter, question: Question) -> None:
+    writer.write(framed(encode(question)))
+    await writer.drain()
+
+
+async def _receive(reader: asyncio.StreamReader) -> Answer:
+    """Raises OSError, EOFError, MsgspecError."""
+    size = int.from_bytes(await reader.readexactly(4), "little")
+    if size > MAX_FRAME:
+        raise EOFError
+    return decode_answer(await reader.readexactly(size))

@@ -1,0 +1,218 @@
+"""Agents as a collection of the API: its fields and the columns behind them (conventions.md 5.2 and 6).
+
+The store holds no row of the manager, which clients know as agent 000: a row of its own, made for each question, stands
+beside the table (:func:`manager_row`), and :mod:`secmon.agents.registry.queries` brings the two together.
+"""
+
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import msgspec
+from sqlalchemy import ColumnElement, FromClause, Integer, Select, Subquery, and_, cast, func, literal, or_, select
+
+from secmon.agents.registry.schema import agent_groups, agents
+from secmon.agents.wire.keepalive import System, parse_system
+from secmon.agents.wire.version import MANAGER_VERSION
+from secmon.common.query import Fields, Op, Sort
+from secmon.common.query.columns import Column, Kind
+from secmon.common.query.dates import Age
+from secmon.common.query.folding import escaped, folded, like
+from secmon.common.query.sql import equals
+from secmon.security.rbac.evaluate import Scope
+
+MANAGER_ID = "000"
+FOREVER = 253402300799
+"""The manager's last keepalive: the last second of the year 9999."""
+
+FIELDS = Fields(
+    engine="sql",
+    select=(
+        *("id", "name", "ip", "registerIP", "status", "status_code", "version", "manager", "node_name", "dateAdd"),
+        *("lastKeepAlive", "disconnection_time", "group", "group_config_status", "mergedSum", "configSum"),
+        *("os.name", "os.version", "os.platform", "os.codename", "os.major", "os.minor", "os.uname", "os.arch"),
+        "os.build",
+    ),
+    required=("id",),
+    dates=("lastKeepAlive", "dateAdd"),
+    operators={"group": frozenset({Op.EQ, Op.NE, Op.LIKE})},
+    numeric=("id",),
+)
+BY_ID = Sort(("id",))
+
+Columns = Mapping[str, Column]
+Condition = Callable[[Columns], ColumnElement[bool]]
+"""A condition on agents, whichever of table and manager's row the columns belong to."""
+
+_SHOWN = (
+    *("id", "name", "ip", "register_ip", "connection_status", "status_code", "version", "manager_host", "node_name"),
+    *("date_add", "last_keepalive", "disconnection_time", "group", "group_config_status", "merged_sum", "config_sum"),
+    *("os_name", "os_version", "os_platform", "os_codename", "os_major", "os_minor", "os_uname", "os_arch", "os_build"),
+)
+"""Columns of the table in the order of the fields."""
+
+
+@lru_cache(maxsize=4)
+def columns_of(source: FromClause) -> Columns:
+    """Every field of ``FIELDS``, of the table ``agents`` or of a relation with columns of the same names.
+
+    Fields that many agents share sort by an expression, so that SQLite sorts: if it may use an index of the field it
+    fetches the rows one by one in the order of that index, which takes seven times as long as reading them all.
+    """
+    shown = [Column(source.c[name]) for name in _SHOWN]
+    columns = dict(zip(FIELDS.select or (), shown, strict=True))
+    c = source.c
+    apart = c.id != 0  # dates never find the manager
+    return columns | {
+        "id": Column(c.id, Kind.ID),
+        "ip": Column(func.coalesce(c.ip, c.register_ip)),
+        "status_code": Column(c.status_code, Kind.NUMBER),
+        "version": Column(c.version, Kind.VERSION),
+        "status": Column(c.connection_status, sort=(c.connection_status.concat(""),)),
+        "node_name": Column(c.node_name, sort=(c.node_name.concat(""),)),
+        "registerIP": Column(c.register_ip, sort=(c.register_ip.concat(""),)),
+        "dateAdd": Column(c.date_add, Kind.DATE, guard=apart, render=_date),
+        "lastKeepAlive": Column(c.last_keepalive, Kind.DATE, sort=(c.last_keepalive + 0,), guard=apart, render=_date),
+        "disconnection_time": Column(c.disconnection_time, Kind.NUMBER, render=_disconnection),
+        "group": Column(c.group, Kind.MEMBERS, member=_in_group if source is agents else None),
+        "os.version": Column(c.os_version, sort=(cast(c.os_major, Integer), cast(c.os_minor, Integer))),
+    }
+
+
+@lru_cache(maxsize=4)
+def manager_row(node: str, *, host: str, system: System, created: int | None) -> Subquery:
+    """Agent 000 (agent-link.md 0.4): the manager on ``node``, installed at ``created`` (seconds since 1970)."""
+    values: dict[str, object] = {
+        "id": 0,
+        "name": host,
+        "ip": "127.0.0.1",
+        "register_ip": "127.0.0.1",
+        "connection_status": "active",
+        "status_code": 0,
+        "version": f"secmon {MANAGER_VERSION}",
+        "manager_host": host,
+        "node_name": node,
+        "date_add": created,
+        "last_keepalive": FOREVER,
+        "disconnection_time": 0,
+        "group_config_status": "synced",
+    }
+    values |= {name: getattr(system, name) for name in _SHOWN if name.startswith("os_")}
+    shown = (literal(values.get(name), agents.c[name].type).label(name) for name in _SHOWN)
+    return select(*shown).subquery("manager")
+
+
+def everyone(manager: Subquery) -> Subquery:
+    """The table and the manager's row in one relation: right everywhere, and slow to page through."""
+    rows = select(*(agents.c[name] for name in _SHOWN)), select(manager)
+    return rows[0].union_all(rows[1]).subquery("everyone")
+
+
+# Conditions
+
+
+def within(scope: Scope) -> Condition:
+    """Those in ``scope``; the ids travel as one parameter, however many there are."""
+    numbers = [int(one) for one in scope.ids if proper_id(one)]
+
+    def condition(columns: Columns) -> ColumnElement[bool]:
+        number = columns["id"].expression
+        return number.not_in(_listed(numbers)) if scope.complement else number.in_(_listed(numbers))
+
+    return condition
+
+
+def having(field: str, *values: str) -> Condition:
+    """Those with one of ``values`` in ``field``, by the rules of filter parameters (conventions.md 5.8)."""
+    return lambda columns: equals(columns[field], values)
+
+
+def of_version(value: str) -> Condition:
+    """``4.8.2`` and ``v4.8.2`` mean any product of that version, ``name 4.8.2`` the same as ``name v4.8.2``."""
+    name, blank, number = value.rpartition(" ")
+    if not number[:1].isdecimal() and number[:1].lower() != "v":
+        return having("version", value)
+    tagged = "v" + number.lower().removeprefix("v")
+    if blank:
+        return having("version", f"{name} {tagged}")
+
+    def condition(columns: Columns) -> ColumnElement[bool]:
+        version = columns["version"].expression
+        return or_(folded(version) == folded(tagged), like(version, f"% {escaped(tagged)}"))
+
+    return condition
+
+
+def other_than(version: str) -> Condition:
+    """Those of a known version other than ``version``, whatever the product is called in front of it."""
+
+    def condition(columns: Columns) -> ColumnElement[bool]:
+        shown = columns["version"].expression
+        return and_(shown.is_not(None), ~of_version(version)(columns))
+
+    return condition
+
+
+def older_than(age: Age, now: datetime) -> Condition:
+    """Those not heard of for ``age``, or registered that long ago and never heard of (conventions.md 5.8)."""
+    edge = int(age.before(now).timestamp())
+
+    def condition(columns: Columns) -> ColumnElement[bool]:
+        never = columns["status"].expression == "never_connected"
+        silent, added = columns["lastKeepAlive"].expression < edge, columns["dateAdd"].expression < edge
+        return or_(and_(silent, ~never), and_(added, never))
+
+    return condition
+
+
+def without_group(columns: Columns) -> ColumnElement[bool]:
+    """Those that were never assigned to a group, the manager aside."""
+    return and_(columns["id"].expression != 0, columns["group"].expression.is_(None))
+
+
+def proper_id(text: str) -> bool:
+    """Whether ``text`` can be the id of an agent as clients see it: three digits, or more without zeros in front."""
+    return text.isascii() and text.isdecimal() and 3 <= len(text) <= 18 and (len(text) == 3 or text[0] != "0")
+
+
+def iso_offset(seconds: int) -> str:
+    """``YYYY-MM-DDTHH:MM:SS+00:00`` (conventions.md 13.3)."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _date(seconds: int) -> str | None:
+    """None for what no calendar holds: a false time in one row must not cost the answer."""
+    try:
+        return iso_offset(seconds)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _disconnection(seconds: int) -> str | None:
+    return _date(seconds) if seconds else None
+
+
+def _in_group(name: str) -> ColumnElement[bool]:
+    members = select(agent_groups.c.agent_id).where(folded(agent_groups.c.name) == folded(name))
+    return agents.c.id.in_(members)
+
+
+def _listed(numbers: Iterable[int]) -> Select[tuple[int]]:
+    return select(func.json_each(msgspec.json.encode(sorted(numbers)).decode()).table_valued("value").c.value)
+
+
+def own_system() -> System:
+    """This host as an agent on it would be known (agent-link.md 6.3)."""
+    return parse_system(_system_line())
+
+
+def _system_line() -> str:
+    host = platform.uname()
+    uname = " |".join((host.system, host.node, host.release, host.version, host.machine))
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:  # no such file on this system
+        return uname
+    version = release.get("VERSION") or release.get("VERSION_ID", "")
+    return f"{uname} [{release['NAME']}|{release['ID']}{f': {version}' if version else ''}]"

@@ -1,0 +1,120 @@
+"""Rows of the registry as values, and the ledger that each change of them goes through."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from sqlalchemy import Column, Connection, bindparam, select, update
+
+from secmon.agents.names import padded, split_groups
+from secmon.agents.registry.schema import REGISTRY, agents, meta, removed
+
+_MODULUS = 1 << 128
+_AT_ONCE = 5000
+"""Ids of one question: well below the bound on parameters of a statement."""
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """An agent's half of the registry; fields named as the columns."""
+
+    id: int
+    name: str
+    register_ip: str
+    internal_key: str
+    date_add: int
+    group: str | None
+    group_hash: str | None
+    revision: int
+
+    @property
+    def padded(self) -> str:
+        return padded(self.id)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return split_groups(self.group)
+
+    @property
+    def line(self) -> str:
+        """Its line of the key file, without the line's end (agent-link.md 2.1)."""
+        return f"{self.padded} {self.name} {self.register_ip} {self.internal_key}"
+
+
+class Tombstone(msgspec.Struct, frozen=True, array_like=True):
+    """An agent that was removed. ``purged``: it has no line in the key file either."""
+
+    id: int
+    name: str
+    register_ip: str
+    internal_key: str
+    purged: int
+    revision: int
+
+
+ENTRY = (agents.c.id, *(agents.c[name] for name in REGISTRY), agents.c.revision)
+"""Columns in the order of :class:`Entry`'s fields."""
+
+TOMBSTONE = tuple(removed.c)
+
+
+def entries(connection: Connection) -> list[Entry]:
+    """All agents by id."""
+    return [Entry(*row) for row in connection.execute(select(*ENTRY).order_by(agents.c.id))]
+
+
+def tombstones(connection: Connection) -> list[Tombstone]:
+    """All removed agents by id."""
+    return [Tombstone(*row) for row in connection.execute(select(*TOMBSTONE).order_by(removed.c.id))]
+
+
+def pick(connection: Connection, columns: Sequence[Column[Any]], ids: Sequence[int]) -> Iterator[Any]:
+    """The rows of these ids that exist, of the table that the columns belong to; however many ids there are."""
+    identity = columns[0].table.c.id
+    for start in range(0, len(ids), _AT_ONCE):
+        yield from connection.execute(select(*columns).where(identity.in_(ids[start : start + _AT_ONCE])))
+
+
+def fingerprint(row: Entry | Tombstone) -> int:
+    """128 bits of the row's content, without its revision."""
+    content = msgspec.msgpack.encode((type(row).__name__, *msgspec.structs.astuple(row)[:-1]))
+    return int.from_bytes(hashlib.blake2b(content, digest_size=16).digest())
+
+
+class Ledger:
+    """One change of the registry: the revision it makes, and the digest as it goes.
+
+    The digest is the sum of the rows' fingerprints modulo 2^128, so that a change costs what it touches.
+    """
+
+    def __init__(self, revision: int, digest: int) -> None:
+        self.revision = revision
+        self.digest = digest
+
+    def came(self, row: Entry | Tombstone) -> None:
+        self.digest = (self.digest + fingerprint(row)) % _MODULUS
+
+    def went(self, row: Entry | Tombstone) -> None:
+        self.digest = (self.digest - fingerprint(row)) % _MODULUS
+
+    @property
+    def text(self) -> str:
+        return f"{self.digest:032x}"
+
+
+_META = select(meta.c.name, meta.c.value).where(meta.c.name.in_(("revision", "digest", "source")))
+_SET_META = update(meta).where(meta.c.name == bindparam("key")).values(value=bindparam("new"))
+
+
+@contextmanager
+def change(connection: Connection) -> Iterator[Ledger]:
+    """The next revision of a registry that is written here; rows touched inside must be told to the ledger.
+
+    From then on this store is a copy of no other (see ``replica``).
+    """
+    values: dict[str, str] = {name: value for name, value in connection.execute(_META)}  # noqa: C416 - typed rows
+    ledger = Ledger(int(values["revision"]) + 1, int(values["digest"], 16))
+    yield ledger
+    after = {"revision": str(ledger.revision), "digest": ledger.text} | ({"source": ""} if "source" in values else {})
+    connection.execute(_SET_META, [{"key": name, "new": value} for name, value in after.items()])

@@ -1,0 +1,217 @@
+"""Questions about agents, asked of the store: pages, distinct values, counts (conventions.md 5).
+
+All of them take the conditions that the agents must meet. Where the manager's row is given it counts as an agent,
+``000``: it is put in its place on the page, so that the database reads one table and may use its indexes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, FromClause, Subquery, and_, case, false, func, or_, select
+
+from secmon.agents.registry.collection import (
+    BY_ID,
+    FIELDS,
+    MANAGER_ID,
+    Columns,
+    Condition,
+    columns_of,
+    everyone,
+    proper_id,
+    within,
+)
+from secmon.agents.registry.schema import agents
+from secmon.common.query import Page, Query, Sort, sql
+from secmon.common.query.ast import Node
+from secmon.common.query.columns import Column, nest
+from secmon.security.rbac.evaluate import Scope
+
+COUNT = "count"
+MISSING = "unknown"
+"""What :func:`count_combinations` says of agents without a value."""
+
+_COLUMNS = columns_of(agents)
+
+
+def read_page(
+    connection: Connection,
+    query: Query,
+    *,
+    now: datetime,
+    where: Sequence[Condition] = (),
+    manager: Subquery | None = None,
+) -> Page:
+    """The page that ``query`` asks for, by id where it says nothing. Equal sort values follow each other by id."""
+    if query.distinct:
+        source = agents if manager is None else everyone(manager)
+        return _fetch(connection, query, source, columns_of(source), now, where)
+    row = None if manager is None else _manager(connection, query, manager, now, where)
+    if row is None:
+        return _fetch(connection, query, agents, _COLUMNS, now, where)
+    item, sort_values = row
+    total, place = _count(connection, query, sort_values, now, where)
+    offset, limit = query.offset, query.limit
+    if not offset <= place < offset + limit:
+        rest = replace(query, offset=offset - (place < offset))
+        return Page(_items(connection, rest, now, where), total + 1)
+    items = _items(connection, replace(query, limit=limit - 1), now, where) if limit > 1 else []
+    items.insert(place - offset, item)
+    return Page(items, total + 1)
+
+
+def read_ids(
+    connection: Connection, *, now: datetime, q: Node | None = None, where: Sequence[Condition] = ()
+) -> list[int]:
+    """The ids, in their order, of the agents that ``q`` and ``where`` describe; never the manager's."""
+    conditions = [*sql.where(Query(q=q), _COLUMNS, now), *(one(_COLUMNS) for one in where)]
+    return list(connection.execute(select(agents.c.id).where(*conditions).order_by(agents.c.id)).scalars())
+
+
+def unknown_ids(connection: Connection, ids: Iterable[str]) -> list[str]:
+    """Which of ``ids``, as clients write them, are no agent's; ``000`` is the manager's."""
+    wanted = list(dict.fromkeys(ids))
+    asked = within(Scope(frozenset(wanted)))(_COLUMNS)
+    known = set(connection.execute(select(agents.c.id).where(asked)).scalars())
+    return [one for one in wanted if one != MANAGER_ID and not (proper_id(one) and int(one) in known)]
+
+
+def count_combinations(
+    connection: Connection,
+    query: Query,
+    fields: Sequence[str],
+    *,
+    now: datetime,
+    where: Sequence[Condition] = (),
+    manager: Subquery | None = None,
+) -> Page:
+    """Each combination of values of ``fields`` that occurs, and its ``count``; the total is that of combinations.
+
+    ``query`` may sort by ``count`` too. Combinations of equal sort values come in the order of their lowest ids.
+    """
+    source = agents if manager is None else everyone(manager)
+    columns = columns_of(source)
+    conditions = [*sql.where(query, columns, now), *(one(columns) for one in where)]
+    grouped = [_grouping(columns[name]) for name in fields]
+    shown = [one.label(name) for name, one in zip(fields, grouped, strict=True)]
+    base = select(*shown, func.count().label(COUNT)).select_from(source).where(*conditions).group_by(*grouped)
+    page = base.order_by(*_group_order(query.sort or Sort(()), columns), func.min(columns["id"].expression))
+    found = connection.execute(page.offset(query.offset).limit(query.limit))
+    items = [_group(dict(zip(found.keys(), row, strict=True)), fields, columns) for row in found]
+    if len(items) < query.limit and (items or query.offset == 0):
+        return Page(items, query.offset + len(items))
+    return Page(items, connection.execute(select(func.count()).select_from(base.subquery())).scalar_one())
+
+
+def read_platforms(connection: Connection, where: Sequence[Condition] = ()) -> list[str]:
+    """The platforms that occur, in the order of their bytes."""
+    platform = agents.c.os_platform
+    statement = select(platform).distinct().where(platform != "", *(one(_COLUMNS) for one in where))
+    return list(connection.execute(statement.order_by(platform)).scalars())
+
+
+def count_states(connection: Connection, where: Sequence[Condition] = ()) -> list[tuple[str, str, int]]:
+    """How many agents have each pair of connection status and state of their group configuration."""
+    pair = (_grouping(_COLUMNS["status"]), agents.c.group_config_status)
+    statement = select(*pair, func.count()).where(*(one(_COLUMNS) for one in where)).group_by(*pair)
+    return [(status, synced, number) for status, synced, number in connection.execute(statement)]
+
+
+def _fetch(
+    connection: Connection,
+    query: Query,
+    source: FromClause,
+    columns: Columns,
+    now: datetime,
+    where: Sequence[Condition],
+) -> Page:
+    return sql.fetch(connection, _statements(query, source, columns, now, where), columns)
+
+
+def _items(connection: Connection, query: Query, now: datetime, where: Sequence[Condition]) -> list[dict[str, object]]:
+    statements = _statements(query, agents, _COLUMNS, now, where)
+    return sql.fetch_items(connection, statements, _COLUMNS)
+
+
+def _statements(
+    query: Query, source: FromClause, columns: Columns, now: datetime, where: Sequence[Condition]
+) -> sql.Statements:
+    base = select(source).where(*(one(columns) for one in where))
+    return sql.apply(base, query, columns, FIELDS, now=now, default_sort=BY_ID, tie=(tie(columns),))
+
+
+def tie(columns: Columns) -> ColumnElement[int]:
+    """The id, to order rows of equal sort values.
+
+    An expression for the reason that :func:`columns_of` gives: sorted by the bare id any index seems useful.
+    """
+    return columns["id"].expression + 0
+
+
+def _manager(
+    connection: Connection, query: Query, manager: Subquery, now: datetime, where: Sequence[Condition]
+) -> tuple[dict[str, object], Sequence[Any]] | None:
+    """The manager's item, and what it sorts by; None where it does not match."""
+    columns = columns_of(manager)
+    statements = _statements(replace(query, offset=0, limit=1), manager, columns, now, where)
+    found = sql.fetch_items(connection, statements, columns)
+    if not found:
+        return None
+    return found[0], connection.execute(select(*sql.sort_values(query.sort or BY_ID, columns))).one()
+
+
+def _count(
+    connection: Connection, query: Query, manager: Sequence[Any], now: datetime, where: Sequence[Condition]
+) -> tuple[int, int]:
+    """How many agents match, the manager aside, and how many of them stand before it."""
+    conditions = [*sql.where(query, _COLUMNS, now), *(one(_COLUMNS) for one in where)]
+    sort = query.sort or BY_ID
+    counted: list[ColumnElement[Any]] = [func.count()]
+    if sort != BY_ID:  # the manager's id is the lowest
+        earlier = _before(sql.sort_values(sort, _COLUMNS), manager, descending=sort.descending)
+        counted.append(func.sum(case((earlier, 1), else_=0)))
+    row = connection.execute(select(*counted).select_from(agents).where(*conditions)).one()
+    return row[0], (row[1] or 0) if len(row) > 1 else 0
+
+
+def _before(
+    expressions: Sequence[ColumnElement[Any]], values: Sequence[Any], *, descending: bool
+) -> ColumnElement[bool]:
+    """Rows that sort before ``values``: nulls first ascending, last descending, as :func:`sql.apply` orders them.
+
+    Equal rows stand behind: their ids are higher.
+    """
+    ways: list[ColumnElement[bool]] = []
+    equal: list[ColumnElement[bool]] = []
+    for expression, value in zip(expressions, values, strict=True):
+        if value is None:
+            ahead: ColumnElement[bool] = expression.is_not(None) if descending else false()
+        else:
+            ahead = expression > value if descending else or_(expression.is_(None), expression < value)
+        ways.append(and_(*equal, ahead))
+        equal.append(expression.is_not_distinct_from(value))
+    return or_(*ways)
+
+
+def _group_order(sort: Sort, columns: Columns) -> list[ColumnElement[Any]]:
+    """Groups by their number of agents or by their first value: of a field grouped by, the one value they have."""
+    first = func.max if sort.descending else func.min
+    order: list[ColumnElement[Any]] = []
+    for name in sort.fields:
+        order += [func.count()] if name == COUNT else [first(one) for one in sql.sort_values(Sort((name,)), columns)]
+    return [one.desc().nulls_last() if sort.descending else one.asc().nulls_first() for one in order]
+
+
+def _grouping(column: Column) -> ColumnElement[Any]:
+    """What to group by: where a field sorts by a single expression, that one, which has the same values."""
+    return column.sort[0] if len(column.sort) == 1 else column.expression
+
+
+def _group(row: dict[str, object], fields: Sequence[str], columns: Columns) -> dict[str, object]:
+    shown = {name: _shown(columns[name], row[name]) for name in fields}
+    return nest({name: MISSING if value is None else value for name, value in shown.items()} | {COUNT: row[COUNT]})
+
+
+def _shown(column: Column, value: object) -> object:
+    return value if value is None or column.show is None else column.show(value)

@@ -1,0 +1,367 @@
+"""Every write to the registry of agents. On the master only; ``replica`` brings the result to the other nodes.
+
+All functions work on a connection of ``AgentStore.write()``, so that what they check cannot change under them, and many
+can share one durable commit. Each call that changes something makes a revision.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from secrets import token_hex
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import BindParameter, Connection, Select, Text, bindparam, or_, select, update
+
+from secmon.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
+from secmon.agents.registry.entries import ENTRY, TOMBSTONE, Entry, Tombstone, change, pick, tombstones
+from secmon.agents.registry.replacement import NEVER, Holder, may_replace, needs_deletion
+from secmon.agents.registry.rows import (
+    bury_entries,
+    delete_entries,
+    insert_entries,
+    unbury_entries,
+    write_groups,
+)
+from secmon.agents.registry.schema import agent_groups, agents, removed
+from secmon.agents.registry.store import number, put
+from secmon.common.errors import SecmonError
+from secmon.config.auth import Force
+
+
+class New(Struct, frozen=True, kw_only=True):
+    """An agent to add; every text in the form that ``names`` and ``enrol`` check and make.
+
+    Without ``id`` it gets the next one, without ``key`` a random one. ``key_hash``: the newcomer's proof of what it
+    holds already. ``groups`` exist, lowest priority first; none: it gets its first group when it connects. ``added``:
+    when it was registered, in seconds since 1970, if that is not now.
+    """
+
+    name: str
+    address: str = ANY
+    groups: tuple[str, ...] = ()
+    id: int | None = None
+    key: str | None = None
+    key_hash: str | None = None
+    added: int | None = None
+
+
+class Added(Struct, frozen=True):
+    """The agent made, and those that had to go for it with the reasons."""
+
+    entry: Entry
+    replaced: tuple[str, ...] = ()
+
+
+def add(
+    connection: Connection,
+    new: New,
+    *,
+    now: int,
+    force: Force = NEVER,
+    purge: bool = False,
+    host_name: str | None = None,
+) -> Added:
+    """Add an agent; ``now`` in seconds since 1970, ``host_name`` that of the manager, which no agent may have.
+
+    Agents in the way go when ``force`` permits, else nothing is changed. Raises 1708 (id), 1706 (address), 1705 (name),
+    1737 (too many groups), 1725 when ids are used up, 4000 for an agent in the way that the request may not delete.
+    """
+    if len(set(new.groups)) > MAX_GROUPS:
+        raise SecmonError(1737)
+    replaced: dict[int, str] = {}
+    for code, holder in _in_the_way(connection, new):
+        verdict = may_replace(holder, force, now=now, key_hash=new.key_hash)
+        if not verdict.allowed:
+            raise SecmonError(code, verdict.reason)
+        if needs_deletion(holder, force, now=now):
+            raise SecmonError(4000, "Resource type: agent:id", ids=(padded(holder.id),))
+        replaced[holder.id] = verdict.reason
+    if host_name is not None and new.name == host_name:
+        raise SecmonError(1705, f"{new.name} is the manager")
+    agent = _take_id(connection, new.id)
+    with change(connection) as ledger:
+        delete_entries(connection, ledger, [_known(connection, one) for one in replaced], purge=purge)
+        if new.id is not None:
+            unbury_entries(connection, ledger, _stone(connection, agent))
+        entry = _entry(agent, new, now, ledger.revision)
+        insert_entries(connection, ledger, [entry])
+    return Added(entry, tuple(replaced.values()))
+
+
+def add_free(connection: Connection, news: Sequence[New], *, now: int) -> list[Entry]:
+    """Add agents with new ids that the caller knows to be in nobody's way, in one revision. Raises 1725, changing
+    nothing, when there are not enough ids."""
+    first = number(connection, "next_id")
+    if first + len(news) - 1 > MAX_ID:
+        raise SecmonError(1725, "all ids are used up")
+    if not news:
+        return []
+    put(connection, "next_id", first + len(news))
+    with change(connection) as ledger:
+        entries = [_entry(agent, new, now, ledger.revision) for agent, new in enumerate(news, first)]
+        insert_entries(connection, ledger, entries)
+    return entries
+
+
+def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -> list[Entry]:
+    """Remove agents, and return those that existed. ``purge``: they leave no line in the key file.
+
+    Their ids are never given out again.
+    """
+    gone = sorted((Entry(*row) for row in pick(connection, ENTRY, list(set(ids)))), key=lambda one: one.id)
+    if gone:
+        with change(connection) as ledger:
+            delete_entries(connection, ledger, gone, purge=purge)
+    return gone
+
+
+def load(connection: Connection, news: Sequence[New], *, now: int) -> list[SecmonError | None]:
+    """Add many agents with ids and keys of their own in one revision, as another manager has kept them.
+
+    For each the reason why it was left out, or ``None``: 1708 for an id and 1705 for a name in use, 1725 for an id that
+    is none. Addresses may collide: they did over there. An id with a tombstone comes back.
+    """
+    names, ids = set(connection.execute(select(agents.c.name)).scalars()), set(_ids(connection))
+    results: list[SecmonError | None] = []
+    taken: list[tuple[int, New]] = []
+    for new in news:
+        fault = _unfit(new, ids, names)
+        results.append(fault)
+        if fault is None and new.id is not None:
+            names.add(new.name)
+            ids.add(new.id)
+            taken.append((new.id, new))
+    if taken:
+        with change(connection) as ledger:
+            stones = {one.id: one for one in tombstones(connection)}
+            unbury_entries(connection, ledger, [stones[agent] for agent, _ in taken if agent in stones])
+            insert_entries(connection, ledger, [_entry(agent, new, now, ledger.revision) for agent, new in taken])
+        _reserve(connection, max(agent for agent, _ in taken))
+    return results
+
+
+def bury(connection: Connection, stones: Sequence[tuple[int, str, str, str]]) -> list[int]:
+    """Keep ids, names, addresses and keys of agents that were removed elsewhere; the ids that were not known yet."""
+    known = {*_ids(connection), *connection.execute(select(removed.c.id)).scalars()}
+    fresh = [stone for stone in {one[0]: one for one in stones}.values() if stone[0] not in known]
+    if fresh:
+        with change(connection) as ledger:
+            bury_entries(connection, ledger, [Tombstone(*stone, 0, ledger.revision) for stone in fresh])
+        _reserve(connection, max(stone[0] for stone in fresh))
+    return [stone[0] for stone in fresh]
+
+
+def purge(connection: Connection, ids: Iterable[int]) -> list[int]:
+    """Take the lines of removed agents out of the key file; the ids of those that had one. The ids stay used."""
+    wanted = set(ids)
+    stones = [one for one in tombstones(connection) if one.id in wanted and not one.purged]
+    if stones:
+        with change(connection) as ledger:
+            unbury_entries(connection, ledger, stones)
+            bury_entries(connection, ledger, [replace(one, purged=1, revision=ledger.revision) for one in stones])
+    return [one.id for one in stones]
+
+
+def rewrite(connection: Connection, lines: Mapping[int, tuple[str, str, str]]) -> list[int]:
+    """Give agents that exist another name, address and key, as somebody has written them into the key file.
+
+    Names may be swapped, but each must be one agent's in the end. The ids of those for which that is a change.
+    """
+    before = {agent: _known(connection, agent) for agent in lines}
+    changed = [agent for agent, line in lines.items() if line != _line(before[agent])]
+    if not changed:
+        return []
+    where = update(agents).where(agents.c.id == bindparam("agent"))
+    with change(connection) as ledger:
+        after = []
+        for agent in changed:
+            name, address, key = lines[agent]
+            new = replace(before[agent], name=name, register_ip=address, internal_key=key, revision=ledger.revision)
+            ledger.went(before[agent])
+            ledger.came(new)
+            after.append(new)
+        # Parked first, so that names are unique at every step.
+        connection.execute(where.values(name=bindparam("parked")), [{"agent": i, "parked": f" {i}"} for i in changed])
+        fields = ("name", "register_ip", "internal_key", "revision")
+        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in fields}
+        rows = [{"agent": one.id} | {f"new_{name}": getattr(one, name) for name in fields} for one in after]
+        connection.execute(where.values(values), rows)
+    return changed
+
+
+def find(connection: Connection, agent: int) -> Entry | None:
+    row = connection.execute(select(*ENTRY).where(agents.c.id == agent)).one_or_none()
+    return None if row is None else Entry(*row)
+
+
+def set_groups(connection: Connection, agent: int, groups: Sequence[str]) -> bool:
+    """Give an agent exactly these groups, lowest priority first; none means ``default``. Whether that was a change.
+
+    Raises 1701, 1737.
+    """
+    return bool(assign(connection, {agent: tuple(groups)}))
+
+
+def assign_first(connection: Connection, agent: int, group: str = DEFAULT_GROUP) -> str:
+    """Give an agent that was never assigned its first group; the agent's groups joined by commas. Raises 1701."""
+    entry = _known(connection, agent)
+    if entry.group:
+        return entry.group
+    assign(connection, {agent: (group,)})
+    return group
+
+
+def append_group(connection: Connection, agent: int, group: str) -> None:
+    """Add a group with the highest priority. Raises 1701, 1737, 1751 when the agent is in it."""
+    groups = _known(connection, agent).groups
+    if group in groups:
+        raise SecmonError(1751, ids=(padded(agent),))
+    assign(connection, {agent: (*groups, group)})
+
+
+def remove_group(connection: Connection, agent: int, group: str) -> None:
+    """Take an agent out of a group; out of its last one, it goes to ``default``.
+
+    Raises 1701, 1734 when it is not in it, 1745 when it is in ``default`` only.
+    """
+    groups = _known(connection, agent).groups
+    if group not in groups:
+        raise SecmonError(1734, ids=(padded(agent),))
+    if groups == (DEFAULT_GROUP,):
+        raise SecmonError(1745, ids=(padded(agent),))
+    assign(connection, {agent: tuple(one for one in groups if one != group)})
+
+
+def remove_group_everywhere(connection: Connection, group: str) -> list[int]:
+    """Take all its members out of a group, as above; their ids in order."""
+    condition = agents.c.id.in_(select(agent_groups.c.agent_id).where(agent_groups.c.name == group))
+    members = [Entry(*row) for row in connection.execute(select(*ENTRY).where(condition).order_by(agents.c.id))]
+    assign(connection, {one.id: tuple(name for name in one.groups if name != group) for one in members})
+    return [one.id for one in members]
+
+
+def assign(connection: Connection, groups: Mapping[int, Sequence[str]]) -> list[int]:
+    """Give each agent exactly its groups, all in one revision; the ids of those for which that is a change.
+
+    Raises 1701 and 1737 naming the agent, and changes nothing then.
+    """
+    before = {row[0]: Entry(*row) for row in pick(connection, ENTRY, list(groups))}
+    unknown = [agent for agent in groups if agent not in before]
+    if unknown:
+        raise SecmonError(1701, ids=tuple(map(padded, unknown)))
+    joined = {agent: join_groups(names) or DEFAULT_GROUP for agent, names in groups.items()}
+    for agent, text in joined.items():
+        if text.count(",") >= MAX_GROUPS:
+            raise SecmonError(1737, ids=(padded(agent),))
+    changed = [agent for agent, text in joined.items() if before[agent].group != text]
+    if not changed:
+        return []
+    with change(connection) as ledger:
+        for agent in changed:
+            ledger.went(before[agent])
+        after = [_regrouped(before[agent], joined[agent], ledger.revision) for agent in changed]
+        for entry in after:
+            ledger.came(entry)
+        write_groups(connection, after)
+    return changed
+
+
+def _in_the_way(connection: Connection, new: New) -> list[tuple[int, Holder]]:
+    """Agents with the id, address or name of ``new`` and the code of a refusal, in the order of the checks (3.1)."""
+    found: list[tuple[int, Holder]] = []
+    if new.id is not None:
+        found += [(1708, one) for one in _holders(connection, _BY_ID, new.id)]
+    if new.address != ANY:
+        # A host collides with the bare address of a network, too; a network with nothing else (1.6).
+        is_host = "/" not in new.address
+        found += [(1706, one) for one in _holders(connection, _BY_HOST if is_host else _BY_ADDRESS, new.address)]
+    return found + [(1705, one) for one in _holders(connection, _BY_NAME, new.name)]
+
+
+_HOLDER = select(
+    agents.c.id,
+    agents.c.name,
+    agents.c.internal_key,
+    agents.c.date_add,
+    agents.c.connection_status,
+    agents.c.disconnection_time,
+).order_by(agents.c.id)
+_VALUE: BindParameter[Any] = bindparam("value")
+_TEXT = bindparam("value", type_=Text)
+_BY_ID = _HOLDER.where(agents.c.id == _VALUE)
+_BY_NAME = _HOLDER.where(agents.c.name == _VALUE)
+_BY_ADDRESS = _HOLDER.where(agents.c.register_ip == _VALUE)
+_BY_HOST = _HOLDER.where(
+    # "0" is the character after "/".
+    or_(agents.c.register_ip == _TEXT, agents.c.register_ip.between(_TEXT.concat("/"), _TEXT.concat("0")))
+)
+
+
+def _holders(connection: Connection, statement: Select[Any], value: str | int) -> list[Holder]:
+    return [
+        Holder(id=number, name=name, key=key, date_add=added, status=status, disconnection_time=gone)
+        for number, name, key, added, status, gone in connection.execute(statement, {"value": value})
+    ]
+
+
+def _take_id(connection: Connection, wanted: int | None) -> int:
+    following = number(connection, "next_id")
+    agent = following if wanted is None else wanted
+    if agent > MAX_ID:
+        raise SecmonError(1725, "all ids are used up")
+    if agent <= 0:
+        raise SecmonError(1708, f"agent {padded(agent)} is the manager")
+    if agent >= following:
+        put(connection, "next_id", agent + 1)
+    return agent
+
+
+def _reserve(connection: Connection, agent: int) -> None:
+    """No agent gets this id, or one below it, by itself."""
+    if agent >= number(connection, "next_id"):
+        put(connection, "next_id", agent + 1)
+
+
+def _unfit(new: New, ids: Set[int], names: Set[str]) -> SecmonError | None:
+    if new.id is None or not 0 < new.id <= MAX_ID:
+        return SecmonError(1725, f"{new.id} is no id")
+    if new.id in ids:
+        return SecmonError(1708, padded(new.id))
+    return SecmonError(1705, new.name) if new.name in names else None
+
+
+def _entry(agent: int, new: New, now: int, revision: int) -> Entry:
+    joined = join_groups(new.groups) or None
+    return Entry(
+        id=agent,
+        name=new.name,
+        register_ip=new.address,
+        internal_key=new.key or token_hex(32),
+        date_add=now if new.added is None else new.added,
+        group=joined,
+        group_hash=group_hash(joined) if joined else None,
+        revision=revision,
+    )
+
+
+def _stone(connection: Connection, agent: int) -> list[Tombstone]:
+    return [Tombstone(*row) for row in connection.execute(select(*TOMBSTONE).where(removed.c.id == agent))]
+
+
+def _line(entry: Entry) -> tuple[str, str, str]:
+    return entry.name, entry.register_ip, entry.internal_key
+
+
+def _regrouped(entry: Entry, joined: str, revision: int) -> Entry:
+    return replace(entry, group=joined, group_hash=group_hash(joined), revision=revision)
+
+
+def _known(connection: Connection, agent: int) -> Entry:
+    entry = find(connection, agent)
+    if entry is None:
+        raise SecmonError(1701, ids=(padded(agent),))
+    return entry
+
+
+def _ids(connection: Connection) -> list[int]:
+    return list(connection.execute(select(agents.c.id)).scalars())

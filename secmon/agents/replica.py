@@ -1,0 +1,204 @@
+"""The registry's way to the other nodes: what changed since a revision, and taking it over.
+
+A replica remembers in ``meta.source`` whose copy it is. Write it once itself (as a new master does) and it is nobody's:
+the next change it is sent does not fit, and it asks for everything.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    Connection,
+    Executable,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from secmon.agents.registry.entries import (
+    ENTRY,
+    TOMBSTONE,
+    Entry,
+    Ledger,
+    Tombstone,
+    entries,
+    pick,
+    tombstones,
+)
+from secmon.agents.registry.rows import values, write_members
+from secmon.agents.registry.schema import agent_groups, agents, removed
+from secmon.agents.registry.store import get, number, put
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """How far a copy is: of which store, at which revision, with which digest. ``source`` empty: a copy of none."""
+
+    source: str
+    revision: int
+    digest: str
+
+
+class RegistryChanges(msgspec.Struct, frozen=True, array_like=True):
+    """What leads from revision ``since`` of the store ``source`` to ``revision``; ``since`` None: all there is.
+
+    ``digest`` is that of the whole registry at ``revision``. Rows hold keys: send them to authenticated peers only.
+    """
+
+    source: str
+    since: int | None
+    revision: int
+    digest: str
+    next_id: int
+    entries: list[Entry]
+    tombstones: list[Tombstone]
+
+
+class Diverged(Exception):
+    """The changes do not fit what this replica has: it must be sent everything. Roll the transaction back."""
+
+
+def position(connection: Connection) -> Position:
+    """How far this replica is."""
+    revision, digest = number(connection, "revision"), get(connection, "digest") or ""
+    return Position(get(connection, "source") or "", revision, digest)
+
+
+def rows_since(connection: Connection, since: int | None) -> RegistryChanges:
+    """What changed after revision ``since``; everything for ``None``, and for a revision that is still to come."""
+    revision = number(connection, "revision")
+    if since is not None and since <= revision:
+        changed = select(*ENTRY).where(agents.c.revision > since).order_by(agents.c.id)
+        gone = select(*TOMBSTONE).where(removed.c.revision > since).order_by(removed.c.id)
+        came = [Entry(*row) for row in connection.execute(changed)]
+        left = [Tombstone(*row) for row in connection.execute(gone)]
+    else:
+        since, came, left = None, entries(connection), tombstones(connection)
+    return RegistryChanges(
+        source=get(connection, "store_id") or "",
+        since=since,
+        revision=revision,
+        digest=get(connection, "digest") or "",
+        next_id=number(connection, "next_id"),
+        entries=came,
+        tombstones=left,
+    )
+
+
+def take_over(connection: Connection, changes: RegistryChanges) -> bool:
+    """Make this store's registry that of ``changes``; whether anything was new. States stay with their agents.
+
+    Changes that come twice, or late, do nothing. Raises :class:`Diverged`; the caller's transaction must then end with
+    the exception, so that nothing of it stays.
+    """
+    here = position(connection)
+    if changes.since is None:
+        _take_all(connection, changes, fresh=here.source != changes.source)
+        return True
+    if here.source != changes.source or here.revision < changes.since:
+        raise Diverged(f"at revision {here.revision} of {here.source or 'none'}, sent those after {changes.since}")
+    if here.revision >= changes.revision:
+        return False
+    touched = [*(one.id for one in changes.entries), *(one.id for one in changes.tombstones)]
+    old = {row[0]: Entry(*row) for row in pick(connection, ENTRY, touched)}
+    stones = {row[0]: Tombstone(*row) for row in pick(connection, TOMBSTONE, touched)}
+    ledger = Ledger(changes.revision, int(here.digest, 16))
+    for entry in old.values():
+        ledger.went(entry)
+    for stone in stones.values():
+        ledger.went(stone)
+    _check(ledger, changes)
+    _write(connection, old, stones, changes)
+    return True
+
+
+def _take_all(connection: Connection, changes: RegistryChanges, *, fresh: bool) -> None:
+    """``fresh``: from another store than before."""
+    _check(Ledger(changes.revision, 0), changes)
+    old = {one.id: one for one in entries(connection)}
+    stones = {one.id: one for one in tombstones(connection)}
+    if fresh:
+        old = _same_agents(connection, old, changes.entries)
+    _write(connection, old, stones, changes)
+
+
+def _check(ledger: Ledger, changes: RegistryChanges) -> None:
+    """Whether ``ledger`` with the rows of ``changes`` gets where it should. Raises :class:`Diverged`."""
+    for entry in changes.entries:
+        ledger.came(entry)
+    for stone in changes.tombstones:
+        ledger.came(stone)
+    if ledger.text != changes.digest:
+        raise Diverged(f"the digest at revision {changes.revision} would be {ledger.text}, not {changes.digest}")
+
+
+def verify(connection: Connection) -> bool:
+    """Whether the digest is that of the rows: reads all of them."""
+    ledger = Ledger(0, 0)
+    for entry in entries(connection):
+        ledger.came(entry)
+    for stone in tombstones(connection):
+        ledger.came(stone)
+    return ledger.text == get(connection, "digest")
+
+
+def _same_agents(connection: Connection, old: Mapping[int, Entry], coming: Iterable[Entry]) -> dict[int, Entry]:
+    """``old`` without those that are other agents in another registry, though with the same id; they are deleted."""
+    keys = {one.id: one.internal_key for one in coming}
+    _delete(connection, agents, [one.id for one in old.values() if keys.get(one.id) != one.internal_key])
+    return {one.id: one for one in old.values() if keys.get(one.id) == one.internal_key}
+
+
+def _write(
+    connection: Connection, old: Mapping[int, Entry], stones: Mapping[int, Tombstone], changes: RegistryChanges
+) -> None:
+    """Turn the rows ``old`` and ``stones`` into those of ``changes``.
+
+    Names are unique at every step: agents that go, go first; of those whose name changes, the old one is parked before
+    any new one is written, so that agents may even swap names.
+    """
+    coming = {one.id: one for one in changes.entries}
+    left = {one.id: one for one in changes.tombstones}
+    try:
+        _delete(connection, agents, [agent for agent in old if agent not in coming])
+        _delete(connection, removed, [agent for agent, stone in stones.items() if left.get(agent) != stone])
+        renamed = [one.id for one in old.values() if one.id in coming and coming[one.id].name != one.name]
+        _run(
+            connection,
+            update(agents).where(agents.c.id == bindparam("agent")).values(name=bindparam("parked")),
+            [{"agent": agent, "parked": f" {agent}"} for agent in renamed],
+        )
+        _put(connection, old, [one for one in changes.entries if old.get(one.id) != one])
+        fresh = [one for one in changes.tombstones if stones.get(one.id) != one]
+        _run(connection, insert(removed), [values(TOMBSTONE, one) for one in fresh])
+    except IntegrityError as error:
+        raise Diverged(str(error.orig)) from error
+    for name in ("source", "revision", "digest", "next_id"):
+        put(connection, name, getattr(changes, name))
+
+
+def _put(connection: Connection, old: Mapping[int, Entry], rows: Sequence[Entry]) -> None:
+    known = [one for one in rows if one.id in old]
+    fields: dict[str, Any] = {column.name: bindparam(f"new_{column.name}") for column in ENTRY if column.name != "id"}
+    _run(
+        connection,
+        update(agents).where(agents.c.id == bindparam("new_id")).values(fields),
+        [{f"new_{name}": value for name, value in values(ENTRY, one).items()} for one in known],
+    )
+    _run(connection, insert(agents), [values(ENTRY, one) for one in rows if one.id not in old])
+    regrouped = [one for one in known if old[one.id].group != one.group]
+    _delete(connection, agent_groups, [one.id for one in regrouped], column="agent_id")
+    write_members(connection, [*regrouped, *(one for one in rows if one.id not in old)])
+
+
+def _delete(connection: Connection, table: Table, ids: Sequence[int], *, column: str = "id") -> None:
+    _run(connection, delete(table).where(table.c[column] == bindparam("agent")), [{"agent": one} for one in ids])
+
+
+def _run(connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        connection.execute(statement, rows)

@@ -1,0 +1,84 @@
+"""Which reported states of agents can be true. What cannot be is refused: one false row would break every answer."""
+
+from typing import Any, Final, NamedTuple, get_args
+
+import msgspec
+from sqlalchemy import Integer
+
+from secmon.agents.registry.schema import STATE, ConfigStatus, Status, agents
+from secmon.agents.states import RESET
+from secmon.common.errors import SecmonError
+
+REPORTED: Final = tuple(name for name in STATE if name != "node_name")
+"""The master knows by itself which node reports."""
+
+MAX_ID = 2**32 - 1
+MAX_TEXT = 65_536
+"""Characters of one value: an agent's whole message has as many bytes."""
+MAX_LABELS = 8 * MAX_TEXT
+"""The same for the labels, which are JSON: a control character takes six."""
+
+_MOMENTS = ("last_keepalive", "disconnection_time")
+_NEEDED = frozenset(name for name in REPORTED if not agents.c[name].nullable)
+_NUMBERS = frozenset(name for name in REPORTED if isinstance(agents.c[name].type, Integer))
+_KNOWN: dict[str, frozenset[object]] = {
+    "connection_status": frozenset(get_args(Status)),
+    "group_config_status": frozenset(get_args(ConfigStatus)),
+    "status_code": frozenset(range(RESET + 1)),
+}
+
+
+class Times(NamedTuple):
+    """How to read the times of a report: ``ahead`` seconds are taken off them; none may then be after ``latest``."""
+
+    latest: int
+    ahead: int = 0
+
+    def read(self, moment: int) -> int | None:
+        """``moment`` of the reporter's clock by ours; None for one that cannot be. 0 means never, and stays."""
+        if moment == 0:
+            return 0
+        ours = moment - self.ahead
+        return ours if 0 < ours <= self.latest else None
+
+
+def row_of(agent: int, values: tuple[str | int | None, ...], times: Times) -> dict[str, Any]:
+    """The reported values by name, in the order of ``REPORTED``, with times of our clock.
+
+    Raises SecmonError 3045 naming the agent and the values that make no sense.
+    """
+    if not 0 < agent <= MAX_ID:
+        raise SecmonError(3045, "a state is of no agent")
+    if len(values) != len(REPORTED):
+        raise SecmonError(3045, f"the state of agent {agent} has {len(values)} values, not {len(REPORTED)}")
+    row: dict[str, Any] = dict(zip(REPORTED, values, strict=True))
+    wrong = [name for name, value in row.items() if not _sound(name, value)]
+    for name in _MOMENTS:
+        if name not in wrong and row[name] is not None:
+            row[name] = times.read(row[name])
+            wrong += [name] if row[name] is None else []
+    if wrong:
+        raise SecmonError(3045, f"the state of agent {agent} has values that cannot be: {', '.join(wrong)}")
+    return row
+
+
+def _sound(name: str, value: str | int | None) -> bool:
+    if value is None:
+        return name not in _NEEDED
+    if isinstance(value, int) != (name in _NUMBERS):
+        return False
+    if name in _KNOWN:
+        return value in _KNOWN[name]
+    if isinstance(value, str):
+        return _labels(value) if name == "labels" else len(value) <= MAX_TEXT
+    return True
+
+
+def _labels(text: str) -> bool:
+    if len(text) > MAX_LABELS:
+        return False
+    try:
+        msgspec.json.decode(text, type=list[tuple[str, str]])
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True

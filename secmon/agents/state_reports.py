@@ -1,0 +1,138 @@
+"""Agents' states on their way from a worker to the master (cluster.md 4.3).
+
+The rows themselves are the outbox: one whose ``changed`` is above ``reported`` waits until the master has confirmed it.
+So nothing is lost when either side dies, and an agent that changes often is sent once.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, bindparam, func, or_, select, update
+
+from secmon.agents.registry.schema import agents
+from secmon.agents.report_checks import MAX_ID, REPORTED, Times, row_of
+from secmon.common.errors import SecmonError
+
+BATCH = 1000
+"""Agents in one report."""
+
+_MOMENT = "last_keepalive"
+
+
+class State(msgspec.Struct, array_like=True, frozen=True):
+    """An agent's whole state; ``values`` in the order of ``REPORTED``."""
+
+    id: int
+    values: tuple[str | int | None, ...]
+
+
+class Touch(msgspec.Struct, array_like=True, frozen=True):
+    """An active agent that sent a keepalive at ``last_keepalive`` (seconds since 1970) and is otherwise unchanged."""
+
+    id: int
+    last_keepalive: int
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A state that the master has not confirmed, at ``changed``."""
+
+    state: State
+    changed: int
+
+    @property
+    def touch(self) -> Touch | None:
+        """The short form; None for an agent that is not active."""
+        values = dict(zip(REPORTED, self.state.values, strict=True))
+        keepalive = values["last_keepalive"]
+        return (
+            Touch(self.state.id, keepalive)
+            if values["connection_status"] == "active" and isinstance(keepalive, int)
+            else None
+        )
+
+    @property
+    def lasting(self) -> int:
+        """A hash of what a keepalive alone does not change; good within this process."""
+        return hash(tuple(value for name, value in zip(REPORTED, self.state.values, strict=True) if name != _MOMENT))
+
+
+def waiting(connection: Connection, limit: int = BATCH) -> list[Waiting]:
+    """States to report, the oldest change first."""
+    columns = [agents.c[name] for name in REPORTED]
+    rows = connection.execute(
+        select(agents.c.id, agents.c.changed, *columns)
+        .where(agents.c.changed > agents.c.reported)
+        .order_by(agents.c.changed)
+        .limit(limit)
+    )
+    return [Waiting(State(row[0], tuple(row[2:])), row[1]) for row in rows]
+
+
+def confirm(connection: Connection, reported: Sequence[Waiting]) -> None:
+    """The master has these; what changed since waits on."""
+    if reported:
+        statement = update(agents).where(agents.c.id == bindparam("agent")).values(reported=bindparam("at"))
+        connection.execute(statement, [{"agent": one.state.id, "at": one.changed} for one in reported])
+
+
+class Taken(NamedTuple):
+    """What became of a report: agents whose whole state is needed, and agents whose rows were refused, with reasons."""
+
+    incomplete: list[int]
+    refused: dict[int, str]
+
+
+def take(connection: Connection, node: str, states: Iterable[State], times: Times) -> dict[int, str]:
+    """Write what ``node`` reported of agents that exist; reasons (3045) by agent of the rows that make no sense.
+
+    An agent that moved is reported by both nodes for a moment: what is older than the state known from another node
+    is dropped, by the later of keepalive and disconnection. A stored time that cannot be counts for nothing.
+    """
+    rows, refused = _sift(states, times)
+    known = func.max(func.coalesce(agents.c.last_keepalive, 0), agents.c.disconnection_time)
+    allowed = or_(agents.c.node_name == node, known <= bindparam("moment"), known > times.latest)
+    statement = (
+        update(agents)
+        .where(agents.c.id == bindparam("agent"), allowed)
+        .values({name: bindparam(f"new_{name}") for name in REPORTED} | {"node_name": node})
+    )
+    if rows:
+        connection.execute(statement, rows)
+    return refused
+
+
+def _sift(states: Iterable[State], times: Times) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    rows: list[dict[str, Any]] = []
+    refused: dict[int, str] = {}
+    for state in states:
+        try:
+            values = row_of(state.id, state.values, times)
+        except SecmonError as error:
+            refused[state.id] = error.message
+            continue
+        moment = max(values["last_keepalive"] or 0, values["disconnection_time"])
+        rows.append({f"new_{name}": value for name, value in values.items()} | {"agent": state.id, "moment": moment})
+    return rows, refused
+
+
+def touch(connection: Connection, node: str, touches: Sequence[Touch], times: Times) -> Taken:
+    """Note keepalives. The whole state is needed of agents that another node had meanwhile, and of those that count as
+    disconnected because nothing was heard of their node. An agent that no longer exists is not asked for.
+    """
+    moments = {one.id: times.read(one.last_keepalive) for one in touches if 0 < one.id <= MAX_ID}
+    columns = (agents.c.id, agents.c.node_name, agents.c.connection_status)
+    found = connection.execute(select(*columns).where(agents.c.id.in_(list(moments))))
+    fine = {agent: (holder, status) == (node, "active") for agent, holder, status in found}
+    statement = update(agents).where(agents.c.id == bindparam("agent")).values(last_keepalive=bindparam("at"))
+    rows = [{"agent": agent, "at": at} for agent, at in moments.items() if at and fine.get(agent)]
+    if rows:
+        connection.execute(statement, rows)
+    refused = {one.id: f"agent {one.id}: a keepalive that cannot be" for one in touches if not moments.get(one.id)}
+    return Taken([agent for agent in moments if agent not in refused and not fine.get(agent, True)], refused)
+
+
+def count_active(connection: Connection, node: str) -> int:
+    """Agents that ``node`` serves now."""
+    here = (agents.c.node_name == node, agents.c.connection_status == "active")
+    return connection.execute(select(func.count()).select_from(agents).where(*here)).scalar_one()

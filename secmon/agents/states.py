@@ -1,0 +1,220 @@
+"""Every write to agents' states (agent-link.md 6.5-6.8), in batches: one transaction for what many agents sent.
+
+All functions work on a connection of ``AgentStore.write()``. Times are whole seconds since 1970. Rows that change get
+``changed`` from ``meta.sequence``, which is what ``reports`` sends to the master.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+from sqlalchemy import Connection, bindparam, or_, select, update
+
+from secmon.agents.registry.schema import ConfigStatus, agents
+from secmon.agents.registry.store import advance
+from secmon.agents.wire.keepalive import Keepalive
+
+HIGHER_VERSION = 1
+UNKNOWN_VERSION = 2
+SHUT_DOWN = 3
+SILENT = 4
+RESET = 5
+"""Status codes (agent-link.md 6.7)."""
+
+FAR_FUTURE_SECONDS = 86_400
+"""Further ahead than any clock that was set right again."""
+
+Values: TypeAlias = dict[str, Any]
+
+
+class Origin(NamedTuple):
+    """Where agents are connected: the node's name, and the name of its host."""
+
+    node: str
+    host: str
+
+
+class Startup(NamedTuple):
+    """An accepted startup."""
+
+    agent: int
+    at: int
+
+    def values(self, origin: Origin) -> Values:
+        return {
+            "connection_status": "pending",
+            "last_keepalive": self.at,
+            "disconnection_time": 0,
+            "status_code": 0,
+            "node_name": origin.node,
+            "manager_host": origin.host,
+        }
+
+
+class Refusal(NamedTuple):
+    """A startup that was refused; ``version`` as the agent sent it, None when it sent none."""
+
+    agent: int
+    version: str | None
+
+    def values(self, _origin: Origin) -> Values:
+        if self.version is None:
+            return {"status_code": UNKNOWN_VERSION}
+        return {"status_code": HIGHER_VERSION, "version": self.version}
+
+
+class Beat(NamedTuple):
+    """A keepalive that says something new. ``labels``: those of the agent, then the node's own, with their marks."""
+
+    agent: int
+    at: int
+    keepalive: Keepalive
+    group_config_status: ConfigStatus
+    labels: Sequence[tuple[str, str]]
+
+    def values(self, origin: Origin) -> Values:
+        said = self.keepalive
+        values: Values = {
+            **msgspec.structs.asdict(said.system),
+            "version": said.version,
+            "config_sum": said.config_sum,
+            "merged_sum": said.merged_sum,
+            "group_config_status": self.group_config_status,
+            "labels": msgspec.json.encode(self.labels).decode(),
+            "manager_host": origin.host,
+            **Touch(self.agent, self.at).values(origin),
+        }
+        if said.agent_ip:
+            values["ip"] = said.agent_ip
+        return values
+
+
+class Touch(NamedTuple):
+    """A keepalive that says nothing new."""
+
+    agent: int
+    at: int
+
+    def values(self, origin: Origin) -> Values:
+        return {
+            "connection_status": "active",
+            "last_keepalive": self.at,
+            "disconnection_time": 0,
+            "status_code": 0,
+            "node_name": origin.node,
+        }
+
+
+class Configured(NamedTuple):
+    """The group's files have changed, or are those that the agent has, without a new keepalive."""
+
+    agent: int
+    status: ConfigStatus
+
+    def values(self, _origin: Origin) -> Values:
+        return {"group_config_status": self.status}
+
+
+class Shutdown(NamedTuple):
+    """The agent said that it stops."""
+
+    agent: int
+    at: int
+
+    def values(self, _origin: Origin) -> Values:
+        return {"connection_status": "disconnected", "disconnection_time": self.at, "status_code": SHUT_DOWN}
+
+
+StateUpdate: TypeAlias = Startup | Refusal | Beat | Touch | Configured | Shutdown
+
+
+class Lost(NamedTuple):
+    """An agent that was not heard of in time."""
+
+    id: int
+    name: str
+    register_ip: str
+    last_keepalive: int
+
+
+def apply(connection: Connection, updates: Iterable[StateUpdate], origin: Origin) -> None:
+    """Write ``updates`` in their order; those of agents that do not exist are dropped."""
+    full: dict[int, Values] = {}
+    touched: dict[int, int] = {}
+    for one in updates:
+        if isinstance(one, Touch) and one.agent not in full:
+            touched[one.agent] = one.at
+        else:
+            if one.agent in touched:  # keep the order within an agent
+                full[one.agent] = Touch(one.agent, touched.pop(one.agent)).values(origin)
+            full.setdefault(one.agent, {}).update(one.values(origin))
+    if not full and not touched:
+        return
+    sequence = advance(connection, "sequence")
+    for agent in _not_as_a_touch_leaves_it(connection, touched, origin.node):
+        full[agent] = Touch(agent, touched.pop(agent)).values(origin)
+    _write_touches(connection, touched, sequence)
+    _write(connection, full, sequence)
+
+
+def reset(connection: Connection, node: str, *, now: int) -> int:
+    """Agents of ``node`` are not connected: its link has just started. How many were thought to be.
+
+    Not reported to the master: the agents come back by themselves, maybe to another node, which then knows better.
+    """
+    here = (agents.c.node_name == node, agents.c.connection_status.in_(("active", "pending")))
+    values = {"connection_status": "disconnected", "disconnection_time": now, "status_code": RESET}
+    return connection.execute(update(agents).where(*here).values(**values, reported=agents.c.changed)).rowcount
+
+
+def sweep(connection: Connection, *, now: int, limit: int) -> list[Lost]:
+    """Agents silent for more than ``limit`` seconds count as disconnected from now on; those, by id.
+
+    So do those whose last keepalive is far in the future: nothing true is known of them.
+    """
+    heard = agents.c.last_keepalive
+    silent = (
+        agents.c.connection_status.in_(("active", "pending")),
+        or_(heard < now - limit, heard > now + FAR_FUTURE_SECONDS),
+    )
+    columns = (agents.c.id, agents.c.name, agents.c.register_ip, agents.c.last_keepalive)
+    lost = [Lost(*row) for row in connection.execute(select(*columns).where(*silent).order_by(agents.c.id))]
+    if lost:
+        values = {"connection_status": "disconnected", "disconnection_time": now, "status_code": SILENT}
+        connection.execute(update(agents).where(*silent).values(values))
+    return lost
+
+
+def _not_as_a_touch_leaves_it(connection: Connection, touched: Mapping[int, int], node: str) -> list[int]:
+    """Touched agents of which more than the moment must be written."""
+    other = or_(
+        agents.c.connection_status != "active",
+        agents.c.node_name != node,
+        agents.c.disconnection_time != 0,
+        agents.c.status_code != 0,
+    )
+    found: list[int] = []
+    ids = list(touched)
+    for start in range(0, len(ids), 1000):
+        some = ids[start : start + 1000]
+        found += connection.execute(select(agents.c.id).where(agents.c.id.in_(some), other)).scalars()
+    return found
+
+
+def _write_touches(connection: Connection, touched: Mapping[int, int], sequence: int) -> None:
+    if touched:
+        statement = update(agents).where(agents.c.id == bindparam("agent")).values(last_keepalive=bindparam("at"))
+        rows = [{"agent": agent, "at": at} for agent, at in touched.items()]
+        connection.execute(statement.values(changed=sequence), rows)
+
+
+def _write(connection: Connection, full: Mapping[int, Values], sequence: int) -> None:
+    """One statement for each set of columns: there are few."""
+    alike: dict[tuple[str, ...], list[Values]] = {}
+    for agent, values in full.items():
+        row = {f"new_{name}": value for name, value in values.items()}
+        alike.setdefault(tuple(values), []).append(row | {"agent": agent})
+    for names, rows in alike.items():
+        statement = update(agents).where(agents.c.id == bindparam("agent"))
+        statement = statement.values({name: bindparam(f"new_{name}") for name in names} | {"changed": sequence})
+        connection.execute(statement, rows)

@@ -1,0 +1,51 @@
+"""The command line: ``secmon``."""
+
+import click
+
+from secmon import __version__
+from secmon.cli.group import LazyGroup
+
+_HERE = "secmon.cli"
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "init": f"{_HERE}.init:init",
+        "start": f"{_HERE}.service:start",
+        "stop": f"{_HERE}.service:stop",
+        "restart": f"{_HERE}.service:restart",
+        "reload": f"{_HERE}.service:reload",
+        "status": f"{_HERE}.service:status",
+        "demo": f"{_HERE}.demo:demo",
+        "config": f"{_HERE}.config:config",
+        "verify-agent-conf": f"{_HERE}.agentconf:verify",
+        "user": f"{_HERE}.user:user",
+        "agents": f"{_HERE}.agents:agents",
+        "import": f"{_HERE}.import_:import_",
+        "audit": f"{_HERE}.audit:audit",
+        "cluster": f"{_HERE}.cluster:cluster",
+        "fleet": f"{_HERE}.fleet:fleet",
+        "ruleset": f"{_HERE}.ruleset:ruleset",
+        "logtest": f"{_HERE}.logtest:logtest",
+        "openapi": f"{_HERE}.openapi:openapi",
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(__version__, "-V", "--version", prog_name="secmon")
+def main() -> None:
+    """Security-monitoring server: a cluster that answers as one.
+
+    Try it:  secmon demo
+
+    \b
+    A node of your own:
+      secmon init /opt/secmon
+      secmon start --root /opt/secmon
+
+    Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage.
+    """
+
+
+if __name__ == "__main__":
+    main()

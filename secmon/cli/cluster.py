@@ -1,0 +1,115 @@
+"""``secmon cluster``: the cluster as this node sees it, and a new master for it."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
+from secmon.cli.local import local_call
+from secmon.common.outcome import Outcome
+from secmon.common.paths import Paths
+
+_MEMBER = ("name", "type", "version", "ip")
+_HEALTH = (*_MEMBER, "agents", "files", "compared", "last seen")
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy={"promote": "secmon.cli.promote:promote"},
+    short_help="Look at the cluster from this node; replace its master.",
+)
+def cluster() -> None:
+    """Look at the cluster from this node, which must run; replace a master that is lost.
+
+    Example:  secmon cluster nodes --root /opt/secmon
+    """
+
+
+@cluster.command(short_help="List the connected nodes.")
+@root_option
+@json_option
+def nodes(paths: Paths, as_json: bool) -> None:
+    """List the connected nodes: name, role, version, address.
+
+    Example:  secmon cluster nodes --root /opt/secmon
+
+    Exit status: 0 listed, 1 the cluster daemon or the master does not answer.
+    """
+    items = _items(paths, "GET /cluster/nodes")
+    if as_json:
+        echo_json(items)
+    else:
+        _table(_MEMBER, [[str(item.get(column, "")) for column in _MEMBER] for item in items])
+
+
+@cluster.command(short_help="Show how each node does.")
+@root_option
+@json_option
+def health(paths: Paths, as_json: bool) -> None:
+    """Show how each node does: last sign of life, and whether its files are those of the master.
+
+    Nodes that are lost or were refused stand below the table, with the reason. --json shows all that is known.
+
+    Example:  secmon cluster health --root /opt/secmon
+
+    Exit status: 0 shown, 1 the cluster daemon or the master does not answer, or a node is lost or refused.
+    """
+    items = _items(paths, "GET /cluster/healthcheck")
+    if as_json:
+        echo_json(items)
+    else:
+        show_health(items)
+    if any(item.get("lost") or item.get("refused") for item in items):
+        sys.exit(1)
+
+
+def _items(paths: Paths, operation: str) -> list[dict[str, Any]]:
+    require_installation(paths)
+    outcome = local_call(paths, operation)
+    if not isinstance(outcome, Outcome):
+        raise click.ClickException("the cluster daemon sent an answer of another kind; see its log")
+    for node, error in outcome.node_errors.items():
+        click.echo(f"{node}: {error}", err=True)
+    return outcome.items
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    for row in ([name.upper() for name in header], *rows):
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def show_health(items: Sequence[Mapping[str, Any]]) -> None:
+    """Print items of ``GET /cluster/healthcheck``: a line for each node, then a sentence for each trouble."""
+    _table(_HEALTH, [_health_row(item) for item in items])
+    for sentence in _troubles(items):
+        click.echo(sentence)
+
+
+def _health_row(item: Mapping[str, Any]) -> list[str]:
+    info, status = item["info"], item.get("status")
+    row = [str(info.get(column, "")) for column in (*_MEMBER, "n_active_agents")]
+    if status is None:  # the master, which is the measure of all others
+        return [*row, "-", "-", "-"]
+    state = (
+        "failing" if "sync_integrity_error" in status else "up to date" if status["sync_integrity_free"] else "behind"
+    )
+    checked = status["last_check_integrity"]["date_end_master"]
+    return [*row, state, _seconds(checked), _seconds(status["last_keep_alive"])]
+
+
+def _seconds(date: str) -> str:
+    """A date of the API without its microseconds; what is none stays."""
+    return f"{date[:19]}Z" if date.endswith("Z") else date
+
+
+def _troubles(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for item in items:
+        if error := (item.get("status") or {}).get("sync_integrity_error"):
+            yield f"Failing: {item['info']['name']} cannot take over the files of the master: {error}"
+        for one in item.get("lost") or ():
+            yield f"Lost: {one['name']} ({one['ip']}), last seen {_seconds(one['last_seen'])}"
+        for one in item.get("refused") or ():
+            yield f"Refused: {one['name']} ({one['ip']}) at {_seconds(one['time'])}: {one['reason']} ({one['code']})"

@@ -1,0 +1,48 @@
+"""``secmon config``: the configuration files."""
+
+import sys
+
+import click
+
+from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
+from secmon.common.paths import Paths
+from secmon.config.checks import installation_warnings
+from secmon.daemons.plan import check_node
+from secmon.engine.catalogue import RulesetCatalogue
+
+
+@click.group(cls=LazyGroup)
+def config() -> None:
+    """Work with the configuration files of a node.
+
+    Example:  secmon config check --root /opt/secmon
+    """
+
+
+@config.command(short_help="Check the files; name everything that is wrong.")
+@root_option
+@json_option
+def check(paths: Paths, as_json: bool) -> None:
+    """Check api.yaml, the main configuration, the internal options and the ruleset; name everything that is wrong.
+
+    What works but may not be meant is a warning: an internal option that does not exist, a section without an effect.
+
+    Example:  secmon config check --root /opt/secmon
+
+    Exit status: 0 valid, 1 not valid, 2 wrong usage.
+    """
+    require_installation(paths)
+    problems, warnings = check_node(paths), installation_warnings(paths)
+    if not problems:  # the ruleset is that of the configuration
+        problems = [one.text for one in RulesetCatalogue(paths).diagnose() if one.error]
+    if as_json:
+        echo_json({"valid": not problems, "problems": problems, "warnings": warnings})
+        sys.exit(1 if problems else 0)
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if problems:
+        for problem in problems:
+            click.echo(problem)
+    else:
+        click.echo(f"The configuration of {paths.root} is valid.")
+    sys.exit(1 if problems else 0)

@@ -1,0 +1,42 @@
+"""``secmon demo``: a cluster of three nodes on this host."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from secmon.cli.group import installation_paths
+from secmon.daemons.demo import AGENTS, Demo
+
+
+@click.command(short_help="Run a master and two workers here, to try the product.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("demo"),
+    show_default=True,
+    help="Folder of the nodes; made when it does not exist, kept for the next time.",
+)
+@click.option("--workers", type=click.IntRange(0, 16), default=2, show_default=True, help="Workers beside the master.")
+@click.option(
+    "--agents",
+    type=click.IntRange(0, 1000),
+    default=AGENTS,
+    show_default=True,
+    help="Simulated agents that connect to the nodes.",
+)
+@click.option("--fresh", is_flag=True, help="Remove an earlier demo in the folder first.")
+def demo(folder: Path, workers: int, agents: int, fresh: bool) -> None:
+    """Run a master and two workers on this host, to try the product in a minute.
+
+    A dozen simulated agents connect to the nodes. Prints the addresses, the administrator's password and requests to
+    paste. Ctrl-C stops everything; the next run goes on with the same data.
+
+    Example:  secmon demo --dir ./demo --workers 2
+
+    Exit status: 0 stopped cleanly, 1 could not start, 2 wrong usage.
+    """
+    root = installation_paths(folder / "worker99").root.parent  # the longest name a node gets
+    sys.exit(asyncio.run(Demo(root, workers=workers, agents=agents).run(fresh=fresh)))

@@ -1,0 +1,102 @@
+"""What all commands share: the group that loads them, their options, and how they answer."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from secmon.common.errors import SecmonError, os_text
+from secmon.common.paths import Paths
+from secmon.daemons.daemon import StartError, StartFailed
+from secmon.daemons.privileges import root_started, work_for
+from secmon.daemons.run_files import AlreadyRunning
+
+DEFAULT_ROOT = Path("/opt/secmon")
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_ROOT = 107 - len("/queue/cluster/c-internal.sock")
+"""Bytes of an installation folder's path: the kernel limits those of the sockets below it."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are named, so that each starts quickly.
+
+    Errors with a code end in one line and status 1, never in a traceback.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = dict(lazy or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self._lazy, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._lazy:
+            module, _, attribute = self._lazy[cmd_name].partition(":")
+            command: click.Command = getattr(import_module(module), attribute)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SecmonError as error:
+            text = error.message + (f". {error.remediation}." if error.remediation else "")
+            raise click.ClickException(text) from error
+        except (AlreadyRunning, StartError, StartFailed) as error:
+            raise click.ClickException(str(error)) from error
+        except BrokenPipeError:  # the reader of our output has seen enough; click ends quietly
+            raise
+        except PermissionError as error:
+            hint = "" if root_started() else "; run this as root or as the service user"
+            raise click.ClickException(f"{os_text(error)}{hint}") from error
+        except OSError as error:
+            raise click.ClickException(os_text(error)) from error
+
+
+def root_option(command: F) -> F:
+    """``--root DIR``, passed on as the :class:`Paths` ``paths``."""
+    return click.option(
+        "--root",
+        "paths",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="SECMON_ROOT",
+        default=DEFAULT_ROOT,
+        show_default=True,
+        show_envvar=True,
+        callback=lambda _context, _parameter, value: installation_paths(value),
+        help="Installation folder.",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """``--json``, passed on as ``as_json``."""
+    return click.option("--json", "-j", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def installation_paths(root: Path) -> Paths:
+    """Paths of ``root``, absolute; a usage error when no socket could be opened below it."""
+    absolute = Path(os.path.abspath(root))
+    if len(os.fsencode(absolute)) > MAX_ROOT:
+        raise click.BadParameter(f"{absolute}: the path must not be longer than {MAX_ROOT} bytes")
+    return Paths(absolute)
+
+
+def require_installation(paths: Paths) -> None:
+    """Fail clearly when there is nothing to work on; from here on root has the rights of the installation's user.
+
+    Files that the operator names are the operator's: ``common.rights.as_root``.
+    """
+    work_for(paths)
+    if not paths.main_config.exists():
+        raise click.ClickException(f"{paths.root} holds no installation; make one: secmon init {paths.root}")
+
+
+def echo_json(data: object) -> None:
+    """``{"error": 0, "data": ...}`` on standard output (manager.md 16)."""
+    click.echo(json.dumps({"error": 0, "data": data}, indent=2, ensure_ascii=False))

@@ -1,0 +1,91 @@
+"""``secmon import``: take over what another manager holds."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from secmon.cli.group import LazyGroup, echo_json, json_option, root_option
+from secmon.cli.store import host_author, open_masters_store
+from secmon.common.clock import SystemClock
+from secmon.common.paths import Paths
+from secmon.common.rights import as_root
+from secmon.importers.rbac import Report, Source, import_rbac, read_source
+from secmon.security.audit import audited
+from secmon.security.store.security_store import SecurityStore
+
+_PROGRESS_FROM = 2_000
+"""Rows from which progress is shown."""
+
+
+@click.group("import", cls=LazyGroup, lazy={"agents": "secmon.cli.import_agents:agents"})
+def import_() -> None:
+    """Take over data of another manager.
+
+    \b
+    Examples:
+      secmon import rbac rbac.db
+      secmon import agents /var/ossec
+    """
+
+
+@import_.command("rbac", short_help="Take over the access control of a 4.x manager.")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@root_option
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@json_option
+def rbac(file: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
+    """Take over users, roles, policies, rules and links from FILE, the rbac.db of a 4.x manager.
+
+    Works on the master only, whether it runs or not. All is taken over or nothing: rows that cannot be used stop the
+    import and are named. Users keep their passwords; those of the two default users are replaced by the ones in FILE,
+    their names stay. Doing it again changes nothing. FILE is only read.
+
+    \b
+    Examples:
+      secmon import rbac rbac.db --dry-run
+      secmon import rbac rbac.db --root /opt/secmon --json
+
+    Exit status: 0 done, 1 failed or refused, 2 wrong usage.
+    """
+    store = open_masters_store(paths)
+    try:
+        with as_root():
+            source = read_source(file)
+        report = _import(store, paths, source, dry_run=dry_run)
+    finally:
+        store.close()
+    _print(report, dry_run=dry_run, as_json=as_json)
+
+
+def _import(store: SecurityStore, paths: Paths, source: Source, *, dry_run: bool) -> Report:
+    shown = -1
+
+    def progress(done: int, total: int) -> None:
+        nonlocal shown
+        percent = done * 100 // total
+        if total >= _PROGRESS_FROM and percent > shown:
+            shown = percent
+            click.echo(f"\r{percent:3} % of {total} rows", nl=done == total, err=True)
+
+    clock = SystemClock()
+    written = audited(store, paths.audit_log, host_author("secmon import rbac"), clock)
+    return import_rbac(store, source, clock, dry_run=dry_run, progress=progress, transaction=written)
+
+
+def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        data = {"written": report.written, "counts": report.counts(), "lines": msgspec.to_builtins(report.lines)}
+        echo_json(data)
+    else:
+        for line in report.lines:
+            click.echo(str(line))
+        counts = ", ".join(f"{number} {result}" for result, number in sorted(report.counts().items()))
+        click.echo(f"{counts or 'The file holds nothing to take over'}.")
+    if report.refused:
+        raise click.ClickException("Nothing was changed: correct or delete the refused rows in a copy of the file.")
+    if not as_json:
+        if report.written:
+            click.echo("The import is done.")
+        else:
+            click.echo("Nothing was changed: dry run." if dry_run else "Nothing was changed: all of it is there.")

@@ -1,0 +1,125 @@
+"""``secmon logtest``: what the analysis engine makes of a log, step by step."""
+
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from secmon.cli.rulesets import Source, source_options
+from secmon.common.clock import SystemClock
+from secmon.engine.analysis import Engine, Verdict
+from secmon.engine.event import Event
+from secmon.engine.input.predecode import Message
+from secmon.engine.memory.state import State
+from secmon.engine.output.describe import describe
+from secmon.engine.rules.rule import Rule
+
+_ROUTED = ("pci_dss", "cis", "gdpr", "gpg13", "hipaa", "nist_800_53", "tsc")
+
+
+@click.command(short_help="Show what the engine makes of logs.")
+@source_options
+@click.option("--location", default="stdin", show_default=True, help="Where the logs pretend to come from.")
+@click.option("--trace", is_flag=True, help="Show every rule that is tried.")
+def logtest(source: Source, location: str, trace: bool) -> None:
+    """Type or pipe logs, one a line, and see each step: header, decoder with fields, rule.
+
+    All logs of one run belong together, so rules that need several events can fire. No alert is written.
+
+    Example:  secmon logtest --root /opt/secmon --trace < /var/log/auth.log
+
+    Exit status: 0 done, 1 failed, 2 wrong usage.
+    """
+    compiled = source.usable()
+    for message in compiled.messages:
+        click.echo(click.style(str(message), fg="yellow"), err=True)
+    if sys.stdin.isatty():
+        click.echo("Type one log per line; end with Ctrl-D.", err=True)
+    host = socket.gethostname().partition(".")[0].encode()
+    clock = SystemClock()
+    with tempfile.TemporaryDirectory(prefix="secmon-logtest-") as folder:
+        engine = Engine(compiled, State.private(Path(folder)), host=host, session=True)
+        for line in sys.stdin.buffer:
+            log = line.rstrip(b"\r\n")
+            if log:
+                steps = Steps() if trace else None
+                verdict = engine.process(Message("1", location.encode(), log), clock.now().astimezone(), steps)
+                show(verdict, steps)
+
+
+class Steps:
+    """Collects the way through the tree of rules."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def trying(self, rule: Rule) -> None:
+        self.lines.append(f"Trying rule: {rule.id} - {_text(rule.description)}")
+
+    def matched(self, rule: Rule) -> None:
+        self.lines.append(f"*Rule {rule.id} matched")
+
+    def descending(self, rule: Rule) -> None:
+        self.lines.append("*Trying child rules")
+
+
+def show(verdict: Verdict, steps: Steps | None) -> None:
+    """Print the three stages."""
+    event = verdict.event
+    _stage("1", "predecoding")
+    _line("full log", event.full_log)
+    _line("timestamp", event.timestamp)
+    _line("hostname", event.hostname)
+    _line("program name", event.program_name)
+    _stage("2", "decoding")
+    _decoding(event)
+    _stage("3", "rules")
+    for line in steps.lines if steps else ():
+        click.echo(f"  {line}")
+    if verdict.rule is None:
+        click.echo("  No rule matched.\n")
+    else:
+        _rule(verdict, verdict.rule)
+
+
+def _decoding(event: Event) -> None:
+    if event.decoder is None:
+        click.echo("  No decoder matched.")
+        return
+    _line("name", event.decoder.name)
+    _line("parent", event.parent)
+    for name, value in (*event.static.items(), *event.dynamic):
+        _line(name, value)
+
+
+def _rule(verdict: Verdict, rule: Rule) -> None:
+    _line("id", str(rule.id))
+    _line("level", str(rule.level))
+    _line("description", describe(rule, verdict.event))
+    names = [name for name in _text(rule.groups).split(",") if name]
+    _line("groups", ", ".join(name for name in names if not name.startswith(tuple(f"{one}_" for one in _ROUTED))))
+    for one in _ROUTED:
+        _line(one, ", ".join(name.removeprefix(f"{one}_") for name in names if name.startswith(f"{one}_")))
+    _line("mitre", ", ".join(one.technique for one in rule.mitre))
+    _line("file", f"{rule.file}:{rule.line}")
+    _line("fired", str(verdict.fired))
+    if verdict.alert:
+        click.echo(click.style("  An alert would be written.\n", fg="red", bold=True))
+    else:
+        click.echo("  No alert.\n")
+
+
+def _stage(number: str, name: str) -> None:
+    click.echo(click.style(f"Stage {number}: {name}", fg="cyan", bold=True))
+
+
+def _line(name: str, value: bytes | str | None) -> None:
+    if value:
+        text = _text(value) if isinstance(value, bytes) else value
+        click.echo(f"  {click.style(name, fg='green')}: {text}")
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,59 @@
+"""``secmon cluster promote``: a former worker's copy of the security state becomes the origin."""
+
+import click
+
+from secmon.cli.group import root_option
+from secmon.cli.store import host_author, require_master, require_stopped
+from secmon.cluster.store_checks import Standing, read_standing, security_misfit
+from secmon.common.clock import SystemClock
+from secmon.common.paths import Paths
+from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore
+from secmon.daemons.install import close_store
+from secmon.security.admin import promote as promote_store
+from secmon.security.audit import audited
+from secmon.security.store.security_store import SecurityStore
+
+
+@click.command(short_help="Replace a master that is lost by this node.")
+@root_option
+def promote(paths: Paths) -> None:
+    """Make this node's copy of the master's users, roles, policies and rules its own, to replace a lost master.
+
+    Stop the node and make it the master in etc/ossec.conf first (or remove the cluster section: it then stands alone).
+    All tokens end; passwords stay. What the lost master had not yet sent to this node is lost. The lost master must
+    not come back as a master.
+
+    Example:  secmon cluster promote --root /opt/secmon
+
+    Exit status: 0 done, or nothing to do, 1 failed, 2 wrong usage.
+    """
+    require_master(
+        paths, instead=f"make it the master in {paths.main_config} first (node_type and nodes); it now follows"
+    )
+    require_stopped(paths)
+    found = _copy(paths)
+    if not found.replica:
+        click.echo(f"{paths.security_db} is this node's own already; nothing was changed.")
+        return
+    clock = SystemClock()
+    store = SecurityStore(paths.security_db, create=False)
+    try:
+        with audited(store, paths.audit_log, host_author("secmon cluster promote"), clock) as tx:
+            promote_store(tx, clock)
+        now = store.position()
+    finally:
+        store.close()
+    close_store(paths)
+    click.echo(f"Taken over: store {found.store_id} at revision {found.revision} goes on as store {now.store_id}.")
+    click.echo(f"All tokens have ended. Start the node: secmon start --root {paths.root}")
+
+
+def _copy(paths: Paths) -> Standing:
+    """What the store says of itself; a clear failure where there are no users to take over."""
+    try:
+        found = read_standing(paths.security_db)
+    except (UnreadableStore, UnusableStore):
+        found = None
+    if found is None or not found.users:
+        raise click.ClickException(security_misfit(paths) or "the security store has changed meanwhile")
+    return found

@@ -1,0 +1,99 @@
+"""``secmon user``: users of the API, for who has the host but not the password."""
+
+import sys
+
+import click
+
+from secmon.cli.group import LazyGroup, root_option
+from secmon.cli.store import host_author, open_masters_store, require_master, require_stopped
+from secmon.cluster.store_checks import read_standing
+from secmon.common.clock import SystemClock
+from secmon.common.paths import Paths
+from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore
+from secmon.daemons.install import make_users_anew
+from secmon.security.admin import set_password
+from secmon.security.audit import audited
+from secmon.security.passwords import generate_password
+from secmon.security.store import schema
+from secmon.security.store.security_store import SecurityStore
+
+
+@click.group(cls=LazyGroup)
+def user() -> None:
+    """Work with the users of the API.
+
+    Example:  secmon user reset-password admin --generate
+    """
+
+
+@user.command("create-defaults", short_help="Begin anew after the loss of all users.")
+@root_option
+def create_defaults(paths: Paths) -> None:
+    """Make the two default users anew, in an installation that has lost its security store.
+
+    For a master, or a node that stands alone, without a backup and without a worker to take the users from; stop it
+    first. All users, roles, policies and rules of before are gone, on the workers too once they are connected again.
+
+    Example:  secmon user create-defaults --root /opt/secmon
+
+    Exit status: 0 made, 1 failed, or there are users, 2 wrong usage.
+    """
+    require_master(paths, instead="run the command on the master")
+    require_stopped(paths)
+    try:
+        standing = read_standing(paths.security_db)
+    except (UnreadableStore, UnusableStore) as error:
+        raise click.ClickException(f"{error}; move it aside first") from None
+    if standing is not None and standing.users:
+        raise click.ClickException(f"{paths.security_db} holds users; nothing was changed")
+    credentials = make_users_anew(paths, host_author("secmon user create-defaults"))
+    click.echo("Passwords, shown only now:")
+    for name, password in credentials.passwords.items():
+        click.echo(f"  {name:12}{password}")
+
+
+@user.command("reset-password", short_help="Give a user a new password.")
+@click.argument("name", required=False)
+@root_option
+@click.option("--generate", is_flag=True, help="Make a password and print it once, in place of asking for one.")
+def reset_password(name: str | None, paths: Paths, generate: bool) -> None:
+    """Give user NAME (default: the administrator) a new password and end the user's sessions.
+
+    Works on the master only, whether it runs or not; the other nodes learn of it at once. The password is typed at
+    the prompt, or read from standard input when that is no terminal.
+
+    Example:  secmon user reset-password alice --root /opt/secmon
+
+    Exit status: 0 changed, 1 failed, 2 wrong usage.
+    """
+    store = open_masters_store(paths)
+    try:
+        identifier, known = _find(store, name)
+        password = generate_password() if generate else _typed_password(known)
+        clock = SystemClock()
+        author = host_author("secmon user reset-password")
+        with audited(store, paths.audit_log, author, clock) as tx:
+            set_password(tx, identifier, password, clock)
+    finally:
+        store.close()
+    click.echo(f"The password of {known} is changed; the user's tokens are revoked.")
+    if generate:
+        click.echo(f"New password, shown only now: {password}")
+
+
+def _find(store: SecurityStore, name: str | None) -> tuple[int, str]:
+    """Id and name of the user called ``name``; the first user is the administrator."""
+    with store.read() as tx:
+        users = {str(row["username"]): int(str(row["id"])) for row in tx.select(schema.users)}
+    if name is None:
+        name = min(users, key=lambda each: users[each])
+    if name not in users:
+        raise click.ClickException(f"no user is called {name}; users: {', '.join(sorted(users))}")
+    return users[name], name
+
+
+def _typed_password(name: str) -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    password: str = click.prompt(f"New password of {name}", hide_input=True, confirmation_prompt=True, err=True)
+    return password

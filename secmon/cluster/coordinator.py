@@ -1,0 +1,134 @@
+"""Calls that name nodes: who is asked, and how the answers become one.
+
+The master coordinates; a worker does so only for a call that names itself alone.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from secmon.cluster.catalogue import Operation, Place
+from secmon.cluster.executor import Context, Executor, gate, parse_query, requested_ids
+from secmon.cluster.fan_out import Answer, fan_out
+from secmon.cluster.node import Peer
+from secmon.common import query
+from secmon.common.calls import Call
+from secmon.common.errors import SecmonError
+from secmon.common.outcome import Outcome, Result, absorb, merge
+from secmon.security.rbac.authorization import Grant
+
+FindPeer = Callable[[str], Peer]
+
+
+class LocalPeer:
+    """This node as one of the nodes of a call."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def execute(self, call: Call, *, part: bool) -> Result:
+        return await self._executor.run_part(call)
+
+
+class Unreachable:
+    """The peer of a node whose session ended between being listed and being asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def execute(self, call: Call, *, part: bool) -> Result:
+        """Raises 3022."""
+        raise SecmonError(3022, ids=(self.name,))
+
+
+def no_peer(name: str) -> Peer:
+    """``find_peer`` of a node without a cluster."""
+    return Unreachable(name)
+
+
+class Coordinator:
+    """Runs calls of places NODE and NODES; :class:`secmon.cluster.node.NodeCalls` for those of place AGENT."""
+
+    def __init__(self, executor: Executor, find_peer: FindPeer, *, limit: int) -> None:
+        """``find_peer`` gives the connection to a connected node; ``limit`` bounds the calls in flight."""
+        self._executor = executor
+        self._find_peer = find_peer
+        self._limit = asyncio.Semaphore(limit)
+        self._local = LocalPeer(executor)
+
+    async def run(self, call: Call) -> Result:
+        """The merged answer. Raises 4000, also where every node refuses; for a single node also whatever it raised."""
+        operation = self._executor.operation(call)
+        if operation.fields is not None:
+            parse_query(operation, call)
+        grants = await self._executor.authorize(call)
+        targets, outcome = self._targets(grants["node:id"])
+        if not targets and not outcome.failures:
+            self._refuse(operation, call)
+        now = self._executor.node.clock.monotonic()
+        answers = await fan_out(call, {name: self._peer(name) for name in targets}, now, limit=self._limit)
+        if operation.place is Place.NODE and targets:
+            lone = answers[targets[0]]
+            if isinstance(lone, SecmonError):
+                raise lone
+            if not isinstance(lone, Outcome):
+                return lone
+        whole = _combine(operation, call, answers, outcome)
+        if operation.finish is not None:
+            await operation.finish(Context(self._executor.node, call, grants), whole)
+        return whole
+
+    async def ask(self, call: Call, params: Mapping[str, dict[str, Any]]) -> Mapping[str, Answer]:
+        """See ``common.node.NodeCalls``."""
+        peers = {name: self._peer(name) for name in params}
+        return await fan_out(call, peers, self._executor.node.clock.monotonic(), limit=self._limit, params=params)
+
+    def _peer(self, name: str) -> Peer:
+        return self._local if name == self._executor.node.name else self._find_peer(name)
+
+    def _targets(self, grant: Grant) -> tuple[list[str], Outcome]:
+        """The nodes to ask in the order of their names, and the failures known beforehand."""
+        node = self._executor.node
+        roster = node.services.roster
+        connected = {member.name for member in roster.members()} if roster else {node.name}
+        absent = set(roster.absent()) if roster else set()
+        outcome = Outcome()
+        if grant.error is not None:
+            outcome.fail(grant.error)
+        wanted = grant.select(sorted(connected | absent))
+        for name in (one for one in wanted if one not in connected):
+            error = SecmonError(1730 if grant.explicit else 3022)
+            outcome.fail(error, name)
+            if name in absent:
+                outcome.node_errors[name] = SecmonError(3022).message
+        return sorted(set(wanted) & connected), outcome
+
+    def _refuse(self, operation: Operation, call: Call) -> None:
+        """Raises 4000 where the caller may read nodes and none of them may be touched (restarted, say).
+
+        Who may not even read one gets an empty answer, as for any collection.
+        """
+        node = self._executor.node
+        checks = gate(node, call)
+        roster = node.services.roster
+        connected = [member.name for member in roster.members()] if roster else [node.name]
+        readable = checks.check(operation.require[0], requested_ids(call, operation.require[0])).select(connected)
+        if len(operation.require) > 1 and readable:
+            raise SecmonError(4000, "Resource type: node:id", ids=tuple(readable))
+
+
+def _combine(operation: Operation, call: Call, answers: Mapping[str, Answer], outcome: Outcome) -> Outcome:
+    """One outcome of all; collections are ordered and paged over the union."""
+    shares = [_share(name, answer) for name, answer in answers.items()]
+    whole = merge([*shares, outcome])
+    if operation.fields is not None:
+        parts = [query.Part(items=share.items, total=share.count) for share in shares]
+        page = query.merge(parts, parse_query(operation, call), operation.fields, operation.default_sort)
+        whole.items, whole.total = list(page.items), page.total
+    return whole
+
+
+def _share(name: str, answer: Answer) -> Outcome:
+    if isinstance(answer, SecmonError):
+        return absorb(answer, name)
+    return answer if isinstance(answer, Outcome) else absorb(SecmonError(3036), name)

@@ -1,0 +1,302 @@
+"""Running a call on this node: position, readiness, permission, function, query, deadline. In this order, for all."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct
+
+from secmon.agents.groups.folders import list_groups
+from secmon.cluster.catalogue import Catalogue, Operation
+from secmon.cluster.node import Node, RulesetKind
+from secmon.cluster.parameters import ParameterError
+from secmon.common import query
+from secmon.common.calls import Call
+from secmon.common.errors import Kind, SecmonError
+from secmon.common.outcome import Outcome, Result
+from secmon.common.sqlite.faults import storage_error
+from secmon.common.time_limit import within
+from secmon.security.audit import Author, audited_write
+from secmon.security.errors import AuthenticationError
+from secmon.security.rbac.authorization import Gate, Grant, Require, named_ids
+from secmon.security.rbac.evaluate import Scope
+from secmon.security.store.transaction import WriteTransaction
+
+log = logging.getLogger("secmon.operations")
+
+BASE_DAEMONS = ("secmon-modulesd", "secmon-analysisd", "secmon-remoted", "secmon-authd")
+"""Daemons whose failure stops ordinary operations (conventions.md 0, step 13)."""
+
+NUMBERED = frozenset({"user:id", "role:id", "policy:id", "rule:id"})
+"""Kinds whose ids are numbers: policies write them without leading zeros."""
+
+_RULESET_KINDS: Mapping[str, RulesetKind] = {"rule:file": "rule", "decoder:file": "decoder", "list:file": "list"}
+
+QUERY_PARAMETERS = ("q", "sort", "search", "select", "distinct", "offset", "limit")
+"""What a collection's parameters may hold (see ``parameters.Listing``); not every operation has all."""
+
+REVISION_POLL = 0.005
+"""Seconds between two looks at the local security revision while waiting to reach a call's."""
+REVISION_SECONDS = 30.0
+"""How long a call waits for its revision at most, also without a deadline: one that never comes must not hold it."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an operation's function gets to work with."""
+
+    node: Node
+    call: Call
+    grants: dict[str, Grant] = field(default_factory=dict)
+
+    @property
+    def asker(self) -> str:
+        """Name of the node where the call began."""
+        return self.call.node or self.node.name
+
+    def grant(self, kind: str) -> Grant:
+        """What the caller may touch of ``kind``; the operation declared a requirement on it."""
+        return self.grants[kind]
+
+    async def change_security(self, change: Callable[[WriteTransaction], object]) -> None:
+        """One transaction on the security store, off the event loop, written to the audit log. On the master only.
+
+        Raises 1005, and changes nothing, when the audit log cannot be written.
+        """
+        identity, node = self.call.identity, self.node
+        author = Author(
+            user=identity.user,
+            user_id=identity.user_id,
+            operation=self.call.operation,
+            client=self.call.client,
+            request=self.call.request_id,
+            context=identity.context_hash,
+            node=self.call.node,
+            issuer=identity.issuer,
+        )
+        await asyncio.to_thread(audited_write, node.security, node.paths.audit_log, author, change, node.clock)
+
+    async def lagging(self) -> list[str]:
+        """Wait until every connected node runs the change just made; a note that names those that lag."""
+        acknowledgements = self.node.services.acknowledgements
+        if acknowledgements is None:
+            return []
+        names = await acknowledgements.confirmed(self.node.security.revision())
+        if not names:
+            return []
+        log.warning("%s: security state not yet confirmed by %s", self.call.title, ", ".join(names))
+        return [f"Not yet confirmed by: {', '.join(names)}"]
+
+    async def allows(self, require: Require) -> bool:
+        """Whether the caller meets ``require`` too: for what an answer shows, not for whether there is one.
+
+        Judged on this node, at the revision of the call: a part that another node asked for is not judged elsewhere.
+        Raises 3044 when this node does not reach that revision in time.
+        """
+        await reach(self.node, self.call)
+        try:
+            gate(self.node, self.call).check(require, requested_ids(self.call, require))
+        except SecmonError as error:
+            if error.code != 4000:
+                raise
+            return False
+        return True
+
+
+class Inventory:
+    """Resources that this node knows, for the evaluation of permissions."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def expand(self, kind: str, value: str) -> Set[str]:
+        if kind == "node:id":
+            roster = self._node.services.roster
+            names = {member.name for member in roster.members()} | set(roster.absent()) if roster else set()
+            return names | {self._node.name}
+        if kind == "agent:group":
+            return self._node.memberships.members(value)
+        if kind == "agent:id":
+            return self._node.memberships.everybody()
+        if kind == "group:id":
+            return frozenset(list_groups(self._node.paths))
+        if kind in _RULESET_KINDS and self._node.services.ruleset is not None:
+            return self._node.services.ruleset.names(_RULESET_KINDS[kind])
+        view = self._node.security.view()
+        held = {"role:id": view.roles, "policy:id": view.policies, "rule:id": view.rules}.get(kind, {})
+        return {str(one) for one in held}
+
+
+class Executor:
+    """Runs calls on this node."""
+
+    def __init__(self, node: Node, catalogue: Catalogue) -> None:
+        self.node = node
+        self._catalogue = catalogue
+
+    def operation(self, call: Call) -> Operation:
+        """The operation that ``call`` names. Raises 3009 for a name this version does not know."""
+        found = self._catalogue.get(call.operation)
+        if found is None:
+            raise SecmonError(3009, f"operation {call.operation!r} is not known on node {self.node.name}")
+        return found
+
+    async def run(self, call: Call) -> Result:
+        """The whole answer of this node: authorized, run, filtered, paged."""
+        result = await self._bounded(call, self._authorized(call))
+        operation = self.operation(call)
+        if isinstance(result, Outcome) and operation.fields is not None:
+            page = query.run(result.items, parse_query(operation, call), operation.fields, operation.default_sort)
+            result.items, result.total = list(page.items), page.total
+        return result
+
+    async def run_part(self, call: Call) -> Result:
+        """This node's share of a call that the coordinator has authorized and will page."""
+        result = await self._bounded(call, self._granted(call, {}))
+        operation = self.operation(call)
+        if isinstance(result, Outcome) and operation.fields is not None:
+            share = query.part(result.items, parse_query(operation, call), operation.fields, operation.default_sort)
+            result.items, result.total = list(share.items), share.total
+        return result
+
+    async def authorize(self, call: Call) -> dict[str, Grant]:
+        """Check every requirement of the operation; raises 4000. Waits for the revision the caller was judged at."""
+        await reach(self.node, call)
+        operation = self.operation(call)
+        grants: dict[str, Grant] = {}
+        if not operation.require:
+            return grants
+        checks = gate(self.node, call)
+        for require in operation.require:
+            grant = checks.check(require, requested_ids(call, require))
+            grants[require.resource] = _narrower(grants.get(require.resource), grant)
+        return grants
+
+    async def _authorized(self, call: Call) -> Result:
+        return await self._granted(call, await self.authorize(call))
+
+    async def _granted(self, call: Call, grants: dict[str, Grant]) -> Result:
+        operation = self.operation(call)
+        if not operation.exempt:
+            self._ready()
+        try:
+            params = operation.build(call.params)
+        except ParameterError as error:
+            raise SecmonError(1000, f"parameters refused by node {self.node.name}: {error}") from None
+        result = await operation.function(Context(self.node, call, grants), params)
+        if isinstance(result, Outcome):
+            _add_denied(result, grants)
+        return result
+
+    def _ready(self) -> None:
+        down = [
+            f"{name}->{state}"
+            for name, state in self.node.services.control.status().items()
+            if name in BASE_DAEMONS and state in ("failed", "restarting")
+        ]
+        if down:
+            raise SecmonError(1017, f"in node {self.node.name!r} ({', '.join(down)})")
+
+    async def _bounded(self, call: Call, running: Coroutine[Any, Any, Result]) -> Result:
+        """Await ``running`` up to the deadline; every error that leaves names this node."""
+        limit = None if call.deadline is None else max(0.0, call.deadline - self.node.clock.monotonic())
+        try:
+            return await within(limit, running)
+        except TimeoutError:
+            log.warning("%s: %s did not finish in time", call.title, call.operation)
+            raise self._named(SecmonError(3021)) from None
+        except SecmonError as error:
+            raise self._named(error) from None
+        except AuthenticationError:  # a 401, whatever the node: the caller has ceased to exist meanwhile
+            raise
+        except Exception as error:  # the one place where an unforeseen fault becomes an answer
+            told = storage_error(error)
+            if told is not None:
+                self.node.counters.add("operations.storage_errors")
+                log.error("node %s: request %s: %s failed: %s", self.node.name, call.request_id, call.operation, error)
+                raise self._named(told) from error
+            self.node.counters.add("operations.unexpected_errors")
+            log.exception("node %s: %s: operation %s failed", self.node.name, call.title, call.operation)
+            raise self._named(SecmonError(1000)) from error
+
+    def _named(self, error: SecmonError) -> SecmonError:
+        if not error.nodes and error.kind is not Kind.TOO_MANY_REQUESTS:
+            error.nodes = {self.node.name: error.message}
+        return error
+
+
+async def reach(node: Node, call: Call) -> None:
+    """Wait until ``node``'s security state is at the revision that the identity was judged at. Raises 3044."""
+    wanted, store = call.identity.revision, node.security
+    if store.known_revision >= wanted:
+        return
+    end = node.clock.monotonic() + REVISION_SECONDS
+    end = end if call.deadline is None else min(end, call.deadline)
+    while store.view().revision < wanted:
+        if node.clock.monotonic() >= end:
+            behind = f"{node.name} is at {store.view().revision}, the request at {wanted}"
+            raise SecmonError(3044, behind, nodes={node.name: behind})
+        await asyncio.sleep(REVISION_POLL)
+
+
+def gate(node: Node, call: Call) -> Gate:
+    """The checks of ``call`` against the present security state of ``node``."""
+    return Gate(call.identity, node.security.view(), Inventory(node), node=node.name)
+
+
+def requested_ids(call: Call, require: Require) -> Sequence[str] | None:
+    """The ids that the request names for ``require``, each once and in its order; ``None`` when it names none.
+
+    ``007`` means the number 7.
+    """
+    ids = None if require.param is None else named_ids(call.params.get(require.param))
+    if ids is None:
+        return None
+    if require.resource in NUMBERED:
+        ids = tuple(one.lstrip("0") or "0" for one in ids)
+    return list(dict.fromkeys(ids))
+
+
+def parse_query(operation: Operation, call: Call) -> query.Query:
+    """The call's q, sort, search, select, distinct, offset and limit. Raises 14xx and 1724."""
+    assert operation.fields is not None
+    return read_query(operation.build(call.params), operation.fields)
+
+
+def read_query(params: Struct, fields: query.Fields) -> query.Query:
+    """What ``params`` holds of q, sort, search, select, distinct, offset and limit. Raises 14xx and 1724."""
+    given = {name: getattr(params, name) for name in QUERY_PARAMETERS if hasattr(params, name)}
+    return query.Query.parse(fields=fields, **given)
+
+
+def _narrower(before: Grant | None, grant: Grant) -> Grant:
+    """Two requirements on one kind (read and restart, say) leave what both permit. Raises 4000 where that is no id."""
+    if before is None:
+        return grant
+    if grant.explicit and before.explicit:
+        ids = tuple(one for one in grant.ids if one in before.ids)
+        denied = tuple(dict.fromkeys((*before.denied, *grant.denied)))
+        both = Grant(kind=grant.kind, explicit=True, ids=ids, denied=denied)
+        if not ids and both.error is not None:
+            raise both.error
+        return both
+    if grant.explicit != before.explicit:
+        return grant if grant.explicit else before
+    return Grant(kind=grant.kind, explicit=False, scope=_both(before.scope, grant.scope))
+
+
+def _both(left: Scope, right: Scope) -> Scope:
+    if left.complement and right.complement:
+        return Scope(left.ids | right.ids, complement=True)
+    if left.complement or right.complement:
+        named, excluded = (right, left) if left.complement else (left, right)
+        return Scope(named.ids - excluded.ids)
+    return Scope(left.ids & right.ids)
+
+
+def _add_denied(result: Outcome, grants: dict[str, Grant]) -> None:
+    for grant in grants.values():
+        if grant.error is not None:
+            result.fail(grant.error)

@@ -1,0 +1,330 @@
+"""A node, and the seams between the rooms.
+
+``daemons`` builds one :class:`Node` and passes it down. The Protocols below are what operations and the API see of the
+cluster; master, worker and daemons implement them.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from secmon.agents.registry.admission import Admission
+from secmon.agents.registry.memberships import Memberships
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.tasks import TaskStore
+from secmon.common.calls import Call
+from secmon.common.clock import Clock, SystemClock
+from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError
+from secmon.common.outcome import Result
+from secmon.common.paths import Paths
+from secmon.config.api import ApiConfig
+from secmon.config.auth import read_auth
+from secmon.config.main import MainConfig
+from secmon.config.options import InternalOptions
+from secmon.security.hashing import HashingThreads
+from secmon.security.login_attempts import FailedLogins
+from secmon.security.store.security_store import SecurityStore
+from secmon.security.tokens import Tokens
+
+Role = Literal["master", "worker"]
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A connected node, as ``GET /cluster/nodes`` shows it."""
+
+    name: str
+    type: Role
+    version: str
+    ip: str
+
+
+class Roster(Protocol):
+    """Who is in the cluster, as this node knows it."""
+
+    def members(self) -> Sequence[Member]:
+        """Connected nodes: the master first, then workers in the order they connected."""
+
+    def absent(self) -> Sequence[str]:
+        """Names of workers that are expected but not connected. Only the master knows; empty on workers."""
+
+
+class HealthSource(Protocol):
+    """The master's view of its workers (cluster.md 6.3)."""
+
+    def health(self) -> Sequence[Mapping[str, Any]]:
+        """One mapping ``{"info": ..., "status": ...}`` per connected node, the master's own without ``status``.
+
+        Lost and refused nodes follow as extra members of the master's item: ``lost``, ``refused``.
+        """
+
+
+class Peer(Protocol):
+    """A node that executes calls for us."""
+
+    async def execute(self, call: Call, *, part: bool) -> Result:
+        """Run ``call`` there before ``call.deadline``.
+
+        ``part`` asks for the node's own share only. Raises the remote :class:`SecmonError`, 3022 when the node is not
+        connected, 3021 past the deadline, 3018 when the call could not be delivered. Cancelling cancels it there.
+        """
+
+
+class Router(Protocol):
+    """Brings a call to where it runs."""
+
+    async def route(self, call: Call) -> Result:
+        """Run the call at its place; raises :class:`SecmonError`."""
+
+
+class NodeCalls(Protocol):
+    """Asks nodes for what only they can do. The master has it, and a node without a cluster."""
+
+    async def ask(self, call: Call, params: Mapping[str, dict[str, Any]]) -> Mapping[str, Result | SecmonError]:
+        """What each node answers to ``call`` with its own parameters, or why it does not, before the call's deadline.
+
+        The call names an operation that nodes run without judging permissions again: the caller has done so.
+        """
+
+
+class Acknowledgements(Protocol):
+    """The master's publisher of security state."""
+
+    async def confirmed(self, revision: int) -> Sequence[str]:
+        """Wait until every connected worker runs security ``revision``, or for the bound; the names that lag."""
+
+
+class FileDigests(Protocol):
+    """Content hashes of the replicated files of this node."""
+
+    async def hashes(self, folders: Sequence[str]) -> Mapping[str, str]:
+        """Path below the installation folder to BLAKE2b hex, of all replicated files in ``folders``, read now."""
+
+
+class Control(Protocol):
+    """The node's supervisor."""
+
+    async def restart(self) -> None:
+        """Ask for a restart of the node's daemons; returns at once. Raises 1901, 1902, 1014."""
+
+    def status(self) -> Mapping[str, str]:
+        """State of the 17 daemons, in the order of manager.md 8.1. Raises 1913."""
+
+    async def checked_status(self) -> Mapping[str, str]:
+        """As :meth:`status`, and each daemon that runs is asked: one that does not answer counts as failed."""
+
+    async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
+        """``{section: ...}``, as in force in a daemon of this node.
+
+        Raises 1121 when the daemon does not run, 1116 when it has no such section, 1013, 1014.
+        """
+
+
+class Lease(Protocol):
+    """The security lease: how long a worker may trust its replica."""
+
+    def remaining(self) -> float:
+        """Seconds left; infinite on the master and without a cluster, not positive when it has run out."""
+
+    def refusal(self) -> int | None:
+        """Code of the error with which the master keeps this node out, if it does."""
+
+
+class AgentLink(Protocol):
+    """The agents connected to this node (agent-link.md 8)."""
+
+    async def request(self, agent: int, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
+        """Ask a component of the agent; its answer as it came.
+
+        ``timeout`` in seconds shortens the configured one. The link's own failures come as the texts of 8.2
+        (``err Cannot send request``, ...). Raises 1014 when ``secmon-remoted`` cannot be reached.
+        """
+
+    async def send(self, messages: Sequence[tuple[int, str]]) -> Sequence[int]:
+        """Send each agent its text, without waiting for an answer; the agents it could not be sent to.
+
+        Raises 1014 as above.
+        """
+
+    async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
+        """Counters of the link (12.1), or of these of its agents (12.2). Raises 1014 as above."""
+
+
+XmlKind = Literal["rule", "decoder"]
+RulesetKind = Literal["rule", "decoder", "list"]
+
+
+class RulesetFile(msgspec.Struct, frozen=True):
+    """A file of rules or decoders that the configuration names. ``disabled``: it names it as one to leave out."""
+
+    filename: str
+    relative_dirname: str
+    status: Literal["enabled", "disabled"]
+
+    @property
+    def path(self) -> str:
+        """Below the installation folder."""
+        return f"{self.relative_dirname}/{self.filename}"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What the engine would say of the ruleset on disk. An ``error`` keeps it from being used."""
+
+    error: bool
+    text: str
+    """Names file and line."""
+    file: str
+    """Path below the installation folder; empty when it is about none."""
+
+
+class Definitions(msgspec.Struct, frozen=True):
+    """Rules or decoders of several files, as the API shows them, and the files that cannot be understood.
+
+    The items are shared with other callers: they are never changed.
+    """
+
+    items: Sequence[Mapping[str, Any]]
+    failures: Sequence[SecmonError]
+
+
+Changed = Mapping[str, bytes | None]
+"""Files by path, with another content than on disk; None: there is no such file."""
+
+
+class RulesetFiles(Protocol):
+    """Files of rules, decoders and lists of this node (analysis-api.md 2 to 5), read from disk at each call.
+
+    All methods block and may be called from any thread. Paths are relative to the installation folder, and so are the
+    ids of errors. An ``OSError`` becomes the error with which the kind of file says so.
+
+    ``changes`` is held from the judgement of a change until it is made: each is judged on what the one before left.
+    """
+
+    changes: asyncio.Lock
+
+    def names(self, kind: RulesetKind) -> Set[str]:
+        """Base names of all files that permissions may be about (analysis-api.md 11)."""
+
+    def listed(self, kind: XmlKind) -> Sequence[RulesetFile]:
+        """The files that the configuration names, in its order. Raises 1200, 1500, 1101."""
+
+    def definitions(self, kind: XmlKind, chosen: Callable[[RulesetFile], bool]) -> Definitions:
+        """All rules or decoders of the listed files that are ``chosen``. Raises as ``listed``; 1201, 1207, 1502."""
+
+    def lists(self) -> Sequence[tuple[str, str]]:
+        """Folder and name of the lists below ``etc/lists``, ordered by both."""
+
+    def find(self, kind: RulesetKind, filename: str, folder: str | None = None) -> str:
+        """The path of a file. Raises 1415, 1503, 1802."""
+
+    def read(self, kind: RulesetKind, path: str) -> bytes:
+        """The content. Raises 1414, 1502, 1803, 1804; 1415, 1503, 1802."""
+
+    def as_object(self, kind: RulesetKind, data: bytes) -> Mapping[str, Any]:
+        """The content as JSON has it. Raises 1413, 1501, 1800."""
+
+    def target(self, kind: RulesetKind, filename: str, folder: str | None = None) -> str:
+        """The path that a file of this name has when users write it. Raises 1209 to 1211, 1505 to 1507."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+
+    def check(self, kind: RulesetKind, data: bytes) -> None:
+        """Raises 1112, 1113, 1800 for a content that is not accepted."""
+
+    def write(self, kind: RulesetKind, path: str, data: bytes, *, overwrite: bool) -> None:
+        """Put the file there: all of it, or nothing changes. Raises 1905, 1805, 1005, 1006."""
+
+    def delete(self, kind: RulesetKind, path: str) -> None:
+        """Raises 1906, 1907."""
+
+    def diagnose(self, changed: Changed | None = None) -> Sequence[Finding]:
+        """Compile what is on disk, aside, and say what is wrong with it: errors first. Takes seconds.
+
+        With ``changed``: the same as if the files were so.
+        """
+
+    def objection(self, changed: Changed) -> Finding | None:
+        """Why the files must not be ``changed`` so: an error of the whole ruleset that would come of it.
+
+        Where there is an error already, only one in another file is an objection. Takes seconds.
+        """
+
+
+class Analysis(Protocol):
+    """The analysis engine of this node. Every call raises 1121 when it does not run, 1013, 1014."""
+
+    async def store(self, messages: Sequence[str]) -> Sequence[int]:
+        """Hand over messages, ``<type>:<escaped location>:<log>``; the indexes of those whose length is not allowed.
+
+        All others are stored when this returns: they are analysed, whatever happens then.
+        """
+
+    async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
+        """Counters of the engine (manager.md 10.1), or of these agents (11.1); times in seconds since 1970."""
+
+    async def logtest(self, command: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The whole answer of the log test (analysis-api.md 6.4): ``error``, ``data``, ``message``."""
+
+
+@dataclass(kw_only=True)
+class Services:
+    """What the daemons plug in. ``None``: this process or role does not have it."""
+
+    control: Control
+    lease: Lease
+    roster: Roster | None = None
+    health: HealthSource | None = None
+    acknowledgements: Acknowledgements | None = None
+    digests: FileDigests | None = None
+    agent_link: AgentLink | None = None
+    ruleset: RulesetFiles | None = None
+    analysis: Analysis | None = None
+    nodes: NodeCalls | None = None
+    failed_logins: FailedLogins | None = None
+    """Those of all nodes."""
+
+
+@dataclass(kw_only=True)
+class Node:
+    """One node: configuration, clock, stores, services."""
+
+    paths: Paths
+    api_config: ApiConfig
+    main_config: MainConfig
+    options: InternalOptions
+    security: SecurityStore
+    services: Services
+    clock: Clock = field(default_factory=SystemClock)
+    counters: Counters = field(default_factory=Counters)
+    tokens: Tokens = field(init=False)
+    agents: AgentStore = field(init=False)
+    admission: Admission = field(init=False)
+    """Adds agents; on the master."""
+    tasks: TaskStore = field(init=False)
+    """Upgrades of agents; on the master."""
+    memberships: Memberships = field(init=False)
+    hashing: HashingThreads = field(default_factory=HashingThreads)
+
+    def __post_init__(self) -> None:
+        self.tokens = Tokens(self.clock)
+        self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
+        self.memberships = Memberships(self.agents)
+        self.tasks = TaskStore(self.paths.tasks_db)
+        self.admission = Admission(self.agents, self.paths, self.clock, read_auth(self.main_config))
+
+    @property
+    def clustered(self) -> bool:
+        return not self.main_config.cluster.disabled
+
+    @property
+    def name(self) -> str:
+        """Node id in items and messages: the literal ``manager`` without a cluster (manager.md 1)."""
+        return self.main_config.cluster.node_name if self.clustered else "manager"
+
+    @property
+    def role(self) -> Role:
+        return self.main_config.cluster.node_type if self.clustered else "master"

@@ -1,5 +1,0 @@
-"""Verification of ``agent.conf``, and what agents understand in it."""
-
-from secmon.common.agents.agentconf.verify import verify_agent_conf, verify_document
-
-__all__ = ["verify_agent_conf", "verify_document"]

@@ -1,0 +1,150 @@
+"""What a main configuration may hold for other managers, and which changes nothing in this version: told as warnings.
+
+Entries go when what they are about gets an effect. Agents read several of these sections, from the files of their
+groups.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from secmon.config.problems import Report
+from secmon.config.xml import Element
+
+Asked = Callable[[Element, Element], bool]
+"""Whether a section, and one of its options, ask for something at all."""
+
+LINE_FORMATS = frozenset(
+    {"syslog", "generic", "json", "snort-full", "snort-fast", "squid", "apache", "iis", "nmapg", "mysql_log"}
+    | {"postgresql_log"}
+)
+"""Formats of local files that are read line by line: all others are not read."""
+
+
+class Idle(NamedTuple):
+    """``what`` does not happen. ``asked``: when the option asks for it."""
+
+    what: str
+    asked: Asked = lambda section, option: True
+
+
+def _says(option: Element, *values: str) -> bool:
+    return (option.text or "").strip().lower() in values
+
+
+def _says_yes(section: Element, option: Element) -> bool:
+    return _says(option, "yes")
+
+
+def _secure(section: Element, option: Element) -> bool:
+    return not any(each.name == "connection" and _says(each, "syslog") for each in section.children)
+
+
+def _not_lines(section: Element, option: Element) -> bool:
+    return not _says(option, *LINE_FORMATS)
+
+
+_NO_MAIL = "no mail is sent"
+_NOT_LOCATED = "addresses are not located"
+_OF_THE_RULE = "alerts have the level of their rule"
+_OF_AGENTS = "agents read it from their own configuration"
+_TAKEN_WHOLE = "every line is taken, as it is and from the file's end at the first start"
+_NO_RESPONSE = "no alert starts a response; agents learn of the command for PUT /active-response only"
+
+SECTIONS: Mapping[str, str] = {
+    "active-response": _NO_RESPONSE,
+    "command": _NO_RESPONSE,
+    "integration": "no alert is sent to the service",
+    "syslog_output": "no alert is sent on by syslog",
+    "email_alerts": _NO_MAIL,
+    "database_output": "no alert is written to a database",
+    "fluent-forward": "nothing is forwarded",
+    "reports": "no report is made",
+    "agentless": "hosts without an agent are not looked at",
+    "syscheck": "the files of this host are not watched",
+    "rootcheck": "this host is not searched for rootkits",
+    "sca": "the configuration of this host is not assessed",
+    "open-scap": "the configuration of this host is not assessed",
+    "cis-cat": "the configuration of this host is not assessed",
+    "syscollector": "no inventory of this host is taken",
+    "osquery": "no queries run on this host",
+    "wodle command": "the command is not run",
+    "docker-listener": "events of containers on this host are not read",
+    **dict.fromkeys(
+        ("aws-s3", "azure-logs", "gcp-pubsub", "gcp-bucket", "github", "office365", "ms-graph"),
+        "nothing is fetched from the service",
+    ),
+    **dict.fromkeys(
+        ("vulnerability-detection", "vulnerability-detector"), "packages of agents are not compared with advisories"
+    ),
+    "indexer": "nothing is sent to an indexer",
+    "labels": "events of this host get no labels",
+    "socket": "nothing is sent to the socket",
+    **dict.fromkeys(("client", "client_buffer"), _OF_AGENTS),
+    "key-polling": "keys are asked for where auth.key_request says",
+    "wdb": "no backups are made",
+}
+"""Sections that do nothing as a whole. Nothing is said of one that is disabled."""
+
+OPTIONS: Mapping[str, Mapping[str, Idle]] = {
+    "global": {
+        "email_notification": Idle(_NO_MAIL, _says_yes),
+        "prelude_output": Idle("no alert is sent on", _says_yes),
+        "zeromq_output": Idle("no alert is sent on", _says_yes),
+        "geoipdb": Idle(_NOT_LOCATED),
+        **dict.fromkeys(("integrity_checking", "rootkit_detection", "host_information"), Idle(_OF_THE_RULE)),
+        "white_list": Idle("no alert starts a response, against whatever address"),
+        "queue_size": Idle("the queue is as long as the internal option analysisd.decode_event_queue_size says"),
+        "cti-url": Idle("no such service is asked"),
+    },
+    "alerts": {"use_geoip": Idle(_NOT_LOCATED, _says_yes)},
+    "remote": {
+        **dict.fromkeys(("allowed-ips", "denied-ips"), Idle("agents connect by the addresses of their keys", _secure)),
+        "rids_closing_time": Idle("no files of counters are kept open"),
+    },
+    "localfile": {
+        "log_format": Idle("only files with one event in each line are read", _not_lines),
+        **dict.fromkeys(("ignore", "restrict", "only-future-events", "exclude", "age"), Idle(_TAKEN_WHOLE)),
+        **dict.fromkeys(("label", "out_format", "target", "ignore_binaries"), Idle(_TAKEN_WHOLE)),
+    },
+    "agent-upgrade": dict.fromkeys(
+        (
+            *("notification_wait_start", "notification_wait_max", "notification_wait_factor"),
+            *("ca_verification", "ca_store"),
+        ),
+        Idle(_OF_AGENTS),
+    ),
+    "cluster": dict.fromkeys(
+        ("socket_timeout", "connection_timeout"), Idle("waits are bounded by the internal options clusterd.*")
+    ),
+}
+"""Options that do nothing in sections that do something."""
+
+
+def warn_of_idle(sections: Mapping[str, list[Element]], report: Report) -> None:
+    """One warning for each kind of section and option, at the first that asks for something without an effect."""
+    for key, elements in sections.items():
+        for name in dict.fromkeys(_key(key, each) for each in elements):
+            active = [each for each in elements if _key(key, each) == name and not _disabled(each)]
+            if active and name in SECTIONS:
+                _warn(report, name, "", SECTIONS[name], active[0])
+            for option, idle in OPTIONS.get(name, {}).items():
+                asked = [(section, each) for section in active for each in section.children if each.name == option]
+                first = next((each for section, each in asked if idle.asked(section, each)), None)
+                if first is not None:
+                    _warn(report, name, option, idle.what, first)
+
+
+def _key(name: str, section: Element) -> str:
+    """The key in the tables: there are commands of responses, and a module of this name."""
+    return "wodle command" if section.name == "wodle" and name == "command" else name
+
+
+def _disabled(section: Element) -> bool:
+    return any(
+        (each.name == "disabled" and _says(each, "yes")) or (each.name == "enabled" and _says(each, "no"))
+        for each in section.children
+    )
+
+
+def _warn(report: Report, section: str, option: str, what: str, at: Element) -> None:
+    report.warn(section, f"{f'{option} has ' if option else ''}no effect in this version: {what}", at)

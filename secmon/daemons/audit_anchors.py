@@ -1,0 +1,45 @@
+"""The module of ``secmon-modulesd`` that logs the end of the audit log every day, on the master.
+
+Whoever can write both the audit log and the security store can write the whole chain anew. The lines logged here leave
+the host with the node's log, so that such a chain does not fit them: ``secmon audit verify --anchor``.
+"""
+
+import asyncio
+import logging
+from datetime import date
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.common.clock import Clock
+from secmon.security.store.security_store import SecurityStore
+
+log = logging.getLogger("secmon.modulesd.audit")
+
+LOOK_SECONDS = 60.0
+
+
+class AuditAnchors:
+    """Logs the line that the security store knows as the last one: at the start, and on each day (UTC)."""
+
+    def __init__(self, store: SecurityStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._day: date | None = None
+
+    async def run(self) -> None:
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Log the anchor of the day, unless that was done. A store that cannot be read is tried again."""
+        today = self._clock.now().date()
+        if today == self._day:
+            return
+        try:
+            end = await asyncio.to_thread(self._store.audit_end)
+        except SQLAlchemyError as error:
+            log.error("The end of the audit log is not known: %s", error)
+            return
+        self._day = today
+        if end is not None:
+            log.info("Audit anchor: %s (number and hash of the last line of the audit log)", end)

@@ -1,0 +1,45 @@
+"""The module of ``secmon-modulesd`` that asks for the keys of refused agents, put together for a node."""
+
+import logging
+from collections.abc import Mapping
+
+from secmon.agentlink.key_request.admitting import by_itself, by_the_master
+from secmon.agentlink.key_request.requests import KeyRequests
+from secmon.agentlink.key_request.sources import source_of
+from secmon.agents.link.client import LinkClient
+from secmon.cluster.node import Node
+from secmon.common.background import Background
+from secmon.config.auth import read_auth
+from secmon.daemons.master_calls import MasterCalls
+
+log = logging.getLogger("secmon.modulesd.keys")
+
+
+def key_request_modules(node: Node, master: MasterCalls, tasks: Background) -> Mapping[str, KeyRequests]:
+    """Nothing unless the configuration asks for it."""
+    auth = read_auth(node.main_config)
+    settings = auth.key_request
+    if auth.disabled or not settings.enabled:
+        return {}
+    option = f"auth.key_request in {node.paths.main_config}"
+    try:
+        source = source_of(settings, node.paths.root)
+    except ValueError as error:
+        log.error("No keys are asked for: exec_path of %s cannot be read: %s", option, error)
+        return {}
+    if source is None:
+        log.warning("No keys are asked for: %s has neither exec_path nor socket", option)
+        return {}
+    if settings.exec_path and settings.socket:
+        log.warning("%s has exec_path and socket: the socket is not used", option)
+    module = KeyRequests(
+        settings,
+        source,
+        LinkClient(node.paths.agent_link_socket),
+        by_itself(node.admission) if node.role == "master" else by_the_master(master.ask),
+        clock=node.clock,
+        counters=node.counters,
+        tasks=tasks,
+    )
+    log.info("Keys of refused agents are asked of %s", source)
+    return {"key requests": module}

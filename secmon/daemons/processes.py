@@ -1,0 +1,219 @@
+"""A daemon as its supervisor holds it: in a process of its own, or on the supervisor's event loop."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Protocol
+
+from secmon.common.errors import SecmonError
+from secmon.common.paths import Paths
+from secmon.daemons.child_channel import ParentLink
+from secmon.daemons.control import daemon_socket
+from secmon.daemons.daemon import Context, StartError, StartFailed, find_factory, start_error
+from secmon.daemons.daemon_host import Frame
+from secmon.daemons.fork_server import ForkedProcess, ForkServer
+from secmon.daemons.plan import DaemonSpec, Plan
+from secmon.daemons.privileges import SERVICE_USER, drop_to, find_account, root_started
+from secmon.daemons.run_files import RunFiles
+
+_KILL_MARGIN = 4.0
+"""Seconds between the end of a daemon's own bound and its being killed."""
+
+
+class Unit(Protocol):
+    """One daemon under supervision. Its run files tell the truth after each method has returned."""
+
+    name: str
+
+    async def start(self) -> None:
+        """Start it and wait until it serves; raises :class:`StartFailed`, then nothing of it runs."""
+
+    async def ended(self) -> str:
+        """Wait until it ends by itself; how, in words."""
+
+    async def stop(self) -> None:
+        """End it within the plan's bound; returns when nothing of it runs. Harmless when nothing does."""
+
+    async def reload(self) -> None:
+        """Tell it to read its configuration again."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, while it runs."""
+
+
+class ProcessUnit:
+    """A daemon in a process of its own. It ends by itself when the supervisor goes, however that happens."""
+
+    def __init__(
+        self, spec: DaemonSpec, plan: Plan, paths: Paths, secrets: Mapping[str, str], server: ForkServer
+    ) -> None:
+        self.name = spec.name
+        self._spec, self._plan, self._paths, self._secrets = spec, plan, paths, secrets
+        self._server = server
+        self._run = RunFiles(paths.run, find_account(plan.user or SERVICE_USER))
+        self._process: ForkedProcess | None = None
+        self._link: ParentLink | None = None
+        self._ready = False
+        self._killed: str | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process and self._process.running else None
+
+    async def start(self) -> None:
+        self._run.starting(self.name)
+        try:
+            async with asyncio.timeout(self._plan.start_seconds):
+                await self._launch()
+        except TimeoutError:
+            await self._finish(failed=True)
+            raise StartFailed(f"it was not ready within {self._plan.start_seconds:g} s") from None
+        except StartFailed:
+            await self._finish(failed=True)
+            raise
+
+    async def _launch(self) -> None:
+        self._link = link = ParentLink()
+        self._process = await self._server.fork(self._arguments(), link.child)
+        link.opened(self._secrets)
+        reason = await link.outcome()
+        if reason is not None:
+            raise StartFailed(reason)
+        self._ready = True
+
+    def _arguments(self) -> list[str]:
+        arguments = [self.name, "--root", str(self._paths.root), "--factory", self._spec.factory]
+        arguments += ["--stop-seconds", f"{self._plan.stop_seconds:g}"]
+        arguments += ["--needs-root"] if self._spec.needs_root else []
+        log = self._spec.log
+        arguments += ["--log-level", log.level, "--log-formats", ",".join(log.formats), "--node", log.node]
+        arguments += ["--log-terminal"] if log.terminal else []
+        return [*arguments, "--user", self._plan.user] if self._plan.user else arguments
+
+    async def ended(self) -> str:
+        if self._process is None:
+            return "it does not run"
+        status = await self._process.wait()
+        self._clean_up()
+        reason, self._killed = self._killed, None
+        if reason is not None:
+            return reason
+        if status is None:
+            return "it ended, how is not known"
+        if status < 0:
+            return f"killed by {signal.Signals(-status).name}"
+        return f"ended with status {status}"
+
+    def kill(self, reason: str) -> None:
+        """End it now, without asking; ``reason`` is what :meth:`ended` says then."""
+        if self._process is not None and self._process.running:
+            self._killed = reason
+            self._process.kill()
+
+    async def stop(self) -> None:
+        await self._finish(failed=False)
+
+    async def _finish(self, *, failed: bool) -> None:
+        process = self._process
+        if process is not None and process.running:
+            process.signal(signal.SIGTERM)
+            try:
+                async with asyncio.timeout(self._plan.stop_seconds + _KILL_MARGIN):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        self._process = None
+        self._clean_up()
+        (self._run.failed if failed else self._run.stopped)(self.name)
+
+    async def reload(self) -> None:
+        # Before it is ready the signal would end it; it reads the configuration in any case.
+        if self._ready and self._process is not None:
+            self._process.signal(signal.SIGHUP)
+
+    def _clean_up(self) -> None:
+        """Take away what a process that was killed could not."""
+        self._ready = False
+        daemon_socket(self._paths, self.name).unlink(missing_ok=True)
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+
+class LocalUnit:
+    """A daemon on the supervisor's own event loop (``--single-process``)."""
+
+    def __init__(self, spec: DaemonSpec, plan: Plan, paths: Paths, secrets: Mapping[str, str]) -> None:
+        self.name = spec.name
+        self._plan, self._paths = plan, paths
+        self._factory = find_factory(spec.factory)
+        self._needs_root = spec.needs_root
+        self._context = Context(name=spec.name, paths=paths, secrets=secrets, single_process=True)
+        self._account = find_account(plan.user or SERVICE_USER)
+        self._run = RunFiles(paths.run, self._account)
+        self._frame: Frame | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return os.getpid() if self._frame is not None and self._frame.running else None
+
+    def prepare(self) -> None:
+        """Do what needs root in this very process. Raises what stops the start."""
+        if self._needs_root:
+            self._build()
+
+    def _build(self) -> Frame:
+        daemon = self._factory(self._context)
+        self._frame = Frame(daemon, self._paths, self._account, self._plan.stop_seconds)
+        return self._frame
+
+    async def start(self) -> None:
+        try:
+            frame = self._frame or self._build()
+            async with asyncio.timeout(self._plan.start_seconds):
+                await frame.start()
+        except Exception as error:  # any failure of a daemon is its own; told and, when unknown, logged
+            self._frame = None
+            self._run.failed(self.name)
+            raise StartFailed(str(start_error(error))) from error
+
+    async def ended(self) -> str:
+        if self._frame is None:
+            return "it does not run"
+        reason = await self._frame.ended()
+        await self._frame.stop(failed=True)
+        self._frame = None
+        return f"it failed: {reason}"
+
+    async def stop(self) -> None:
+        frame, self._frame = self._frame, None
+        if frame is not None and frame.running:
+            await frame.stop()
+        self._run.stopped(self.name)
+
+    async def reload(self) -> None:
+        if self._frame is not None and self._frame.running:
+            with suppress(SecmonError):  # logged by the frame; the daemon goes on with what it had
+                await self._frame.reload()
+
+
+def make_units(plan: Plan, paths: Paths, secrets: Mapping[str, str], server: ForkServer | None) -> list[Unit]:
+    """The units of ``plan``, in its order, none started; without a ``server`` all are for this process.
+
+    In one process this is also where privileges are dropped, when what needs root is built. Raises StartError.
+    """
+    if server is not None:
+        return [ProcessUnit(spec, plan, paths, secrets, server) for spec in plan.daemons]
+    units = [LocalUnit(spec, plan, paths, secrets) for spec in plan.daemons]
+    for unit in units:
+        unit.prepare()
+    if plan.user and root_started():
+        account = find_account(plan.user)
+        if account is None:
+            raise StartError(2000, f"user {plan.user} does not exist")
+        drop_to(account)
+    return [*units]

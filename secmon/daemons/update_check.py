@@ -1,0 +1,50 @@
+"""The module of ``secmon-modulesd`` that asks for newer versions once a day, on the master (manager.md 13.2)."""
+
+import asyncio
+import logging
+
+from secmon.cluster.updates.check import Updates
+from secmon.common.clock import Clock
+from secmon.common.errors import SecmonError
+
+log = logging.getLogger("secmon.modulesd.updates")
+
+DAY_SECONDS = 86_400.0
+LOOK_SECONDS = 3600.0
+"""Between two looks, and between two tries of a query that fails."""
+
+ASK_SECONDS = 30.0
+
+
+class UpdateKeeper:
+    """Asks when the last answer is a day old; a client may have asked meanwhile."""
+
+    def __init__(self, updates: Updates, clock: Clock) -> None:
+        self._updates, self._clock = updates, clock
+        self._failure = ""
+
+    async def run(self) -> None:
+        while True:
+            wait = await self.look()
+            await asyncio.sleep(wait)
+
+    async def look(self) -> float:
+        """Ask if it is time; how many seconds to wait before the next look. A failure is told once."""
+        try:
+            wait = await self._left()
+            if wait <= 0:
+                await self._updates.ask(ASK_SECONDS)
+                wait = DAY_SECONDS
+        except SecmonError as error:
+            if error.message != self._failure:
+                log.error("Newer versions are not known: %s", error.message)
+            self._failure = error.message
+            return LOOK_SECONDS
+        self._failure = ""
+        return min(wait, LOOK_SECONDS)
+
+    async def _left(self) -> float:
+        """Seconds until the last answer is a day old; none for one from the future, when the clock was set back."""
+        last = await asyncio.to_thread(self._updates.last)
+        age = (self._clock.now() - last.asked_at).total_seconds() if last else DAY_SECONDS
+        return DAY_SECONDS - age if age >= 0 else 0.0

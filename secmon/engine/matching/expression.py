@@ -1,0 +1,130 @@
+"""One face for the pattern languages: compiled from the text and the ``type`` of an element (ruleset.md 3.5)."""
+
+from functools import lru_cache
+from typing import Literal, NamedTuple, Protocol
+
+from secmon.engine.matching.osmatch import MAX_PATTERN, OSMatch
+from secmon.engine.matching.osregex import OSRegex, OSRegexError
+from secmon.engine.matching.pcre import Pcre, PcreError
+
+Kind = Literal["osmatch", "osregex", "pcre2", "string"]
+
+
+REMEMBERED = 32768
+"""Patterns that are not compiled anew at the next load of a ruleset."""
+
+
+class PatternError(ValueError):
+    """A text that is no pattern of its language."""
+
+
+class Found(NamedTuple):
+    """A match: index of the last byte consumed (which has its surprises: ruleset.md 3.2), and the groups."""
+
+    end: int
+    groups: list[bytes]
+
+
+class Expression(Protocol):
+    """A compiled pattern."""
+
+    @property
+    def first_bytes(self) -> frozenset[int] | None:
+        """Bytes, in lower case, that whatever matches begins with; None when that may be any."""
+
+    def test(self, subject: bytes) -> bool:
+        """Whether it matches."""
+
+    def search(self, subject: bytes) -> int | None:
+        """The end index of the match."""
+
+    def capture(self, subject: bytes) -> Found | None:
+        """End index and groups of the match."""
+
+
+@lru_cache(maxsize=REMEMBERED)
+def compile_expression(kind: Kind, pattern: bytes) -> Expression:
+    """Raises PatternError. Compiled once, however often a ruleset is loaded: an expression has no state."""
+    try:
+        match kind:
+            case "osmatch":
+                return _Match(pattern)
+            case "osregex":
+                return _Regex(pattern)
+            case "pcre2":
+                return _Pcre2(pattern)
+            case "string":
+                return _Text(pattern)
+    except (OSRegexError, PcreError) as error:
+        raise PatternError(str(error)) from None
+
+
+class _Match:
+    """OS_Match knows no end index: a match counts as one of the whole subject."""
+
+    __slots__ = ("matcher", "test")
+    first_bytes = None
+
+    def __init__(self, pattern: bytes) -> None:
+        if len(pattern) > MAX_PATTERN:
+            raise PatternError(f"it is longer than {MAX_PATTERN} bytes")
+        self.matcher = OSMatch(pattern)
+        self.test = self.matcher.test
+
+    def search(self, subject: bytes) -> int | None:
+        return len(subject) - 1 if self.test(subject) else None
+
+    def capture(self, subject: bytes) -> Found | None:
+        return Found(len(subject) - 1, []) if self.test(subject) else None
+
+
+class _Regex:
+    __slots__ = ("first_bytes", "matcher", "search")
+
+    def __init__(self, pattern: bytes) -> None:
+        self.matcher = OSRegex(pattern)
+        self.search = self.matcher.search
+        self.first_bytes = self.matcher.first_bytes
+
+    def test(self, subject: bytes) -> bool:
+        return self.search(subject) is not None
+
+    def capture(self, subject: bytes) -> Found | None:
+        found = self.matcher.capture(subject)
+        return None if found is None else Found(*found)
+
+
+class _Pcre2:
+    __slots__ = ("first_bytes", "matcher", "test")
+
+    def __init__(self, pattern: bytes) -> None:
+        self.matcher = Pcre(pattern)
+        self.test = self.matcher.test
+        self.first_bytes = self.matcher.first_bytes
+
+    def search(self, subject: bytes) -> int | None:
+        found = self.matcher.capture(subject)
+        return None if found is None else found[0]
+
+    def capture(self, subject: bytes) -> Found | None:
+        found = self.matcher.capture(subject)
+        return None if found is None else Found(*found)
+
+
+class _Text:
+    """Equality; only of the rule element ``action``."""
+
+    __slots__ = ("text",)
+    first_bytes = None
+
+    def __init__(self, pattern: bytes) -> None:
+        self.text = pattern
+
+    def test(self, subject: bytes) -> bool:
+        return subject == self.text
+
+    def search(self, subject: bytes) -> int | None:
+        return len(subject) - 1 if subject == self.text else None
+
+    def capture(self, subject: bytes) -> Found | None:
+        return Found(len(subject) - 1, []) if subject == self.text else None

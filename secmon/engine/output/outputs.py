@@ -1,0 +1,182 @@
+"""What the engine writes: alerts, archives and firewall events, as text and as JSON lines (ruleset.md 9)."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from secmon.common.counters import Counters
+from secmon.common.logfile.rotation import LogSeries
+from secmon.common.paths import Paths
+from secmon.config.main import MainConfig
+from secmon.config.options import InternalOptions
+from secmon.config.values import seconds
+from secmon.engine.analysis import Verdict
+from secmon.engine.event import Event
+from secmon.engine.output.describe import describe
+from secmon.engine.output.document import Documents, Labels, encode
+from secmon.engine.output.file import OutputFile
+from secmon.engine.output.text import KEEPALIVE, alert_record, archive_line, custom_record, firewall_line
+
+log = logging.getLogger("secmon.analysisd")
+
+Record = tuple[OutputFile, bytes]
+
+_UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputSettings:
+    """Which files are written, and when they are rotated within a day; 0: never."""
+
+    alerts_text: bool = True
+    alerts_json: bool = True
+    archives_text: bool = False
+    archives_json: bool = False
+    firewall: bool = True
+    rotate_seconds: int = 0
+    max_bytes: int = 0
+    custom: str = ""
+    """Format of alerts.log instead of the usual one."""
+
+    @classmethod
+    def of(cls, config: MainConfig, options: InternalOptions) -> "OutputSettings":
+        """The ``global`` section. Intervals and sizes that are too short are taken as the shortest."""
+        interval = seconds(config.text("global", "rotate_interval")) or 0
+        size = read_size(config.text("global", "max_output_size"))
+        return cls(
+            alerts_text=config.flag("global", "alerts_log", default=True),
+            alerts_json=config.flag("global", "jsonout_output", default=True),
+            archives_text=config.flag("global", "logall", default=False),
+            archives_json=config.flag("global", "logall_json", default=False),
+            firewall=bool(options.get("analysisd.log_fw")),
+            rotate_seconds=max(interval, options.get("analysisd.min_rotate_interval")) if interval else 0,
+            max_bytes=max(size, 1_000_000) if size else 0,
+            custom=config.text("global", "custom_alert_output"),
+        )
+
+
+def read_size(text: str) -> int:
+    """Bytes of a size with a suffix B, K, M or G; 0 for what is none."""
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "B")
+    return int(number) * _UNITS.get(unit, 0) if number.isascii() and number.isdecimal() else 0
+
+
+def output_series(paths: Paths) -> dict[str, LogSeries]:
+    """The files by what is counted of them."""
+    alerts, archives, firewall = paths.logs / "alerts", paths.logs / "archives", paths.logs / "firewall"
+    return {
+        "alerts_text": LogSeries(alerts / "alerts.log", alerts, "ossec-alerts-", ".log", "-", 3),
+        "alerts_json": LogSeries(alerts / "alerts.json", alerts, "ossec-alerts-", ".json", "-", 3),
+        "archives_text": LogSeries(archives / "archives.log", archives, "ossec-archive-", ".log", "-", 3),
+        "archives_json": LogSeries(archives / "archives.json", archives, "ossec-archive-", ".json", "-", 3),
+        "firewall": LogSeries(firewall / "firewall.log", firewall, "ossec-firewall-", ".log", "-", 3),
+    }
+
+
+class Outputs:
+    """Gathers what a batch of events yields; :meth:`flush` writes it. For one thread.
+
+    A batch begins with :meth:`turn`, which takes the files of the moment, with nothing waiting.
+    """
+
+    def __init__(self, paths: Paths, settings: OutputSettings, documents: Documents, counters: Counters) -> None:
+        self._settings = settings
+        self._documents = documents
+        self._counters = counters
+        files = {
+            name: OutputFile(series, ending=self._ending(name), on_torn=self._torn)
+            for name, series in output_series(paths).items()
+            if getattr(settings, name)
+        }
+        self._files: Mapping[str, OutputFile] = files
+        self._alerts_text, self._alerts_json = files.get("alerts_text"), files.get("alerts_json")
+        self._archives_text, self._archives_json = files.get("archives_text"), files.get("archives_json")
+        self._firewall = files.get("firewall")
+        self._numbering = self._alerts_text or self._alerts_json
+
+    @property
+    def archives(self) -> bool:
+        """Whether events without alerts are written too."""
+        return self._archives_text is not None or self._archives_json is not None
+
+    @property
+    def waiting(self) -> int:
+        """Bytes not written yet."""
+        return sum(file.waiting for file in self._files.values())
+
+    def turn(self, now: datetime) -> None:
+        """Open or rotate what is due at ``now``, local time. Raises OSError; to be repeated then."""
+        for file in self._files.values():
+            file.turn(now, rotate_seconds=self._settings.rotate_seconds, max_bytes=self._settings.max_bytes)
+
+    def write(self, verdict: Verdict, labels: Labels | None = None) -> None:
+        """Gather what ``verdict`` is to leave behind."""
+        if not verdict.alert and not self.archives:
+            return
+        number = self._number(verdict.event)
+        archived = self.archives and not verdict.event.location.endswith(KEEPALIVE)
+        records = self._alert(verdict, number, labels) if verdict.alert else []
+        records += self._archive(verdict, number, labels) if archived else []
+        for file, record in records:  # all of them are made by now: an event is written whole or not at all
+            file.add(record)
+        if verdict.alert:
+            self._counters.add("written.alerts")
+        if archived:
+            self._counters.add("written.archives")
+
+    def firewall(self, event: Event) -> None:
+        """Gather the line of a complete event of a firewall."""
+        if self._firewall is not None:
+            self._firewall.add(firewall_line(event))
+            self._counters.add("written.firewall")
+
+    def flush(self) -> None:
+        """Write all that waits. Raises OSError; what was not written goes on waiting."""
+        for file in self._files.values():
+            file.flush()
+
+    def ends(self) -> dict[str, int]:
+        """Size of each file of the day, by path, when nothing waits."""
+        return {str(file.path): file.end for file in self._files.values()}
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def _number(self, event: Event) -> str:
+        return f"{event.received}.{self._numbering.end if self._numbering else 0}"
+
+    def _alert(self, verdict: Verdict, number: str, labels: Labels | None) -> list[Record]:
+        assert verdict.rule is not None, "alerts name their rule"
+        description = describe(verdict.rule, verdict.event)
+        records: list[Record] = []
+        if self._alerts_json is not None:
+            made = self._documents.of(verdict, number, labels=labels, description=description)
+            records.append((self._alerts_json, encode(made) + b"\n"))
+        if self._alerts_text is not None:
+            custom = self._settings.custom
+            text = (
+                custom_record(custom, verdict, number)
+                if custom
+                else alert_record(verdict, number, labels, description=description)
+            )
+            records.append((self._alerts_text, text))
+        return records
+
+    def _archive(self, verdict: Verdict, number: str, labels: Labels | None) -> list[Record]:
+        records: list[Record] = []
+        if self._archives_json is not None:
+            made = self._documents.of(verdict, number, full_log=True, labels=labels)
+            records.append((self._archives_json, encode(made) + b"\n"))
+        if self._archives_text is not None:
+            records.append((self._archives_text, archive_line(verdict.event)))
+        return records
+
+    def _ending(self, name: str) -> bytes:
+        return b"\n\n" if name == "alerts_text" and not self._settings.custom else b"\n"
+
+    def _torn(self, path: Path) -> None:
+        self._counters.add("written.torn_records")
+        log.warning("%s ended in a record that was cut: it stays, ended, and its event is analysed again", path)

@@ -1,0 +1,69 @@
+"""Takes over agents, their groups and the groups' files from the folder of a 4.x manager: all of it or nothing."""
+
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+from secmon.agents.groups.folders import AGENT_CONF, AGENT_CONF_TEXT, FILE_MODE
+from secmon.agents.registry import registry
+from secmon.agents.registry.entries import entries, tombstones
+from secmon.agents.registry.store import AgentStore
+from secmon.common.atomic import write_file
+from secmon.common.clock import Clock
+from secmon.common.files.categories import FOLDER_MODE
+from secmon.common.paths import Paths
+from secmon.common.regular import read_regular
+from secmon.common.rights import as_root
+from secmon.importers.agents.plan import Plan, decide
+from secmon.importers.agents.report import Line, Report
+from secmon.importers.agents.source import Source, read_source
+
+
+def import_agents(store: AgentStore, source: Source, paths: Paths, clock: Clock, *, dry_run: bool = False) -> Report:
+    """Merge ``source`` into this installation, which must not run: nothing is changed when a line is refused.
+
+    Files come first; whatever fails afterwards, the commit too, takes them away again. Raises OSError and SecmonError.
+    """
+    with ExitStack() as undo:
+        with store.write() as connection:
+            here = {one.id: one for one in entries(connection)}
+            gone = {one.id: one.name for one in tombstones(connection)}
+            plan = decide(source, here, gone, paths)
+            if plan.refused or plan.empty or dry_run:
+                return Report(tuple(plan.lines), written=False)
+            _copy(plan, paths, undo)
+            for fault in registry.load(connection, plan.news, now=int(clock.now().timestamp())):
+                if fault is not None:
+                    raise fault
+            registry.assign(connection, plan.assigned)
+            registry.bury(connection, plan.stones)
+        undo.pop_all()  # committed: the files stay
+    return Report(tuple(plan.lines), written=True)
+
+
+def _copy(plan: Plan, paths: Paths, undo: ExitStack) -> None:
+    for group in dict.fromkeys([*plan.made, *(name.partition("/")[0] for name in plan.files)]):
+        folder = paths.shared / group
+        if not folder.is_dir():
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder.mkdir()
+            folder.chmod(FOLDER_MODE)
+    for group in plan.made:
+        _write(paths.shared / group / AGENT_CONF, AGENT_CONF_TEXT.encode(), undo)
+    for name, source in plan.files.items():
+        with as_root():
+            data = read_regular(source)
+        _write(paths.shared / name, data, undo)
+    if plan.counter:
+        _write(paths.counters / "sender_counter", plan.counter.encode(), undo)
+
+
+def _write(path: Path, data: bytes, undo: ExitStack) -> None:
+    if path.exists():
+        undo.callback(write_file, path, path.read_bytes(), FILE_MODE)
+    else:
+        undo.callback(path.unlink, missing_ok=True)
+    write_file(path, data, FILE_MODE)
+
+
+__all__ = ["Line", "Report", "Source", "import_agents", "read_source"]

@@ -1,0 +1,147 @@
+"""Reads the folder of a 4.x manager: keys, groups and their files, which agents are in which (agent-link.md 0.4, 2)."""
+
+import os
+import sqlite3
+import stat
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from secmon.agents.groups.folders import MERGED
+from secmon.agents.names import GROUP_NAME, MAX_GROUPS, parse_id
+from secmon.agents.registry.key_lines import KeyLines, parse_keys, parse_times
+from secmon.common.errors import SecmonError, os_text
+from secmon.common.sqlite.foreign import ForeignError, Row, open_foreign, read_table
+from secmon.importers.agents.report import Line, shown
+
+MAX_BYTES = 256 << 20
+"""Of a file that is read, such as that of the keys."""
+
+
+class Source(Struct, frozen=True):
+    """What the folder holds.
+
+    ``added``: seconds since 1970 by agent. ``groups``: names by agent, lowest priority first. ``folders``: the files of
+    each group by name. ``counter``: the text of the sender's counter. ``lines``: what cannot be taken over.
+    """
+
+    keys: KeyLines
+    added: Mapping[int, int]
+    groups: Mapping[int, tuple[str, ...]]
+    folders: Mapping[str, Mapping[str, Path]]
+    counter: str
+    lines: tuple[Line, ...]
+
+
+def read_source(root: Path) -> Source:
+    """Read the folder without writing to it. Raises SecmonError 1006 when it holds no keys or cannot be read."""
+    keys_file = root / "etc/client.keys"
+    try:
+        keys = parse_keys(_content(keys_file).decode("utf-8", "surrogateescape"))
+        lines = [Line("refused", "agent", f"{keys_file}", shown(fault)) for fault in keys.faults]
+        added, groups = _assignments(root, lines)
+        folders = _folders(root / "etc/shared", lines)
+        counter = _text(root / "queue/rids/sender_counter")
+    except OSError as error:
+        raise SecmonError(1006, os_text(error)) from error
+    except (sqlite3.Error, UnicodeError, ForeignError) as error:
+        raise SecmonError(1006, f"{root}: {shown(str(error))}") from error
+    times = parse_times(_text(root / "queue/agents-timestamp"))
+    _check_groups(groups, lines)
+    return Source(keys, times | added, groups, folders, counter, tuple(lines))
+
+
+def _content(path: Path) -> bytes:
+    """All of a plain file. Raises OSError, SecmonError 1006 for what is none: a pipe or a device has no end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise SecmonError(1006, f"{path}: not a file")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise SecmonError(1006, f"{path}: too large")
+    return data
+
+
+def _text(path: Path) -> str:
+    try:
+        return _content(path).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _assignments(root: Path, lines: list[Line]) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
+    """Times of registration and groups: from the data base of 4.x, else from the files of its first releases."""
+    database, folder = root / "queue/db/global.db", root / "queue/agent-groups"
+    if database.exists():
+        return _from_database(database)
+    if folder.is_dir():
+        return {}, _from_files(folder)
+    lines.append(Line("warning", "groups", str(database), "there is none: agents get their groups when they connect"))
+    return {}, {}
+
+
+def _from_database(path: Path) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
+    with open_foreign(path) as connection:
+        agents, links, groups = (read_table(connection, (name,)) for name in ("agent", "belongs", "group"))
+    if missing := [name for name in ("id", "date_add", "group") if agents and name not in agents[0]]:
+        raise ForeignError(f"table agent has no column {missing[0]}")
+    names = {row.get("id"): row.get("name") for row in groups}
+    held = sorted(one for one in (_link(row, names) for row in links) if one is not None)
+    found: dict[int, list[str]] = defaultdict(list)
+    for agent, _, name in held:
+        found[agent].append(name)
+    known = [row for row in agents if isinstance(row["id"], int) and row["id"] > 0]
+    for row in known:
+        if row["id"] not in found and isinstance(row["group"], str) and row["group"]:
+            found[row["id"]] = row["group"].split(",")
+    added = {row["id"]: row["date_add"] for row in known if isinstance(row["date_add"], int)}
+    return added, {agent: tuple(dict.fromkeys(joined)) for agent, joined in found.items()}
+
+
+def _link(row: Row, names: Mapping[Any, Any]) -> tuple[int, int, str] | None:
+    """Agent, priority and name of a group; None for what is none."""
+    agent, priority, name = row.get("id_agent"), row.get("priority"), names.get(row.get("id_group"))
+    if not isinstance(agent, int) or agent <= 0 or not isinstance(name, str):
+        return None
+    return agent, priority if isinstance(priority, int) else 0, name
+
+
+def _from_files(folder: Path) -> dict[int, tuple[str, ...]]:
+    found: dict[int, tuple[str, ...]] = {}
+    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+        agent = parse_id(entry.name)
+        if agent and entry.is_file(follow_symlinks=False):
+            names = _text(Path(entry.path)).strip().split(",")
+            found[agent] = tuple(dict.fromkeys(name for name in names if name))
+    return {agent: names for agent, names in found.items() if names}
+
+
+def _check_groups(groups: Mapping[int, tuple[str, ...]], lines: list[Line]) -> None:
+    for agent, names in groups.items():
+        wrong = [name for name in names if not GROUP_NAME.fullmatch(name)]
+        if wrong:
+            lines.append(Line("refused", "groups", f"{agent:03d}", f"no group can be called {shown(wrong[0])}"))
+        if len(names) > MAX_GROUPS:
+            lines.append(Line("refused", "groups", f"{agent:03d}", f"more than {MAX_GROUPS} groups"))
+
+
+def _folders(shared: Path, lines: list[Line]) -> dict[str, dict[str, Path]]:
+    found: dict[str, dict[str, Path]] = {}
+    for entry in sorted(os.scandir(shared), key=lambda one: one.name) if shared.is_dir() else ():
+        if not entry.is_dir(follow_symlinks=False):
+            continue
+        if not GROUP_NAME.fullmatch(entry.name):
+            lines.append(Line("dropped", "group", shown(entry.name), "no group can be called so"))
+            continue
+        files = found[entry.name] = {}
+        for file in sorted(os.scandir(entry.path), key=lambda one: one.name):
+            name = f"{entry.name}/{shown(file.name)}"
+            if not file.is_file(follow_symlinks=False):
+                lines.append(Line("dropped", "file", name, "not a file"))
+            elif file.name != MERGED:  # made anew here
+                files[file.name] = Path(file.path)
+    return found

@@ -1,0 +1,140 @@
+"""What only the agents' own nodes can do (place AGENT): the master looks the agents up, asks their nodes, and merges.
+
+Nodes are asked by an internal operation that takes the numbers of its agents as ``agents`` and answers with the ids of
+those it has served. A node that does not answer costs its own agents only (cluster.md 5.6).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import structs
+from sqlalchemy import Connection, select
+
+from secmon.agents.names import padded
+from secmon.agents.registry.collection import MANAGER_ID, proper_id
+from secmon.agents.registry.entries import pick
+from secmon.agents.registry.schema import agents
+from secmon.cluster.executor import Context
+from secmon.cluster.node import NodeCalls
+from secmon.common.errors import SecmonError
+from secmon.common.outcome import Outcome, Result, absorb
+from secmon.operations.agents.visibility import ask
+from secmon.security.rbac.authorization import Grant
+
+_COLUMNS = (agents.c.id, agents.c.node_name, agents.c.connection_status, agents.c.version)
+
+
+class Located(NamedTuple):
+    """An agent, and the node that it is, or was last, connected to."""
+
+    number: int
+    node: str
+    status: str
+    version: str | None
+
+    @property
+    def id(self) -> str:
+        return padded(self.number)
+
+
+class Errand(NamedTuple):
+    """What nodes are asked: an internal operation, and its parameters besides ``agents``."""
+
+    operation: str
+    params: Mapping[str, Any] = {}
+
+
+async def serve(ctx: Context, errand: Errand, grant: Grant, *, hidden: Collection[int] = ()) -> Outcome:
+    """Have the nodes of the active agents that ``grant`` lets through run the errand; their answers, ordered by id.
+
+    The manager fails with 1703, unknown ids with 1701, agents that are not active with 1707. Failures with codes that
+    are ``hidden`` are left out.
+    """
+    found = await ask(ctx, lambda connection: _find(connection, grant))
+    outcome = _missing(grant, {one.id for one in found})
+    if lost := [one.id for one in found if one.status != "active"]:
+        outcome.fail(SecmonError(1707), *lost)
+    shares: dict[str, list[int]] = {}
+    for one in found:
+        if one.status == "active":
+            shares.setdefault(_home(ctx, one), []).append(one.number)
+    for share in await _ask(ctx, errand, shares):
+        outcome.items += share.items
+        outcome.failures += share.failures
+        outcome.node_errors |= share.node_errors
+    outcome.items.sort(key=int)
+    outcome.failures = [failure for failure in outcome.failures if failure.code not in hidden]
+    return outcome
+
+
+async def locate(ctx: Context, agent: str, *, inactive: int = 1707, manager: int = 1703) -> Located:
+    """The one agent that the request names. Raises 1701, and the codes given, with its id."""
+    if agent == MANAGER_ID:
+        raise SecmonError(manager, ids=(agent,))
+    found = await ask(ctx, lambda connection: _find(connection, Grant(kind="agent:id", explicit=True, ids=(agent,))))
+    if not found:
+        raise SecmonError(1701, ids=(agent,))
+    if found[0].status != "active":
+        raise SecmonError(inactive, ids=(agent,))
+    return found[0]
+
+
+async def ask_one(ctx: Context, errand: Errand, agent: Located) -> Result:
+    """What the agent's node answers. Raises what the node raises, and why it does not answer."""
+    node = _home(ctx, agent)
+    call = structs.replace(ctx.call, operation=errand.operation)
+    answers = await _nodes(ctx).ask(call, {node: {**errand.params, "agents": [agent.number]}})
+    answer = answers[node]
+    if isinstance(answer, SecmonError):
+        raise SecmonError(answer.code, answer.extra, ids=(agent.id,), nodes=answer.nodes or {node: answer.message})
+    return answer
+
+
+def _missing(grant: Grant, known: Collection[str]) -> Outcome:
+    """An outcome with what the request names, or may name, and is none of the agents ``known``."""
+    outcome = Outcome()
+    manager = MANAGER_ID in (grant.ids if grant.explicit else grant.scope)
+    unknown = [one for one in grant.ids if one not in known and one != MANAGER_ID]
+    if manager:
+        outcome.fail(SecmonError(1703), MANAGER_ID)
+    if unknown:
+        outcome.fail(SecmonError(1701), *unknown)
+    return outcome
+
+
+async def _ask(ctx: Context, errand: Errand, shares: Mapping[str, Sequence[int]]) -> list[Outcome]:
+    """The parts of the answer, of each node for its agents."""
+    if not shares:
+        return []
+    params = {node: {**errand.params, "agents": numbers} for node, numbers in shares.items()}
+    answers = await _nodes(ctx).ask(structs.replace(ctx.call, operation=errand.operation), params)
+    return [_share(answer, node, shares[node]) for node, answer in answers.items()]
+
+
+def _find(connection: Connection, grant: Grant) -> list[Located]:
+    if grant.explicit:
+        numbers = sorted(int(one) for one in grant.ids if proper_id(one) and one != MANAGER_ID)
+        return sorted(Located(*row) for row in pick(connection, _COLUMNS, numbers))
+    rows = connection.execute(select(*_COLUMNS).order_by(agents.c.id))
+    return [one for one in (Located(*row) for row in rows) if one.id in grant.scope]
+
+
+def _home(ctx: Context, agent: Located) -> str:
+    """The node to ask. Without a cluster that is this one, whatever it was called when the agent was connected."""
+    return agent.node if ctx.node.clustered else ctx.node.name
+
+
+def _nodes(ctx: Context) -> NodeCalls:
+    nodes = ctx.node.services.nodes
+    if nodes is None:
+        raise SecmonError(3012)
+    return nodes
+
+
+def _share(answer: Result | SecmonError, node: str, numbers: Sequence[int]) -> Outcome:
+    """A node's part of the answer; of one that failed, its agents with its error."""
+    if isinstance(answer, Outcome):
+        return answer
+    error = answer if isinstance(answer, SecmonError) else SecmonError(3036)
+    ids = tuple(padded(number) for number in numbers)
+    return absorb(SecmonError(error.code, error.extra, ids=ids, nodes=error.nodes), node)

@@ -1,0 +1,303 @@
+"""Telling agents what to do: restart, reconnect, active responses (agent-link.md 8.5, 8.6, 9)."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+from sqlalchemy import Select, select
+
+from secmon.agents.link.answers import GETCONFIG_SINCE, configuration
+from secmon.agents.link.responses import Response, read_commands, response_message, restart_message
+from secmon.agents.names import padded
+from secmon.agents.registry.entries import pick
+from secmon.agents.registry.schema import agent_groups, agents
+from secmon.agents.wire.version import compare
+from secmon.cluster.catalogue import Place, operation
+from secmon.cluster.executor import Context, gate
+from secmon.cluster.node import AgentLink
+from secmon.cluster.parameters import Common, text_format
+from secmon.common.errors import SecmonError
+from secmon.common.outcome import Messages, Outcome, Result
+from secmon.operations.agents.at_their_nodes import Errand, ask_one, locate, serve
+from secmon.operations.agents.parameters import STAYS_BELOW, AgentId
+from secmon.operations.agents.visibility import ask
+from secmon.operations.groups.shared import READ_GROUP, OfGroup, existing_group
+from secmon.operations.internal import INTERNAL
+from secmon.operations.permissions import OfNode, on_node
+from secmon.security.rbac.authorization import Require
+
+RECONNECT = "#!-force_reconnect"
+
+NOT_SERVED = frozenset({1701, 1703, 1707})
+"""What is wrong with agents that nobody named."""
+
+AT_ONCE = 256
+"""Agents whose answers a node waits for at the same time."""
+_SHARE = 0.8
+"""Part of the remaining time that an agent may take to answer."""
+
+RESTART = Messages(
+    all="The restart was sent to the agents", some="The restart was not sent to some of the agents",
+    none="The restart was sent to no agent",
+)  # fmt: skip
+RECONNECTION = Messages(
+    all="The agents were told to reconnect", some="Some of the agents were not told to reconnect",
+    none="No agent was told to reconnect",
+)  # fmt: skip
+RESPONSE = Messages(
+    all="The active response was sent to the agents", some="The active response was not sent to some of the agents",
+    none="The active response was sent to no agent",
+)  # fmt: skip
+
+CommandName = Annotated[
+    str,
+    text_format("active_response_command", STAYS_BELOW + r"!?[\w\-.\\/:]+"),
+    Meta(description="A name of the table of active responses, or `!` and a program on the agents.", max_length=256),
+]
+
+
+class AgentsToTell(Common, frozen=True, kw_only=True):
+    """The agents; without a list every one that the caller may tell."""
+
+    agents_list: list[AgentId] | None = None
+
+
+class AgentToTell(Common, frozen=True, kw_only=True):
+    """The agent."""
+
+    agent_id: AgentId
+
+
+class Command(Struct, frozen=True, forbid_unknown_fields=True):
+    """What agents are to run."""
+
+    command: CommandName
+    arguments: list[str] = []
+    alert: Annotated[dict[str, Any], Meta(description="The alert that the program is to react to.")] = {}
+
+
+class RunCommand(AgentsToTell, frozen=True, kw_only=True):
+    """What to run, and where."""
+
+    body: Command
+
+
+def _each(action: str) -> Require:
+    return Require(action, "agent:id", param="agents_list", mode="each")
+
+
+@operation(
+    "PUT", "/agents/restart", params=AgentsToTell, place=Place.AGENT, item=str, require=(_each("agent:restart"),),
+    messages=RESTART,
+)  # fmt: skip
+async def restart_agents(ctx: Context, params: AgentsToTell) -> Outcome:
+    """Restart agents."""
+    return await _tell(ctx, RESTART_HERE)
+
+
+@operation(
+    "PUT", "/agents/reconnect", params=AgentsToTell, place=Place.AGENT, item=str, require=(_each("agent:reconnect"),),
+    messages=RECONNECTION,
+)  # fmt: skip
+async def reconnect_agents(ctx: Context, params: AgentsToTell) -> Outcome:
+    """Have agents connect again."""
+    return await _tell(ctx, RECONNECT_HERE)
+
+
+async def _tell(ctx: Context, operation: str) -> Outcome:
+    grant = ctx.grant("agent:id")
+    return await serve(ctx, Errand(operation), grant, hidden=() if grant.explicit else NOT_SERVED)
+
+
+@operation(
+    "PUT", "/agents/{agent_id}/restart", params=AgentToTell, place=Place.AGENT, item=str, messages=RESTART,
+    require=(Require("agent:restart", "agent:id", param="agent_id"),),
+)  # fmt: skip
+async def restart_agent(ctx: Context, params: AgentToTell) -> Result:
+    """Restart an agent."""
+    try:
+        agent = await locate(ctx, params.agent_id)
+    except SecmonError as error:
+        outcome = Outcome()
+        outcome.fail(error)
+        return outcome
+    return await ask_one(ctx, Errand(RESTART_HERE), agent)
+
+
+@operation(
+    "PUT", "/agents/group/{group_id}/restart", params=OfGroup, place=Place.AGENT, item=str, messages=RESTART,
+    require=(
+        READ_GROUP, Require("agent:read", "agent:id", mode="restrict"),
+        Require("agent:restart", "agent:id", mode="restrict"),
+    ),
+)  # fmt: skip
+async def restart_group(ctx: Context, params: OfGroup) -> Outcome:
+    """Restart the agents of a group."""
+    await existing_group(ctx, params.group_id)
+    members = await _ids(ctx, select(agent_groups.c.agent_id).where(agent_groups.c.name == params.group_id))
+    readable = gate(ctx.node, ctx.call).check(Require("agent:read", "agent:id", mode="restrict"), members).ids
+    return await _restart(ctx, readable)
+
+
+@operation(
+    "PUT", "/agents/node/{node_id}/restart", params=OfNode, place=Place.AGENT, item=str, messages=RESTART,
+    require=(on_node("read"), Require("agent:restart", "agent:id", mode="restrict")), needs_cluster=True,
+)  # fmt: skip
+async def restart_agents_of_node(ctx: Context, params: OfNode) -> Outcome:
+    """Restart the agents that are connected to a node."""
+    roster = ctx.node.services.roster
+    if roster is None:
+        raise SecmonError(3013)
+    if params.node_id not in {member.name for member in roster.members()}:
+        outcome = Outcome()
+        outcome.fail(SecmonError(1730), params.node_id)
+        return outcome
+    return await _restart(ctx, await _ids(ctx, select(agents.c.id).where(agents.c.node_name == params.node_id)))
+
+
+async def _ids(ctx: Context, question: Select[Any]) -> list[str]:
+    return await ask(ctx, lambda store: [padded(one) for one in store.execute(question).scalars()])
+
+
+async def _restart(ctx: Context, ids: Sequence[str]) -> Outcome:
+    """Restart those of ``ids`` that the caller may restart. Raises 4000 where that is none of them."""
+    grant = gate(ctx.node, ctx.call).check(Require("agent:restart", "agent:id", mode="each"), ids)
+    outcome = await serve(ctx, Errand(RESTART_HERE), grant, hidden=NOT_SERVED)
+    if grant.error is not None:
+        outcome.fail(grant.error)
+    return outcome
+
+
+@operation(
+    "PUT", "/active-response", params=RunCommand, place=Place.AGENT, item=str, messages=RESPONSE,
+    require=(_each("active-response:command"),),
+)  # fmt: skip
+async def run_command(ctx: Context, params: RunCommand) -> Outcome:
+    """Run an active response on agents."""
+    grant = ctx.grant("agent:id")
+    errand = Errand(RESPOND_HERE, msgspec.to_builtins(params.body))
+    return await serve(ctx, errand, grant, hidden=() if grant.explicit else {1701, 1703})
+
+
+# On the agents' own nodes
+
+
+class OwnAgents(Struct, frozen=True, kw_only=True):
+    """Numbers of agents that are connected to the node asked."""
+
+    agents: list[int]
+
+
+class OwnCommand(OwnAgents, frozen=True, kw_only=True):
+    """What they are to run."""
+
+    command: str
+    arguments: list[str] = []
+    alert: dict[str, Any] = {}
+
+
+RESTART_HERE = "PUT /internal/own-agents/restart"
+RECONNECT_HERE = "PUT /internal/own-agents/reconnect"
+RESPOND_HERE = "PUT /internal/own-agents/active-response"
+
+
+def link_of(ctx: Context) -> AgentLink:
+    """The way to this node's agents. Raises 1014 where there is none."""
+    link = ctx.node.services.agent_link
+    if link is None:
+        raise SecmonError(1014, "secmon-remoted")
+    return link
+
+
+def answer_seconds(ctx: Context) -> float | None:
+    """What an agent may take to answer, so that it does not cost the others theirs; None: the link's own bound."""
+    deadline = ctx.call.deadline
+    return None if deadline is None else max(0.1, (deadline - ctx.node.clock.monotonic()) * _SHARE)
+
+
+@operation(
+    "PUT", "/internal/own-agents/restart", params=OwnAgents, open_to_all=True, catalogue=INTERNAL, messages=RESTART,
+    item=str,
+)  # fmt: skip
+async def restart_here(ctx: Context, params: OwnAgents) -> Outcome:
+    """Restart agents of this node."""
+    return await _send(ctx, await _versions(ctx, params.agents), restart_message)
+
+
+@operation(
+    "PUT", "/internal/own-agents/reconnect", params=OwnAgents, open_to_all=True, catalogue=INTERNAL, item=str,
+    messages=RECONNECTION,
+)  # fmt: skip
+async def reconnect_here(ctx: Context, params: OwnAgents) -> Outcome:
+    """Have agents of this node connect again. Agents older than v4.3.0 ignore the message."""
+    return await _send(ctx, dict.fromkeys(params.agents), lambda _: RECONNECT)
+
+
+async def _versions(ctx: Context, numbers: Sequence[int]) -> dict[int, str | None]:
+    """Versions of agents, as this node was told last; None for those that it does not know."""
+    columns = (agents.c.id, agents.c.version)
+    known = await ask(ctx, lambda store: dict(map(tuple, pick(store, columns, numbers))))
+    return {number: known.get(number) for number in numbers}
+
+
+async def _send(ctx: Context, versions: Mapping[int, str | None], message: Callable[[str | None], str]) -> Outcome:
+    """Send each agent the message for its version, without waiting for its effect."""
+    texts = [(number, message(version)) for number, version in versions.items()]
+    unsent = set(await link_of(ctx).send(texts))
+    outcome = Outcome(items=[padded(number) for number in sorted(versions.keys() - unsent)])
+    if unsent:
+        outcome.fail(SecmonError(1707), *map(padded, sorted(unsent)))
+    return outcome
+
+
+@operation(
+    "PUT", "/internal/own-agents/active-response", params=OwnCommand, open_to_all=True, catalogue=INTERNAL, item=str,
+    messages=RESPONSE,
+)  # fmt: skip
+async def respond_here(ctx: Context, params: OwnCommand) -> Outcome:
+    """Run an active response on agents of this node; each is asked first whether it has them enabled."""
+    outcome = Outcome()
+    if not params.command.startswith("!"):
+        commands = await asyncio.to_thread(read_commands, ctx.node.paths.shared)
+        if params.command not in commands:
+            outcome.fail(SecmonError(1652, params.command), *map(padded, params.agents))
+            return outcome
+    response = Response(command=params.command, arguments=params.arguments, alert=params.alert, node=ctx.node.name)
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def respond(agent: int, version: str | None) -> None:
+        try:
+            async with turns:
+                await _respond(ctx, agent, version, response)
+            outcome.items.append(padded(agent))
+        except SecmonError as error:
+            outcome.fail(error, padded(agent))
+
+    async with asyncio.TaskGroup() as group:
+        for agent, version in (await _versions(ctx, params.agents)).items():
+            group.create_task(respond(agent, version))
+    return outcome
+
+
+async def _respond(ctx: Context, agent: int, version: str | None, response: Response) -> None:
+    """Send it to one agent. Raises 1015, 1116 to 1118, 1707, 1731, 1750."""
+    if not version:
+        raise SecmonError(1015)
+    link = link_of(ctx)
+    if compare(version, GETCONFIG_SINCE) >= 0:
+        answer = await link.request(agent, "com", b"getconfig active-response", timeout=answer_seconds(ctx))
+        section = configuration(answer)
+        if isinstance(section, dict) and _disabled(section.get("active-response")):
+            raise SecmonError(1750)
+    try:
+        message = response_message(response, version)
+    except ValueError as error:
+        raise SecmonError(1731, str(error)) from None
+    if await link.send([(agent, message)]):
+        raise SecmonError(1707)
+
+
+def _disabled(section: object) -> bool:
+    return isinstance(section, dict) and section.get("disabled") == "yes"

@@ -1,0 +1,257 @@
+"""``/agents/group`` and ``/agents/{agent_id}/group``: which groups agents are in (agent-link.md 7.4)."""
+
+import hashlib
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from sqlalchemy import Connection, select
+
+from secmon.agents.groups.folders import group_exists, merged_path
+from secmon.agents.names import DEFAULT_GROUP, MAX_GROUPS
+from secmon.agents.registry import registry
+from secmon.agents.registry.entries import Entry
+from secmon.agents.registry.schema import agents
+from secmon.cluster.catalogue import Place, operation
+from secmon.cluster.executor import Context
+from secmon.cluster.parameters import Common
+from secmon.common.errors import SecmonError
+from secmon.common.outcome import Messages, Outcome, Plain
+from secmon.operations.agents.parameters import AgentId, AgentIdOrAll, GroupName
+from secmon.operations.agents.visibility import ask
+from secmon.operations.groups.shared import (
+    ASSIGN_GROUP,
+    assignable,
+    change_registry,
+    chosen,
+    each_of,
+    existing_group,
+    known_agent,
+    off_loop,
+)
+from secmon.security.rbac.authorization import Require
+
+ForceSingle = Annotated[bool, Meta(description="Take the agents out of all their other groups.")]
+
+MODIFY_AGENT = Require("agent:modify_group", "agent:id", param="agent_id")
+MODIFY_AGENTS = Require("agent:modify_group", "agent:id", param="agents_list", mode="each")
+READ_AGENT = Require("agent:read", "agent:id", param="agent_id")
+
+ASSIGNED = Messages(
+    all="The agents were assigned to the group", some="Some of the agents were not assigned to the group",
+    none="No agent was assigned to the group",
+)  # fmt: skip
+TAKEN = Messages(
+    all="The agents were taken out of the group", some="Some of the agents were not taken out of the group",
+    none="No agent was taken out of the group",
+)  # fmt: skip
+LEFT = Messages(
+    all="The agent was taken out of the groups", some="The agent was not taken out of some of the groups",
+    none="The agent was not taken out of any group",
+)  # fmt: skip
+SYNCHRONIZED = Messages(all="The state of the agent's files was read", none="No state was read")
+
+
+class AgentSynced(Struct):
+    """Whether an agent has the files of its groups."""
+
+    id: str
+    synced: bool
+
+
+class OfAgent(Common, frozen=True, kw_only=True):
+    """An operation on one agent."""
+
+    agent_id: AgentId
+
+
+class AssignAgents(Common, frozen=True, kw_only=True):
+    """The group, and the agents to put into it; without a list every one that the caller may change."""
+
+    group_id: GroupName
+    agents_list: list[AgentId] | None = None
+    force_single_group: ForceSingle = False
+
+
+class TakeAgents(Common, frozen=True, kw_only=True):
+    """The group, and the agents to take out of it; ``all`` for every one that the caller may change."""
+
+    group_id: GroupName
+    agents_list: list[AgentIdOrAll]
+
+
+class AssignAgent(OfAgent, frozen=True, kw_only=True):
+    """The agent, and the group to put it into."""
+
+    group_id: GroupName
+    force_single_group: ForceSingle = False
+
+
+class TakeAgent(OfAgent, frozen=True, kw_only=True):
+    """The agent, and the group to take it out of."""
+
+    group_id: GroupName
+
+
+class TakeOutOfGroups(OfAgent, frozen=True, kw_only=True):
+    """The agent, and the groups to take it out of; without a list all of its groups that the caller may change."""
+
+    groups_list: list[GroupName] | None = None
+
+
+@operation(
+    "PUT", "/agents/group", params=AssignAgents, place=Place.MASTER, item=str, require=(ASSIGN_GROUP, MODIFY_AGENTS),
+    messages=ASSIGNED,
+)  # fmt: skip
+async def assign_agents(ctx: Context, params: AssignAgents) -> Outcome:
+    """Put agents into a group, which then has the highest priority of theirs."""
+    return await _assign(ctx, params)
+
+
+@operation(
+    "PUT", "/agents/{agent_id}/group/{group_id}", params=AssignAgent, place=Place.MASTER, item=str,
+    require=(ASSIGN_GROUP, MODIFY_AGENT), messages=ASSIGNED,
+)  # fmt: skip
+async def assign_agent(ctx: Context, params: AssignAgent) -> Outcome:
+    """Put an agent into a group, which then has the highest priority of its groups."""
+    return await _assign(ctx, params)
+
+
+async def _assign(ctx: Context, params: AssignAgents | AssignAgent) -> Outcome:
+    group, force, outcome = params.group_id, params.force_single_group, Outcome()
+    grant, scope = ctx.grant("agent:id"), assignable(ctx)
+    await existing_group(ctx, group)
+
+    def change(connection: Connection) -> None:
+        wanted: dict[int, tuple[str, ...]] = {}
+
+        def judge(entry: Entry) -> None:
+            if force and not all(name in scope for name in entry.groups):
+                raise SecmonError(1752, ids=(entry.padded,))
+            if not force and group in entry.groups:
+                raise SecmonError(1751, ids=(entry.padded,))
+            if not force and len(entry.groups) >= MAX_GROUPS:
+                raise SecmonError(1737, ids=(entry.padded,))
+            wanted[entry.id] = (group,) if force else (*entry.groups, group)
+
+        _still_there(ctx, group)
+        hidden = () if grant.explicit else (1701, 1703, 1751, 1752)
+        done = each_of(chosen(connection, grant, outcome), outcome, judge, hidden=hidden)
+        registry.assign(connection, wanted)
+        outcome.items = [entry.padded for entry in done]
+
+    await change_registry(ctx, change)
+    return outcome
+
+
+@operation(
+    "DELETE", "/agents/group", params=TakeAgents, place=Place.MASTER, item=str, require=(ASSIGN_GROUP, MODIFY_AGENTS),
+    messages=TAKEN,
+)  # fmt: skip
+async def take_agents(ctx: Context, params: TakeAgents) -> Outcome:
+    """Take agents out of a group; out of their last one, they go to the group default."""
+    group, grant, outcome = params.group_id, ctx.grant("agent:id"), Outcome()
+    await existing_group(ctx, group)
+
+    def change(connection: Connection) -> None:
+        wanted: dict[int, tuple[str, ...]] = {}
+
+        def judge(entry: Entry) -> None:
+            wanted[entry.id] = _without(entry, group)
+
+        hidden = () if grant.explicit else (1701, 1703, 1734)
+        done = each_of(chosen(connection, grant, outcome), outcome, judge, hidden=hidden)
+        registry.assign(connection, wanted)
+        outcome.items = [entry.padded for entry in done]
+
+    await change_registry(ctx, change)
+    return outcome
+
+
+def _without(entry: Entry, group: str) -> tuple[str, ...]:
+    """The agent's other groups. Raises 1734, 1745."""
+    if group not in entry.groups:
+        raise SecmonError(1734, ids=(entry.padded,))
+    if entry.groups == (DEFAULT_GROUP,):
+        raise SecmonError(1745, ids=(entry.padded,))
+    return tuple(name for name in entry.groups if name != group)
+
+
+@operation(
+    "DELETE", "/agents/{agent_id}/group/{group_id}", params=TakeAgent, place=Place.MASTER,
+    require=(ASSIGN_GROUP, MODIFY_AGENT),
+)  # fmt: skip
+async def take_agent(ctx: Context, params: TakeAgent) -> Plain:
+    """Take an agent out of a group; out of its last one, it goes to the group default."""
+    agent, group = params.agent_id, params.group_id
+    await existing_group(ctx, group)
+    await change_registry(
+        ctx, lambda connection: registry.remove_group(connection, known_agent(connection, agent).id, group)
+    )
+    return Plain(message=f"Agent {agent} was taken out of the group {group}")
+
+
+@operation(
+    "DELETE", "/agents/{agent_id}/group", params=TakeOutOfGroups, place=Place.MASTER, item=str,
+    require=(
+        MODIFY_AGENT, Require("group:modify_assignments", "group:id", param="groups_list", mode="each"),
+    ),
+    messages=LEFT,
+)  # fmt: skip
+async def take_out_of_groups(ctx: Context, params: TakeOutOfGroups) -> Outcome:
+    """Take an agent out of groups; out of the last one, it goes to the group default."""
+    agent, grant, outcome = params.agent_id, ctx.grant("group:id"), Outcome()
+
+    def change(connection: Connection) -> None:
+        entry = known_agent(connection, agent)
+
+        def leave(group: str) -> None:
+            if group not in entry.groups and not group_exists(ctx.node.paths, group):
+                raise SecmonError(1710, ids=(group,))
+            try:
+                registry.remove_group(connection, entry.id, group)
+            except SecmonError as error:
+                raise SecmonError(error.code, error.extra, ids=(group,)) from None
+
+        # The group default is the last: whoever is in it only cannot leave it.
+        groups = sorted(grant.select(entry.groups), key=lambda name: (name == DEFAULT_GROUP, name))
+        outcome.items = sorted(each_of(groups, outcome, leave, hidden=() if grant.explicit else (1710, 1734, 1745)))
+
+    await change_registry(ctx, change)
+    return outcome
+
+
+@operation(
+    "GET", "/agents/{agent_id}/group/is_sync", params=OfAgent, place=Place.MASTER, item=AgentSynced,
+    require=(READ_AGENT,), messages=SYNCHRONIZED, deprecated="4.4",
+)  # fmt: skip
+async def is_synchronized(ctx: Context, params: OfAgent) -> Outcome:
+    """Whether an agent has the newest files of its groups."""
+    agent, outcome = params.agent_id, Outcome()
+
+    def read(connection: Connection) -> tuple[str | None, str | None]:
+        number = known_agent(connection, agent).id
+        group, held = connection.execute(select(agents.c.group, agents.c.merged_sum).where(agents.c.id == number)).one()
+        return group, held
+
+    try:
+        group, held = await ask(ctx, read)
+    except SecmonError as error:
+        outcome.fail(error)
+        return outcome
+    present = None if group is None else await off_loop(lambda: _sum(ctx, group))
+    outcome.items.append({"id": agent, "synced": present is not None and present == held})
+    return outcome
+
+
+def _sum(ctx: Context, joined: str) -> str | None:
+    """The sum that an agent of these groups should report; None while there is no merged file."""
+    try:
+        return hashlib.md5(merged_path(ctx.node.paths, joined).read_bytes(), usedforsecurity=False).hexdigest()
+    except OSError:
+        return None
+
+
+def _still_there(ctx: Context, group: str) -> None:
+    """Under the lock of the registry: whoever deletes a group holds it too. Raises 1710."""
+    if not group_exists(ctx.node.paths, group):
+        raise SecmonError(1710, ids=(group,))

@@ -1,0 +1,281 @@
+"""``/agents``: adding and removing them, and their keys (agent-link.md 3.3 and 3.4; endpoints.yaml, area agents)."""
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Annotated, Literal, Protocol
+
+from msgspec import Meta, Struct, structs
+from sqlalchemy import Connection
+
+from secmon.agents.names import ANY, MAX_ID, normal_address, padded
+from secmon.agents.registry import registry
+from secmon.agents.registry.collection import FIELDS, MANAGER_ID, Condition, proper_id, within
+from secmon.agents.registry.entries import Entry
+from secmon.agents.registry.queries import read_ids, unknown_ids
+from secmon.agents.registry.registry import New
+from secmon.agents.registry.replacement import NEVER, RequestForce
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.wire.keys import AgentKey, portable
+from secmon.cluster.catalogue import Place, operation
+from secmon.cluster.executor import Context, gate, read_query
+from secmon.cluster.parameters import Common, Names, Q, text_format
+from secmon.common.errors import SecmonError
+from secmon.common.outcome import Messages, Outcome, Plain
+from secmon.config.auth import Force
+from secmon.config.values import seconds
+from secmon.operations.agents.parameters import (
+    AgentFilters,
+    AgentId,
+    AgentIdOrAll,
+    OlderThan,
+    Timeframe,
+    conditions,
+)
+from secmon.operations.agents.visibility import ask, scope_of, seen
+from secmon.security.rbac.authorization import Require
+from secmon.security.rbac.evaluate import Scope
+
+log = logging.getLogger("secmon.agents")
+
+MAX_NAME, MIN_KEY, MAX_KEY = 128, 64, 64
+_AT_ONCE = 500
+"""Agents removed in one transaction: enrolments and states have their turn in between."""
+
+Address = Annotated[str, text_format("address", r"[\w,\-.+\s:/]+"), Meta(description="Address, network or `any`.")]
+Key = Annotated[str, text_format("agent_key", "[a-zA-Z0-9]+"), Meta(max_length=MAX_KEY)]
+GivenStatus = Literal["all", "active", "pending", "never_connected", "disconnected"]
+CREATE = Require("agent:create")
+DELETE = Require("agent:delete", "agent:id", mode="restrict")
+_NO_FILTERS = frozenset({*Common.__struct_fields__, "agents_list", "purge"})
+
+
+class Choice(Protocol):
+    """The ids, in their order, of agents that a request describes."""
+
+    def __call__(self, connection: Connection, *, where: Sequence[Condition]) -> list[int]: ...
+
+
+class Disconnected(Struct, frozen=True):
+    """How long an agent must have been disconnected to be replaced."""
+
+    enabled: bool = True
+    value: Timeframe = "1h"
+
+
+class ForceRule(Struct, frozen=True):
+    """Which agents that are in the way may be replaced."""
+
+    enabled: bool = False
+    disconnected_time: Disconnected = Disconnected()
+    after_registration_time: Timeframe = "1h"
+
+
+NewId = Annotated[
+    str,
+    text_format("numbers", "[0-9]+"),
+    Meta(min_length=3, max_length=64, description=f"At most {MAX_ID}."),
+]
+
+
+class ForceInsert(ForceRule, frozen=True):
+    """Which agents that are in the way may be replaced."""
+
+    enabled: bool = True
+
+
+class NewAgent(Struct, frozen=True, forbid_unknown_fields=True):
+    """The agent to add."""
+
+    name: Names
+    ip: Address = ANY
+    force: ForceRule = ForceRule()
+
+
+class InsertedAgent(Struct, frozen=True, forbid_unknown_fields=True):
+    """The agent to add, with its id and key if it has any."""
+
+    name: Names
+    ip: Address = ANY
+    id: NewId | None = None
+    key: Key | None = None
+    force: ForceInsert = ForceInsert()
+
+    def __post_init__(self) -> None:
+        if self.id is not None and int(self.id) > MAX_ID:
+            raise ValueError(f"the highest id of an agent is {MAX_ID}")
+
+
+class AgentIdKey(Struct):
+    """An agent's id, and its key in the form that is imported on the agent."""
+
+    id: str
+    key: str
+
+
+class PostAgent(Common, frozen=True, kw_only=True):
+    """The agent to add."""
+
+    body: NewAgent
+
+
+class PostInsert(Common, frozen=True, kw_only=True):
+    """The agent to add."""
+
+    body: InsertedAgent
+
+
+class PostQuick(Common, frozen=True, kw_only=True):
+    """The agent to add."""
+
+    agent_name: Annotated[Names, Meta(max_length=MAX_NAME)]
+
+
+class OneAgent(Common, frozen=True, kw_only=True):
+    """Which agent."""
+
+    agent_id: AgentId
+
+
+class DeleteAgents(AgentFilters, frozen=True, kw_only=True):
+    """Which agents to remove."""
+
+    agents_list: list[AgentIdOrAll]
+    status: Annotated[list[GivenStatus], Meta(min_length=1, description="Only agents of one of these statuses.")]
+    purge: Annotated[bool, Meta(description="Leave no line in the key file.")] = False
+    older_than: OlderThan = "7d"
+    q: Q = None
+
+
+@operation("POST", "/agents", params=PostAgent, place=Place.MASTER, require=(CREATE,), data=AgentIdKey)
+async def add_agent(ctx: Context, params: PostAgent) -> Plain:
+    """Add an agent with a new id and key."""
+    body = params.body
+    return await _add(ctx, _new(body.name, body.ip), _force(ctx, body.force))
+
+
+@operation("POST", "/agents/insert", params=PostInsert, place=Place.MASTER, require=(CREATE,), data=AgentIdKey)
+async def insert_agent(ctx: Context, params: PostInsert) -> Plain:
+    """Add an agent with an id and a key that it has already."""
+    body = params.body
+    if body.key is not None and len(body.key) < MIN_KEY:
+        raise SecmonError(1709)
+    agent = None if body.id is None else int(body.id)
+    return await _add(ctx, _new(body.name, body.ip, agent, body.key), _force(ctx, body.force))
+
+
+@operation("POST", "/agents/insert/quick", params=PostQuick, place=Place.MASTER, require=(CREATE,), data=AgentIdKey)
+async def add_agent_quickly(ctx: Context, params: PostQuick) -> Plain:
+    """Add an agent of which nothing but the name is known."""
+    return await _add(ctx, _new(params.agent_name), NEVER)
+
+
+@operation(
+    "GET", "/agents/{agent_id}/key", params=OneAgent, place=Place.MASTER, item=AgentIdKey,
+    require=(Require("agent:read", "agent:id", param="agent_id"),),
+    messages=Messages(all="The key was read", none="The key was not read"),
+)  # fmt: skip
+async def read_key(ctx: Context, params: OneAgent) -> Outcome:
+    """The key of an agent, to be imported there."""
+    agent, outcome = params.agent_id, Outcome()
+    entry = await ask(ctx, lambda store: registry.find(store, int(agent))) if proper_id(agent) else None
+    if entry is not None:
+        outcome.items.append(_shown(entry))
+    else:
+        outcome.fail(SecmonError(1703 if agent == MANAGER_ID else 1701), agent)
+    return outcome
+
+
+@operation(
+    "DELETE", "/agents", params=DeleteAgents, place=Place.MASTER, item=str,
+    require=(structs.replace(DELETE, param="agents_list", mode="each"),),
+    messages=Messages(
+        all="The agents were removed", some="Some agents were not removed", none="No agent was removed"
+    ),
+)  # fmt: skip
+async def remove_agents(ctx: Context, params: DeleteAgents) -> Outcome:
+    """Remove agents that meet all conditions; their ids are not used again."""
+    grant, outcome = ctx.grant("agent:id"), Outcome()
+    now = ctx.node.clock.now()
+    status = None if "all" in params.status else params.status
+    where = [*conditions(params, now, status=status), *seen(scope_of(grant))]
+    chosen = partial(read_ids, now=now, q=read_query(params, FIELDS).q)
+    purge = params.purge or ctx.node.admission.settings.purge
+    gone = await asyncio.to_thread(_remove, ctx.node.agents, chosen, where, purge=purge)
+    outcome.items.extend(padded(agent) for agent in gone)
+    if grant.explicit:
+        await _tell_why(ctx, outcome, grant.ids, params)
+    if gone:
+        log.info("%s has removed %d agents: %s", ctx.call.identity.user, len(gone), ", ".join(outcome.items[:50]))
+    return outcome
+
+
+def _new(name: str, address: str = ANY, agent: int | None = None, key: str | None = None) -> New:
+    """What the registry takes. Raises 1738 for a name and 1706 for an address that cannot be."""
+    if len(name) > MAX_NAME:
+        raise SecmonError(1738)
+    text = address.lower()
+    try:
+        if "/" in text:
+            ipaddress.ip_network(text)  # not a single address in it that is written as a network
+        return New(name=name, address=normal_address(text), id=agent, key=key)
+    except ValueError:
+        raise SecmonError(1706, address) from None
+
+
+def _force(ctx: Context, rule: ForceRule) -> Force:
+    """What the request says; beyond the default checks the caller replaces only what it may delete."""
+    return RequestForce(
+        enabled=rule.enabled,
+        disconnected_time=seconds(rule.disconnected_time.value) if rule.disconnected_time.enabled else None,
+        after_registration_time=seconds(rule.after_registration_time),
+        deletable=scope_of(gate(ctx.node, ctx.call).check(DELETE)),
+    )
+
+
+async def _add(ctx: Context, new: New, force: Force) -> Plain:
+    entry = (await ctx.node.admission.add(new, force=force)).entry
+    log.info("%s has added agent %s (%s)", ctx.call.identity.user, entry.padded, entry.name)
+    return Plain(data=_shown(entry))
+
+
+def _shown(entry: Entry) -> dict[str, str]:
+    key = AgentKey(entry.padded, entry.name, entry.register_ip, entry.internal_key)
+    return {"id": entry.padded, "key": portable(key)}
+
+
+def _remove(store: AgentStore, chosen: Choice, where: Sequence[Condition], *, purge: bool) -> list[int]:
+    """Remove the agents that are ``chosen`` and meet ``where`` when they are removed; their ids in order."""
+    with store.read() as connection:
+        ids = chosen(connection, where=where)
+    gone: list[int] = []
+    for start in range(0, len(ids), _AT_ONCE):
+        these = within(Scope(frozenset(padded(agent) for agent in ids[start : start + _AT_ONCE])))
+        with store.write() as connection:
+            still = chosen(connection, where=[*where, these])
+            gone += [entry.id for entry in registry.remove(connection, still, purge=purge)]
+    return gone
+
+
+async def _tell_why(ctx: Context, outcome: Outcome, named: Sequence[str], params: DeleteAgents) -> None:
+    """Fail those of the ``named`` agents that were not removed."""
+    left = [agent for agent in named if agent not in set(outcome.items)]
+    unknown = set(await ask(ctx, lambda store: unknown_ids(store, left)))
+    filters = ", ".join(f"{name}={value}" for name, value in _filters(params))
+    for agent in left:
+        if agent == MANAGER_ID:
+            outcome.fail(SecmonError(1703), agent)
+        elif agent in unknown:
+            outcome.fail(SecmonError(1701), agent)
+        else:
+            outcome.fail(SecmonError(1731, filters), agent)
+
+
+def _filters(params: DeleteAgents) -> Iterable[tuple[str, str]]:
+    """The conditions as the request gave them."""
+    for field in structs.fields(DeleteAgents):
+        value = getattr(params, field.name)
+        if field.name not in _NO_FILTERS and value is not None:
+            yield field.encode_name, ",".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,70 @@
+"""Every operation of this version: importing the areas fills the catalogue."""
+
+from secmon.cluster.catalogue import CATALOGUE, Catalogue
+from secmon.operations.agents import commands as agents_commands
+from secmon.operations.agents import components as agents_components
+from secmon.operations.agents import groups as agents_groups
+from secmon.operations.agents import overview, upgrades
+from secmon.operations.agents import read as agents
+from secmon.operations.agents import write as agents_write
+from secmon.operations.groups import files as groups_files
+from secmon.operations.groups import groups
+from secmon.operations.internal import INTERNAL
+from secmon.operations.nodes import cluster, components, logs, manager, root, upload, versions
+from secmon.operations.nodes import statistics as stats
+from secmon.operations.ruleset import decoders, events, lists, logtest, rules
+from secmon.operations.security import actions as security_catalogue
+from secmon.operations.security import links as security_links
+from secmon.operations.security import login as security
+from secmon.operations.security import own_account as security_self
+from secmon.operations.security import policies as security_policies
+from secmon.operations.security import roles as security_roles
+from secmon.operations.security import rules as security_rules
+from secmon.operations.security import run_as
+from secmon.operations.security import users as security_users
+from secmon.operations.tasks import internal as tasks_internal
+from secmon.operations.tasks import status as tasks
+
+AREAS = (
+    root,
+    security,
+    security_users,
+    security_roles,
+    security_policies,
+    security_rules,
+    security_links,
+    security_self,
+    security_catalogue,
+    run_as,
+    agents,
+    overview,
+    agents_write,
+    agents_groups,
+    agents_commands,
+    agents_components,
+    upgrades,
+    tasks,
+    tasks_internal,
+    groups,
+    groups_files,
+    cluster,
+    manager,
+    logs,
+    upload,
+    versions,
+    rules,
+    decoders,
+    lists,
+    logtest,
+    events,
+    stats,
+    components,
+)
+
+EXECUTABLE = Catalogue()
+"""What the daemons of the nodes execute for each other: the operations of clients, and those between daemons."""
+
+for _each in (*CATALOGUE, *INTERNAL):
+    EXECUTABLE.add(_each)
+
+__all__ = ["AREAS", "CATALOGUE", "EXECUTABLE"]

@@ -1,0 +1,171 @@
+"""What the daemons ask each other for themselves. No client can: these operations have no route.
+
+They come over the local socket or from a connected worker, which asks for itself: no user is behind them.
+"""
+
+import asyncio
+import re
+from dataclasses import replace
+from typing import Annotated
+
+from msgspec import Meta, Struct, structs, to_builtins
+
+from secmon.agents.groups.first_groups import assign_first_groups
+from secmon.agents.names import MAX_ID, normal_address
+from secmon.agents.registry.registry import New
+from secmon.cluster.catalogue import Catalogue, Place, operation
+from secmon.cluster.executor import Context
+from secmon.common.errors import SecmonError
+from secmon.common.identity import Identity
+from secmon.common.outcome import Plain
+from secmon.security.admin import register_signing_key
+from secmon.security.login import authenticate
+from secmon.security.passwords import hash_password, needs_rehash
+from secmon.security.users import upgrade_hash
+
+INTERNAL = Catalogue()
+
+
+class HashUpgrade(Struct, frozen=True, kw_only=True):
+    """A user who has just logged in, and the password: nothing else proves to the master whose hash this is."""
+
+    user: str
+    password: str
+
+
+@operation(
+    "PUT", "/internal/password-hash", params=HashUpgrade, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def upgrade_password_hash(ctx: Context, params: HashUpgrade) -> Plain:
+    """Replace the outdated password hash of the user; tokens live on."""
+    view = ctx.node.security.view()
+    user = await ctx.node.hashing.run(authenticate, view, params.user, params.password)
+    if needs_rehash(user.password):
+        new = await ctx.node.hashing.run(hash_password, params.password)
+        identity = Identity(user=user.username, user_id=user.id, roles=(), run_as=False, mode="white")
+        by_user = replace(ctx, call=structs.replace(ctx.call, identity=identity))
+        await by_user.change_security(lambda tx: upgrade_hash(tx, user.id, old=user.password, new=new))
+    return Plain()
+
+
+class FailedLoginsHere(Struct, frozen=True, kw_only=True):
+    """Logins that have failed on a node since its last report, by the client's address."""
+
+    failures: Annotated[
+        dict[Annotated[str, Meta(max_length=64)], Annotated[int, Meta(ge=1, le=10**6)]], Meta(max_length=1000)
+    ]
+
+
+@operation(
+    "PUT", "/internal/failed-logins", params=FailedLoginsHere, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def count_failed_logins(ctx: Context, params: FailedLoginsHere) -> Plain:
+    """Add them up; for each address its failures on all nodes, and how many seconds ago the first one was."""
+    logins = ctx.node.services.failed_logins
+    if logins is None:
+        raise SecmonError(3012)
+    for address, count in params.failures.items():
+        logins.failed(address, count)
+    return Plain(data={address: list(logins.series(address)) for address in params.failures})
+
+
+class NewSigningKey(Struct, frozen=True, kw_only=True):
+    """The public half of a key pair that a worker has made."""
+
+    kid: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    public_pem: Annotated[str, Meta(max_length=1000)]
+
+
+@operation(
+    "PUT", "/internal/signing-key", params=NewSigningKey, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def take_signing_key(ctx: Context, params: NewSigningKey) -> Plain:
+    """Have every node accept tokens that the asking worker signs with its new key; answered when they do."""
+    worker = ctx.call.node
+    if not worker:
+        raise SecmonError(3009, "the master makes its keys itself")
+    await ctx.change_security(
+        lambda tx: register_signing_key(tx, worker, params.kid, params.public_pem, ctx.node.clock)
+    )
+    await ctx.lagging()
+    return Plain()
+
+
+_FIELD = re.compile(r"[^\s']{1,255}")
+
+
+def _checked(new: New) -> New:
+    """``new`` again. The worker has checked it, but a worker is believed no text that gets into the key file.
+
+    Raises 3036.
+    """
+    texts = [text for text in (new.name, new.address, new.key, new.key_hash) if text is not None]
+    try:
+        sound = all(map(_FIELD.fullmatch, texts)) and normal_address(new.address) == new.address
+    except ValueError:
+        sound = False
+    if not sound or not (new.id is None or 0 < new.id <= MAX_ID):
+        raise SecmonError(3036, f"an agent {new.name[:64]!r} of this form cannot be added")
+    return new
+
+
+class Enrolment(Struct, frozen=True, kw_only=True):
+    """An agent that asks a worker for a key; the worker has checked the form of all this (agent-link.md 13)."""
+
+    name: str
+    address: str
+    groups: list[str] = []
+    key_hash: str | None = None
+
+
+@operation(
+    "POST", "/internal/agents", params=Enrolment, place=Place.MASTER, open_to_all=True, exempt=True, catalogue=INTERNAL,
+)  # fmt: skip
+async def enrol_agent(ctx: Context, params: Enrolment) -> Plain:
+    """Add an agent under the master's rules; its row of the registry."""
+    new = New(name=params.name, address=params.address, groups=tuple(params.groups), key_hash=params.key_hash)
+    added = await ctx.node.admission.add(_checked(new))
+    return Plain(data=to_builtins(added.entry))
+
+
+class KeyedEnrolment(Struct, frozen=True, kw_only=True):
+    """An agent whose id and key a worker was told by the source of keys, checked as above (agent-link.md 2.5)."""
+
+    id: int
+    name: str
+    address: str
+    key: str
+    key_hash: str
+
+
+@operation(
+    "POST", "/internal/agents/keyed", params=KeyedEnrolment, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def enrol_keyed_agent(ctx: Context, params: KeyedEnrolment) -> Plain:
+    """Add an agent with its id and key under the master's rules; its row of the registry."""
+    new = New(id=params.id, name=params.name, address=params.address, key=params.key, key_hash=params.key_hash)
+    added = await ctx.node.admission.add(_checked(new))
+    return Plain(data=to_builtins(added.entry))
+
+
+class FirstGroups(Struct, frozen=True, kw_only=True):
+    """Agents of a worker that have no group yet, and the md5 of the shared files each has, in the same order."""
+
+    agents: Annotated[list[Annotated[int, Meta(ge=1, le=MAX_ID)]], Meta(max_length=100_000)]
+    sums: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=100_000)]
+
+
+@operation(
+    "PUT", "/internal/agents/first-groups", params=FirstGroups, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def assign_agents(ctx: Context, params: FirstGroups) -> Plain:
+    """Assign them (agent-link.md 7.6); groups joined by commas, by agent. Agents that do not exist are left out."""
+    wanted = dict(zip(params.agents, params.sums, strict=False))
+    guess = bool(ctx.node.options.get("remoted.guess_agent_group"))
+    found = await asyncio.to_thread(assign_first_groups, ctx.node.agents, ctx.node.paths, wanted, guess=guess)
+    return Plain(data={str(agent): joined for agent, joined in found.items()})

@@ -1,0 +1,129 @@
+"""What the nodes ask the master of the upgrades of their agents.
+
+A node gets and ends its own tasks only; which node asks, its certificate says.
+"""
+
+import asyncio
+from collections.abc import Callable
+from math import ceil
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, Struct, to_builtins
+from sqlalchemy import Connection
+
+from secmon.agents import tasks
+from secmon.agents.wakeups import wake
+from secmon.cluster.catalogue import Place, operation
+from secmon.cluster.executor import Context
+from secmon.cluster.parameters import NoParams
+from secmon.common.outcome import Plain
+from secmon.operations.internal import INTERNAL
+
+T = TypeVar("T")
+
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Text = Annotated[str, Meta(max_length=tasks.MAX_ERROR)]
+
+CANCEL, TAKE, RENEW, FINISH, REPORT = (
+    f"PUT /internal/upgrades/{each}" for each in ("cancel", "take", "renew", "finish", "report")
+)
+
+
+class CancelTasks(Struct, frozen=True, kw_only=True):
+    """A node that restarted so many seconds ago; clocks of nodes need not agree."""
+
+    seconds: Annotated[float, Meta(ge=0, le=10**9)]
+
+
+class TakeTasks(Struct, frozen=True, kw_only=True):
+    """How many tasks the node can begin."""
+
+    limit: Annotated[int, Meta(ge=0, le=1000)]
+
+
+class RenewTasks(Struct, frozen=True, kw_only=True):
+    """The tasks that the node is at work on."""
+
+    tasks: Annotated[list[Number], Meta(max_length=10_000)]
+
+
+class FinishTask(Struct, frozen=True, kw_only=True):
+    """A task of a node that has ended there: with an error, or where the agent cannot report."""
+
+    task: Number
+    error: Text | None = None
+
+
+class ReportUpgrade(Struct, frozen=True, kw_only=True):
+    """What an agent reports on its upgrade."""
+
+    agent: Number
+    error: Text | None = None
+
+
+WAKE = "PUT /internal/own-upgrades/wake"
+
+
+@operation("PUT", "/internal/own-upgrades/wake", params=NoParams, open_to_all=True, catalogue=INTERNAL)
+async def wake_here(ctx: Context, _params: NoParams) -> Plain:
+    """Tell the daemon that upgrades the agents of this node that there are tasks."""
+    wake(ctx.node.paths.upgrades_socket)
+    return Plain()
+
+
+async def _change(ctx: Context, change: Callable[[Connection, int], T]) -> T:
+    now = int(ctx.node.clock.now().timestamp())
+
+    def work() -> T:
+        with ctx.node.tasks.write() as connection:
+            return change(connection, now)
+
+    return await asyncio.to_thread(work)
+
+
+@operation(
+    "PUT", "/internal/upgrades/cancel", params=CancelTasks, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def cancel_tasks(ctx: Context, params: CancelTasks) -> Plain:
+    """Cancel what waited for the node before its restart; how many."""
+    span = ceil(params.seconds)
+    return Plain(data=await _change(ctx, lambda c, now: tasks.cancel(c, ctx.asker, before=now - span, now=now)))
+
+
+@operation(
+    "PUT", "/internal/upgrades/take", params=TakeTasks, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def take_tasks(ctx: Context, params: TakeTasks) -> Plain:
+    """Hand the node tasks that wait for it."""
+    jobs = await _change(ctx, lambda c, now: tasks.take(c, ctx.asker, params.limit, now=now))
+    return Plain(data=to_builtins(jobs))
+
+
+@operation(
+    "PUT", "/internal/upgrades/renew", params=RenewTasks, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def renew_tasks(ctx: Context, params: RenewTasks) -> Plain:
+    """Note that the node is at work."""
+    await _change(ctx, lambda c, now: tasks.renew(c, ctx.asker, params.tasks, now=now))
+    return Plain()
+
+
+@operation(
+    "PUT", "/internal/upgrades/finish", params=FinishTask, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def finish_task(ctx: Context, params: FinishTask) -> Plain:
+    """End a task; whether it was in progress."""
+    return Plain(data=await _change(ctx, lambda c, now: tasks.finish(c, ctx.asker, params.task, params.error, now=now)))
+
+
+@operation(
+    "PUT", "/internal/upgrades/report", params=ReportUpgrade, place=Place.MASTER, open_to_all=True, exempt=True,
+    catalogue=INTERNAL,
+)  # fmt: skip
+async def report_upgrade(ctx: Context, params: ReportUpgrade) -> Plain:
+    """End the agent's task; whether one was in progress."""
+    return Plain(data=await _change(ctx, lambda c, now: tasks.report(c, params.agent, params.error, now=now)))

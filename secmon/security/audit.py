@@ -1,0 +1,290 @@
+"""The audit log: one line for each change of the security state, on the master.
+
+A line is a JSON object: when, who, from where, by which operation, which rows, and the revision of the store that the
+change leads to. Secrets are left out. ``hash`` is the SHA-256 of the line without it, ``prev`` the hash of the line
+before, so that no line can be altered, removed or inserted unnoticed; revisions without gaps show what was never
+written. The security store keeps number and hash of the last line, committed with its change: a log that was cut short,
+deleted or written anew as a whole does not fit it. Such a log is continued behind the line that the store knows, so
+that what is missing stays visible.
+
+A line is on the disk before its change is committed: what cannot be written down does not happen. All of it is done
+under the write lock of the store, which is one for all processes. A change that was written down and then not
+committed (a crash in between) shows at the next one, which asks for the same revision: a line of kind ``void`` then
+takes it back. Rest of a line that a crash cut off is left where it is; a line of kind ``torn`` says so. ``anchor``
+begins the chain, and begins it anew for another store or for one restored from a copy.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from secmon.common.atomic import sync_folder
+from secmon.common.clock import Clock, iso_micro
+from secmon.common.errors import write_error
+from secmon.security.store.position import AuditEnd
+from secmon.security.store.security_store import SecurityStore
+from secmon.security.store.transaction import RowChange, WriteTransaction
+
+log = logging.getLogger("secmon.audit")
+
+NOTHING_BEFORE = "0" * 64
+
+_HASH = b',"hash":"'
+_SUFFIX = len(_HASH) + 64 + len(b'"}')
+_BLOCK = 1 << 16
+_UNSAID = frozenset({"password", "public_pem", "created_at"})
+"""Columns that are secret or say nothing."""
+
+
+class Author(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who changes something: ``client`` is an address, ``context`` the hash of a run_as login's context.
+
+    ``node`` is the worker that forwarded the request, by its certificate; empty for what was asked of the master.
+    ``issuer`` is the worker that issued the token; empty for the master.
+    """
+
+    user: str
+    user_id: int
+    operation: str
+    client: str = ""
+    request: str = ""
+    context: str | None = None
+    node: str = ""
+    issuer: str = ""
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line without its hash. ``revision`` is the store's after it; ``time`` UTC with microseconds."""
+
+    seq: int
+    prev: str
+    kind: Literal["anchor", "change", "void", "torn"]
+    time: str
+    store: str
+    revision: int
+    by: Author | None = None
+    changes: list[dict[str, Any]] = []
+
+
+class Ended(NamedTuple):
+    """Where the chain stands: its last whole line, that line's hash, and what a crash left behind it.
+
+    ``rest`` is None when nothing was left; ``open`` when the file does not end with a line feed.
+    """
+
+    line: Line | None
+    hash: str
+    rest: bytes | None
+    open: bool
+
+    @property
+    def seq(self) -> int:
+        return self.line.seq if self.line else 0
+
+
+@contextmanager
+def audited(store: SecurityStore, path: Path, author: Author, clock: Clock) -> Iterator[WriteTransaction]:
+    """One transaction on the security store, written down in the log at ``path``. Blocks on the disk.
+
+    Raises 1005 at the end, and changes nothing, when the log cannot be written. A change that changes no row leaves no
+    line.
+    """
+    with store.write() as transaction:
+        yield transaction
+        if transaction.recorded:
+            _append(path, transaction, author, clock)
+
+
+def audited_write(
+    store: SecurityStore, path: Path, author: Author, change: Callable[[WriteTransaction], object], clock: Clock
+) -> None:
+    """``change`` within :func:`audited`."""
+    with audited(store, path, author, clock) as transaction:
+        change(transaction)
+
+
+def _append(path: Path, transaction: WriteTransaction, author: Author, clock: Clock) -> None:
+    """Write down the change of ``transaction``, durably; the caller holds the store's write lock. Raises 1005."""
+    changes = [_shown(one) for one in transaction.changes() if one.table != "sequences"]
+    try:
+        descriptor = _open(path)
+        try:
+            ended = _continued(descriptor, path, transaction)
+            writer = _Writer(ended, transaction.store_id, iso_micro(clock.now()))
+            writer.prepare(transaction.revision)
+            writer.add("change", transaction.revision, author, changes)
+            _write_all(descriptor, bytes(writer.text))
+            os.fsync(descriptor)
+            transaction.set_audit_end(writer.end)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise write_error(1005, error, f"nothing was changed, because it could not be written down; {path}") from error
+
+
+def _continued(descriptor: int, path: Path, transaction: WriteTransaction) -> Ended:
+    """What the next line follows: the end of the file, or the line that the store knows when the file has it not."""
+    ended, known = _ended(descriptor), transaction.audit_end()
+    if known is None or _holds(descriptor, known):
+        return ended
+    log.error(
+        "%s does not hold line %d as the security store knows it: lines were removed or altered; run: "
+        "secmon audit verify",
+        path,
+        known.seq,
+    )
+    last = Line(known.seq, "", "change", "", transaction.store_id, transaction.revision - 1)
+    return Ended(last, known.hash, None, ended.open)
+
+
+class _Writer:
+    """Lines that continue the chain."""
+
+    def __init__(self, ended: Ended, store: str, time: str) -> None:
+        self.text = bytearray()
+        self._ended, self._store, self._time = ended, store, time
+        self._seq, self._prev = ended.seq, ended.hash
+
+    @property
+    def end(self) -> AuditEnd:
+        return AuditEnd(self._seq, self._prev)
+
+    def prepare(self, revision: int) -> None:
+        """What must be said before the change that leads to ``revision``."""
+        ended = self._ended
+        last = ended.line
+        if ended.open:
+            self.text += b"\n"
+        if ended.rest is not None:
+            self._prev = rest_hash(ended.hash, ended.rest)
+            self.add("torn", last.revision if last else revision - 1)
+        if last is None or last.store != self._store or last.revision > revision:
+            self.add("anchor", revision - 1)
+        elif last.revision == revision:
+            self.add("void", revision - 1)
+
+    def add(
+        self,
+        kind: Literal["anchor", "change", "void", "torn"],
+        revision: int,
+        author: Author | None = None,
+        changes: list[dict[str, Any]] | None = None,
+    ) -> None:
+        self._seq += 1
+        line = Line(self._seq, self._prev, kind, self._time, self._store, revision, author, changes or [])
+        body = msgspec.json.encode(line)
+        self._prev = line_hash(body)
+        self.text += body[:-1] + _HASH + self._prev.encode() + b'"}\n'
+
+
+def line_hash(body: bytes) -> str:
+    """Hash of a line without its ``hash`` member."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def rest_hash(before: str, rest: bytes) -> str:
+    """``prev`` of the line that reports the ``rest`` of lines cut off after the line with hash ``before``."""
+    return hashlib.sha256(before.encode() + rest).hexdigest()
+
+
+def read_line(raw: bytes) -> tuple[Line, bytes, str] | None:
+    """A line, the bytes that its hash is of, and the hash it claims; None for anything that is not a whole line."""
+    body, suffix = raw[:-_SUFFIX] + b"}", raw[-_SUFFIX:]
+    if not (suffix.startswith(_HASH) and suffix.endswith(b'"}')):
+        return None
+    try:
+        line = msgspec.json.decode(body, type=Line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return line, body, suffix[len(_HASH) : -2].decode("ascii", "replace")
+
+
+def _shown(change: RowChange) -> dict[str, Any]:
+    shown: dict[str, Any] = {"table": change.table, "key": list(change.key)}
+    if change.row is None:
+        return shown | {"deleted": True}
+    return shown | {"row": {name: value for name, value in change.row.items() if name not in _UNSAID}}
+
+
+def _open(path: Path) -> int:
+    """Open for appending; made with its folder if missing, and owned like the folder above whoever runs this."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        pass
+    folder = path.parent
+    if not folder.is_dir():
+        folder.mkdir(mode=0o750, parents=True)
+        _give_to_owner_of(folder.parent, folder)
+        sync_folder(folder.parent)
+    descriptor = os.open(path, flags | os.O_CREAT, 0o640)
+    _give_to_owner_of(folder, path)
+    sync_folder(folder)
+    return descriptor
+
+
+def _give_to_owner_of(model: Path, path: Path) -> None:
+    """The command line may run as root, the daemon that goes on writing does not."""
+    if os.geteuid() == 0:
+        status = model.stat()
+        os.chown(path, status.st_uid, status.st_gid)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _ended(descriptor: int) -> Ended:
+    """The last whole line, found from the end."""
+    is_open = False
+    rest: list[bytes] = []
+    for number, raw in enumerate(_parts_backward(descriptor)):
+        if number == 0:
+            if not raw:  # the file ends with a line feed
+                continue
+            is_open = True
+        found = read_line(raw)
+        if found is not None:
+            return Ended(found[0], found[2], _joined(rest), is_open)
+        rest.append(raw)
+    return Ended(None, NOTHING_BEFORE, _joined(rest), is_open)
+
+
+def _holds(descriptor: int, known: AuditEnd) -> bool:
+    """Whether the log has this very line, or one that follows it. What follows was written down and not committed."""
+    follows = False
+    for raw in _parts_backward(descriptor):
+        found = read_line(raw)
+        if found is None:
+            continue
+        line, body, _ = found
+        if line.seq <= known.seq:
+            return (line.seq, line_hash(body)) == known
+        follows = (line.seq - 1, line.prev) == known
+    return follows
+
+
+def _joined(rest: list[bytes]) -> bytes | None:
+    """Lines given last first, in their order."""
+    return b"\n".join(reversed(rest)) if rest else None
+
+
+def _parts_backward(descriptor: int) -> Iterator[bytes]:
+    """What stands between line feeds, last part first; nothing for an empty file."""
+    position = size = os.fstat(descriptor).st_size
+    held = b""
+    while position:
+        count = min(_BLOCK, position)
+        position -= count
+        held, *whole = (os.pread(descriptor, count, position) + held).split(b"\n")
+        yield from reversed(whole)
+    if size:
+        yield held

@@ -1,0 +1,45 @@
+"""Login with a name and a password (conventions.md 7.1)."""
+
+import base64
+import binascii
+
+from secmon.security.errors import INVALID_CREDENTIALS, AuthenticationError
+from secmon.security.passwords import verify_password
+from secmon.security.rbac.model import User
+from secmon.security.store.view import SecurityView
+
+
+def decode_basic(header: str | None) -> tuple[str, str]:
+    """Name and password of an ``Authorization: Basic`` header, split at the first colon.
+
+    UTF-8, or Latin-1 where the bytes are not UTF-8. Raises ``Invalid credentials`` for anything else.
+    """
+    scheme, _, encoded = (header or "").strip().partition(" ")
+    if scheme.lower() != "basic":
+        raise AuthenticationError(INVALID_CREDENTIALS)
+    try:
+        raw = base64.b64decode(encoded.strip(), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise AuthenticationError(INVALID_CREDENTIALS) from error
+    name, colon, password = _decode(raw).partition(":")
+    if not colon:
+        raise AuthenticationError(INVALID_CREDENTIALS)
+    return name, password
+
+
+def authenticate(view: SecurityView, name: str, password: str) -> User:
+    """The user with this name and password. Blocks for the time of one hash, whether the user exists or not.
+
+    Issue the token with the same ``view``. Raises ``Invalid credentials``.
+    """
+    user = view.user(name)
+    if not verify_password(user.password if user else None, password) or user is None:
+        raise AuthenticationError(INVALID_CREDENTIALS)
+    return user
+
+
+def _decode(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")

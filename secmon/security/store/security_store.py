@@ -1,0 +1,362 @@
+"""The security store: users, roles, policies, rules, keys, revocations; written on the master, copied to the others."""
+
+import errno
+import hashlib
+import os
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Connection, Engine, delete, exc, insert, inspect, select, update
+
+from secmon.common.clock import SystemClock
+from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.sqlite.engine import open_engine, read_transaction, write_transaction
+from secmon.common.sqlite.faults import fault_of
+from secmon.common.sqlite.files import connect
+from secmon.security.keys import new_signing_key
+from secmon.security.store.position import (
+    AuditEnd,
+    Position,
+    create_position,
+    read_audit_end,
+    read_position,
+    write_position,
+)
+from secmon.security.store.replication import Change, Key, Scalar, Snapshot, decode_change, replicated_table
+from secmon.security.store.schema import (
+    REPLICATED,
+    SCHEMA_VERSION,
+    changes,
+    column_names,
+    is_shared,
+    meta,
+    metadata,
+    private_keys,
+    signing_keys,
+)
+from secmon.security.store.transaction import ReadTransaction, WriteTransaction, matches, upsert
+from secmon.security.store.view import SecurityView, Shared, load_shared
+
+KEPT_REVISIONS = 1000
+
+
+class SecurityStore:
+    """One node's copy of the security state. Safe to use from several threads and processes.
+
+    On the master (``writable``) state changes in :meth:`write`; elsewhere only through :meth:`apply_changes` and
+    :meth:`apply_snapshot`. All methods block on the disk for a short time, except :meth:`view`, :meth:`revision` and
+    :meth:`store_id` while nothing has changed, which cost microseconds.
+
+    A file that does not exist is made, with ``create`` only; otherwise FileNotFoundError is raised. Raises
+    :class:`ConfigError` when the file was written by a newer version.
+    """
+
+    def __init__(
+        self, path: Path, *, writable: bool = True, create: bool = True, kept_revisions: int = KEPT_REVISIONS
+    ) -> None:
+        if not create and not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        self.path = path
+        self.writable = writable
+        self._kept_revisions = kept_revisions
+        self._engine: Engine = open_engine(path)
+        try:
+            self._prepare()
+        except BaseException:
+            self._engine.dispose()
+            raise
+        # A connection of its own: PRAGMA data_version changes when any *other* connection has committed.
+        self._watch = connect(path)
+        self._watch_lock = threading.Lock()
+        self._load_lock = threading.Lock()
+        self._cached_position: tuple[int, Position] | None = None
+        self._cached_view: tuple[int, SecurityView] | None = None
+        self._cached_shared: Shared | None = None
+        self._cached_digest: tuple[int, str] | None = None
+
+    def close(self) -> None:
+        """Release all connections."""
+        with self._watch_lock:
+            self._watch.close()
+        self._engine.dispose()
+
+    def _prepare(self) -> None:
+        with write_transaction(self._engine) as connection:
+            _upgrade(connection, own_key=self.writable)
+            metadata.create_all(connection)
+            found = connection.execute(select(meta.c.value).where(meta.c.name == "schema_version")).scalar()
+            if found is None:
+                connection.execute(insert(meta).values(name="schema_version", value=str(SCHEMA_VERSION)))
+                create_position(connection, str(uuid.uuid4()) if self.writable else "")
+            elif int(found) > SCHEMA_VERSION:
+                raise ConfigError(str(self.path), "schema_version", found, f"at most {SCHEMA_VERSION}")
+
+    # Where the store stands
+
+    def version_token(self) -> int:
+        """A number that differs from its last value after any commit, by any thread or process (microseconds)."""
+        with self._watch_lock:
+            try:
+                return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+            except sqlite3.Error as error:
+                raise fault_of(self.path, error) or error from error
+
+    def position(self) -> Position:
+        """Identity, revision and bookkeeping, read again only when something was committed."""
+        token = self.version_token()
+        cached = self._cached_position
+        if cached is not None and cached[0] == token:
+            return cached[1]
+        with read_transaction(self._engine) as connection:
+            position = read_position(connection)
+        self._cached_position = (token, position)
+        return position
+
+    def audit_end(self) -> AuditEnd | None:
+        """The last line of the audit log whose change is committed; None when there is none yet."""
+        with read_transaction(self._engine) as connection:
+            return read_audit_end(connection)
+
+    def revision(self) -> int:
+        """Grows by one with each change; 0 in a new store."""
+        return self.position().revision
+
+    def store_id(self) -> str:
+        """The identity given by the master at creation; empty on a replica that has received nothing."""
+        return self.position().store_id
+
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written."""
+        return self.revision() == 0
+
+    def view(self) -> SecurityView:
+        """The current state, immutable. Never older than the last commit that was answered before this call."""
+        token = self.version_token()
+        cached = self._cached_view
+        if cached is not None and cached[0] == token:
+            return cached[1]
+        with self._load_lock:
+            # The token is read before the state: a commit in between makes the view newer than its token, and the
+            # next call loads again; it can never be older.
+            token = self.version_token()
+            cached = self._cached_view
+            if cached is not None and cached[0] == token:
+                return cached[1]
+            with read_transaction(self._engine) as connection:
+                self._cached_shared = load_shared(connection, self._cached_shared)
+                position = read_position(connection)
+            view = SecurityView(self._engine, position, self._cached_shared, authoritative=self.writable)
+            self._cached_view = (token, view)
+            return view
+
+    @contextmanager
+    def read(self) -> Iterator[ReadTransaction]:
+        """The rows as of one moment, for what a view does not hold: users, and who is linked to whom."""
+        with read_transaction(self._engine) as connection:
+            yield ReadTransaction(connection)
+
+    @property
+    def known_revision(self) -> int:
+        """The revision of the view that was loaded last; the store may be further. Costs nothing."""
+        return 0 if self._cached_view is None else self._cached_view[1].revision
+
+    # Writing
+
+    @contextmanager
+    def write(self) -> Iterator[WriteTransaction]:
+        """One transaction and one revision: all or nothing. Waits for other writers.
+
+        Raises :class:`PermissionError` on a replica: replicas only apply what the master sends.
+        """
+        if not self.writable:
+            raise PermissionError("the security store of this node is a replica")
+        with write_transaction(self._engine) as connection:
+            before = read_position(connection)
+            transaction = WriteTransaction(connection, before.revision + 1, before.store_id)
+            yield transaction
+            if transaction.recorded:
+                self._finish(connection, before, transaction)
+
+    def _finish(self, connection: Connection, before: Position, transaction: WriteTransaction) -> None:
+        revision = transaction.revision
+        floor = max(before.log_floor, revision - self._kept_revisions)
+        connection.execute(delete(changes).where(changes.c.revision <= floor))
+        after = msgspec.structs.replace(
+            before,
+            store_id=transaction.store_id,
+            revision=revision,
+            shared_revision=revision if transaction.shared else before.shared_revision,
+            generation=before.generation if transaction.store_id == before.store_id else 0,
+            log_floor=floor,
+        )
+        write_position(connection, after)
+
+    # Replication
+
+    def changes_since(self, revision: int) -> list[Change] | None:
+        """The changes that lead from ``revision`` to the present, in order; None when only a snapshot can."""
+        with read_transaction(self._engine) as connection:
+            position = read_position(connection)
+            if not position.log_floor <= revision <= position.revision:
+                return None
+            found = connection.execute(
+                select(changes).where(changes.c.revision > revision).order_by(changes.c.revision, changes.c.ordinal)
+            )
+            return [
+                Change(row.revision, row.table, msgspec.msgpack.decode(row.key, type=Key), row.row) for row in found
+            ]
+
+    def snapshot(self) -> Snapshot:
+        """The whole replicated state at one revision."""
+        with read_transaction(self._engine) as connection:
+            position = read_position(connection)
+            return Snapshot(
+                store_id=position.store_id,
+                revision=position.revision,
+                schema_version=SCHEMA_VERSION,
+                columns={name: column_names(table) for name, table in REPLICATED.items()},
+                tables={name: list(_rows(connection, name)) for name in REPLICATED},
+            )
+
+    def apply_changes(self, store_id: str, base_revision: int, changes: Sequence[Change], new_revision: int) -> None:
+        """Follow the master from ``base_revision`` to ``new_revision``, in one transaction.
+
+        Raises 3045, and changes nothing, when this store is not at that base or the changes do not fit.
+        """
+        decoded = [decode_change(change) for change in changes]
+        if not all(base_revision < change.revision <= new_revision for change in changes):
+            raise SecmonError(3045, "changes outside the revisions they should lead through")
+        with self._applying() as connection:
+            before = read_position(connection)
+            if (before.store_id, before.revision) != (store_id, base_revision) or new_revision < base_revision:
+                raise SecmonError(3045, f"at revision {before.revision} of {before.store_id or 'nothing'}")
+            for table, key, row in decoded:
+                if row is None:
+                    connection.execute(delete(table).where(matches(table, key)))
+                else:
+                    upsert(connection, table, key, row)
+            shared = any(is_shared(table.name, key) for table, key, _ in decoded)
+            after = msgspec.structs.replace(
+                before,
+                revision=new_revision,
+                shared_revision=new_revision if shared else before.shared_revision,
+                log_floor=new_revision,
+            )
+            write_position(connection, after)
+
+    def apply_snapshot(self, snapshot: Snapshot) -> None:
+        """Replace the whole replicated state, in one transaction, whatever store it is of.
+
+        Raises 3045, and changes nothing, when it does not fit this version, and when it holds no users: no master's
+        does, and users are never replaced by nothing.
+        """
+        if snapshot.schema_version != SCHEMA_VERSION or set(snapshot.tables) != set(REPLICATED):
+            raise SecmonError(3045, f"schema version {snapshot.schema_version}, here {SCHEMA_VERSION}")
+        with self._applying() as connection:
+            before = read_position(connection)
+            if snapshot.revision < 1 or not snapshot.tables["users"]:
+                offered = f"store {snapshot.store_id} at revision {snapshot.revision} holds no users"
+                kept = f"store {before.store_id} at revision {before.revision}" if before.store_id else "nothing"
+                raise SecmonError(3045, f"{offered}; this node keeps what it has, {kept}")
+            connection.execute(delete(changes))
+            for table in reversed(REPLICATED.values()):
+                connection.execute(delete(table))
+            for name in REPLICATED:
+                _insert_rows(connection, name, snapshot.columns.get(name, ()), snapshot.tables[name])
+            revision = snapshot.revision
+            after = Position(
+                store_id=snapshot.store_id,
+                revision=revision,
+                shared_revision=revision,
+                generation=before.generation + 1,
+                log_floor=revision,
+            )
+            write_position(connection, after)
+
+    def keep_private_key(self, kid: str, pem: str) -> None:
+        """On a replica: keep the private half of this node's signing key ``kid``, in place of all before.
+
+        The master keeps its own in the transaction that makes it.
+        """
+        with self._applying() as connection:
+            connection.execute(delete(private_keys))
+            connection.execute(insert(private_keys).values(kid=kid, pem=pem))
+            before = read_position(connection)  # views are to be read anew
+            write_position(connection, msgspec.structs.replace(before, generation=before.generation + 1))
+
+    @contextmanager
+    def _applying(self) -> Iterator[Connection]:
+        if self.writable:
+            raise PermissionError("the security store of the master is not a replica")
+        try:
+            with write_transaction(self._engine) as connection:
+                # Rows arrive in an order that is right at the end, not at every step.
+                connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+                yield connection
+        except (exc.IntegrityError, exc.StatementError) as error:
+            if isinstance(error, exc.OperationalError):
+                raise
+            raise SecmonError(3045, "the rows do not fit the security store") from error
+
+    def digest(self) -> str:
+        """Hash of the whole replicated content and its revision, to compare copies; kept until the next commit."""
+        token = self.version_token()
+        cached = self._cached_digest
+        if cached is not None and cached[0] == token:
+            return cached[1]
+        with read_transaction(self._engine) as connection:
+            position = read_position(connection)
+            content = hashlib.sha256(f"{position.store_id} {position.revision}".encode())
+            encoder = msgspec.msgpack.Encoder()
+            for name in REPLICATED:
+                content.update(encoder.encode(name))
+                for row in _rows(connection, name):
+                    content.update(encoder.encode(row))
+        digest = content.hexdigest()
+        self._cached_digest = (token, digest)
+        return digest
+
+
+def _upgrade(connection: Connection, *, own_key: bool) -> None:
+    """From version 1, whose signing key was on every node: it is dropped, and with it all that remembers it.
+
+    The master (``own_key``) makes itself one in its place. Replicas follow by a snapshot, as their content differs.
+    """
+    if not inspect(connection).has_table("meta"):
+        return
+    found = connection.execute(select(meta.c.value).where(meta.c.name == "schema_version")).scalar()
+    if found != "1":
+        return
+    signing_keys.drop(connection)
+    connection.execute(delete(changes))
+    position = read_position(connection)
+    write_position(connection, msgspec.structs.replace(position, log_floor=position.revision))
+    connection.execute(update(meta).where(meta.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))
+    metadata.create_all(connection)
+    if own_key:
+        key = new_signing_key(SystemClock())
+        connection.execute(insert(signing_keys).values(key.row()))
+        connection.execute(insert(private_keys).values(kid=key.kid, pem=key.private_pem))
+
+
+def _rows(connection: Connection, name: str) -> Iterator[tuple[Scalar, ...]]:
+    table = REPLICATED[name]
+    for row in connection.execute(select(table).order_by(*table.primary_key.columns)):
+        yield tuple(row)
+
+
+def _insert_rows(connection: Connection, name: str, columns: Sequence[str], rows: Iterable[Sequence[Scalar]]) -> None:
+    table = replicated_table(name)
+    if tuple(columns) != column_names(table):
+        raise SecmonError(3045, f"columns of table {name} differ")
+    try:
+        values = [dict(zip(columns, row, strict=True)) for row in rows]
+    except ValueError as error:
+        raise SecmonError(3045, f"row does not fit table {name}") from error
+    if values:
+        connection.execute(insert(table), values)

@@ -1,0 +1,226 @@
+"""A fleet of agents on one event loop."""
+
+import asyncio
+import ssl
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from types import TracebackType
+
+from secmon.agents.wire.keys import AgentKey
+from secmon.common.clock import Clock, SystemClock
+from secmon.simulator.agent import Agent
+from secmon.simulator.concurrency import Gate
+from secmon.simulator.counters import Counters
+from secmon.simulator.dialect import Dialect
+from secmon.simulator.enrolment import trusting
+from secmon.simulator.key_folder import KeyFolder, Memory
+from secmon.simulator.misbehaviour import habit
+from secmon.simulator.options import Misbehaviour, Options, Server
+from secmon.simulator.profiles import PROFILES, Profile
+from secmon.simulator.server_choice import Route
+from secmon.simulator.shared import Command, Shared
+from secmon.simulator.timer_wheel import TimerWheel
+
+_POLL = 0.01
+_WRITING = 4
+_FAREWELL = 2.0  # seconds that the last bytes may take to leave
+
+
+class Fleet:
+    """Agents that enrol, connect, and stay connected, until :meth:`stop`.
+
+    Use it as an asynchronous context manager, or call :meth:`start` and :meth:`stop`. Everything happens on the event
+    loop that started it; :attr:`counters`, :attr:`sums` and :attr:`commands` may be read at any time there.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        agents: int | Sequence[AgentKey],
+        *,
+        options: Options | None = None,
+        prefix: str = "agent",
+        first: int = 1,
+        profiles: Sequence[Profile] = tuple(PROFILES.values()),
+        spread: bool = True,
+        keys: Path | None = None,
+        tls: ssl.SSLContext | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """``agents`` is how many enrol, or the keys of agents that have enrolled.
+
+        Enrolling agents are called ``prefix`` and a number from ``first`` on. With ``spread`` they begin at different
+        servers, else all at the first. ``keys`` is a folder that keeps them: a fleet with the same folder and names is
+        the same fleet again. Raises ValueError for options that make no sense.
+        """
+        self._servers, self._options = tuple(servers), options or Options()
+        if not self._servers:
+            raise ValueError("a fleet needs at least one server")
+        self._wanted, self._prefix, self._first = agents, prefix, first
+        self._profiles, self._spread = tuple(profiles), spread
+        self._folder = KeyFolder(keys) if keys is not None else None
+        self._tls, self._clock = tls or trusting(), clock or SystemClock()
+        self._dialects = tuple(Dialect.of(version) for version in self._options.versions)
+        self._shared: Shared | None = None
+        self.agents: list[Agent] = []
+        self.counters = Counters()
+
+    # What is seen of it
+
+    @property
+    def sums(self) -> "Counter[str]":
+        """Connected agents by the sum in their last keepalive; ``x`` for those without a group file."""
+        return self._running.sums
+
+    @property
+    def commands(self) -> "deque[Command]":
+        """Commands of the server, the oldest first; the last 100,000."""
+        return self._running.commands
+
+    @property
+    def not_connected(self) -> int:
+        """Agents that behave and are not connected now."""
+        bad = sum(self._options.misbehave.values())
+        return sum(not agent.connected for agent in self.agents[: len(self.agents) - bad])
+
+    @property
+    def refusals(self) -> "Counter[str]":
+        """What servers said when they refused to enrol, and how often."""
+        return self._running.refusals
+
+    @property
+    def held_keys(self) -> list[AgentKey]:
+        """Of the agents that have one."""
+        return [agent.key for agent in self.agents if agent.key is not None]
+
+    async def until(self, condition: Callable[[Counters], object], *, seconds: float = 30.0, what: str = "") -> None:
+        """Wait until ``condition`` of the counters is true. Raises TimeoutError that tells the counters."""
+        end = self._running.loop.time() + seconds
+        while not condition(self.counters):
+            if self._running.loop.time() > end:
+                raise TimeoutError(f"not within {seconds:g} s: {what or 'the condition'}; {self.counters}")
+            await asyncio.sleep(_POLL)
+
+    def set_rate(self, events_per_second: float) -> None:
+        """Let each agent send events at another rate from now on; 0 stops them."""
+        self._options = self._running.options = replace(self._options, events_per_second=events_per_second)
+        for agent in self.agents:
+            agent.begin_events()
+
+    # Life
+
+    async def start(self) -> None:
+        """Make the agents and let them begin; returns at once."""
+        loop, options = asyncio.get_running_loop(), self._options
+        self._shared = Shared(
+            loop=loop,
+            clock=self._clock,
+            servers=self._servers,
+            options=options,
+            tls=self._tls,
+            counters=self.counters,
+            wheel=TimerWheel(loop),
+            connecting=Gate(options.connecting),
+            enrolling=Gate(options.enrolling),
+            writing=Gate(_WRITING),
+            random=Random(options.seed),
+        )
+        self.agents = self._make(self._shared)
+        for agent in self.agents:
+            agent.start()
+
+    async def stop(self, *, goodbye: bool | None = None) -> None:
+        """Disconnect all agents and save the folder; ``goodbye`` overrules the option ``shutdown``."""
+        shared = self._running
+        await shared.enrolling.close()
+        await shared.connecting.close()
+        for agent in self.agents:
+            agent.stop(goodbye=self._options.shutdown if goodbye is None else goodbye)
+        shared.wheel.close()
+        with suppress(TimeoutError):
+            await self.until(lambda _: not shared.closing, seconds=_FAREWELL)
+        for link in list(shared.closing):
+            link.abort()  # its server does not read
+        await shared.writing.close()
+        self.save()
+
+    def save(self) -> None:
+        """Write keys and memories into the folder, if there is one; agents of other runs stay in it."""
+        if self._folder is None:
+            return
+        keys, memories = self._folder.keys(), self._folder.memories()
+        for agent in self.agents:
+            if agent.key is not None:
+                keys[agent.name], memories[agent.name] = agent.key, agent.memory
+        self._folder.save(keys, memories)
+
+    async def __aenter__(self) -> "Fleet":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def _running(self) -> Shared:
+        if self._shared is None:
+            raise RuntimeError("the fleet has not been started")
+        return self._shared
+
+    # Making the agents
+
+    def _make(self, shared: Shared) -> list[Agent]:
+        stored: Mapping[str, AgentKey] = {}
+        memories: Mapping[str, Memory] = {}
+        if self._folder is not None:
+            stored, memories = self._folder.keys(), self._folder.memories()
+        if isinstance(self._wanted, int):
+            names = [f"{self._prefix}-{number:05d}" for number in range(self._first, self._first + self._wanted)]
+        else:
+            names = [key.name for key in self._wanted]
+            stored = {**stored, **{key.name: key for key in self._wanted}}
+        kinds = self._misbehaviours(len(names))
+        return [
+            self._agent(shared, number, name, kind, stored.get(name), memories.get(name))
+            for number, (name, kind) in enumerate(zip(names, kinds, strict=True))
+        ]
+
+    def _misbehaviours(self, agents: int) -> list[Misbehaviour | None]:
+        """One for each agent; the bad ones come last."""
+        bad = [kind for kind, count in self._options.misbehave.items() for _ in range(count)]
+        if len(bad) > agents:
+            raise ValueError(f"{len(bad)} agents cannot misbehave where there are {agents}")
+        return [*[None] * (agents - len(bad)), *bad]
+
+    def _agent(
+        self,
+        shared: Shared,
+        number: int,
+        name: str,
+        kind: Misbehaviour | None,
+        key: AgentKey | None,
+        memory: Memory | None,
+    ) -> Agent:
+        options = self._options
+        route = Route(
+            self._servers,
+            number if self._spread else 0,
+            max_retries=options.timing.max_retries,
+            reenrol=options.reenrol,
+        )
+        return Agent(
+            shared,
+            name,
+            profile=self._profiles[number % len(self._profiles)],
+            dialect=self._dialects[number % len(self._dialects)],
+            habit=habit(kind),
+            route=route,
+            key=key,
+            memory=memory,
+        )

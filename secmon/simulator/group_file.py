@@ -1,0 +1,108 @@
+"""Group files as an agent takes them: pieces in, a checked and unpacked folder out (agent-link.md 7.2, 7.5)."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import md5
+from pathlib import Path, PurePosixPath
+from weakref import WeakValueDictionary
+
+from secmon.common.atomic import write_file
+from secmon.config.xml import XmlError, parse_xml
+
+AGENT_CONF = "agent.conf"
+MAX_BYTES = 64 << 20
+_ENTRY = re.compile(rb"!(\d{1,10}) ([^\n]{1,255})\n")
+
+
+class Malformed(ValueError):
+    """A merged file that cannot be unpacked."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFile:
+    """A merged file with the sum that was announced; shared by all agents that hold it."""
+
+    sum: str
+    files: dict[str, bytes]
+
+    @cached_property
+    def config_sum(self) -> str:
+        """md5 of ``agent.conf``; empty when there is none."""
+        text = self.files.get(AGENT_CONF)
+        return "" if text is None else md5(text, usedforsecurity=False).hexdigest()
+
+    @cached_property
+    def config_problem(self) -> str:
+        """Why ``agent.conf`` cannot be used; empty when it can (agent-link.md 7.9)."""
+        text = self.files.get(AGENT_CONF)
+        if text is None:
+            return ""
+        try:
+            root = parse_xml(text, AGENT_CONF)
+        except XmlError as error:
+            return str(error)
+        return next((f"element {each.tag}" for each in root.children if each.name != "agent_config"), "")
+
+    def write(self, folder: Path) -> None:
+        """Make ``folder`` hold exactly these files."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, data)
+        for path in sorted(folder.rglob("*"), reverse=True):
+            if path.is_file() and str(path.relative_to(folder)) not in self.files:
+                path.unlink()
+
+
+Known = WeakValueDictionary[str, GroupFile]
+"""By sum: what some agent of the fleet holds needs no second unpacking."""
+
+
+class Receiver:
+    """One push under way."""
+
+    def __init__(self, announced: str, name: str, known: Known) -> None:
+        self.announced, self.name = announced, name
+        self._known = known
+        self._found = known.get(announced)  # also keeps it alive until the end
+        self._digest = md5(usedforsecurity=False)
+        self._data = bytearray()
+        self._length = 0
+
+    def piece(self, data: bytes) -> None:
+        """The next piece of content."""
+        self._digest.update(data)
+        self._length += len(data)
+        if self._found is None and self._length <= MAX_BYTES:
+            self._data += data
+
+    def close(self) -> GroupFile | None:
+        """The file, or None when its sum is not the announced one. Raises Malformed."""
+        if self._digest.hexdigest() != self.announced or self._length > MAX_BYTES:
+            return None
+        found = self._found or self._known.get(self.announced)
+        if found is None:
+            found = self._known[self.announced] = GroupFile(self.announced, unpack(bytes(self._data)))
+        return found
+
+
+def unpack(merged: bytes) -> dict[str, bytes]:
+    """Contents by name; of two entries with one name the later stands. Raises Malformed."""
+    if not merged.startswith(b"#") or (at := merged.find(b"\n") + 1) == 0:
+        raise Malformed("the first line is no tag")
+    files: dict[str, bytes] = {}
+    while at < len(merged):
+        entry = _ENTRY.match(merged, at)
+        if entry is None:
+            raise Malformed(f"no entry at byte {at}")
+        size, name = int(entry[1]), entry[2].decode("utf-8", "replace")
+        at = entry.end() + size
+        if at > len(merged):
+            raise Malformed(f"{name} is cut off")
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise Malformed(f"{name} leads out of the folder")
+        files[name] = merged[entry.end() : at]
+    return files

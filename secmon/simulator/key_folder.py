@@ -1,0 +1,61 @@
+"""The folder of a fleet: its keys, and what its agents know, so that the same fleet can be started again."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from secmon.agents.wire.keys import AgentKey
+from secmon.common.atomic import write_file
+
+_KEYS, _STATE = "client.keys", "fleet.json"
+
+
+class Memory(msgspec.Struct, omit_defaults=True):
+    """What an agent keeps over a restart: its version, and the group file it holds."""
+
+    version: str = ""
+    merged_sum: str = ""
+    config_sum: str = ""
+
+
+@dataclass(frozen=True)
+class KeyFolder:
+    """``client.keys`` (agent-link.md 2.1) beside ``fleet.json``; agents are told apart by name."""
+
+    folder: Path
+
+    def keys(self) -> dict[str, AgentKey]:
+        """Keys by name; lines that are no keys are passed over, as agents do."""
+        try:
+            text = (self.folder / _KEYS).read_text("utf-8")
+        except FileNotFoundError:
+            return {}
+        found = {}
+        for line in text.splitlines():
+            fields = line.split(" ")
+            if len(fields) == 4 and not line.startswith(("#", " ")) and fields[1][0] not in "!#":
+                found[fields[1]] = AgentKey(*fields)
+        return found
+
+    def memories(self) -> dict[str, Memory]:
+        """By name. Raises msgspec.DecodeError for a file that something else wrote."""
+        try:
+            return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=dict[str, Memory])
+        except FileNotFoundError:
+            return {}
+
+    def save(self, keys: dict[str, AgentKey], memories: dict[str, Memory]) -> None:
+        """Write both files, each in one step."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"{key.id} {key.name} {key.address} {key.key}\n" for key in keys.values()]
+        write_file(self.folder / _KEYS, "".join(lines).encode(), 0o600)
+        write_file(self.folder / _STATE, msgspec.json.encode(memories), 0o600)
+
+    def remove(self) -> None:
+        """Forget the fleet: its files go, and the folder when nothing else lies in it."""
+        for name in (_KEYS, _STATE):
+            (self.folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # not there, or not empty
+            self.folder.rmdir()

@@ -1,0 +1,188 @@
+"""Agents that misbehave: each habit is one deviation, everything else about the agent stays right."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import Protocol
+
+from secmon.agents.wire.keys import AgentKey
+from secmon.simulator.options import Misbehaviour, Timing
+from secmon.simulator.transport import Link
+
+_OFTEN = 0.1  # of the time between keepalives
+_BURST = 200
+_REMEMBERED = 64
+
+
+class Subject(Protocol):
+    """What a habit does with its agent."""
+
+    link: Link | None
+    offset: timedelta
+    """Of the agent's clock."""
+
+    @property
+    def timing(self) -> Timing: ...
+    @property
+    def random(self) -> Random: ...
+    def later(self, name: str, delay: float, callback: Callable[[], None]) -> None:
+        """Call back after ``delay`` seconds unless the connection has ended or ``name`` was set anew."""
+
+    def send(self, text: bytes) -> None: ...
+    def send_event(self) -> None: ...
+    def send_keepalive(self) -> None: ...
+    def fall_silent(self) -> None:
+        """Send nothing of its own any more on this connection."""
+
+    def reconnect(self) -> None:
+        """End the connection and make a new one."""
+
+    def open_second(self) -> None:
+        """Open a second connection beside the first and introduce the agent on it."""
+
+
+class Habit:
+    """A good agent; the others override what they do differently."""
+
+    answers = True
+    """Whether requests are answered."""
+    installs = True
+    """Whether packages can be installed."""
+
+    def key(self, key: AgentKey) -> AgentKey:
+        """The key that messages are sealed with."""
+        return key
+
+    def piece(self, data: bytes) -> bytes:
+        """A piece of a group file, as it is taken."""
+        return data
+
+    def sent(self, payload: bytes) -> None:
+        """A payload went out."""
+
+    def connected(self, agent: Subject) -> None:
+        """The server has acknowledged the startup."""
+
+
+class _Repeated(Habit):
+    """Does the same thing at intervals while the connection stands."""
+
+    interval = _OFTEN
+
+    def connected(self, agent: Subject) -> None:
+        pause = self.interval * agent.timing.notify
+
+        def turn() -> None:
+            agent.later("habit", pause, turn)
+            self.act(agent)
+
+        agent.later("habit", pause, turn)
+
+    def act(self, agent: Subject) -> None:
+        raise NotImplementedError
+
+
+class _Flood(_Repeated):
+    interval = 0.002
+
+    def act(self, agent: Subject) -> None:
+        for _ in range(_BURST):
+            if agent.link is None or agent.link.full:
+                return
+            agent.send_event()
+
+
+class _Deaf(Habit):
+    def connected(self, agent: Subject) -> None:
+        if agent.link is not None:
+            agent.link.pause()
+
+
+class _Half(_Repeated):
+    def act(self, agent: Subject) -> None:
+        if agent.link is not None:
+            agent.link.send_raw((1000).to_bytes(4, "little") + b"!001!#AES:" + agent.random.randbytes(40))
+        agent.fall_silent()
+        agent.later("habit", 5 * _OFTEN * agent.timing.notify, agent.reconnect)
+
+
+class _WrongKey(Habit):
+    def key(self, key: AgentKey) -> AgentKey:
+        return replace(key, key=key.key[::-1] + "0")
+
+
+class _Replay(_Repeated):
+    def __init__(self) -> None:
+        self._sent: list[bytes] = []
+
+    def sent(self, payload: bytes) -> None:
+        if len(self._sent) < _REMEMBERED:
+            self._sent.append(payload)
+
+    def act(self, agent: Subject) -> None:
+        for payload in agent.random.choices(self._sent, k=5):
+            if agent.link is not None:
+                agent.link.send(payload)
+
+
+class _Random(_Repeated):
+    def act(self, agent: Subject) -> None:
+        if agent.link is None:
+            return
+        random = agent.random
+        junk = random.randbytes(random.randrange(1, 2000))
+        if random.random() < 0.5:
+            agent.link.send(junk)
+        else:
+            agent.link.send_raw(junk)
+        agent.later("habit", 2 * _OFTEN * agent.timing.notify, agent.reconnect)
+
+
+class _Mute(Habit):
+    answers = False
+
+
+class _Corrupt(Habit):
+    def piece(self, data: bytes) -> bytes:
+        return data[:-1] + bytes([data[-1] ^ 1])
+
+
+class _Clock(_Repeated):
+    interval = 3 * _OFTEN
+
+    def act(self, agent: Subject) -> None:
+        agent.offset = timedelta(hours=agent.random.randrange(-48, 49))
+        for _ in range(agent.random.randrange(1, 20)):
+            agent.send_keepalive()
+
+
+class _Twice(_Repeated):
+    interval = 2 * _OFTEN
+
+    def act(self, agent: Subject) -> None:
+        agent.open_second()
+
+
+class _BadUpgrade(Habit):
+    installs = False
+
+
+_KINDS: dict[Misbehaviour, type[Habit]] = {
+    Misbehaviour.FLOOD: _Flood,
+    Misbehaviour.DEAF: _Deaf,
+    Misbehaviour.HALF: _Half,
+    Misbehaviour.WRONG_KEY: _WrongKey,
+    Misbehaviour.REPLAY: _Replay,
+    Misbehaviour.RANDOM: _Random,
+    Misbehaviour.MUTE: _Mute,
+    Misbehaviour.CORRUPT: _Corrupt,
+    Misbehaviour.CLOCK: _Clock,
+    Misbehaviour.TWICE: _Twice,
+    Misbehaviour.BAD_UPGRADE: _BadUpgrade,
+}
+
+
+def habit(kind: Misbehaviour | None) -> Habit:
+    """The habit of one agent; None for a good one."""
+    return Habit() if kind is None else _KINDS[kind]()

@@ -1,0 +1,32 @@
+"""A second connection of an agent that has one already."""
+
+from collections.abc import Callable
+
+from secmon.simulator.options import Server
+from secmon.simulator.shared import Shared
+from secmon.simulator.transport import Link, open_link
+
+_SECONDS = 1.0
+
+
+class Second:
+    """Introduces the agent, listens to nothing, and closes after a second."""
+
+    def __init__(self, shared: Shared, server: Server, introduce: Callable[[Link], None]) -> None:
+        self._shared, self._server, self._introduce = shared, server, introduce
+
+    async def open(self) -> None:
+        try:
+            await open_link(self._server, self, self._shared.options)
+        except (OSError, TimeoutError):
+            self._shared.counters.connects_failed += 1
+
+    def link_made(self, link: Link) -> None:
+        self._introduce(link)
+        self._shared.wheel.later(_SECONDS, link.close)
+
+    def link_received(self, link: Link, payload: bytes) -> None:
+        """Nobody listens."""
+
+    def link_lost(self, link: Link) -> None:
+        """The server refused it, or its second is over."""

@@ -1,0 +1,61 @@
+"""What the agents of one fleet have in common."""
+
+import asyncio
+import ssl
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from secmon.common.clock import Clock
+from secmon.simulator.concurrency import Gate
+from secmon.simulator.counters import Counters
+from secmon.simulator.group_file import Known
+from secmon.simulator.options import Options, Server
+from secmon.simulator.timer_wheel import TimerWheel
+from secmon.simulator.transport import Link
+
+MAX_COMMANDS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that came: ``kind`` is active-response, restart, reconnect, scan, sync or other."""
+
+    agent: str
+    kind: str
+    name: str
+    text: str
+
+
+@dataclass(kw_only=True)
+class Shared:
+    """One fleet's loop, timers, bounds and records."""
+
+    loop: asyncio.AbstractEventLoop
+    clock: Clock
+    servers: tuple[Server, ...]
+    options: Options
+    tls: ssl.SSLContext
+    counters: Counters
+    wheel: TimerWheel
+    connecting: Gate
+    enrolling: Gate
+    writing: Gate
+    random: Random
+    known: Known = field(default_factory=Known)
+    sums: "Counter[str]" = field(default_factory=Counter)
+    """Connected agents by the sum of the group file in their last keepalive; ``x`` for none."""
+    closing: set[Link] = field(default_factory=set)
+    """Links that were closed and may still have bytes to send."""
+    refusals: "Counter[str]" = field(default_factory=Counter)
+    """Enrolments refused, by what the server said."""
+    commands: "deque[Command]" = field(default_factory=lambda: deque(maxlen=MAX_COMMANDS))
+
+    def in_thread(self, work: Callable[[], None]) -> None:
+        """Do work that blocks elsewhere; its errors go to the loop's handler."""
+
+        async def run() -> None:
+            await self.loop.run_in_executor(None, work)
+
+        self.writing.submit(run)

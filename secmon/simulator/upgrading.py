@@ -1,0 +1,86 @@
+"""An upgrade of one agent: packages in, a new version, a report until the server has heard it (agent-link.md 10)."""
+
+import re
+from typing import Protocol
+
+from secmon.simulator.dialect import Dialect
+from secmon.simulator.misbehaviour import Habit
+from secmon.simulator.options import Timing
+from secmon.simulator.packages import Package, Packages
+from secmon.simulator.shared import Shared
+from secmon.simulator.timer_wheel import Timers
+
+_VERSION = re.compile(r"v\d+\.\d+\.\d+")
+_GROWTH = 12  # how far the pause between two reports grows
+
+
+class Upgradable(Protocol):
+    """The agent that is upgraded."""
+
+    shared: Shared
+    habit: Habit
+    dialect: Dialect
+
+    @property
+    def timing(self) -> Timing: ...
+    @property
+    def connected(self) -> bool: ...
+    def send(self, text: bytes) -> None: ...
+    def become(self, dialect: Dialect) -> None:
+        """Be of another version from now on."""
+
+    def unlock(self) -> None:
+        """Restarts are put off no longer."""
+
+    def restart(self) -> None: ...
+
+
+class Upgrading:
+    """What outlives the connections and restarts of an agent on the way to another version."""
+
+    def __init__(self, agent: Upgradable) -> None:
+        self._agent = agent
+        self._timers = Timers(agent.shared.wheel)
+        self.packages = Packages(self._install, self._cleared)
+
+    def started(self) -> None:
+        """The process runs and is connected: report soon, when there is something to report."""
+        if self.packages.result is not None:
+            timing = self._agent.timing
+            self._timers.set("report", timing.report, lambda: self._report(timing.report_again))
+
+    def restart(self) -> None:
+        """The process ends: files that were open are lost, a result is not."""
+        self._timers.cancel("report")
+        self.packages.restart()
+
+    def stop(self) -> None:
+        self._timers.cancel_all()
+
+    def _install(self, package: Package, installer: str) -> None:
+        self._timers.set("install", self._agent.timing.install, lambda: self._installed(package))
+
+    def _installed(self, package: Package) -> None:
+        agent = self._agent
+        version = _VERSION.search(package.name)
+        if agent.habit.installs:
+            agent.shared.counters.upgrades += 1
+            if version is not None:
+                agent.become(Dialect.of(version[0]))
+        if agent.dialect.upgrade_module:  # others have nothing that would report it
+            self.packages.result = 0 if agent.habit.installs else 2
+        agent.unlock()
+        agent.restart()
+
+    def _report(self, pause: float) -> None:
+        if self.packages.result is None:
+            return
+        longest = _GROWTH * self._agent.timing.report_again
+        self._timers.set("report", pause, lambda: self._report(min(2 * pause, longest)))
+        if self._agent.connected:
+            self._agent.send(self.packages.report())
+            self._agent.shared.counters.reports += 1
+
+    def _cleared(self) -> None:
+        self._agent.shared.counters.clears += 1
+        self._timers.cancel("report")

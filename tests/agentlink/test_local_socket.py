@@ -1,0 +1,36 @@
+"""The local socket of the link."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from secmon.agentlink.local_socket import LocalSocket
+from secmon.agents.link.client import LinkClient
+from secmon.agents.link.wire import Answer, Question
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(question: Question) -> Answer:
+        asked.set()
+        await go_on.wait()
+        return Answer(unsent=[7])
+
+    path = tmp_path / "remote"
+    local, client = LocalSocket(path, answer), LinkClient(path)
+    await local.open()
+    under_way = asyncio.create_task(client.send([(7, "x")]))
+    await asked.wait()
+    path.unlink()
+    await local.tend()
+    await local.tend()
+    go_on.set()
+    assert await under_way == [7]
+    assert await client.send([(7, "x")]) == [7]
+    assert caplog.text.count("is made anew") == 1
+    await local.close()
+    assert not path.exists()

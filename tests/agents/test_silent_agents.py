@@ -1,0 +1,194 @@
+"""Agents that fall silent, come back, are removed."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from secmon.agents.registry import registry
+from secmon.agents.registry.schema import agents
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.silent_agents import Monitor, MonitorSettings
+from secmon.common.clock import ManualClock
+from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError
+from secmon.config.main import parse_main_config
+from secmon.config.options import InternalOptions
+
+pytestmark = pytest.mark.anyio
+
+
+class Sink:
+    """A journal that takes as many lines at once as it is told to."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.room = 1000
+        self.away = False
+
+    async def record(self, lines: Sequence[bytes]) -> int:
+        if self.away:
+            raise SecmonError(1014, "secmon-remoted")
+        taken = lines[: self.room]
+        self.lines += [line.decode() for line in taken]
+        return len(taken)
+
+
+class Watch:
+    """Agents and a monitor, at times of our choosing."""
+
+    def __init__(self, root: Path, settings: MonitorSettings) -> None:
+        self.store = AgentStore(root / "agents.db")
+        self.clock = ManualClock()
+        self.sink = Sink()
+        self.counters = Counters()
+        self.settings = settings
+        self.monitor = self.another()
+
+    def another(self) -> Monitor:
+        return Monitor(self.store, self.store, self.settings, sink=self.sink, clock=self.clock, counters=self.counters)
+
+    def now(self) -> int:
+        return int(self.clock.now().timestamp())
+
+    def enrol(self, name: str, address: str = "any") -> int:
+        with self.store.write() as connection:
+            new = registry.New(name=name, address=address)
+            return registry.add(connection, new, now=self.now()).entry.id
+
+    def says(self, agent: int, status: str = "active") -> None:
+        self.set(agent, connection_status=status, last_keepalive=self.now(), status_code=0, disconnection_time=0)
+
+    def set(self, agent: int, **values: Any) -> None:
+        with self.store.write() as connection:
+            connection.execute(update(agents).where(agents.c.id == agent).values(**values))
+
+    def row(self, agent: int) -> Any:
+        with self.store.read() as connection:
+            return connection.execute(agents.select().where(agents.c.id == agent)).one_or_none()
+
+    async def after(self, seconds: float) -> list[str]:
+        """What was told from now until ``seconds`` have passed."""
+        before = len(self.sink.lines)
+        self.clock.advance(seconds)
+        await self.monitor.tick()
+        return self.sink.lines[before:]
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Watch:
+    return Watch(tmp_path, MonitorSettings(disconnection_seconds=60, alert_seconds=30))
+
+
+async def test_silence_is_found_and_told_later(watch: Watch) -> None:
+    one, two = watch.enrol("web-01"), watch.enrol("web-02", "10.0.0.0/16")
+    watch.says(one)
+    watch.says(two, "pending")
+    assert await watch.after(60) == []
+    assert watch.row(one).connection_status == "active"
+    assert await watch.after(1) == []
+    assert (watch.row(one).connection_status, watch.row(one).status_code) == ("disconnected", 4)
+    assert watch.row(two).disconnection_time == watch.now()
+    assert await watch.after(29) == []
+    assert await watch.after(1) == [
+        "1:[001] (web-01) any->secmon-monitord:ossec: Agent disconnected: 'web-01-any'.",
+        "1:[002] (web-02) 10.0.0.0->secmon-monitord:ossec: Agent disconnected: 'web-02-10.0.0.0'.",
+    ]
+    assert await watch.after(1000) == []
+
+
+async def test_addresses_with_colons_are_escaped(watch: Watch) -> None:
+    one = watch.enrol("six", "2001:0DB8:0000:0000:0000:0000:0000:0017")
+    watch.says(one)
+    [line] = await watch.after(200)
+    assert line.startswith("1:[001] (six) 2001|:0DB8|:")
+    assert line.endswith("'six-2001:0DB8:0000:0000:0000:0000:0000:0017'.")
+
+
+async def test_who_is_back_in_time_is_not_told(watch: Watch) -> None:
+    one = watch.enrol("web-01")
+    watch.says(one)
+    await watch.after(61)
+    watch.says(one)
+    assert await watch.after(59) == []
+    assert await watch.after(2) == []
+    assert watch.row(one).connection_status == "disconnected"
+
+
+async def test_an_agent_that_was_removed_meanwhile(watch: Watch) -> None:
+    one = watch.enrol("web-01", "10.0.0.0/16")
+    watch.says(one)
+    await watch.after(61)
+    with watch.store.write() as connection:
+        registry.remove(connection, [one])
+    assert await watch.after(1) == ["1:secmon-monitord:ossec: Agent removed: 'web-01-10.0.0.0'."]
+
+
+async def test_a_restart_forgets_no_alert(watch: Watch) -> None:
+    one = watch.enrol("web-01")
+    watch.says(one)
+    await watch.after(61)
+    watch.monitor = watch.another()
+    watch.monitor._remember()
+    assert len(await watch.after(30)) == 1
+    watch.monitor = watch.another()
+    watch.monitor._remember()
+    assert await watch.after(30) == []
+
+
+async def test_events_wait_for_the_journal(watch: Watch) -> None:
+    for number in range(5):
+        watch.says(watch.enrol(f"web-{number}"))
+    watch.sink.away = True
+    assert await watch.after(100) == []
+    watch.sink.away, watch.sink.room = False, 2
+    assert len(await watch.after(1)) == 5
+    watch.sink.room = 0
+    watch.says(1)
+    assert await watch.after(100) == []
+
+
+async def test_old_agents_are_removed(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, MonitorSettings(disconnection_seconds=60, delete_after_seconds=600, purge=True))
+    one, two, never = watch.enrol("old"), watch.enrol("alive"), watch.enrol("never")
+    watch.says(one)
+    await watch.after(61)
+    for _ in range(9):
+        watch.says(two)
+        await watch.after(59)
+    assert watch.row(one) is not None
+    for _ in range(2):
+        watch.says(two)
+        await watch.after(59)
+    assert watch.row(one) is None
+    assert watch.sink.lines[-1] == "1:secmon-monitord:ossec: Agent removed: 'old-any'."
+    assert watch.row(two) is not None
+    assert watch.row(never) is not None
+
+
+async def test_settings() -> None:
+    config = parse_main_config(
+        "<ossec_config><global><agents_disconnection_time>2m</agents_disconnection_time>"
+        "<agents_disconnection_alert_time>5s</agents_disconnection_alert_time></global>"
+        "<auth><purge>yes</purge></auth></ossec_config>"
+    )
+    options = InternalOptions.defaults().with_overrides({"monitord.delete_old_agents": 2})
+    assert MonitorSettings.of(config, options) == MonitorSettings(120, 5, True, 120, True)
+    assert MonitorSettings.of(parse_main_config("<ossec_config/>"), InternalOptions.defaults()) == MonitorSettings()
+
+
+async def test_a_store_that_fails_is_told_once(watch: Watch, caplog: pytest.LogCaptureFixture) -> None:
+    with watch.store.write() as connection:
+        connection.exec_driver_sql("ALTER TABLE agents RENAME TO hidden")
+    with caplog.at_level(logging.ERROR):
+        await watch.monitor.tick()
+        await watch.monitor.tick()
+    assert len(caplog.records) == 1
+    with watch.store.write() as connection:
+        connection.exec_driver_sql("ALTER TABLE hidden RENAME TO agents")
+    one = watch.enrol("web-01")
+    watch.says(one)
+    assert len(await watch.after(200)) == 1

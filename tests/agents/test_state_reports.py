@@ -1,0 +1,213 @@
+"""Agents' states on their way to the master: the outbox, and who is right about an agent that moved."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import insert, select, update
+
+from secmon.agents.registry.queries import read_page
+from secmon.agents.registry.schema import Status, agents
+from secmon.agents.registry.store import AgentStore
+from secmon.agents.report_checks import MAX_TEXT, REPORTED, Times
+from secmon.agents.state_reports import (
+    State,
+    Taken,
+    Touch,
+    confirm,
+    count_active,
+    take,
+    touch,
+    waiting,
+)
+from secmon.common.query import Query
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[AgentStore]:
+    made = AgentStore(tmp_path / "agents.db")
+    with made.write() as connection:
+        for agent in range(1, 6):
+            row = {"id": agent, "name": f"a{agent}", "register_ip": "any", "internal_key": "k", "date_add": 1}
+            connection.execute(insert(agents), row | {"revision": 1})
+    yield made
+    made.close()
+
+
+LATEST = 10_000_000
+NOW = Times(latest=LATEST)
+
+
+def change(store: AgentStore, agent: int, changed: int, **values: object) -> None:
+    with store.write() as connection:
+        connection.execute(update(agents).where(agents.c.id == agent).values(changed=changed, **values))
+
+
+def state(agent: int, **values: str | int | None) -> State:
+    base: dict[str, str | int | None] = {
+        "connection_status": "active",
+        "last_keepalive": 100,
+        "disconnection_time": 0,
+        "status_code": 0,
+        "group_config_status": "synced",
+    }
+    return State(agent, tuple((base | values).get(name) for name in REPORTED))
+
+
+def row(store: AgentStore, agent: int) -> dict[str, object]:
+    with store.read() as connection:
+        return dict(connection.execute(select(agents).where(agents.c.id == agent)).one()._mapping)
+
+
+def test_what_changed_waits_until_it_is_confirmed_and_a_newer_change_waits_on(store: AgentStore) -> None:
+    change(store, 3, changed=7, connection_status="active", last_keepalive=50)
+    change(store, 1, changed=9, connection_status="disconnected")
+    with store.read() as connection:
+        batch = waiting(connection)
+    assert [(one.state.id, one.changed) for one in batch] == [(3, 7), (1, 9)]
+    assert batch[0].touch == Touch(3, 50)
+    assert batch[1].touch is None, "only an active agent is reported in short"
+    change(store, 1, changed=12)
+    with store.write() as connection:
+        confirm(connection, batch)
+        assert [one.state.id for one in waiting(connection)] == [1]
+
+
+def test_a_keepalive_alone_does_not_change_what_lasts(store: AgentStore) -> None:
+    seen = []
+    for keepalive, version in ((10, "v1"), (20, "v1"), (30, "v2")):
+        change(store, 2, changed=keepalive, last_keepalive=keepalive, version=version)
+        with store.read() as connection:
+            seen.append(waiting(connection)[0].lasting)
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_the_latest_news_of_an_agent_that_moved_stand(store: AgentStore) -> None:
+    with store.write() as connection:
+        take(connection, "worker2", [state(1, last_keepalive=200)], NOW)
+        take(connection, "worker1", [state(1, last_keepalive=150, connection_status="disconnected")], NOW)
+    assert (row(store, 1)["node_name"], row(store, 1)["connection_status"]) == ("worker2", "active")
+    with store.write() as connection:
+        take(connection, "worker1", [state(1, last_keepalive=201)], NOW)
+    assert row(store, 1)["node_name"] == "worker1"
+    with store.write() as connection:  # the node that has it may also tell what is older: its clock was set back
+        take(connection, "worker1", [state(1, last_keepalive=90)], NOW)
+    assert row(store, 1)["last_keepalive"] == 90
+
+
+def test_an_unknown_agent_is_never_made(store: AgentStore) -> None:
+    with store.write() as connection:
+        take(connection, "worker1", [state(77)], NOW)
+        assert touch(connection, "worker1", [Touch(77, 5)], NOW) == Taken([], {})
+        assert connection.execute(select(agents.c.id).where(agents.c.id == 77)).first() is None
+
+
+def test_a_touch_is_enough_only_for_an_active_agent_of_that_node(store: AgentStore) -> None:
+    with store.write() as connection:
+        take(connection, "worker1", [state(1), state(2)], NOW)
+        take(connection, "worker2", [state(3)], NOW)
+        connection.execute(update(agents).where(agents.c.id == 2).values(connection_status="disconnected"))
+        assert touch(connection, "worker1", [Touch(one, 300) for one in (1, 2, 3)], NOW) == Taken([2, 3], {})
+    assert [row(store, one)["last_keepalive"] for one in (1, 2, 3)] == [300, 100, 100]
+    with store.read() as connection:
+        assert (count_active(connection, "worker1"), count_active(connection, "worker2")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        State(1, ("x",)),
+        state(1, last_keepalive="soon"),
+        state(1, last_keepalive=2**40),
+        state(1, last_keepalive=LATEST + 1),
+        state(1, last_keepalive=-5),
+        state(1, disconnection_time=LATEST + 1),
+        state(1, disconnection_time=None),
+        state(1, connection_status=5),
+        state(1, connection_status="asleep"),
+        state(1, connection_status=None),
+        state(1, group_config_status="perhaps"),
+        state(1, status_code=6),
+        state(1, status_code=2**70),
+        state(1, os_uname="x" * (MAX_TEXT + 1)),
+        state(1, labels="[1"),
+        state(1, labels='["a","b"]'),
+        state(1, labels="[" * 100_000),
+    ],
+    ids=lambda bad: str(bad.values)[-60:],
+)
+def test_rows_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore, bad: State) -> None:
+    with store.write() as connection:
+        refused = take(connection, "worker1", [state(2), bad, state(3)], NOW)
+    assert list(refused) == [1]
+    assert "state of agent 1" in refused[1]
+    assert [row(store, one)["node_name"] for one in (1, 2, 3)] == ["unknown", "worker1", "worker1"]
+
+
+def test_touches_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore) -> None:
+    with store.write() as connection:
+        take(connection, "worker1", [state(1), state(2)], NOW)
+        touches = [Touch(1, 2**40), Touch(2, 300), Touch(2**40, 300), Touch(0, 300), Touch(1, -1), Touch(-3, 5)]
+        assert set(touch(connection, "worker1", touches, NOW).refused) == {1, 2**40, 0, -3}
+    assert [row(store, one)["last_keepalive"] for one in (1, 2)] == [100, 300]
+
+
+def test_times_are_those_of_the_node_that_heard_by_our_clock(store: AgentStore) -> None:
+    ahead = Times(latest=LATEST, ahead=40)
+    with store.write() as connection:
+        take(connection, "worker1", [state(1, last_keepalive=500, disconnection_time=450)], ahead)
+        take(connection, "worker1", [state(2, last_keepalive=500)], ahead)
+        touch(connection, "worker1", [Touch(2, 600)], ahead)
+    assert (row(store, 1)["last_keepalive"], row(store, 1)["disconnection_time"]) == (460, 410)
+    assert (row(store, 2)["last_keepalive"], row(store, 2)["disconnection_time"]) == (560, 0)
+
+
+def test_a_false_time_that_is_stored_gives_way_to_another_node(store: AgentStore) -> None:
+    change(store, 1, changed=1, node_name="worker1", connection_status="active", last_keepalive=2**40)
+    with store.write() as connection:
+        take(connection, "worker2", [state(1, last_keepalive=700)], NOW)
+    assert (row(store, 1)["node_name"], row(store, 1)["last_keepalive"]) == ("worker2", 700)
+
+
+def listed(store: AgentStore) -> list[dict[str, object]]:
+    """As ``GET /agents`` shows them."""
+    with store.read() as connection:
+        return list(read_page(connection, Query(limit=10), now=datetime(2026, 1, 1, tzinfo=UTC)).items)
+
+
+USUAL = ("active", "synced", "not synced", "never_connected", 0, 5, 100, LATEST, "[]", '[["a","b"]]')
+VALUES = st.none() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=20) | st.sampled_from(USUAL)
+BY_NAME = st.dictionaries(st.sampled_from(REPORTED), VALUES, max_size=4)
+ROWS = st.one_of(
+    st.builds(State, st.integers(-5, 2**63), st.lists(VALUES, max_size=len(REPORTED) + 1).map(tuple)),
+    st.builds(lambda agent, given: state(agent, **given), st.integers(0, 6), BY_NAME),
+)
+TOUCHES = st.builds(Touch, st.integers(-5, 6) | st.integers(), st.integers())
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(ROWS, max_size=6), touches=st.lists(TOUCHES, max_size=4))
+def test_whatever_is_reported_every_agent_can_be_shown(
+    store: AgentStore, rows: list[State], touches: list[Touch]
+) -> None:
+    with store.write() as connection:
+        refused = take(connection, "worker1", rows, NOW)
+        refused |= touch(connection, "worker1", touches, NOW).refused
+    assert set(refused) <= {one.id for one in rows} | {one.id for one in touches}
+    items = listed(store)
+    assert [item["id"] for item in items] == ["001", "002", "003", "004", "005"]
+    for item in items:
+        assert item["status"] in get_args(Status)
+        assert str(item.get("lastKeepAlive", "1970")) < "1971"
+        assert str(item.get("disconnection_time", "1970")) < "1971"
+
+
+@pytest.mark.parametrize("moment", [2**40, 2**62, -(2**40), -(2**62)])
+def test_a_false_time_that_is_stored_costs_no_answer(store: AgentStore, moment: int) -> None:
+    change(store, 3, changed=1, connection_status="active", last_keepalive=moment, disconnection_time=moment)
+    assert len(listed(store)) == 5
+    assert not {"lastKeepAlive", "disconnection_time"} & set(listed(store)[2])

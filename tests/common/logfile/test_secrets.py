@@ -1,0 +1,72 @@
+"""Secrets in what is logged."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secmon.common.logfile.secrets import MASK, Redaction, is_secret
+
+SECRET = "Zx9-not-to-be-seen"
+NAMES = (
+    "password", "Password", "PASSWD", "new_password", "db.password", "api_key", "apiKey", "API-KEY", "key", "KEY",
+    "token", "access_token", "X-Auth-Token", "Authorization", "Set-Cookie", "client_secret", "SecretValue",
+    "shared_key", "private-key", "credentials", "hook_url", "passphrase",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["auth_token_exp_timeout", "keys_count", "monkey", "user", "name", "keyboard", "agent_id", "compass"]
+)
+def test_other_names(name: str) -> None:
+    assert not is_secret(name)
+
+
+def test_a_copy_is_made() -> None:
+    given_ = {
+        "user": "ana",
+        "Authorization": "Bearer x",
+        "auth": {"key": "k", "list": [{"api_key": ["z"], "n": 1}, ({"Token": {"a": "b"}},)], "password": None},
+        "auth_token_exp_timeout": 900,
+    }
+    assert Redaction().apply(given_) == {
+        "user": "ana",
+        "Authorization": MASK,
+        "auth": {"key": MASK, "list": [{"api_key": MASK, "n": 1}, [{"Token": MASK}]], "password": None},
+        "auth_token_exp_timeout": 900,
+    }
+    assert given_["Authorization"] == "Bearer x"
+
+
+def test_addresses_lose_their_password() -> None:
+    text = f"from https://ana:{SECRET}@repo.example/wpk/ and http://[::1]/a@b"
+    assert Redaction().apply([text]) == ["from https://****@repo.example/wpk/ and http://[::1]/a@b"]
+
+
+_values = st.sampled_from([SECRET, [SECRET], {"a": [SECRET]}])
+_trees = st.recursive(
+    st.builds(lambda name, value: {name: value}, st.sampled_from(NAMES), _values),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(_trees, st.none() | st.integers(0, 60))
+def test_no_secret_is_shown_at_any_depth(tree: Any, limit: int | None) -> None:
+    assert SECRET not in json.dumps(Redaction(limit).apply(tree))
+
+
+@given(st.recursive(st.text(max_size=40), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_what_a_limit_leaves_out_lies_behind_it(value: Any) -> None:
+    redaction = Redaction(30)
+    shown = redaction.apply(value)
+    whole = Redaction().apply(value)
+    assert json.dumps(shown)[:30].rstrip('"]}') in json.dumps(whole)
+    assert redaction.cut or shown == whole

@@ -1,0 +1,183 @@
+"""OS_Regex against its published vectors (ruleset.md 3.2), and against all that a hostile ruleset may hold."""
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from secmon.engine.matching.osregex import OSRegex, OSRegexError, run_alternative
+from tests.engine.matching.osregex_model import model_capture, model_search
+
+VECTORS: list[tuple[str, str, int | None, list[str]]] = [
+    (r"^user (\S+) ", "user bob from 1", 8, ["bob"]),
+    (r"^user (\S+)", "user bob from 1", 5, ["bob"]),
+    (r"^user \S+", "user bob from 1", 8, []),
+    (r"^user \S+ ", "user bob from 1", 8, []),
+    (r"^id=\d+", "id=55 x", 5, []),
+    (r"^id=(\d+)", "id=55 x", 3, ["55"]),
+    (r"^id=(\d+) ", "id=55 x", 5, ["55"]),
+    (r"id=\d", "id=55", 3, []),
+    (r"(\d+.\d+.\d+.\d+)", "ip 192.0.2.1 x", 11, ["192.0.2.1"]),
+    (r"(\d+\.\d+)", "1x2", 2, ["1x2"]),
+    ("a.c", "abc", None, []),
+    ("a.c", "a.c", 2, []),
+    (r"a\.c", "abc", 2, []),
+    (r"(\.+) end", "one end two end", 6, ["one"]),
+    (r"^(\.+) end$", "one end two end", 14, ["one end two"]),
+    (r"(\S+)@(\S+)", "me@host1 x", 3, ["me", "host1"]),
+    (r"\w+ \d+", "abc 12", 4, []),
+    (r"(\.*)x", "abxcx", 2, ["ab"]),
+    (r"a\d*b", "ab", 1, []),
+    (r"a\d*b", "a12b", 3, []),
+    (r"a\d+b", "ab", None, []),
+    ("^abc|def$", "xxdef", 4, []),
+    ("^abc|def$", "abcx", 2, []),
+    ("^abc|def$", "xabc", None, []),
+    (r"x(\d+)|y(\w+)", "yfoo", 1, ["foo"]),
+    (r"(\d+) (\w+)|(\w+)", "zip", 0, ["zip"]),
+    (r"\p+", "a-:b", 3, []),
+    (r"\w", "-", 0, []),
+    (r"\w", "@", 0, []),
+    (r"\w", "_", 0, []),
+    (r"\(\d+\)", "f(12)", 4, []),
+    ("[a]", "[a]", 2, []),
+    ("a+", "aaa", None, []),
+    ("a+", "a+", 1, []),
+    ("^$", "", 0, []),
+    ("^$", "x", None, []),
+    ("", "x", 0, []),
+    ("x$", "ax", 1, []),
+    ("x$", "axb", None, []),
+    (r"(\w+)$", "a bc", 2, ["bc"]),
+    (r"\w+$", "a bc", 2, []),
+    (r"(\d+)-(\d+)-(\d+)", "2023-11-14", 8, ["2023", "11", "14"]),
+    (r"(\S+):(\d+)", "h:1:22", 2, ["h", "1"]),
+    (r'"(\.+)"', 'say "a b" and "c"', 8, ["a b"]),
+    (r"^\s*(\w+)", "  ab", 2, ["ab"]),
+    (r"^\s*(\w+)", "ab", 0, ["ab"]),
+    (r"\d+\d", "123", 1, []),
+    (r"(\d+)(\w+)", "12ab", None, []),
+    (r"\S*$", "x =", None, []),
+    ("$", "x", None, []),
+    (r"(\S+)(\w*)$", "ab(", 2, ["ab"]),
+    ("(a)(b)", "ab", None, []),
+    ("(a)(b)", "a(b", 2, ["a"]),
+]
+ELEMENTS = st.sampled_from(
+    [
+        rb"\w",
+        rb"\d",
+        rb"\s",
+        rb"\S",
+        rb"\.",
+        rb"\p",
+        rb"\W",
+        rb"\(",
+        rb"\w+",
+        rb"\d*",
+        rb"\S+",
+        rb"\.*",
+        b"a",
+        b"B",
+        b"=",
+        b" ",
+        b"+",
+    ]
+)
+GROUPED = st.one_of(
+    ELEMENTS, st.lists(ELEMENTS, min_size=1, max_size=3).map(lambda parts: b"(" + b"".join(parts) + b")")
+)
+PATTERNS = st.tuples(
+    st.sampled_from([b"", b"^"]), st.lists(GROUPED, max_size=6).map(b"".join), st.sampled_from([b"", b"$"])
+).map(b"".join)
+SUBJECTS = st.text(alphabet="aAbB1 =(-.", max_size=30).map(str.encode)
+_ESCAPES = st.sampled_from([*"wdstpWDS.()\\$|<"]).map(lambda name: b"\\" + name.encode())
+_ELEMENTS = st.one_of(
+    st.tuples(_ESCAPES, st.sampled_from([b"", b"+", b"*"])).map(b"".join),
+    st.sampled_from([bytes((b,)) for b in b"aB1 =+*^$"]),
+)
+_PARTS = st.one_of(_ELEMENTS, st.lists(_ELEMENTS, max_size=3).map(lambda parts: b"(" + b"".join(parts) + b")"))
+WHOLE_LANGUAGE = st.lists(
+    st.tuples(
+        st.sampled_from([b"", b"^"]), st.lists(_PARTS, max_size=6).map(b"".join), st.sampled_from([b"", b"$"])
+    ).map(b"".join),
+    min_size=1,
+    max_size=3,
+).map(b"|".join)
+ANY_SUBJECT = st.one_of(
+    st.text(alphabet="aAbB1 =(", max_size=8), st.text(alphabet="aAbB1 =(-.)\\$|<\t\xe4", max_size=30)
+).map(lambda text: text.encode("latin-1"))
+
+
+@pytest.mark.parametrize(("pattern", "subject", "end", "groups"), VECTORS)
+def test_vectors(pattern: str, subject: str, end: int | None, groups: list[str]) -> None:
+    found = OSRegex(pattern.encode()).capture(subject.encode())
+    assert found == (None if end is None else (end, [group.encode() for group in groups]))
+
+
+@pytest.mark.parametrize("pattern", [r"\[", "(a|b)", "((a))", "(a", "a)", "\\", r"\n", "a" * 20481])
+def test_what_is_no_pattern(pattern: str) -> None:
+    with pytest.raises(OSRegexError):
+        OSRegex(pattern.encode())
+
+
+@settings(max_examples=2000, deadline=None)
+@given(WHOLE_LANGUAGE, st.lists(ANY_SUBJECT, min_size=3, max_size=3))
+@example(rb"\S*$", [b"x ="])
+@example(rb"(\S+)(\w*)$", [b"ab("])
+@example(rb"\d*\s*\w*\W*$", [b"", b"1"])
+def test_it_is_the_published_matcher(pattern: bytes, subjects: list[bytes]) -> None:
+    compiled = OSRegex(pattern)
+    for subject in subjects:
+        assert compiled.capture(subject) == model_capture(pattern, subject)
+        assert compiled.search(subject) == model_search(pattern, subject)
+
+
+@given(PATTERNS, SUBJECTS)
+def test_groups_lie_within_the_subject(pattern: bytes, subject: bytes) -> None:
+    compiled = OSRegex(pattern)
+    found = compiled.capture(subject)
+    if found is None:
+        return
+    end, groups = found
+    assert -1 <= end <= len(subject)
+    assert all(group in subject for group in groups)
+    assert len(groups) <= compiled.groups
+
+
+@given(st.lists(st.sampled_from([b"a", b"B", b"1", b"=", b" "]), min_size=1, max_size=4).map(b"".join), SUBJECTS)
+def test_plain_text_is_a_search_without_case(pattern: bytes, subject: bytes) -> None:
+    assert (OSRegex(pattern).search(subject) is not None) == (pattern.lower() in subject.lower())
+    assert (OSRegex(b"^" + pattern).search(subject) is not None) == subject.lower().startswith(pattern.lower())
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_any_bytes_are_a_pattern_or_an_error(pattern: bytes, subject: bytes) -> None:
+    try:
+        compiled = OSRegex(pattern)
+    except OSRegexError:
+        return
+    compiled.capture(subject)
+
+
+@given(PATTERNS, SUBJECTS)
+def test_texts_told_apart_beforehand_would_not_match(pattern: bytes, subject: bytes) -> None:
+    text = subject.lower()
+    for one in OSRegex(pattern).alternatives:
+        if run_alternative(one, subject, text, {}) is not None:
+            assert one.possible(text)
+
+
+@given(PATTERNS, SUBJECTS)
+def test_a_match_begins_with_one_of_the_first_bytes(pattern: bytes, subject: bytes) -> None:
+    compiled = OSRegex(pattern)
+    if compiled.first_bytes is not None and compiled.search(subject) is not None:
+        assert subject.lower()[0] in compiled.first_bytes
+
+
+def test_a_hostile_pattern_takes_few_steps() -> None:
+    """Four places to go back to bound the work, whatever the pattern: this would take a backtracking engine ages."""
+    pattern = OSRegex(rb"\w+\w+\w+\w+\w+\w+\w+\w+\w+!")
+    assert pattern.search(b"a" * 5000) is None
+    assert re.search(r"a+!", "a" * 100) is None

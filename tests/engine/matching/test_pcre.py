@@ -1,0 +1,40 @@
+"""PCRE2: groups as the engine counts them, and a bound on time (ruleset.md 3.3)."""
+
+import pytest
+
+from secmon.engine.matching import PatternError, compile_expression
+
+
+@pytest.mark.parametrize(
+    ("pattern", "subject", "expected"),
+    [
+        (rb"u=(\w+)?(b)?\s*p=(\d+)(x)?", b"zz u= p=80", (9, [b"", b"", b"80"])),
+        (rb"^(?i)pcx:", b"PCX: 1", (3, [])),
+        (rb"^", b"abc", (-1, [])),
+        (rb"A", b"abc", None),
+        (rb"a.c", b"a\nc", None),
+        (rb"\xff", b"\xff", (0, [])),
+    ],
+)
+def test_captures(pattern: bytes, subject: bytes, expected: tuple[int, list[bytes]] | None) -> None:
+    assert compile_expression("pcre2", pattern).capture(subject) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [(rb"^abc", b"a"), (rb"^(?i)Abc", b"a"), (rb"^a?b", None), (rb"^a|b", None), (rb"abc", None), (rb"^\d", None)],
+)
+def test_first_bytes(pattern: bytes, expected: bytes | None) -> None:
+    assert compile_expression("pcre2", pattern).first_bytes == (None if expected is None else frozenset(expected))
+
+
+def test_what_is_no_pattern() -> None:
+    with pytest.raises(PatternError, match="parenthesis"):
+        compile_expression("pcre2", b"(a")
+
+
+def test_a_hostile_pattern_gives_up(caplog: pytest.LogCaptureFixture) -> None:
+    pattern = compile_expression("pcre2", rb"(a+)+$")
+    assert not pattern.test(b"a" * 60 + b"b")
+    assert pattern.capture(b"a" * 60 + b"b") is None
+    assert caplog.text.count("costs too much") == 1

@@ -1,0 +1,243 @@
+"""Files of alerts, archives and firewall events: names, links, rotation, a full disk, a torn end."""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from secmon.common.counters import Counters
+from secmon.common.paths import Paths
+from secmon.config.main import parse_main_config
+from secmon.config.options import InternalOptions
+from secmon.engine.analysis import Verdict
+from secmon.engine.output.document import Documents, Origin
+from secmon.engine.output.outputs import Outputs, OutputSettings, output_series, read_size
+from secmon.engine.output.past_days import tidy
+from tests.engine.analysis_kit import whole_lines
+from tests.engine.output.test_document import LOG, RULES, VAULT
+from tests.engine.rules_kit import START as LOCAL
+from tests.engine.rules_kit import Bench, ruleset
+from tests.filelimit import file_size_limit
+
+
+class Desk:
+    """Outputs below a folder."""
+
+    def __init__(self, root: Path, settings: OutputSettings | None = None) -> None:
+        self.paths = Paths(root)
+        self.counters = Counters()
+        self.outputs = Outputs(self.paths, settings or OutputSettings(), Documents(Origin("mgr")), self.counters)
+        self.bench = Bench(ruleset(VAULT, RULES))
+
+    def verdict(self, log: str = LOG) -> Verdict:
+        return self.bench.run(log)
+
+    def alert(self, now: datetime = LOCAL, count: int = 1) -> None:
+        self.outputs.turn(now)
+        for _ in range(count):
+            self.outputs.write(self.verdict())
+        self.outputs.flush()
+
+    def names(self, folder: str = "alerts") -> list[str]:
+        base = self.paths.logs / folder
+        return sorted(str(path.relative_to(base)) for path in base.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    made = Desk(tmp_path)
+    yield made
+    made.outputs.close()
+
+
+def lines(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines()
+
+
+def test_live_files_are_second_names_of_those_of_the_day(desk: Desk) -> None:
+    desk.alert()
+    logs = desk.paths.logs
+    assert desk.names() == [
+        "2023/Nov/ossec-alerts-14.json",
+        "2023/Nov/ossec-alerts-14.log",
+        "alerts.json",
+        "alerts.log",
+    ]
+    for ending in ("json", "log"):
+        assert (logs / f"alerts/alerts.{ending}").samefile(logs / f"alerts/2023/Nov/ossec-alerts-14.{ending}")
+    assert desk.names("firewall") == ["2023/Nov/ossec-firewall-14.log", "firewall.log"]
+    assert desk.names("archives") == []
+    assert desk.counters.snapshot() == {"written.alerts": 1}
+
+
+def test_ids_are_offsets_in_the_text(desk: Desk) -> None:
+    desk.alert(count=3)
+    text = (desk.paths.logs / "alerts/alerts.log").read_bytes()
+    ids = [json.loads(line)["id"] for line in lines(desk.paths.logs / "alerts/alerts.json")]
+    for number in ids:
+        second, offset = number.split(".")
+        assert second == "1700000000"
+        assert text[int(offset) :].startswith(b"** Alert %b:" % number.encode())
+    assert len(set(ids)) == 3
+
+
+def test_a_new_day_has_new_files_and_none_that_are_empty(desk: Desk) -> None:
+    desk.alert()
+    desk.alert(LOCAL + timedelta(days=1), count=2)
+    assert desk.names()[:4] == [
+        "2023/Nov/ossec-alerts-14.json",
+        "2023/Nov/ossec-alerts-14.log",
+        "2023/Nov/ossec-alerts-15.json",
+        "2023/Nov/ossec-alerts-15.log",
+    ]
+    assert desk.names("firewall") == ["2023/Nov/ossec-firewall-15.log", "firewall.log"]
+    live = desk.paths.logs / "alerts/alerts.json"
+    assert len(live.read_bytes().splitlines()) == 2
+    assert live.samefile(desk.paths.logs / "alerts/2023/Nov/ossec-alerts-15.json")
+
+
+def test_rotation_by_interval_and_size_goes_on_after_a_restart(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, OutputSettings(alerts_text=False, firewall=False, rotate_seconds=600))
+    for minutes in (0, 5, 10, 15, 20):
+        desk.alert(LOCAL + timedelta(minutes=minutes))
+    desk.outputs.close()
+    folder = "2023/Nov/ossec-alerts-14"
+    assert desk.names() == [f"{folder}-001.json", f"{folder}-002.json", f"{folder}.json", "alerts.json"]
+    again = Desk(tmp_path, OutputSettings(alerts_text=False, firewall=False, max_bytes=1000))
+    again.alert(LOCAL + timedelta(minutes=30), count=3)
+    assert again.names() == [f"{folder}-001.json", f"{folder}-002.json", f"{folder}.json", "alerts.json"]
+    again.alert(LOCAL + timedelta(minutes=31))
+    assert f"{folder}-003.json" in again.names()
+    sizes = [len((tmp_path / "logs/alerts" / name).read_bytes().splitlines()) for name in again.names()[:4]]
+    assert sizes == [2, 4, 1, 2]
+    again.outputs.close()
+
+
+def test_files_that_somebody_removes_come_back(desk: Desk) -> None:
+    desk.alert()
+    live = desk.paths.logs / "alerts/alerts.json"
+    live.unlink()
+    desk.alert()
+    assert len(live.read_bytes().splitlines()) == 2
+    live.unlink()
+    (desk.paths.logs / "alerts/2023/Nov/ossec-alerts-14.json").unlink()
+    desk.alert()
+    assert len(live.read_bytes().splitlines()) == 1
+
+
+def test_archives_hold_every_event_but_keepalives(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, OutputSettings(archives_text=True, archives_json=True))
+    desk.outputs.turn(LOCAL)
+    desk.outputs.write(desk.bench.run("nothing known", 0, "/var/log/x"))
+    desk.outputs.write(desk.bench.run("alive", 0, "[001] (a) any->ossec-keepalive"))
+    desk.outputs.write(desk.verdict())
+    desk.outputs.flush()
+    lines = (tmp_path / "logs/archives/archives.json").read_bytes().splitlines()
+    assert [json.loads(line)["full_log"] for line in lines] == ["nothing known", LOG]
+    text = (tmp_path / "logs/archives/archives.log").read_text()
+    assert text.startswith("2023 Nov 14 22:13:20 mgr->/var/log/x nothing known\n")
+    assert len((tmp_path / "logs/alerts/alerts.json").read_bytes().splitlines()) == 1
+    desk.outputs.close()
+
+
+def test_a_full_disk_loses_nothing(desk: Desk) -> None:
+    desk.alert()
+    live = desk.paths.logs / "alerts/alerts.json"
+    room = live.stat().st_size + 100
+    desk.outputs.turn(LOCAL)
+    for _ in range(5):
+        desk.outputs.write(desk.verdict())
+    with file_size_limit(room):
+        for _ in range(2):
+            with pytest.raises(OSError):
+                desk.outputs.flush()
+    assert desk.outputs.waiting
+    desk.outputs.flush()
+    assert not desk.outputs.waiting
+    fired = [json.loads(line)["rule"]["firedtimes"] for line in lines(live)]
+    assert fired == [1, 2, 3, 4, 5, 6]
+    assert (desk.paths.logs / "alerts/alerts.log").read_bytes().count(b"** Alert") == 6
+
+
+@pytest.mark.parametrize("cut", ["third", "line end", "one byte"])
+def test_a_torn_record_is_a_record_of_its_own(desk: Desk, cut: str) -> None:
+    """Nothing is taken back: who follows the file has read it. What comes next begins on its own line."""
+    desk.alert(count=2)
+    desk.outputs.close()
+    logs = desk.paths.logs / "alerts"
+    sizes = {}
+    for name, ending in (("alerts.json", b"\n"), ("alerts.log", b"\n\n")):
+        whole = (logs / name).read_bytes()
+        record = whole[: whole.index(ending) + len(ending)]
+        torn = {"third": record[: len(record) // 3], "line end": record[:-1], "one byte": record[:1]}[cut]
+        with (logs / name).open("ab") as file:
+            file.write(torn)
+        sizes[name] = len(whole) + len(torn)
+    again = Desk(desk.paths.root)
+    again.alert(count=2)
+    for name, size in sizes.items():
+        assert (logs / name).stat().st_size > size
+    text, objects = (logs / "alerts.log").read_bytes(), (logs / "alerts.json").read_bytes()
+    assert len(whole_lines(objects)) == 4 + (cut == "line end")
+    assert [line for line in objects.split(b"\n")[-3:-1] if not line.startswith(b'{"timestamp"')] == []
+    records = [record for record in text.split(b"\n\n") if record.startswith(b"** Alert") and record.count(b"\n") > 3]
+    assert len(records) == 4 + (cut == "line end")
+    assert all(record.count(b"** Alert") == 1 for record in records)
+    for one in whole_lines(objects)[-2:]:
+        assert text[int(one["id"].split(".")[1]) :].startswith(b"** Alert " + one["id"].encode())
+    assert again.counters.snapshot()["written.torn_records"] == 2
+    again.outputs.close()
+
+
+def test_a_record_that_a_full_disk_tore_before_the_end_is_ended_by_the_next_process(desk: Desk) -> None:
+    desk.alert()
+    live = desk.paths.logs / "alerts/alerts.json"
+    desk.outputs.turn(LOCAL)
+    desk.outputs.write(desk.verdict())
+    with file_size_limit(live.stat().st_size + 50), pytest.raises(OSError):
+        desk.outputs.flush()
+    desk.outputs.close()
+    again = Desk(desk.paths.root)
+    with file_size_limit(live.stat().st_size), pytest.raises(OSError):
+        again.outputs.turn(LOCAL)
+    again.alert()
+    assert [len(lines(live)), len(whole_lines(live.read_bytes()))] == [3, 2]
+    again.outputs.close()
+
+
+def test_old_days_are_signed_and_compressed(desk: Desk, tmp_path: Path) -> None:
+    for day in range(3):
+        desk.alert(LOCAL + timedelta(days=day))
+    series = list(output_series(desk.paths).values())
+    first = tmp_path / "logs/alerts/2023/Nov/ossec-alerts-14.json"
+    content = first.read_bytes()
+    today = date(2023, 11, 16)
+    assert tidy(series, today, tmp_path, compress=True, sign=True)
+    folder = "2023/Nov/ossec-alerts-"
+    expected = [f"{folder}{day}.{kind}{end}" for day in (14, 15) for kind in ("json", "log") for end in (".gz", ".sum")]
+    expected += [f"{folder}16.json", f"{folder}16.log", "alerts.json", "alerts.log"]
+    assert desk.names() == sorted(expected)
+    assert gzip.decompress(first.with_name(first.name + ".gz").read_bytes()) == content
+    one = first.with_name("ossec-alerts-14.json.sum").read_text().splitlines()
+    assert one[3] == f"SHA256 (logs/alerts/{folder}14.json) = {hashlib.sha256(content).hexdigest()}"
+    assert one[4:] == ["", "Chained checksum:"]
+    chained = first.with_name("ossec-alerts-15.json.sum").read_text().splitlines()[-1]
+    previous = first.with_name("ossec-alerts-14.json.sum").read_bytes()
+    assert chained == f"SHA256 (logs/alerts/{folder}14.json.sum) = {hashlib.sha256(previous).hexdigest()}"
+    before = desk.names()
+    assert tidy(series, today, tmp_path, compress=True, sign=True)
+    assert desk.names() == before
+
+
+def test_settings() -> None:
+    config = parse_main_config(
+        "<ossec_config><global><logall>yes</logall><alerts_log>no</alerts_log><rotate_interval>5m</rotate_interval>"
+        "<max_output_size>2M</max_output_size></global></ossec_config>"
+    )
+    made = OutputSettings.of(config, InternalOptions.defaults())
+    assert made == OutputSettings(alerts_text=False, archives_text=True, rotate_seconds=600, max_bytes=2 << 20)
+    assert [read_size(text) for text in ("", "0", "17", "3K", "1G", "x", "5X")] == [0, 0, 17, 3072, 1 << 30, 0, 0]

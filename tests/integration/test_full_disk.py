@@ -1,0 +1,60 @@
+"""A worker whose disk fills while it applies what the master sends."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration import namespaces
+from tests.integration.kit import RealCluster, cluster
+from tests.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(not namespaces.usable(), reason="needs root to mount a small file system"),
+]
+
+
+@pytest.fixture
+def cramped() -> Iterator[RealCluster]:
+    """A cluster whose worker has 48 MiB for its replicated files and their staging."""
+    mounted = []
+
+    def mount(made: RealCluster) -> None:
+        root = made.workers[0].paths.root
+        spare = root.with_name("spare")
+        root.rename(spare)
+        root.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m,mode=750", "tmpfs", str(root)], check=True)
+        mounted.append(root)
+        subprocess.run(["cp", "-a", f"{spare}/.", str(root)], check=True)
+
+    try:
+        with cluster(workers=1, single_process=True, before_start=mount) as running:
+            yield running
+    finally:
+        for root in mounted:
+            subprocess.run(["umount", "-l", str(root)], check=False, capture_output=True)
+            shutil.rmtree(root.parent, ignore_errors=True)  # where it was mounted
+
+
+def test_nothing_is_half_written_and_it_recovers(cramped: RealCluster) -> None:
+    worker, group = cramped.workers[0], cramped.master.paths.shared / "default"
+    (group / "kept.txt").write_text("old")
+    cramped.wait_converged()
+    (group / "big.bin").write_bytes(b"x" * 80 * 1024 * 1024)
+    log = worker.paths.logs / "cluster.log"
+    wait_until(lambda: "space" in log.read_text().lower(), what="the worker says what is wrong")
+    assert not (worker.paths.shared / "default" / "big.bin").exists()
+    health = cramped.call(cramped.master, "/cluster/healthcheck")["data"]["affected_items"][1]
+    assert "space" in health["status"]["sync_integrity_error"].lower()
+    # The cluster goes on: calls, logins, security changes.
+    token = cramped.login(worker)
+    assert worker.request("GET", "/cluster/nodes", token=token).status_code == 200
+    changed = cramped.master.request("PUT", "/security/config", token=token, json={"rbac_mode": "white"})
+    assert "Not yet confirmed" not in changed.text
+    (group / "big.bin").unlink()
+    (group / "kept.txt").write_text("new")
+    cramped.wait_converged()
+    assert (worker.paths.shared / "default" / "kept.txt").read_text() == "new"

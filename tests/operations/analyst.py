@@ -1,0 +1,92 @@
+"""A node with rules, decoders and lists of its own, and with an analysis engine."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from secmon.cluster.analysis_client import EngineClient
+from secmon.cluster.node import Node
+from secmon.common.background import Background
+from secmon.common.clock import SystemClock
+from secmon.common.counters import Counters
+from secmon.engine.assembly import Surroundings
+from secmon.engine.catalogue import RulesetCatalogue
+from secmon.engine.service import AnalysisService
+from tests.operations.office import Office
+from tests.operations.world import World
+
+SHOP_RULES = b"""\
+<var name="WORDS">refund|chargeback</var>
+<!-- the shop's own -->
+<group name="shop,">
+  <rule id="100730" level="3">
+    <decoded_as>shop</decoded_as>
+    <description>A void by $(srcuser)</description>
+  </rule>
+  <rule id="100731" level="9" frequency="6" timeframe="120">
+    <if_matched_sid>100730</if_matched_sid>
+    <same_source_ip />
+    <field name="cart.state" type="pcre2">^void$</field>
+    <match negate="yes">$WORDS</match>
+    <list field="srcuser" lookup="not_match_key">etc/lists/vip</list>
+    <info type="link">https://kb.example/7</info>
+    <options>no_full_log</options>
+    <options>alert_by_email</options>
+    <mitre><id>T1110</id></mitre>
+    <group>fraud,pci_dss_10.2.4,gdpr_IV_35.7.d</group>
+    <description>Repeated voids by $(srcuser)</description>
+  </rule>
+</group>
+"""
+SHOP_DECODERS = rb"""<decoder name="shop">
+  <program_name>^shop</program_name>
+</decoder>
+<decoder name="shop-void">
+  <parent>shop</parent>
+  <prematch offset="after_parent">^VOID </prematch>
+  <regex offset="after_prematch">^(\S+) by (\S+)</regex>
+  <order>cart.id, srcuser</order>
+</decoder>
+"""
+LOGIN_RULE = b"""<group name="own,"><rule id="100900" level="5"><match>grocery</match>
+<description>Groceries</description></rule></group>"""
+
+
+def stock(node: Node) -> None:
+    """Give the node its own files, and the operations a way to them."""
+    etc = node.paths.etc
+    (etc / "rules/shop_rules.xml").write_bytes(SHOP_RULES)
+    (etc / "decoders/shop_decoders.xml").write_bytes(SHOP_DECODERS)
+    (etc / "lists/vip").write_bytes(b"ana:gold\nbob:\n")
+    node.services.ruleset = RulesetCatalogue(node.paths)
+
+
+def stocked(world: World) -> Office:
+    """The office of a world whose nodes all have the files."""
+    for running in world.nodes.values():
+        stock(running.node)
+    return Office(world)
+
+
+@asynccontextmanager
+async def analysing(node: Node) -> AsyncIterator[AnalysisService]:
+    """The engine of the node, as long as this lasts."""
+    given = Surroundings(
+        paths=node.paths,
+        config=node.main_config,
+        options=node.options,
+        clock=SystemClock(),
+        counters=Counters(),
+        host="mgr.example",
+        labels=lambda agent: None,
+    )
+
+    async def active() -> set[int]:
+        return set()
+
+    service = AnalysisService(given, active, Background())
+    await service.start()
+    node.services.analysis = EngineClient(node.paths.analysis_socket, node.paths.logtest_socket)
+    try:
+        yield service
+    finally:
+        await service.stop()

@@ -1,0 +1,136 @@
+"""First contents, configuration, revocation rows."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from secmon.common.clock import ManualClock
+from secmon.common.errors import SecmonError
+from secmon.security.admin import initialise, reset_security_config, set_password, set_security_config
+from secmon.security.login import authenticate
+from secmon.security.rbac.defaults import load_defaults
+from secmon.security.rbac.model import Settings
+from secmon.security.revocation import revoke_all, revoke_role, revoke_user
+from secmon.security.store import schema
+from secmon.security.store.security_store import SecurityStore
+from tests.folders import REPOSITORY
+from tests.security.conftest import PASSWORD, find
+
+ROLES = {
+    1: (
+        "administrator",
+        (1, 2, 3, 6, 7, 8, 29, 30, 12, 14, 15, 18, 19, 21, 23, 24, 16, 25, 27, 28, 33, 34, 35, 36, 37),
+    ),
+    2: ("readonly", (4, 5, 12, 31, 32, 13, 17, 20, 22, 16, 25, 26, 28, 36)),
+    3: ("users_admin", (9, 10)),
+    4: ("agents_readonly", (4, 5)),
+    5: ("agents_admin", (1, 2, 3)),
+    6: ("cluster_readonly", (31, 32)),
+    7: ("cluster_admin", (29, 30)),
+}
+
+
+def test_default_contents(store: SecurityStore) -> None:
+    view = store.view()
+    assert {number: (role.name, role.policies) for number, role in view.roles.items() if number < 100} == ROLES
+    assert {number: role.rules for number, role in view.roles.items() if role.rules} == {1: (1, 2)}
+    assert list(view.policies) == list(range(1, 38))
+    assert {policy.effect for policy in view.policies.values()} == {"allow"}
+    assert {rule.name: rule.rule for rule in view.rules.values()} == {
+        "wui_elastic_admin": {"FIND": {"username": "elastic"}},
+        "wui_opensearch_admin": {"FIND": {"user_name": "admin"}},
+    }
+    users = [find(view, name) for name in ("admin", "dashboard")]
+    assert [(user.id, user.allow_run_as, user.roles) for user in users] == [(1, True, (1,)), (2, True, (1,))]
+    assert view.settings == Settings(900, "white")
+
+
+def test_shipped_file_is_as_typed() -> None:
+    defaults = load_defaults()
+    text = (REPOSITORY / "secmon/security/rbac/defaults.yaml").read_text()
+    assert len(yaml.safe_load(text)["policies"]) == len(defaults.policies) == 37
+    names = [policy.name for policy in defaults.policies]
+    assert len(set(names)) == len(names)
+    attached = {policy for role in defaults.roles for policy in role.policies}
+    assert {policy.id for policy in defaults.policies} - attached == {11}
+
+
+def test_custom_ids_start_at_100(tmp_path: Path) -> None:
+    store = SecurityStore(tmp_path / "security.db")
+    initialise(store, admin_password=PASSWORD, dashboard_password=PASSWORD, clock=ManualClock())
+    with store.write() as tx:
+        assert [tx.next_id(table) for table in (schema.users, schema.roles, schema.policies, schema.rules)] == [100] * 4
+    store.close()
+
+
+def test_a_filled_store_is_not_filled_again(store: SecurityStore) -> None:
+    before = store.digest()
+    with pytest.raises(ValueError, match="not empty"):
+        initialise(store, admin_password=PASSWORD, dashboard_password=PASSWORD, clock=ManualClock())
+    assert store.digest() == before
+
+
+def test_weak_default_password_writes_nothing(tmp_path: Path) -> None:
+    store = SecurityStore(tmp_path / "security.db")
+    with pytest.raises(SecmonError, match="5009"):
+        initialise(store, admin_password="short", dashboard_password=PASSWORD, clock=ManualClock())
+    assert store.is_empty()
+    store.close()
+
+
+def test_set_password(store: SecurityStore, clock: ManualClock) -> None:
+    with store.write() as tx:
+        set_password(tx, 100, "Another-1", clock)
+    assert authenticate(store.view(), "mira", "Another-1").revoked == store.revision()
+    with pytest.raises(SecmonError, match="5001") as caught, store.write() as tx:
+        set_password(tx, 999, "Another-1", clock)
+    assert caught.value.ids == (999,)
+    with pytest.raises(SecmonError, match="5007"), store.write() as tx:
+        set_password(tx, 100, "weakpassword", clock)
+
+
+def test_security_configuration_merges(store: SecurityStore) -> None:
+    with store.write() as tx:
+        assert set_security_config(tx, auth_token_exp_timeout=60) == Settings(60, "white")
+    with store.write() as tx:
+        assert set_security_config(tx, rbac_mode="black") == Settings(60, "black")
+    view = store.view()
+    assert (view.settings, view.revoked_all) == (Settings(60, "black"), store.revision())
+    with store.write() as tx:
+        assert reset_security_config(tx) == Settings(900, "white")
+    assert store.view().settings == Settings()
+    with pytest.raises(SecmonError, match="4021"), store.write() as tx:
+        set_security_config(tx)
+    with pytest.raises(ValueError, match="at least 1"), store.write() as tx:
+        set_security_config(tx, auth_token_exp_timeout=0)
+
+
+def test_revoking_everyone_replaces_other_rows(store: SecurityStore, clock: ManualClock) -> None:
+    with store.write() as tx:
+        revoke_user(tx, 100, clock)
+        revoke_role(tx, 100, clock)
+    with store.write() as tx:
+        revoke_all(tx)
+        left = tx.select(schema.revocations)
+    assert [(row["scope"], row["revision"]) for row in left] == [("all", store.revision())]
+
+
+def test_revocations_go_when_no_token_can_be_left(store: SecurityStore, clock: ManualClock) -> None:
+    def scopes_after(seconds: float) -> list[str]:
+        clock.advance(seconds)
+        with store.write() as tx:
+            revoke_role(tx, 7, clock)
+            return [row["scope"] for row in tx.select(schema.revocations)]
+
+    with store.write() as tx:
+        revoke_user(tx, 100, clock)
+    assert scopes_after(1200) == ["role", "user"]
+    assert scopes_after(1) == ["role"]
+
+
+def test_users_are_shown_without_their_password(store: SecurityStore) -> None:
+    user = find(store.view(), "admin")
+    assert user.password not in repr(user)
+    assert msgspec.structs.asdict(user)["password"].startswith("$argon2id$")

@@ -1,0 +1,179 @@
+"""The audit log: one line per change, before it happens; nothing can be altered or removed unnoticed."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from secmon.common.errors import SecmonError
+from secmon.security.admin import initialise, set_password
+from secmon.security.audit import audited_write
+from secmon.security.audit_check import verify
+from secmon.security.roles import create_role
+from secmon.security.store.security_store import SecurityStore
+from secmon.security.store.transaction import WriteTransaction
+from tests.security.audited import ALICE, CLOCK, crash_while_making, lines, make
+from tests.security.conftest import PASSWORD
+
+
+def test_a_line_says_who_did_what(store: SecurityStore, path: Path) -> None:
+    make(store, path, "night")
+    anchor, change = map(json.loads, lines(path))
+    assert (anchor["kind"], anchor["seq"], anchor["prev"]) == ("anchor", 1, "0" * 64)
+    assert anchor["revision"] == store.revision() - 1
+    assert (change["kind"], change["seq"], change["prev"]) == ("change", 2, anchor["hash"])
+    assert (change["store"], change["revision"]) == (store.store_id(), store.revision())
+    assert change["time"] == "2026-01-01T00:00:00.000000Z"
+    assert change["by"] == {
+        "user": "alice",
+        "user_id": 104,
+        "operation": "POST /security/roles",
+        "client": "10.0.0.7",
+        "request": "r1",
+    }
+    assert change["changes"] == [{"table": "roles", "key": [102], "row": {"id": 102, "name": "night"}}]
+
+
+def test_secrets_stay_out(tmp_path: Path, path: Path) -> None:
+    store = SecurityStore(tmp_path / "new.db")
+    initialise(store, admin_password=PASSWORD, dashboard_password=PASSWORD, clock=CLOCK)
+    audited_write(store, path, ALICE, lambda tx: set_password(tx, 1, "Another-1-secret", CLOCK), CLOCK)
+    text = path.read_text()
+    user = store.view().user("admin")
+    assert user is not None
+    assert user.password not in text
+    assert "Another-1-secret" not in text
+    assert "argon2" not in text
+    change = json.loads(lines(path)[-1])["changes"]
+    assert [one["table"] for one in change] == ["users", "revocations"]
+    assert change[0]["row"] == {"id": 1, "username": "admin", "allow_run_as": True}
+    store.close()
+
+
+def test_what_changes_nothing_leaves_no_line(store: SecurityStore, path: Path) -> None:
+    audited_write(store, path, ALICE, lambda tx: tx.settings(), CLOCK)
+    assert not path.exists()
+
+
+def test_what_fails_leaves_no_line(store: SecurityStore, path: Path) -> None:
+    def fail(tx: WriteTransaction) -> None:
+        create_role(tx, "night", CLOCK)
+        raise SecmonError(5001)
+
+    with pytest.raises(SecmonError):
+        audited_write(store, path, ALICE, fail, CLOCK)
+    assert not path.exists()
+
+
+def test_what_cannot_be_written_down_does_not_happen(store: SecurityStore, path: Path) -> None:
+    path.mkdir(parents=True)
+    before = store.revision()
+    with pytest.raises(SecmonError, match=r"1005.*nothing was changed"):
+        make(store, path, "night")
+    assert store.revision() == before
+    assert "night" not in {role.name for role in store.view().roles.values()}
+
+
+def test_no_room_on_the_disk(store: SecurityStore, path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.symlink_to("/dev/full")
+    before = store.revision()
+    with pytest.raises(SecmonError, match="1021"):
+        make(store, path, "night")
+    assert store.revision() == before
+
+
+def test_the_log_is_not_for_everybody(store: SecurityStore, path: Path) -> None:
+    old = os.umask(0)
+    try:
+        make(store, path, "night")
+    finally:
+        os.umask(old)
+    assert oct(path.stat().st_mode & 0o777) == "0o640"
+    assert oct(path.parent.stat().st_mode & 0o777) == "0o750"
+
+
+def test_several_processes_write_one_chain(store: SecurityStore, path: Path) -> None:
+    other = SecurityStore(store.path)
+    for number in range(6):
+        make(other if number % 2 else store, path, f"role{number}")
+    other.close()
+    report = verify(path)
+    assert (report.problem, report.changes, report.lines, report.begun) == (None, 6, 7, 1)
+    assert (report.store, report.revision) == (store.store_id(), store.revision())
+
+
+def test_a_change_that_was_not_committed_is_taken_back(store: SecurityStore, path: Path) -> None:
+    make(store, path, "first")
+    before = store.revision()
+    crash_while_making(store, path, "never")
+    assert store.revision() == before
+    assert verify(path).revision == before + 1
+    make(store, path, "second")
+    assert [json.loads(one)["kind"] for one in lines(path)] == ["anchor", "change", "change", "void", "change"]
+    report = verify(path)
+    assert (report.problem, report.voided, report.revision) == (None, 1, store.revision())
+
+
+@pytest.mark.parametrize(
+    "rest", [b"{", b'{"seq":9', b"\0" * 300, b"\0\0\n", b"x\ny", b"\n", b"\nx\n\n"], ids=lambda rest: repr(rest[:8])
+)
+def test_a_line_cut_off_is_said_to_be(store: SecurityStore, path: Path, rest: bytes) -> None:
+    make(store, path, "first")
+    with path.open("ab") as file:
+        file.write(rest)
+    make(store, path, "second")
+    make(store, path, "third")
+    report = verify(path)
+    assert (report.problem, report.torn, report.changes) == (None, 1, 3)
+    assert report.revision == store.revision()
+
+
+def test_a_log_of_which_nothing_is_whole(store: SecurityStore, path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b'{"seq":1,"pre')
+    make(store, path, "first")
+    assert [json.loads(one)["kind"] for one in lines(path)[1:]] == ["torn", "anchor", "change"]
+    assert verify(path).problem is None
+
+
+def test_a_line_whose_line_feed_is_missing_counts(store: SecurityStore, path: Path) -> None:
+    make(store, path, "first")
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    make(store, path, "second")
+    report = verify(path)
+    assert (report.problem, report.changes, report.torn) == (None, 2, 0)
+
+
+def test_an_unfinished_end_is_no_fault(store: SecurityStore, path: Path) -> None:
+    make(store, path, "first")
+    with path.open("ab") as file:
+        file.write(b'{"seq":3')
+    report = verify(path)
+    assert report.problem is None
+    assert report.unfinished
+
+
+def test_long_lines_are_found_from_the_end(store: SecurityStore, path: Path) -> None:
+    def many(tx: WriteTransaction) -> None:
+        for number in range(2500):
+            create_role(tx, f"a-role-with-a-name-{number}", CLOCK)
+
+    make(store, path, "first")
+    audited_write(store, path, ALICE, many, CLOCK)
+    assert len(lines(path)[-1]) > 3 * (1 << 16)
+    make(store, path, "last")
+    assert verify(path).problem is None
+
+
+def test_a_restored_store_begins_the_chain_anew(store: SecurityStore, path: Path) -> None:
+    for number in range(3):
+        make(store, path, f"role{number}")
+    copy = store.path.with_name("copy.db")
+    restored = SecurityStore(copy)
+    initialise(restored, admin_password=PASSWORD, dashboard_password=PASSWORD, clock=CLOCK)
+    make(restored, path, "night")
+    report = verify(path)
+    assert (report.problem, report.begun, report.store) == (None, 2, restored.store_id())
+    restored.close()

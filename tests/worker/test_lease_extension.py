@@ -1,0 +1,24 @@
+"""When a worker may go on trusting its replica."""
+
+from pathlib import Path
+
+import pytest
+
+from secmon.cluster.lease import LeaseReader, LeaseWriter
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.common.clock import ManualClock
+from secmon.worker.lease_extension import LeaseKeeper
+
+
+@pytest.mark.parametrize(
+    ("epoch", "revision", "extended"), [("e", 5, True), ("e", 6, True), ("e", 4, False), ("old", 5, False)]
+)
+def test_a_replica_that_is_behind_gets_no_lease(tmp_path: Path, epoch: str, revision: int, extended: bool) -> None:
+    clock, path = ManualClock(), tmp_path / "lease"
+    writer, reader = LeaseWriter(path, clock, seconds=30), LeaseReader(path, clock)
+    keeper = LeaseKeeper(writer, lambda: pb.Position(epoch=epoch, revision=revision))
+    beat = pb.MasterBeat(security=pb.Position(epoch="e", revision=5))
+    assert keeper.heard(beat, clock.boottime() - 2) is extended
+    assert reader.remaining() == (28 if extended else 0)
+    writer.close()
+    reader.close()

@@ -298,7 +298,7 @@ async def test_states_wait_for_a_store_that_cannot_be_written(tmp_path: Path) ->
 @given(
     st.lists(st.binary(max_size=80), max_size=40), st.sampled_from([b"", b"!001!", b"!001!#AES:", b"!001!:", b"#AES:"])
 )
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_bytes_of_a_stranger_disturb_an_agent(
     tmp_path_factory: pytest.TempPathFactory, noise: list[bytes], head: bytes
 ) -> None:

@@ -122,7 +122,7 @@ _nested = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(_nested)
 def test_whatever_is_verified_the_findings_can_be_shown(text: str) -> None:
     report = verify_agent_conf(in_block(text))

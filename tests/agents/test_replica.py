@@ -170,7 +170,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(STEPS, max_size=25))
 def test_any_history_arrives(steps: list[tuple[object, ...]]) -> None:
     with TemporaryDirectory() as folder:

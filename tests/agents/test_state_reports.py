@@ -189,7 +189,7 @@ ROWS = st.one_of(
 TOUCHES = st.builds(Touch, st.integers(-5, 6) | st.integers(), st.integers())
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=st.lists(ROWS, max_size=6), touches=st.lists(TOUCHES, max_size=4))
 def test_whatever_is_reported_every_agent_can_be_shown(
     store: AgentStore, rows: list[State], touches: list[Touch]

@@ -194,7 +194,7 @@ UPDATES = st.lists(
 
 
 @given(UPDATES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_batch_is_its_updates_one_by_one(store: AgentStore, updates: list[StateUpdate]) -> None:
     def outcome(batches: list[list[StateUpdate]]) -> list[dict[str, Any]]:
         with store.write() as connection:

@@ -173,7 +173,7 @@ def in_memory() -> Iterator[sa.Connection]:
     engine.dispose()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(steps(), max_size=30))
 def test_whatever_is_asked_tasks_change_as_allowed(asked: list[Step]) -> None:
     with in_memory() as connection:

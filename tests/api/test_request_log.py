@@ -212,7 +212,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(user=st.text(), path=st.text(), params=st.dictionaries(st.text(), st.text(), max_size=3), body=json_values)
 def test_nothing_forges_a_line(
     tmp_path_factory: pytest.TempPathFactory, user: str, path: str, params: dict[str, str], body: Any

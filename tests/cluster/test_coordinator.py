@@ -298,7 +298,7 @@ PARAMS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(held=st.lists(ITEMS, min_size=1, max_size=4), params=PARAMS)
 def test_many_nodes_answer_as_one_that_holds_everything(
     world: World, held: list[list[dict[str, Any]]], params: dict[str, Any]

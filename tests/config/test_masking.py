@@ -89,7 +89,7 @@ def visible_secrets(text: str) -> list[str]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(elements(), max_size=4))
 def test_any_well_formed_text_is_masked_and_stays_well_formed(sections: list[str]) -> None:
     text = "<ossec_config>" + "".join(sections) + "</ossec_config>"
@@ -98,7 +98,7 @@ def test_any_well_formed_text_is_masked_and_stays_well_formed(sections: list[str
     assert mask_text(masked) == masked
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(elements(), max_size=4))
 def test_what_was_masked_can_be_put_back_or_is_refused(sections: list[str]) -> None:
     text = "<ossec_config>" + "".join(sections) + "</ossec_config>"

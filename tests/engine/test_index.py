@@ -31,7 +31,7 @@ def tree(drawn: list[tuple[int, str, str, int, bool]]) -> str:
     return f'<group name="g,">{"".join(lines)}</group>'
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(RULES, st.lists(st.tuples(WORDS, st.sampled_from([200, 401, 404])), min_size=1, max_size=4))
 def test_the_result_is_that_of_asking_every_rule(
     drawn: list[tuple[int, str, str, int, bool]], events: list[tuple[str, int]]

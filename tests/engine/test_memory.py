@@ -40,7 +40,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     EVENTS,
     st.integers(2, 4),
@@ -226,7 +226,7 @@ MATCHES: dict[int, str] = {}
 """What each drawn rule looks for."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(DRAWN, st.lists(st.tuples(st.integers(0, 9), st.sampled_from([200, 401])), max_size=15))
 def test_an_event_counts_once_per_place_of_its_rule(
     drawn: list[tuple[int, list[int], str, bool, int]], events: list[tuple[int, int]]

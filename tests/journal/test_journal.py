@@ -159,7 +159,7 @@ def flip(path: Path, position: int, mask: int = 1) -> None:
     mask=st.integers(1, 255),
     followed=st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_damage_costs_one_block(
     tmp_path_factory: pytest.TempPathFactory, batches: list[int], where: float, mask: int, followed: bool
 ) -> None:
@@ -234,7 +234,7 @@ def test_a_position_that_is_damaged_starts_at_the_oldest(tmp_path: Path) -> None
 
 
 @given(batches=st.lists(st.integers(1, 5), min_size=1, max_size=6), cut=st.floats(0, 1), junk=st.binary(max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_torn_at_any_byte(
     tmp_path_factory: pytest.TempPathFactory, batches: list[int], cut: float, junk: bytes
 ) -> None:

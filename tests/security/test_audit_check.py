@@ -59,7 +59,7 @@ def test_the_first_bad_line_is_named(chain: list[bytes], name: str) -> None:
 def test_any_damage_but_a_shorter_end_is_found(chain: list[bytes]) -> None:
     content = b"".join(chain)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(st.integers(0, len(content) - 2), st.integers(0, 255))
     def run(position: int, value: int) -> None:
         damaged = content[:position] + bytes([value]) + content[position + 1 :]

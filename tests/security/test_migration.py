@@ -475,7 +475,7 @@ def test_a_damaged_name_of_a_table(old: OldStore) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_damaged_file_is_read_or_refused(old: OldStore, tmp_path: Path, data: st.DataObject) -> None:
     """Flipped bytes and cut ends never raise anything but a clear refusal."""
     raw = bytearray(old.path.read_bytes())
@@ -508,7 +508,7 @@ _ids = st.integers(80, 110)
     policies=st.dictionaries(_ids, st.integers(0, 3), max_size=5),
     links=st.lists(st.tuples(_ids | st.just(2), _ids | st.just(2), st.integers(0, 5)), max_size=12),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_contents_end_whole_and_dense(
     filled: Path,
     tmp_path_factory: pytest.TempPathFactory,

@@ -61,7 +61,7 @@ def positions(tx: WriteTransaction, chain: Chain, owner: int) -> list[int]:
 
 @pytest.mark.parametrize("chain", [USER_ROLES, ROLE_POLICIES], ids=["user_roles", "role_policies"])
 def test_positions_stay_dense_under_any_operations(store: SecurityStore, chain: Chain) -> None:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.lists(STEP, max_size=25))
     def run(steps: list[tuple[str, int, int, int | None]]) -> None:
         with trial(store) as tx:

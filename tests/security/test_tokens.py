@@ -309,7 +309,7 @@ def test_other_keys_and_algorithms(store: SecurityStore, tokens: Tokens) -> None
     assert [token[:40] for token in bad if not refused(tokens, store, token)] == []
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_damaged_tokens_are_refused(data: st.DataObject, store: SecurityStore, tokens: Tokens) -> None:
     token = issue(tokens, store)

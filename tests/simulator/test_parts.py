@@ -21,7 +21,7 @@ from secmon.simulator.group_file import Known, Malformed, Receiver, unpack
 from secmon.simulator.server_choice import Route
 from secmon.simulator.timer_wheel import Timers, TimerWheel
 
-BOUNDED = settings(max_examples=150, deadline=None)
+BOUNDED = settings(max_examples=150)
 
 
 @pytest.mark.anyio

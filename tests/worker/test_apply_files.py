@@ -427,7 +427,7 @@ async def test_a_session_lost_while_fetching_is_no_harm(master: Master, worker: 
 
 
 def test_any_edits_converge() -> None:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.lists(edits, max_size=12), st.lists(edits, max_size=4), st.lists(edits, max_size=8))
     def check(
         before: list[tuple[str, str, bytes]],

@@ -305,7 +305,7 @@ def test_any_sequence_of_changes_and_absences_converges() -> None:
         max_size=12,
     )
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(steps)
     def check(script: list[tuple[str, int]]) -> None:
         asyncio.run(follow(script))

@@ -93,7 +93,7 @@ def test_a_file_that_is_too_large() -> None:
         parse_files_yml(b"#" * (5 << 20))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=40) | st.text(alphabet="agentsgroupsfiles:{}[]&*-?!| \n\t'\"01", max_size=40).map(str.encode))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:

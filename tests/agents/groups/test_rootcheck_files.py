@@ -58,7 +58,7 @@ def test_rootkit_trojans() -> None:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(alphabet="[]{}CISP: !#$=f;ax\n\t", max_size=60))
 def test_any_text_can_be_read(text: str) -> None:
     assert parse_checks(text).keys() == {"vars", "controls"}

@@ -49,7 +49,7 @@ def held(connection: Connection) -> list[tuple[str, str, str | None]]:
     return sorted((one.name, one.register_ip, one.group) for one in entries(connection))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(WANTED, WANTED)
 def test_the_same_of_each(before: list[tuple[New, Force]], wanted: list[tuple[New, Force]]) -> None:
     with TemporaryDirectory() as folder:

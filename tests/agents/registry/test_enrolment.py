@@ -138,7 +138,7 @@ REQUESTS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(REQUESTS, st.sampled_from([None, b"pw"]), st.booleans())
 def test_any_bytes_give_a_request_that_the_registry_takes_or_a_refusal(
     data: bytes, password: bytes | None, flag: bool

@@ -59,7 +59,7 @@ def test_times_are_local_and_come_back() -> None:
     assert parse_times(f"{text}nonsense\n003 a3 any 2023-99-99 00:00:00\n") == {1: 1_700_000_001, 2: 1_700_000_002}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.sampled_from(["001", "2", "a1", "!a2", "any", "::1", KEY, " ", "\n", "#", "\r", "é", "\0"]), max_size=30

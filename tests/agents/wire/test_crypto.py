@@ -94,7 +94,7 @@ def test_many_messages_on_the_same_contexts() -> None:
     major=st.integers(0, 9_999_999_999),
     minor=st.integers(0, 9999),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_round_trip(text: bytes, cipher: Cipher, key: str, name: str, major: int, minor: int) -> None:
     agent = AgentKey("001", name, "any", key)
     assert len(derive(agent)) == 47
@@ -118,7 +118,7 @@ def test_longest_and_shortest_text(cipher: Cipher) -> None:
     cut=st.integers(0, 40),
     tail=st.binary(max_size=40),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_mutated_messages_are_refused_by_the_codecs_error_only(
     case: dict[str, Any], position: float, change: int, cut: int, tail: bytes
 ) -> None:
@@ -134,7 +134,7 @@ def test_mutated_messages_are_refused_by_the_codecs_error_only(
 
 
 @given(st.binary(max_size=300), st.sampled_from([b"", b":", b"#AES:"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_noise_is_refused_by_the_codecs_error(noise: bytes, token: bytes) -> None:
     with pytest.raises(MessageError):
         open_message(ONE, token + noise)

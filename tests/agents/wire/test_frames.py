@@ -19,7 +19,7 @@ def test_split_at_every_byte() -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=60), max_size=12), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_pieces_give_the_same_payloads(payloads: list[bytes], data: st.DataObject) -> None:
     stream, unframer, found = b"".join(map(frame, payloads)), Unframer(), []
     while stream:

@@ -39,7 +39,7 @@ async def _across(result: Result) -> tuple[Result, list[pb.ExecuteChunk]]:
     return await unpack_result(_stream(chunks)), chunks
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(items=ITEMS, more=st.integers(0, 3))
 async def test_small_outcomes_cross_in_one_message(items: list[Any], more: int) -> None:
     sent = Outcome(items=items, total=len(items) + more)

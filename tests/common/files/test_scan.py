@@ -164,7 +164,7 @@ def test_a_clock_set_back_costs_hashes_only(tmp_path: Path) -> None:
     assert scanner.hashed == 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(edits, max_size=4), max_size=6))
 def test_scans_of_the_touched_paths_equal_a_scan_of_all(rounds: list[list[tuple[str, str, bytes]]]) -> None:
     with new_root() as root:

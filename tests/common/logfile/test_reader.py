@@ -231,7 +231,7 @@ messages = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(messages=messages, form=st.sampled_from(["plain", "json"]), rotations=st.sets(st.integers(0, 25), max_size=5))
 def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory,

@@ -218,7 +218,7 @@ def test_purge(series: LogSeries) -> None:
     assert not (series.archive / "2026/Feb").exists()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(days=st.lists(st.dates(date(2020, 1, 1), date(2030, 1, 1)), max_size=12, unique=True), data=st.data())
 def test_parts_read_back_what_part_names(
     tmp_path_factory: pytest.TempPathFactory, days: list[date], data: st.DataObject

@@ -52,7 +52,7 @@ def key_of(line: str) -> str:
 
 
 @given(st.lists(LINES, min_size=1, max_size=8, unique_by=key_of))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_is_accepted_is_read_and_means_the_same_to_the_engine(lines: list[str]) -> None:
     text = "\n".join(lines).encode()
     check_entries(text)
@@ -65,7 +65,7 @@ def test_what_is_accepted_is_read_and_means_the_same_to_the_engine(lines: list[s
 
 
 @given(st.text('ab": \t\r\n', max_size=30).map(str.encode))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_is_accepted_is_read(text: bytes) -> None:
     try:
         check_entries(text)

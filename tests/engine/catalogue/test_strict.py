@@ -72,7 +72,7 @@ def test_an_object() -> None:
 
 
 @given(NAMES, NAMES, TEXTS, TEXTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_texts_stay_as_typed(tag: str, attribute: str, value: str, text: str) -> None:
     data = f"<{tag} {attribute}={quoteattr(value, {'&amp;': '&'})}>{text}</{tag}>".encode()
     if '"' in value and "'" in value:
@@ -82,7 +82,7 @@ def test_texts_stay_as_typed(tag: str, attribute: str, value: str, text: str) ->
 
 
 @given(st.binary(max_size=60) | st.text("<>/ab ='\"&!-\n", max_size=60).map(str.encode))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_anything_is_accepted_or_refused(data: bytes) -> None:
     try:
         check(data)

@@ -122,7 +122,7 @@ def test_what_is_no_pattern(pattern: str) -> None:
         OSRegex(pattern.encode())
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 @given(WHOLE_LANGUAGE, st.lists(ANY_SUBJECT, min_size=3, max_size=3))
 @example(rb"\S*$", [b"x ="])
 @example(rb"(\S+)(\w*)$", [b"ab("])

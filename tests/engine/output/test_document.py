@@ -99,7 +99,7 @@ def test_arrays_are_arrays_when_they_are_whole() -> None:
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=200))
 def test_whatever_bytes_come_the_line_is_one_line_of_json(log: bytes) -> None:
     event = Event("1", b"/var/log/x", log, log, START, 0)

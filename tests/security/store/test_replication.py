@@ -56,7 +56,7 @@ def follow(replica: SecurityStore, master: SecurityStore) -> None:
     replica.apply_changes(master.store_id(), replica.revision(), received, master.revision())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=6), st.booleans()), min_size=1, max_size=6))
 def test_following_equals_copying(writes: list[tuple[list[Step], bool]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -196,7 +196,7 @@ def test_the_last_group_wins() -> None:
 _trees = st.dictionaries(st.sampled_from(["a", "a/b", "a/b/c", "a/d", "b", "b/c", "agent.conf"]), st.binary(max_size=2))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(_trees.filter(lambda tree: not any(f"{x}/" in f"{y}" for x in tree for y in tree)), max_size=4))
 def test_a_combination_can_always_be_unpacked(trees: list[dict[str, bytes]]) -> None:
     combined = combine([(str(number), tree) for number, tree in enumerate(trees)])

@@ -47,13 +47,13 @@ def test_comment_lines_may_stand_between_files() -> None:
     assert hashlib.md5(data, usedforsecurity=False).hexdigest() == vectors("push_sequence")["file_md5"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(names, files)
 def test_what_is_merged_can_be_split(tag: str, given_files: list[MergedFile]) -> None:
     assert split(merge(tag, given_files)) == (tag, tuple(given_files))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.binary(max_size=60) | st.lists(st.sampled_from([b"#", b"!", b"3 ", b"a", b"\n", b"b/..", b"9"])).map(b"".join)
 )

@@ -1,4 +1,4 @@
-"""The local socket: what other daemons of the node ask of the link (see ``common.agents.linkwire``)."""
+"""The local socket: what other daemons of the node ask of the link (see ``agents.link.wire``)."""
 
 import asyncio
 import logging

@@ -15,7 +15,7 @@ class ApiRouter:
         self._cluster_daemon = cluster_daemon
 
     async def route(self, call: Call) -> Result:
-        """See ``common.node.Router``. Raises 3012 when the cluster daemon is not there."""
+        """See ``cluster.node.Router``. Raises 3012 when the cluster daemon is not there."""
         if self._executor.operation(call).place is Place.ANY:
             return await self._executor.run(call)
         return await self._cluster_daemon.execute(call, part=False)

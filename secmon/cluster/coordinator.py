@@ -79,7 +79,7 @@ class Coordinator:
         return whole
 
     async def ask(self, call: Call, params: Mapping[str, dict[str, Any]]) -> Mapping[str, Answer]:
-        """See ``common.node.NodeCalls``."""
+        """See ``cluster.node.NodeCalls``."""
         peers = {name: self._peer(name) for name in params}
         return await fan_out(call, peers, self._executor.node.clock.monotonic(), limit=self._limit, params=params)
 

@@ -1,6 +1,6 @@
 """Active configuration of jobs that have daemons of their own elsewhere, and are done by secmon-modulesd here.
 
-Sections are named ``<daemon>/<section>`` (``common.operations.components``); their shapes are those of manager.md 7.4.
+Sections are named ``<daemon>/<section>`` (``operations.nodes.components``); their shapes are those of manager.md 7.4.
 """
 
 from collections.abc import Mapping

@@ -104,7 +104,7 @@ class SupervisorControl:
         return {daemon: "failed" if doer(daemon) in silent else state for daemon, state in states.items()}
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
-        """See ``common.node.Control``."""
+        """See ``cluster.node.Control``."""
         found: Mapping[str, Any] = await ask(daemon_socket(self._paths, daemon), "config", section=section)
         return found
 

@@ -83,7 +83,7 @@ class HealthBook:
     # -- HealthSource
 
     def health(self) -> Sequence[Mapping[str, Any]]:
-        """See ``common.node.HealthSource``; ``lost`` and ``refused`` stand in the master's item when there are any."""
+        """See ``cluster.node.HealthSource``; ``lost`` and ``refused`` stand in the master's item when there are any."""
         master = self._sessions.members()[0]
         item: dict[str, Any] = {"info": _info(master.name, master.type, master.version, master.ip)}
         item["info"]["n_active_agents"] = self._active_agents()

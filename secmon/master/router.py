@@ -15,7 +15,7 @@ class MasterRouter:
         self._coordinator = coordinator
 
     async def route(self, call: Call) -> Result:
-        """See ``common.node.Router``."""
+        """See ``cluster.node.Router``."""
         match self._executor.operation(call).place:
             case Place.ANY | Place.MASTER | Place.MASTER_ONLY | Place.AGENT:
                 return await self._executor.run(call)

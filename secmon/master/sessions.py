@@ -41,7 +41,7 @@ class Sessions:
     # -- who is there
 
     def members(self) -> Sequence[Member]:
-        """See ``common.node.Roster``."""
+        """See ``cluster.node.Roster``."""
         workers = [Member(name=s.name, type="worker", version=s.version, ip=s.ip) for s in self._sessions.values()]
         return [self._master, *workers]
 

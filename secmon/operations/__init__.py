@@ -1,1 +1,1 @@
-"""The catalogue and its operations: one module per area of the API."""
+"""What clients can ask, by area of the API, and what the nodes ask each other (``internal``)."""

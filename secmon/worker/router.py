@@ -39,7 +39,7 @@ class WorkerRouter:
         self._refusal = refusal
 
     async def route(self, call: Call) -> Result:
-        """See ``common.node.Router``. Raises 3023 when the master stays away, 902 for what only masters answer."""
+        """See ``cluster.node.Router``. Raises 3023 when the master stays away, 902 for what only masters answer."""
         operation = self._executor.operation(call)
         if operation.place is Place.ANY:
             return await self._executor.run(call)

@@ -1,4 +1,4 @@
-"""The link's parts are what ``common.node`` and replication expect: mypy judges this module, and it runs."""
+"""The link's parts are what ``cluster.node`` and replication expect: mypy judges this module, and it runs."""
 
 from pathlib import Path
 

@@ -43,7 +43,7 @@ class Pair:
         return self if self.connected else None
 
     async def execute(self, call: Call, *, part: bool) -> Result:
-        """See ``common.node.Peer``."""
+        """See ``cluster.node.Peer``."""
         assert (call.operation, part) == (REGISTER, False)
         assert "PRIVATE" not in str(call.params)
         self.asked += 1

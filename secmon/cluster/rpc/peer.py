@@ -55,7 +55,7 @@ class PeerService(pb_grpc.PeerServicer):
 
 
 class RemotePeer:
-    """A node, or the cluster daemon of this one, behind a channel; implements ``common.node.Peer``."""
+    """A node, or the cluster daemon of this one, behind a channel; implements ``cluster.node.Peer``."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class RemotePeer:
         self._unreachable = unreachable
 
     async def execute(self, call: Call, *, part: bool) -> Result:
-        """See ``common.node.Peer``. Cancelling this task cancels the work over there."""
+        """See ``cluster.node.Peer``. Cancelling this task cancels the work over there."""
         limit = None if call.deadline is None else max(0.001, call.deadline - self._clock.monotonic())
         try:
             with closable():

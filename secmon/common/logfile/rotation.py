@@ -5,7 +5,7 @@ without ``.gz``, then, when the last writer has let go of it, compressed aside a
 is an uncompressed file with a final name; :func:`finish` of the next run completes it. No final name is used twice.
 
 Locks: who renames holds the folder of the current file, who compresses the archive folder, so that two processes never
-do the same. Neither waits for the other, and writers (``common.log.appendfile``) wait for neither.
+do the same. Neither waits for the other, and writers (``append_file``) wait for neither.
 """
 
 import calendar

@@ -1,4 +1,4 @@
-"""The files of a ruleset in the folders of an installation: ``common.node.RulesetFiles``."""
+"""The files of a ruleset in the folders of an installation: ``cluster.node.RulesetFiles``."""
 
 import asyncio
 import errno
@@ -29,7 +29,7 @@ Items = list[dict[str, Any]]
 
 
 class RulesetCatalogue:
-    """See ``common.node.RulesetFiles``. Items of files that have not changed are not made again."""
+    """See ``cluster.node.RulesetFiles``. Items of files that have not changed are not made again."""
 
     def __init__(self, paths: Paths) -> None:
         """Nothing is read before it is asked for."""

@@ -48,7 +48,7 @@ class Judge:
             return [Finding(True, os_text(error) if isinstance(error, OSError) else error.message, "")]
 
     def objection(self, changed: Changed) -> Finding | None:
-        """See ``common.node.RulesetFiles``.
+        """See ``cluster.node.RulesetFiles``.
 
         A ruleset that has errors is not made worse by a change after which errors are in the same files, or in fewer:
         so it can be mended file by file. Where very many files have errors, every change is accepted.

@@ -334,6 +334,19 @@ class StuckPeer:
         raise AssertionError("unreachable")
 
 
+class ObservedPeer:
+    """Passes calls on; counts the answers."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self.answered = 0
+
+    async def execute(self, call: Call, *, part: bool) -> Result:
+        result = await self._peer.execute(call, part=part)
+        self.answered += 1
+        return result
+
+
 class AnsweringPeer:
     """A node that answers every call alike, with a result or an error."""
 

@@ -132,9 +132,11 @@ async def test_a_request_in_pieces_or_without_an_end(tmp_path: Path) -> None:
 
 
 async def test_who_says_nothing_hears_nothing(tmp_path: Path) -> None:
-    async with serving(tmp_path, limits=Limits(read=0.05, handshake=0.05)) as running:
+    async with serving(tmp_path, limits=Limits(read=0.05)) as running:
         assert await running.ask(b"") == b""
         assert running.count("silent_connections") == 1
+    # Only here: on a busy machine the handshake of a client that does its part takes longer.
+    async with serving(tmp_path, limits=Limits(handshake=0.05)) as running:
         _, writer = await asyncio.open_connection("127.0.0.1", running.port)
         await until(lambda: running.count("handshake_failures") == 1)
         writer.close()

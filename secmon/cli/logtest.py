@@ -12,6 +12,7 @@ from secmon.common.clock import SystemClock
 from secmon.engine.analysis import Engine, Verdict
 from secmon.engine.event import Event
 from secmon.engine.input.predecode import Message
+from secmon.engine.matching import MatchLimit
 from secmon.engine.memory.state import State
 from secmon.engine.output.describe import describe
 from secmon.engine.rules.rule import Rule
@@ -45,8 +46,12 @@ def logtest(source: Source, location: str, trace: bool) -> None:
             log = line.rstrip(b"\r\n")
             if log:
                 steps = Steps() if trace else None
-                verdict = engine.process(Message("1", location.encode(), log), clock.now().astimezone(), steps)
-                show(verdict, steps)
+                try:
+                    verdict = engine.process(Message("1", location.encode(), log), clock.now().astimezone(), steps)
+                except MatchLimit as error:
+                    click.echo(f"This log cannot be analysed, which raises an alert of its own: {error}\n", err=True)
+                else:
+                    show(verdict, steps)
 
 
 class Steps:

@@ -18,7 +18,7 @@ from secmon.engine.lookahead.codec import Packer
 from secmon.engine.lookahead.prepare import look_ahead, stateless
 from secmon.engine.output.document import Labels, encode
 from secmon.engine.pipeline import FAILED
-from secmon.engine.ruleset.case_files import find_files, read_file
+from secmon.engine.ruleset.case_files import find_files, read_cases, read_file, run_case
 from secmon.engine.ruleset.compiled import Ruleset, compile_ruleset
 from secmon.engine.ruleset.files import collect_folder
 from tests.engine.analysis_kit import Analysis, analysing
@@ -274,3 +274,25 @@ def test_a_rule_that_fails_hides_nothing(tmp_path: Path) -> None:
         found = [(alert["rule"]["id"], alert["full_log"]) for alert in one.alerts()]
         assert found == [(str(FAILED.id), "app 1"), (str(FAILED.id), "other")]
         assert one.tallies.failed == 2
+
+
+@pytest.mark.parametrize("where", ["rule", "decoder"])
+def test_a_pattern_that_gives_up_hides_nothing(tmp_path: Path, where: str) -> None:
+    costly = '<regex type="pcre2">(a+)+$</regex>'
+    rules = ruleset(
+        f'<decoder name="app"><prematch>^app </prematch>{costly * (where == "decoder")}'
+        f"{'<order>x</order>' * (where == 'decoder')}</decoder>",
+        '<group name="app,"><rule id="100001" level="5"><decoded_as>app</decoded_as><match>login</match>'
+        f"{costly * (where == 'rule')}<description>x</description></rule></group>",
+    )
+    log = f"app login {'a' * 60}b"
+    with analysing(tmp_path, rules) as one:
+        one.send([f"1:/x:{log}", "1:/x:app login a"])
+        one.drained()
+        assert [(alert["rule"]["id"], alert["full_log"]) for alert in one.alerts()] == [
+            (str(FAILED.id), log),
+            ("100001", "app login a"),
+        ]
+        assert one.tallies.failed == 1
+    case = read_cases(f"[a]\nlog 1 pass = {log}\nrule = 100001\nalert = 5\ndecoder = app\n", "a.ini")[0]
+    assert "costs too much on this event" in run_case(rules, case).problem

@@ -14,6 +14,7 @@ from secmon.config.main import MainConfig
 from secmon.engine.analysis import Engine, Verdict
 from secmon.engine.decoders.json_text import to_bytes
 from secmon.engine.input.predecode import Message
+from secmon.engine.matching import MatchLimit
 from secmon.engine.memory.state import State
 from secmon.engine.output.document import Documents, Object
 from secmon.engine.rules.rule import Rule
@@ -226,6 +227,9 @@ class Sessions:
             verdict = session.engine.process(message, now.astimezone(), trace)
         except OSError as error:
             answer.say("ERROR", 7312, f"The event cannot be processed: {os_text(error)}")
+            return
+        except MatchLimit as error:
+            answer.say("ERROR", 7312, f"The event cannot be processed: {error}")
             return
         number = f"{int(now.timestamp())}.{session.offset}"
         session.offset += len(log)

@@ -26,7 +26,7 @@ class Found(NamedTuple):
 
 
 class Expression(Protocol):
-    """A compiled pattern."""
+    """A compiled pattern. Each test may raise MatchLimit."""
 
     @property
     def first_bytes(self) -> frozenset[int] | None:

@@ -1,28 +1,34 @@
 """PCRE2 by the library itself: byte mode, no options (ruleset.md 3.3)."""
 
-import logging
 import re
+from typing import Any
 
 import pcre2  # type: ignore[import-untyped]  # the package has no stubs
 
-log = logging.getLogger("secmon.engine.matching")
-
 _BEGINNING = re.compile(rb"\^(?:\(\?i\))?([A-Za-z0-9 _\-:=<%])(?![?*{])")
 """Of patterns whose first byte can be read off."""
+_JIT_STACK = -46
+"""PCRE2_ERROR_JIT_STACKLIMIT."""
+_SHOWN = 200
+"""Bytes of a pattern in messages."""
 
 
 class PcreError(ValueError):
     """The pattern is not one of PCRE2; the text says why."""
 
 
+class MatchLimit(Exception):
+    """A pattern costs too much on a subject: whether it matches is not known. An event must not be hidden by that."""
+
+
 class Pcre:
     """A compiled PCRE2 expression.
 
-    The library's own match limit bounds the time of a hostile pattern or subject: reaching it counts as no match, and
-    is logged once for each pattern.
+    The library's own match limit bounds the time of a hostile pattern or subject. The compiled machine code has a small
+    stack, too: a subject that exceeds it is tested again by the interpreter, which takes what it needs from the heap.
     """
 
-    __slots__ = ("_pattern", "_text", "_warned")
+    __slots__ = ("_pattern", "_text")
 
     def __init__(self, pattern: bytes) -> None:
         """Raises PcreError."""
@@ -31,7 +37,6 @@ class Pcre:
         except (pcre2.PatternError, pcre2.LibraryError) as error:
             raise PcreError(str(error)) from None
         self._text = pattern
-        self._warned = False
 
     @property
     def first_bytes(self) -> frozenset[int] | None:
@@ -40,18 +45,15 @@ class Pcre:
         return None if found is None or b"|" in self._text else frozenset(found[1].lower())
 
     def test(self, subject: bytes) -> bool:
-        try:
-            return self._pattern.search(subject) is not None
-        except pcre2.LibraryError as error:
-            return self._gave_up(error)
+        """Raises MatchLimit."""
+        return self._search(subject) is not None
 
     def capture(self, subject: bytes) -> tuple[int, list[bytes]] | None:
-        """End index (-1 for an empty match at the start), and groups up to the last that took part."""
-        try:
-            found = self._pattern.search(subject)
-        except pcre2.LibraryError as error:
-            self._gave_up(error)
-            return None
+        """End index (-1 for an empty match at the start), and groups up to the last that took part.
+
+        Raises MatchLimit.
+        """
+        found = self._search(subject)
         if found is None:
             return None
         groups = found.groups()
@@ -59,8 +61,17 @@ class Pcre:
             groups = groups[:-1]
         return found.end() - 1, [group or b"" for group in groups]
 
-    def _gave_up(self, error: Exception) -> bool:
-        if not self._warned:
-            self._warned = True
-            log.warning("The pattern %r costs too much on some events, which it does not match: %s", self._text, error)
-        return False
+    def _search(self, subject: bytes) -> Any:
+        try:
+            return self._pattern.search(subject)
+        except pcre2.LibraryError as error:
+            if error.code != _JIT_STACK:
+                raise self._limit(error) from None
+        try:
+            return pcre2.compile(self._text, jit=False).search(subject)
+        except pcre2.LibraryError as error:
+            raise self._limit(error) from None
+
+    def _limit(self, error: Exception) -> MatchLimit:
+        shown = self._text[:_SHOWN].decode("utf-8", "backslashreplace")
+        return MatchLimit(f"the pattern {shown!r} costs too much on this event: {error}")

@@ -19,6 +19,8 @@ from secmon.engine.ruleset.xml import Element, VariableError, XmlError, parse
 
 FIRST_BELOW = 10
 """Rules with smaller ids are the roots of the tree, one for each category."""
+_LONGEST = 20
+"""Digits of a number that may be an id or a level."""
 
 
 @dataclass
@@ -180,7 +182,7 @@ class RuleLoader:
         return Composite(
             frequency=draft.frequency or DEFAULT_FREQUENCY,
             timeframe=draft.timeframe,
-            sid=int(sid) if sid and sid.isdigit() else None,
+            sid=_number(sid),
             group=group.encode() if group and not sid else None,
             regex=regex,
             same=tuple(dict.fromkeys(draft.same)),
@@ -279,13 +281,16 @@ class RuleLoader:
         return found
 
     def _by_id(self, rule: Rule, draft: Draft, text: str) -> list[Rule]:
-        if not re.fullmatch(r"[\d,\s]+", text):
+        if not re.fullmatch(r"[0-9,\s]+", text):
             self._warn(7618, f"if_sid {text!r} of rule {draft.id} holds more than numbers", draft)
             return []
-        numbers = dict.fromkeys(int(one) for one in re.findall(r"\d+", text))
-        for number in (one for one in numbers if one not in self.rules.by_id):
-            self._warn(7617, f"rule {number}, a parent of rule {draft.id}, is not loaded", draft)
-        found = [self.rules.by_id[one] for one in numbers if one in self.rules.by_id]
+        found: list[Rule] = []
+        for one in dict.fromkeys(each.lstrip("0") or "0" for each in re.findall("[0-9]+", text)):
+            parent = self.rules.by_id.get(_number(one) or -1)
+            if parent is None:
+                self._warn(7617, f"rule {one[:_LONGEST]}, a parent of rule {draft.id}, is not loaded", draft)
+            else:
+                found.append(parent)
         if found:
             rule.category = found[0].category
         else:
@@ -293,10 +298,11 @@ class RuleLoader:
         return found
 
     def _by_level(self, draft: Draft, text: str) -> list[Rule]:
-        if not text.isdigit() or int(text) == 0:
+        level = _number(text)
+        if not level:
             self._warn(7609, f"if_level {text!r} of rule {draft.id} is not a level", draft)
             return []
-        found = [one for one in self.rules.by_id.values() if one.weight >= int(text) * 100]
+        found = [one for one in self.rules.by_id.values() if one.weight >= level * 100]
         if not found:
             self._warn(7608, f"no rule has the if_level {text} of rule {draft.id}", draft)
         return found
@@ -324,6 +330,11 @@ class RuleLoader:
 
     def _warn(self, number: int, text: str, draft: Draft) -> None:
         self._diagnostics.warn(number, text, file=draft.file, line=draft.line)
+
+
+def _number(text: str | None) -> int | None:
+    """A number as ids and levels are written; None for what is none: other scripts have digits, too."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= _LONGEST else None
 
 
 def _read_group(file: str, group: Element, reader: RuleReader) -> Iterator[Draft]:

@@ -32,6 +32,7 @@ from secmon.engine.decoders.json_fields import flatten
 from secmon.engine.decoders.json_text import read_object
 from secmon.engine.event import STATIC, Event
 from secmon.engine.input.predecode import Message, predecode
+from secmon.engine.matching import MatchLimit
 from secmon.engine.memory.state import State
 from secmon.engine.rules.evaluate import Trace
 from secmon.engine.ruleset.compiled import Ruleset
@@ -216,7 +217,10 @@ def run_case(ruleset: Ruleset, case: Case, trace: Trace | None = None) -> Result
         # Sessions take every message for a log line.
         session = case.queue != EVENT_CHANNEL
         engine = Engine(ruleset, State.private(Path(folder)), host=b"host", session=session)
-        verdicts = [_process(engine, case, log, trace) for log in case.logs]
+        try:
+            verdicts = [_process(engine, case, log, trace) for log in case.logs]
+        except MatchLimit as error:
+            return Result(case, NONE, (), str(error))
     last = verdicts[-1]
     found = triple_of(last)
     rules = tuple(each.rule.id if each.rule else None for each in verdicts)

@@ -144,6 +144,14 @@ def test_warnings_of_the_load_are_told_once(desk: Desk) -> None:
     assert desk.run(token=data["token"])["codemsg"] == 0
 
 
+def test_a_pattern_that_costs_too_much_is_named(desk: Desk) -> None:
+    costly = '<rule id="100003" level="3"><regex type="pcre2">(a+)+$</regex><description>x</description></rule>'
+    local(desk.paths).write_text(f'<group name="x,">{costly}</group>')
+    answer = desk.run("aaa " + "a" * 60 + "b")
+    assert "(7312): The event cannot be processed: the pattern '(a+)+$' costs too much" in answer["messages"][-1]
+    assert "output" not in answer
+
+
 def test_removal(desk: Desk) -> None:
     token = desk.run()["token"]
     reply = desk.remove(token)

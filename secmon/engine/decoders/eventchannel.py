@@ -1,14 +1,17 @@
-"""The Windows event channel: XML in JSON becomes JSON, and that fields (ruleset.md 5.9)."""
+"""The Windows event channel: XML in JSON becomes JSON, and that fields (ruleset.md 5.9).
+
+Of a name that occurs twice the first value counts, so that no later part of an event changes what it said before.
+"""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from secmon.engine.decoders.audit_policy import CATEGORIES, CHANGES, SUBCATEGORIES
 from secmon.engine.decoders.decoder import Decoder
 from secmon.engine.decoders.json_fields import flatten
 from secmon.engine.decoders.json_text import read_object, to_bytes
 from secmon.engine.event import Event
-from secmon.engine.ruleset.xml import Element, XmlError, parse_payload
+from secmon.engine.ruleset.xml import Element, parse_beginning
 
 NAME = "windows_eventchannel"
 _SEVERITIES = {"1": "CRITICAL", "2": "ERROR", "3": "WARNING", "4": "INFORMATION", "5": "VERBOSE"}
@@ -18,32 +21,41 @@ _ESCAPES = {code: json.dumps(chr(code))[1:-1] for code in (*range(0x20), ord('"'
 _NOTHING = frozenset(("", "(NULL)", "-"))
 
 
+class Converted(NamedTuple):
+    """``{"win": {...}}`` of an event; ``whole``: it is all that the agent sent."""
+
+    document: dict[str, Any]
+    whole: bool
+
+
 def decode_eventchannel(event: Event, decoder: Decoder) -> bool:
     """Replace log and full log by the JSON that rules are written for, and extract its fields.
 
-    False when the event is not of this kind: it stays as it is.
+    False when the event is not of this kind: it stays as it is. One that was cut or is no XML keeps its full log, and
+    rules see what comes before.
     """
-    document = convert(event.full_log)
-    if document is None:
+    found = convert(event.full_log)
+    if found is None:
         return False
-    text = to_bytes(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
-    event.log = event.full_log = text
+    document = found.document
+    event.log = text = to_bytes(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+    if found.whole:
+        event.full_log = text
     event.size = len(text)
     event.decoder, event.category = decoder, decoder.category
     flatten(event, document, decoder)
     return True
 
 
-def convert(data: bytes) -> dict[str, Any] | None:
-    """``{"win": {...}}`` of what the agent sent; None when that is not what it should be."""
-    received = dict(reversed(read_object(data) or ()))  # the first of each name
+def convert(data: bytes) -> Converted | None:
+    """What the agent sent as rules want it; None when that is not what it should be."""
+    received = dict(reversed(read_object(data, cut_text=True) or ()))  # the first of each name
     event, message = received.get("Event"), received.get("Message")
     if not isinstance(event, str):
         return None
-    try:
-        # Backslashes are doubled before anything else: one before a bracket would hide it.
-        roots = parse_payload(to_bytes(event.replace("\\", "\\\\")))
-    except XmlError:
+    # Backslashes are doubled before anything else: one before a bracket would hide it.
+    roots, whole = parse_beginning(to_bytes(event.replace("\\", "\\\\")))
+    if not roots and not whole:
         return None
     sections = [one for root in roots for one in (root.children if root.key == "event" else [root])]
     win: dict[str, dict[str, Any]] = {"system": {}, "eventdata": {}}
@@ -58,7 +70,7 @@ def convert(data: bytes) -> dict[str, Any] | None:
     if isinstance(message, str):
         win["system"]["message"] = f'"{message.rstrip()}"'
     _policy(win["eventdata"])
-    return {"win": {name: values for name, values in win.items() if values}}
+    return Converted({"win": {name: values for name, values in win.items() if values}}, whole)
 
 
 def _text(value: bytes) -> str:
@@ -80,9 +92,9 @@ def _system(section: Element, system: dict[str, Any]) -> None:
         if child.key in named:
             for attribute, name in named[child.key].items():
                 if value := _text(child.attributes.get(attribute, b"")):
-                    system[name] = value
+                    system.setdefault(name, value)
         elif child.key != "correlation" and (value := _text(child.content)):
-            system[_first_lower(child.name)] = value
+            system.setdefault(_first_lower(child.name), value)
 
 
 def _event_data(section: Element, data: dict[str, Any]) -> None:
@@ -92,13 +104,13 @@ def _event_data(section: Element, data: dict[str, Any]) -> None:
         if value in _NOTHING:
             continue
         if child.key != "data":
-            data[_first_lower(child.name)] = value
+            data.setdefault(_first_lower(child.name), value)
         elif name := _text(child.attributes.get("Name", b"")):
-            data[_first_lower(name)] = value
+            data.setdefault(_first_lower(name), value)
         else:
             unnamed.append(value)
     if unnamed:
-        data["data"] = ", ".join(unnamed)
+        data.setdefault("data", ", ".join(unnamed))
 
 
 def _other(section: Element, win: dict[str, dict[str, Any]]) -> None:
@@ -107,7 +119,7 @@ def _other(section: Element, win: dict[str, dict[str, Any]]) -> None:
         values = win.setdefault(_first_lower(child.name), {})
         for one in child.children:
             if (value := _text(one.content)) not in _NOTHING:
-                values[_first_lower(one.name)] = value
+                values.setdefault(_first_lower(one.name), value)
 
 
 def _severity(system: dict[str, Any], sections: list[Element]) -> None:

@@ -30,14 +30,15 @@ _TOKEN = re.compile(
 )
 _CLOSING = {"{": "}", "[": "]"}
 _ESCAPE = re.compile(r"""\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])|\\""")
+_CUT_ESCAPE = re.compile(r"""(?<!\\)((?:\\\\)*)\\(?:u[0-9A-Fa-f]{0,3})?\Z""")
 _NUMBER = re.compile(r"(-?)0*(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?", re.ASCII)
 
 
-def read_object(text: bytes) -> Members | None:
+def read_object(text: bytes, *, cut_text: bool = False) -> Members | None:
     """The object that ``text`` begins with, whatever follows it; None when that is none.
 
     Strings hold a byte that is no UTF-8 as with ``surrogateescape``, and half of a surrogate pair as it is: see
-    :func:`to_bytes`.
+    :func:`to_bytes`. ``cut_text``: a text whose end was cut is kept as far as it goes.
     """
     source = text.decode("utf-8", "surrogateescape").lstrip(_BLANKS)
     if not source.startswith("{"):
@@ -46,7 +47,7 @@ def read_object(text: bytes) -> Members | None:
         value, _ = _DECODER.raw_decode(source)
     except (ValueError, RecursionError):
         try:
-            value, _ = _DECODER.raw_decode(_repaired(source))
+            value, _ = _DECODER.raw_decode(_repaired(source, cut_text=cut_text))
         except ValueError:
             return None
     return value  # type: ignore[no-any-return]
@@ -64,7 +65,7 @@ def _byte(half: str) -> bytes:
     return half.encode("utf-8", "surrogateescape" if "\udc80" <= half <= "\udcff" else "surrogatepass")
 
 
-def _repaired(text: str) -> str:
+def _repaired(text: str, *, cut_text: bool = False) -> str:
     """The first object of ``text`` in the form that JSON wants.
 
     A long one that does not end is ended behind the last of its values that is whole; a short one is empty.
@@ -79,6 +80,8 @@ def _repaired(text: str) -> str:
             if len(closings) == MAX_DEPTH + 1:
                 parts.append("null")
         elif one == '"':  # a text without an end
+            if cut_text:
+                parts.append(_token("text", _CUT_ESCAPE.sub(r"\1", text[found.start() :]) + '"'))
             break
         elif kind == "comma":
             whole, depth = len(parts), len(closings)
@@ -91,6 +94,9 @@ def _repaired(text: str) -> str:
                 return "".join(parts)
     if len(text) < CUT_FROM:
         return ""
+    before, last = ["", "", *(one for one in parts if one.strip())][-2:]
+    if last.startswith('"') and before.endswith(":"):  # a value, not a name
+        whole, depth = len(parts), len(closings)
     return "".join((*parts[:whole], *closings[: min(depth, MAX_DEPTH)][::-1]))
 
 

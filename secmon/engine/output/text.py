@@ -1,6 +1,7 @@
 """Alerts, archives and firewall events as text, the way tools of the field read them (ruleset.md 9.2, 9.3)."""
 
 import calendar
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -24,6 +25,8 @@ _ACTIONS: Mapping[bytes, bytes] = {
     b"d": b"DROP", b"r": b"DROP", b"b": b"DROP", b"c": b"CLOSED", b"t": b"CLOSED",
     b"a": b"ALLOW", b"p": b"ALLOW", b"o": b"ALLOW",
 }  # fmt: skip
+_BOUNDARY = re.compile(rb"\n(?=\r?\n|\*\* Alert |\Z)")
+"""Where a text within a record would end it, or begin another."""
 KEEPALIVE = b"ossec-keepalive"
 """Location of messages that are never archived."""
 
@@ -44,15 +47,14 @@ def alert_record(
     ]
     if labels is not None:
         lines += [f"{name}: {value}".encode() for name, value in labels.visible]
-    told = describe(rule, event) if description is None else description
+    told = _one_line(describe(rule, event) if description is None else description)
     lines.append(b"Rule: %d (level %d) -> '%b'" % (rule.id, rule.level, told))
     static = event.static
-    lines += [label + value for label, name in _LINES if (value := static.get(name))]
+    lines += [label + _one_line(value) for label, name in _LINES if (value := static.get(name))]
     lines.append(event.full_log)
     lines += [b"%b: %b" % (name.encode("utf-8", "surrogateescape"), value) for name, value in event.dynamic if value]
     lines += event.previous
-    lines += (b"", b"")
-    return b"\n".join(lines)
+    return _BOUNDARY.sub(b"\n ", b"\n".join(lines)) + b"\n\n"
 
 
 def custom_record(template: str, verdict: Verdict, number: str) -> bytes:
@@ -75,13 +77,13 @@ def custom_record(template: str, verdict: Verdict, number: str) -> bytes:
     }
     made = template.encode()
     for token, value in values.items():  # tokens in values of earlier ones are rare and harmless: it is text for people
-        made = made.replace(token.encode(), value or b"None")
+        made = made.replace(token.encode(), _one_line(value or b"None"))
     return made + b"\n"
 
 
 def archive_line(event: Event) -> bytes:
-    """One line of archives.log."""
-    return b"%b %b %b\n" % (long_stamp(event.time), source(event), event.full_log)
+    """One line of archives.log. The lines of a log of several lines are indented, so that none looks like an event."""
+    return b"%b\n" % b" ".join((long_stamp(event.time), source(event), event.full_log)).replace(b"\n", b"\n ")
 
 
 def is_firewall(event: Event) -> bool:
@@ -98,10 +100,15 @@ def firewall_line(event: Event) -> bytes:
     static = event.static
     action = static["action"].lower()
     word = _ACTIONS.get(action[:1]) or (b"ALLOW" if b"accept" in action else b"UNKNOWN")
-    return b"%b %b %b %b %b:%b->%b:%b\n" % (
+    line = b"%b %b %b %b %b:%b->%b:%b" % (
         long_stamp(event.time), source(event), word, static["protocol"],
         static["srcip"], static["srcport"], static["dstip"], static["dstport"],
     )  # fmt: skip
+    return _one_line(line) + b"\n"
+
+
+def _one_line(value: bytes) -> bytes:
+    return value.replace(b"\n", b" ")
 
 
 def source(event: Event) -> bytes:

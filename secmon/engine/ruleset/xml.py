@@ -65,6 +65,15 @@ def parse_payload(data: bytes) -> list[Element]:
     return _Reader(data, cut=True).read()
 
 
+def parse_beginning(data: bytes) -> tuple[list[Element], bool]:
+    """:func:`parse_payload` of what comes before the first mistake, and whether there is none."""
+    reader = _Reader(data, cut=True)
+    try:
+        return reader.read(), True
+    except XmlError:
+        return reader.roots, False
+
+
 class _Reader:
     """One pass over the text. A stack instead of recursion: files may nest a thousand levels."""
 
@@ -74,9 +83,11 @@ class _Reader:
         self._at = 0
         self._line = 1
         self._counted = 0
+        self.roots: list[Element] = []
+        """Elements read so far."""
 
     def read(self) -> list[Element]:
-        roots: list[Element] = []
+        roots = self.roots
         opened: list[Element] = []
         while True:
             text, what = self._content(inside=bool(opened))

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,13 +10,20 @@ from hypothesis import strategies as st
 
 from secmon.engine.decoders.decoder import Decoder
 from secmon.engine.decoders.devices import decode_forwarded_alert, decode_pf, decode_sonicwall, decode_symantec
-from secmon.engine.decoders.eventchannel import convert
+from secmon.engine.decoders.eventchannel import convert as convert_event
+from secmon.engine.decoders.eventchannel import decode_eventchannel
+from secmon.engine.decoders.json_text import CUT_FROM
 from secmon.engine.decoders.walk import Plugin
 from secmon.engine.event import Event
 from secmon.engine.input.predecode import Message, predecode
 
 NOW = datetime(2023, 11, 14, tzinfo=UTC)
 OPTIONS = Decoder("d", "", 0)
+
+
+def convert(data: bytes) -> dict[str, Any] | None:
+    found = convert_event(data)
+    return None if found is None else found.document
 
 
 def event_of(log: bytes) -> Event:
@@ -158,3 +166,46 @@ def test_names_of_audit_policies() -> None:
 @pytest.mark.parametrize("data", [b"{}", b"[]", b"text", b'{"Event": 5}', b'{"Event": "<a"}'])
 def test_what_is_no_such_event(data: bytes) -> None:
     assert convert(data) is None
+
+
+SYSTEM = "<System><EventID>4688</EventID><Channel>Security</Channel></System>"
+BEFORE = f"<Event>{SYSTEM}<EventData><Data Name='evil'>yes</Data>"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "<Data Name='a'><![CDATA[</EventData><x>]]></Data>",
+        "<Data Name='a' Name='b'>x</Data></EventData></Event>",
+        "<Data Name='a>b'>x</Data></EventData></Event>",
+        "<Data Name='a'>1 < 2</Data></EventData></Event>",
+        "<Data Name='a'>x<!-- y</Data></EventData></Event>",
+        "<?xml version='1.0'?></EventData></Event>",
+        "<a>" * 3000,
+        "<Data Name='a'>" + "x" * 30_000,
+        "</Event>",
+    ],
+)
+def test_what_is_no_xml_does_not_hide_what_comes_before(rest: str) -> None:
+    data = json.dumps({"Message": "m", "Event": BEFORE + rest}).encode()
+    event, decoder = event_of(data), Decoder("windows_eventchannel", "", 0)
+    assert decode_eventchannel(event, decoder)
+    assert event.names["win.eventdata.evil"] == b"yes"
+    assert event.names["win.system.eventid"] == b"4688"
+    assert event.full_log == data
+
+
+@given(st.integers(0, 40), st.sampled_from(["\\", '"', "\n", "é", "\ud800", "x"]))
+def test_an_event_that_was_cut_keeps_what_comes_before(cut: int, last: str) -> None:
+    event = json.dumps({"Message": "m", "Event": f"{BEFORE}<Data Name='a'>{'x' * CUT_FROM}{last * 10}"})
+    found = convert(event.encode()[: -cut - 1])
+    assert found is not None
+    assert found["win"]["eventdata"]["evil"] == "yes"
+    assert found["win"]["system"]["eventID"] == "4688"
+
+
+def test_a_later_part_of_an_event_changes_nothing_of_it() -> None:
+    more = "<UserData><System><EventID>1</EventID></System><EventData><evil>no</evil></EventData></UserData>"
+    found = convert(json.dumps({"Event": f"{BEFORE}<Data Name='evil'>no</Data></EventData>{more}</Event>"}).encode())
+    assert found is not None
+    assert (found["win"]["system"]["eventID"], found["win"]["eventdata"]) == ("4688", {"evil": "yes"})

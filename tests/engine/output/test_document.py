@@ -181,6 +181,28 @@ def test_text_of_archives_and_firewalls() -> None:
     assert firewall_line(event) == (b"2023 Nov 14 22:13:20 hq->/var/log/demo.log DROP TCP 192.0.2.4:5->192.0.2.9:6\n")
 
 
+FORGED = "x\n\n** Alert 1.1: - forged,\n2023 Nov 14 22:13:20 hq->/x\nRule: 1 (level 15) -> 'forged'\n"
+
+
+def test_no_text_of_an_event_ends_its_record() -> None:
+    """Neither a log of several lines nor a value with line ends looks like another alert or another line."""
+    verdict = vault(location=f"/x{FORGED}")
+    event = verdict.event
+    event.full_log = event.log = FORGED.encode()
+    event.static |= dict.fromkeys(("srcip", "dstuser", "action", "dstip", "srcport", "dstport"), FORGED.encode())
+    event.static["protocol"] = FORGED.encode()
+    event.add_dynamic("box", FORGED.encode())
+    event.previous = [FORGED.encode(), b"\r", b""]
+    record = alert_record(verdict, "1.0").decode()
+    assert record.endswith("\n\n")
+    lines = record[:-2].split("\n")
+    assert "" not in lines
+    assert [line for line in lines if line.startswith("** Alert")] == [lines[0]]
+    assert len([line for line in lines if line.startswith(("Src IP", "User"))]) == 2
+    assert [line for line in archive_line(event).split(b"\n")[1:-1] if not line.startswith(b" ")] == []
+    assert firewall_line(event).count(b"\n") == custom_record("$FULLLOG $SRCIP", verdict, "1.0").count(b"\n") == 1
+
+
 def test_previous_events_are_shown_from_two_on(tmp_path: Path) -> None:
     verdict = vault()
     verdict.event.previous = [b"one"]

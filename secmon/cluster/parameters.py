@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Struct)
 
 
 def text_format(name: str, pattern: str) -> Meta:
-    """A string format (endpoints.yaml ``formats``): the whole value matches ``pattern``."""
+    """A string format (conventions.md 3): the whole value matches ``pattern``."""
     return Meta(pattern=f"^(?:{pattern})$(?!\\n)", title=name)
 
 

@@ -1,6 +1,6 @@
 """The one error type, and the catalogue of codes that clients match on.
 
-Codes and kinds follow ``reference/api/errors.yaml``; the texts are ours.
+Codes and kinds are those of the public counterpart; the texts are ours.
 """
 
 import errno

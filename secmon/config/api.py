@@ -1,4 +1,4 @@
-"""api.yaml, the configuration of the HTTP API of one node (specification, "Server configuration file" and "Limits")."""
+"""api.yaml, the configuration of the HTTP API of one node (conventions.md 9, 11)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -74,7 +74,7 @@ class MaxSize(Section, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes; never below 1 MiB (specification, Limits)."""
+        """Bytes; never below 1 MiB (conventions.md 11)."""
         match = _SIZE.fullmatch(self.size)
         if match is None:  # only a struct built by hand comes here
             raise ValueError(self.size)
@@ -254,7 +254,7 @@ class ApiConfig(Section, frozen=True):
 def load_api_config(paths: Paths) -> ApiConfig:
     """Read api.yaml; absent, empty or all commented means the defaults.
 
-    Raises ConfigError 2000 for anything that the specification does not allow, so that a typo never goes unnoticed.
+    Raises ConfigError 2000 for anything that conventions.md 11 does not allow, so that a typo never goes unnoticed.
     """
     try:
         data = read_regular(paths.api_config, follow=True)

@@ -246,7 +246,7 @@ def _field(value: Json, section: str, field: str) -> Json:
 
 
 def mask_secrets(config: JsonObject) -> JsonObject:
-    """A copy where keys, passwords and tokens read ``*****`` (manager.md 19, 5)."""
+    """A copy where keys, passwords and tokens read ``*****`` (manager.md 19, row 5)."""
     return {
         section: _masked(value, _SECRETS | _SECTION_SECRETS.get(section, frozenset()))
         for section, value in config.items()

@@ -78,7 +78,7 @@ class ApiDaemon:
             each.close()
 
     async def reload(self) -> None:
-        """api.yaml is read at start only, as the specification has it."""
+        """api.yaml is read at start only (conventions.md 11)."""
 
     def counters(self) -> Mapping[str, Any]:
         return self._node.counters.snapshot() if self._node is not None else {}

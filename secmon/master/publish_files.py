@@ -1,4 +1,4 @@
-"""The master's replicated files: noticing changes, telling the workers (design.md, Cluster)."""
+"""The master's replicated files: noticing changes, telling the workers (architecture.md, Replication)."""
 
 import asyncio
 import logging

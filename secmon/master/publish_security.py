@@ -1,4 +1,4 @@
-"""The master's security state: telling the workers of each change, and knowing who has it (design.md, Cluster)."""
+"""The master's security state: publishing changes, knowing which workers have them (architecture.md, Replication)."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Nodes that were turned away, shown in ``/cluster/healthcheck`` (cluster.md 10.1 #24)."""
+"""Nodes that were turned away, shown in ``/cluster/healthcheck`` (cluster.md 3.2, 6.3)."""
 
 import logging
 from collections import OrderedDict

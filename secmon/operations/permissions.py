@@ -17,7 +17,7 @@ class OfNodes(Common, frozen=True, kw_only=True):
 
 
 def on_manager(action: str) -> Require:
-    """``manager:<action>``, or ``cluster:<action>`` on this node as clusters grant it (manager.md 19, 10)."""
+    """``manager:<action>``, or ``cluster:<action>`` on this node as clusters grant it (manager.md 19, row 10)."""
     return Require(f"manager:{action}", also=(Require(f"cluster:{action}", "node:id"),))
 
 

@@ -1,4 +1,4 @@
-"""The worker's copy of the security state: following the master's changes (design.md, Cluster)."""
+"""The worker's copy of the security state: following the master's changes (architecture.md, Replication)."""
 
 import asyncio
 import logging

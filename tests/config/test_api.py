@@ -1,4 +1,4 @@
-"""api.yaml: every key of the specification's table and Limits, good and bad."""
+"""api.yaml: every key of conventions.md 11, good and bad."""
 
 import itertools
 from functools import reduce
@@ -68,7 +68,7 @@ def document(key: str, text: str) -> str:
     return "\n".join([*lines, f"{'  ' * len(sections)}{name}: {text}"])
 
 
-def test_the_keys_and_defaults_are_those_of_the_specification() -> None:
+def test_the_keys_and_defaults_are_those_of_the_reference() -> None:
     assert {key: value_of(ApiConfig(), key) for key in declarations.keys(ApiConfig)} == DEFAULTS
 
 

@@ -74,7 +74,7 @@ def convert(data: bytes) -> Converted | None:
 
 
 def _text(value: bytes) -> str:
-    """A value as it stood in the JSON that it came in (Q19); what ends it there may be an escape, and stays."""
+    """A value as in the JSON that it came in (ruleset.md 14, Q19); what ends it there may be an escape, and stays."""
     return value.decode("utf-8", "surrogateescape").translate(_ESCAPES).rstrip()
 
 

@@ -68,7 +68,7 @@ class FirstTimes:
 
 
 class Muted:
-    """Tuples of events that ``ignore`` of a rule has muted for ``check_if_ignored`` of others (Q12)."""
+    """Tuples of events that ``ignore`` of a rule has muted for ``check_if_ignored`` of others (ruleset.md 14, Q12)."""
 
     def __init__(self, known: Iterable[bytes] = (), journal: Journal | None = None) -> None:
         self._keys = set(known)

@@ -11,7 +11,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 def address_test(texts: Sequence[str]) -> Callable[[bytes], bool]:
     """Whether a text is an address within one of ``texts``: an address, a network, or ``any``. Raises ValueError.
 
-    A leading ``!`` turns one of them around (Q10). What is no address is within none.
+    A leading ``!`` turns one of them around (ruleset.md 14, Q10). What is no address is within none.
     """
     plain: list[Network] = []
     turned: list[Network] = []

@@ -43,9 +43,9 @@ def _minute(text: str) -> int:
 
 
 def day_of_week(text: str) -> Test:
-    """Names of days in full or by three letters, ``weekdays``, ``weekends``; a leading ``!`` negates (Q10).
+    """Names of days in full or by three letters, ``weekdays``, ``weekends``; a leading ``!`` negates.
 
-    Raises ValueError.
+    See ruleset.md 14, Q10. Raises ValueError.
     """
     body = text.strip()
     negated = body.startswith("!")

@@ -124,7 +124,7 @@ class Rule:
     watchers: tuple["Rule", ...] = ()
     """Composites that ask for this rule's events by its id."""
     feeds: tuple["Rule", ...] = ()
-    """Composites that ask for events of one of this rule's groups; only where there are no watchers (Q8)."""
+    """Composites that ask for events of this rule's groups; only without watchers (ruleset.md 14, Q8)."""
     places: int = 1
     """Places in the tree: one for each place of each parent."""
 

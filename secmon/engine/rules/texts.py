@@ -61,7 +61,7 @@ LIST_GETTERS: dict[str, Getter] = {name: _static(name) for name in _LIST_FIELDS}
     "hostname": _PLAIN["hostname"],
     "program_name": _PLAIN["program_name"],
 }
-"""What the ``field`` of a ``list`` may name besides dynamic fields. Here ``user`` is the source's first (Q20)."""
+"""What ``field`` of a ``list`` may name besides dynamic fields; ``user``: the source's first (ruleset.md 14, Q20)."""
 
 NOT_DYNAMIC = frozenset((*STATIC, "user", "srcgeoip", "dstgeoip"))
 """Names that the element ``field`` refuses."""

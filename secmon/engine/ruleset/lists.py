@@ -46,7 +46,7 @@ class CdbList:
     def test(self, lookup: Lookup, text: bytes, value: OSMatch | None) -> bool:
         """One look-up of a rule. ``value``: what ``check_value`` asks of the value; without it no value will do.
 
-        ``address_match_key_value`` means what it says, unlike in the public counterpart (Q11).
+        ``address_match_key_value`` means what it says, unlike in the public counterpart (ruleset.md 14, Q11).
         """
         match lookup:
             case "match_key":

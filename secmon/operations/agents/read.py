@@ -1,4 +1,4 @@
-"""``/agents``: questions about all of them (conventions.md 5 and 6; endpoints.yaml, area agents)."""
+"""``/agents``: questions about all of them (conventions.md 5 and 6)."""
 
 from dataclasses import replace
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""``/agents``: adding and removing them, and their keys (agent-link.md 3.3 and 3.4; endpoints.yaml, area agents)."""
+"""``/agents``: adding and removing them, and their keys (agent-link.md 3.3 and 3.4)."""
 
 import asyncio
 import ipaddress

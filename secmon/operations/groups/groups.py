@@ -1,4 +1,4 @@
-"""``/groups``: the groups of agents (endpoints.yaml, area groups)."""
+"""``/groups``: the groups of agents."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -13,7 +13,7 @@ from secmon.common.outcome import Plain
 
 
 class BasicInfo(Struct):
-    """The service, as the specification lists it."""
+    """The service (conventions.md 13.1)."""
 
     title: str
     api_version: str

@@ -25,8 +25,7 @@ class Require(msgspec.Struct, frozen=True):
     """What an operation needs of its caller.
 
     ``resource`` is a kind. ``param`` names the parameter that holds the ids; without one the requirement is static:
-    ``*:*`` itself or, for kind ``node:id``, the node that executes. ``mode`` says what a denial does (deny_modes of
-    endpoints.yaml):
+    ``*:*`` itself or, for kind ``node:id``, the node that executes. ``mode`` says what a denial does (rbac.md 7.4):
 
     - ``whole``: 403, nothing runs
     - ``each``: a list is cut to what is permitted, the rest become failed items, none permitted is 403; without a

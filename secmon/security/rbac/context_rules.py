@@ -1,4 +1,4 @@
-"""Authorization-context rules: which roles a run_as login is granted (specification, Rule expression language).
+"""Authorization-context rules: which roles a run_as login is granted (rbac.md 10.2).
 
 A rule is compiled into expressions, which judge a context. Both are bounded: a rule that is malformed, too large or
 too deep, or whose evaluation takes too many steps, is false as a whole, whatever NOT or OR it stands under (rbac.md

@@ -1,4 +1,4 @@
-"""Which groups agents are in (endpoints.yaml: /agents/group, /agents/{agent_id}/group)."""
+"""Which groups agents are in (``/agents/group``, ``/agents/{agent_id}/group``)."""
 
 import hashlib
 

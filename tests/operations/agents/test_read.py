@@ -1,4 +1,4 @@
-"""Reading agents: filters, permissions, shapes, and where it runs (conventions.md 1.4, 5.8, 13; endpoints.yaml)."""
+"""Reading agents: filters, permissions, shapes, and where it runs (conventions.md 1.4, 5.8, 13)."""
 
 from typing import Any
 

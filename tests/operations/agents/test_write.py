@@ -1,4 +1,4 @@
-"""Adding and removing agents, their keys, and permissions by group (agent-link.md 3.3, 3.4; endpoints.yaml)."""
+"""Adding and removing agents, their keys, and permissions by group (agent-link.md 3.3, 3.4)."""
 
 import base64
 from typing import Any

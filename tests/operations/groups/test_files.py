@@ -1,4 +1,4 @@
-"""Configuration and files of groups (manager.md 2.6; endpoints.yaml, area groups)."""
+"""Configuration and files of groups (manager.md 2.6)."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Groups: who sees, makes and deletes them (endpoints.yaml, area groups)."""
+"""Groups: who sees, makes and deletes them."""
 
 import hashlib
 from pathlib import Path

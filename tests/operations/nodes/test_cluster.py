@@ -1,4 +1,4 @@
-"""``/cluster`` (cluster.md 6 and 12)."""
+"""``/cluster`` (cluster.md 6)."""
 
 from typing import Any
 

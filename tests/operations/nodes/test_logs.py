@@ -1,4 +1,4 @@
-"""``/manager/logs`` and ``/cluster/{node_id}/logs`` (manager.md 12 and 20)."""
+"""``/manager/logs`` and ``/cluster/{node_id}/logs`` (manager.md 12)."""
 
 from typing import Any
 

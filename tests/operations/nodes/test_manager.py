@@ -1,4 +1,4 @@
-"""``/manager`` and ``/cluster/{node_id}`` (manager.md 20)."""
+"""``/manager`` and ``/cluster/{node_id}`` (manager.md 2 to 13)."""
 
 import asyncio
 import json

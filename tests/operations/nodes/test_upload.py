@@ -1,4 +1,4 @@
-"""``PUT /manager/configuration`` and ``PUT /cluster/{node_id}/configuration`` (manager.md 5 and 20)."""
+"""``PUT /manager/configuration`` and ``PUT /cluster/{node_id}/configuration`` (manager.md 5)."""
 
 import re
 import stat

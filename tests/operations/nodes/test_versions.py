@@ -1,4 +1,4 @@
-"""``GET /manager/version/check`` (manager.md 13.2 and 20, row 20), with a real server to ask."""
+"""``GET /manager/version/check`` (manager.md 13.2), with a real server to ask."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""``/decoders`` (analysis-api.md 3; endpoints.yaml, area decoders)."""
+"""``/decoders`` (analysis-api.md 3)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""``/lists`` (analysis-api.md 4 and 5; endpoints.yaml, area lists)."""
+"""``/lists`` (analysis-api.md 4 and 5)."""
 
 import pytest
 

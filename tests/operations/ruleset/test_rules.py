@@ -1,4 +1,4 @@
-"""``/rules`` (analysis-api.md 2; endpoints.yaml, area rules)."""
+"""``/rules`` (analysis-api.md 2)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What callers learn of themselves, and the catalogue of actions (rbac.md 5.1 and 9)."""
+"""What callers learn of themselves, and the catalogue of actions (rbac.md 5.1)."""
 
 from typing import get_args
 

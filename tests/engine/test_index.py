@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secmon.engine.rules.index import ChildIndex
 from tests.engine.rules_kit import NODE_DECODER, Bench, Lines, node_log, ruleset
 
 WORDS = st.sampled_from(["GET", "put", "Del", "a", "b"])
@@ -42,3 +43,20 @@ def test_the_result_is_that_of_asking_every_rule(
         quick, slow = bench.run(log), bench.run(log, trace=Lines())
         assert (quick.rule and quick.rule.id) == (slow.rule and slow.rule.id)
     assert bench.rule("no node at all") in (None, *range(100301, 100330))
+
+
+def test_values_of_events_are_not_remembered() -> None:
+    below = "".join(
+        f'<rule id="{100301 + at}" level="3"><if_sid>100300</if_sid><id>^{at}$</id><description>x</description></rule>'
+        for at in range(10)
+    )
+    base = '<rule id="100300" level="1"><decoded_as>node</decoded_as><description>base</description></rule>'
+    compiled = ruleset(NODE_DECODER, f'<group name="g,">{base}{below}</group>')
+    bench = Bench(compiled)
+    assert [bench.rule(node_log("GET", code=code)) for code in (*range(10), *range(100, 200))] == [
+        *range(100301, 100311),
+        *[100300] * 100,
+    ]
+    index = compiled.rules.by_id[100300].index
+    assert isinstance(index, ChildIndex)
+    assert len(index._known) == 11

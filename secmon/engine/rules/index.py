@@ -23,23 +23,32 @@ Key = tuple[int, tuple[bytes | None, ...]]
 class ChildIndex:
     """The children of one rule."""
 
-    __slots__ = ("_children", "_fields", "_known")
+    __slots__ = ("_children", "_fields", "_known", "_wanted")
 
     def __init__(self, children: Sequence[Rule]) -> None:
         self._children = children
         names = Counter(need.field_name for child in children for need in child.needs if need.field_name)
         self._fields = tuple(name for name, count in names.most_common(FIELDS) if count >= SMALLEST)
+        needs = [need for child in children for need in child.needs]
+        self._wanted = tuple(
+            frozenset().union(*(need.values for need in needs if need.field_name == name)) for name in self._fields
+        )
         self._known: dict[Key, tuple[Rule, ...]] = {}
 
     def candidates(self, event: Event) -> Sequence[Rule]:
         """Children that may match, in their order."""
-        key = (event.decoder.id if event.decoder is not None else 0, tuple(_value(event, one) for one in self._fields))
+        key = (event.decoder.id if event.decoder is not None else 0, self._values(event))
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             found = self._known[key] = tuple(child for child in self._children if self._possible(child, key))
         return found
+
+    def _values(self, event: Event) -> tuple[bytes | None, ...]:
+        """What no child asks for is as good as none: values that events bring are not remembered."""
+        values = (_value(event, name) for name in self._fields)
+        return tuple(value if value in wanted else None for value, wanted in zip(values, self._wanted, strict=True))
 
     def _possible(self, child: Rule, key: Key) -> bool:
         decoder, values = key

@@ -1,9 +1,10 @@
 """The files of a ruleset: what the main configuration names, in load order (ruleset.md 1.2, 1.3)."""
 
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from errno import ENOENT
+from errno import EINVAL, ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from secmon.cluster.node import Changed
 
 DECODERS, RULES, LISTS = "ruleset/decoders", "ruleset/rules", "etc/lists"
+SHIPPED_LISTS = "ruleset/lists"
 DEFAULT_PATTERN = ".xml$"
 COMPILED = ".cdb"
 """Suffix of the compiled form of a list, which other tools write beside it (ruleset.md 1.1)."""
@@ -126,12 +128,21 @@ def collect(root: Path, section: Section, changed: "Changed" = NO_CHANGE) -> Sou
     for part, into in ((section.decoders, sources.decoders), (section.rules, sources.rules)):
         paths = _load_order(_members(root, part, changed, messages))
         into += [(path, data) for path in paths if (data := _read(root, path, changed, messages)) is not None]
-    lists = ((path, _read(root, path, changed, messages)) for path in dict.fromkeys(section.lists))
+    own = _shipped_lists(root, changed)
+    lists = ((path, _read(root, path, changed, messages)) for path in dict.fromkeys((*section.lists, *own)))
     sources.lists = {path: data for path, data in lists if data is not None}
     for path, data in sources.decoders:
         if not data and path != LOCAL_FILE:
             raise RulesetError(1226, "the file is empty", file=path)
     return sources
+
+
+def _shipped_lists(root: Path, changed: "Changed") -> list[str]:
+    """Lists that rules of ours look up: a configuration of another manager does not name them."""
+    folder = root / SHIPPED_LISTS
+    names = sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
+    paths = [f"{LISTS}/{name}" for name in names if not name.endswith(COMPILED)]
+    return [path for path in paths if (changed[path] is not None if path in changed else (root / path).is_file())]
 
 
 def _members(root: Path, part: Part, changed: "Changed", messages: list[Message]) -> list[str]:
@@ -210,6 +221,8 @@ def collect_folder(folder: Path) -> Sources:
     for name, into in (("decoders", sources.decoders), ("rules", sources.rules)):
         for file in sorted((folder / name).iterdir(), key=lambda file: file.name.encode()):
             if file.suffix == ".xml":
+                if not stat.S_ISREG(file.stat().st_mode):  # a pipe would be waited for
+                    raise OSError(EINVAL, "neither a regular file nor a link to one", str(file))
                 into.append((f"ruleset/{name}/{file.name}", file.read_bytes()))
     lists = folder / "lists"
     for file in sorted(lists.rglob("*")):

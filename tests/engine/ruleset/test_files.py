@@ -1,5 +1,6 @@
 """Which files make up a ruleset, and in which order (ruleset.md 1.2, 1.3)."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,34 @@ def test_default_folders_without_their_subfolders(root: Path) -> None:
     assert names(sources.rules) == ["ruleset/rules/0010-a_rules.xml", "ruleset/rules/0020-b_rules.xml"]
     assert names(sources.decoders) == ["ruleset/decoders/0010-a_decoders.xml"]
     assert sources.lists == {}
+
+
+def test_lists_of_our_rules_need_no_mention(root: Path) -> None:
+    for path in ("ruleset/lists/ours", "ruleset/lists/ours.cdb", "ruleset/lists/removed", "etc/lists/ours"):
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_bytes(b"x:1\n")
+    assert list(collected(root).lists) == ["etc/lists/ours"]
+    assert list(collected(root, "<list>etc/lists/users</list>").lists) == ["etc/lists/users", "etc/lists/ours"]
+    section_ = parse_section(section(""))
+    assert collect(root, section_, {"etc/lists/ours": None}).lists == {}
+    assert collect(root, section_, {"etc/lists/removed": b"y:"}).lists == {
+        "etc/lists/ours": b"x:1\n",
+        "etc/lists/removed": b"y:",
+    }
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_only_files_are_read_of_a_folder(root: Path, kind: str) -> None:
+    path = root / "ruleset/rules/9999-x_rules.xml"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case _:
+            path.symlink_to("/dev/zero")
+    with pytest.raises(OSError, match="neither a regular file nor a link to one"):
+        collect_folder(root / "ruleset")
 
 
 def test_base_names_order_files_of_all_folders(root: Path) -> None:

@@ -42,6 +42,12 @@ AddService = Callable[[aio.Server], None]
 
 CALLS_PER_CONNECTION = 512
 """Of a worker at a time; more wait at the worker."""
+REQUEST_BYTES = {
+    "/secmon.v1.Replication/FetchFiles": 4 * 1024 * 1024,  # a thousand of the longest paths
+    "/secmon.v1.Replication/FetchManifest": 64 * 1024,
+    "/secmon.v1.Replication/FetchRegistry": 64 * 1024,
+    "/secmon.v1.Replication/FetchSecurity": 64 * 1024,
+}
 
 
 def no_positions() -> tuple[pb.Position, pb.Position]:
@@ -113,7 +119,7 @@ class MasterCluster:
 
     async def start(self, services: Sequence[AddService] = ()) -> None:
         """Serve both ports. Raises 2010 for a port that cannot be taken; nothing is left open then."""
-        cluster = new_server(calls_per_connection=CALLS_PER_CONNECTION)
+        cluster = new_server(calls_per_connection=CALLS_PER_CONNECTION, request_bytes=REQUEST_BYTES)
         pb_grpc.add_MembershipServicer_to_server(self._membership, cluster)
         for add in services:
             add(cluster)

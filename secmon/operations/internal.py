@@ -4,14 +4,13 @@ They come over the local socket or from a connected worker, which asks for itsel
 """
 
 import asyncio
-import re
 from dataclasses import replace
 from typing import Annotated
 
 from msgspec import Meta, Struct, structs, to_builtins
 
 from secmon.agents.groups.first_groups import assign_first_groups
-from secmon.agents.names import MAX_ID, normal_address
+from secmon.agents.names import AGENT_NAME, MAX_ID, fits_key_file, normal_address
 from secmon.agents.registry.registry import New
 from secmon.cluster.catalogue import Catalogue, Place, operation
 from secmon.cluster.executor import Context
@@ -94,7 +93,8 @@ async def take_signing_key(ctx: Context, params: NewSigningKey) -> Plain:
     return Plain()
 
 
-_FIELD = re.compile(r"[^\s']{1,255}")
+def _is_printable(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def _checked(new: New) -> New:
@@ -102,11 +102,12 @@ def _checked(new: New) -> New:
 
     Raises 3036.
     """
-    texts = [text for text in (new.name, new.address, new.key, new.key_hash) if text is not None]
+    texts = [text for text in (new.key, new.key_hash) if text is not None]
     try:
-        sound = all(map(_FIELD.fullmatch, texts)) and normal_address(new.address) == new.address
+        sound = AGENT_NAME.fullmatch(new.name) is not None and normal_address(new.address) == new.address
     except ValueError:
         sound = False
+    sound = sound and fits_key_file(new.name, *texts) and all(map(_is_printable, texts))
     if not sound or not (new.id is None or 0 < new.id <= MAX_ID):
         raise SecmonError(3036, f"an agent {new.name[:64]!r} of this form cannot be added")
     return new

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from secmon.common.accept.limiter import address_group
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 
@@ -19,6 +20,8 @@ class _Series:
 
 class FailedLogins:
     """Counts failed logins by address and blocks addresses with too many (conventions.md 9.1).
+
+    An IPv6 address stands for its /64: a host can use all addresses of it.
 
     A block ends ``block_seconds`` after the first failure of the series. At most ``capacity`` addresses are
     remembered, oldest series forgotten first, so that a client with many addresses cannot fill the memory.
@@ -39,7 +42,7 @@ class FailedLogins:
         """Raises 6000 when ``address`` is blocked."""
         if self._series:
             self._forget_old()
-            series = self._series.get(address)
+            series = self._series.get(address_group(address))
             if series is not None and series.attempts >= self._max_attempts:
                 raise SecmonError(6000)
 
@@ -50,7 +53,7 @@ class FailedLogins:
     def series(self, address: str) -> tuple[int, float]:
         """Failed logins of ``address``, and how many seconds ago the first one was."""
         self._forget_old()
-        series = self._series.get(address)
+        series = self._series.get(address_group(address))
         return (series.attempts, self._clock.monotonic() - series.first) if series is not None else (0, 0.0)
 
     def learn(self, address: str, attempts: int, seconds: float) -> None:
@@ -64,11 +67,12 @@ class FailedLogins:
 
     def _begun(self, address: str) -> _Series:
         self._forget_old()
-        series = self._series.get(address)
+        group = address_group(address)
+        series = self._series.get(group)
         if series is None:
             if len(self._series) >= self._capacity:
                 self._series.popitem(last=False)
-            series = self._series[address] = _Series(self._clock.monotonic())
+            series = self._series[group] = _Series(self._clock.monotonic())
         return series
 
     def _forget_old(self) -> None:

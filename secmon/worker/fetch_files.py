@@ -15,7 +15,8 @@ from secmon.common.files.manifest import Entry, Manifest
 from secmon.worker.staging import Batch
 from secmon.worker.streams import in_thread, receiving
 
-_REQUEST_FILES = 1000
+REQUEST_FILES = 1000
+"""Files of one request; the master takes no more bytes than so many of the longest paths have."""
 _BUFFER_BYTES = 1 << 20
 _BUFFER_PIECES = 256
 
@@ -85,8 +86,8 @@ async def fetch_contents(channel: aio.Channel, wanted: Sequence[tuple[str, Entry
     Raises 3045 when the master sends something else, 3023 and 3020 when it is gone, ``OSError`` of our disk.
     """
     stub = pb_grpc.ReplicationStub(channel)
-    for offset in range(0, len(wanted), _REQUEST_FILES):
-        entries = to_wire(dict(wanted[offset : offset + _REQUEST_FILES]))
+    for offset in range(0, len(wanted), REQUEST_FILES):
+        entries = to_wire(dict(wanted[offset : offset + REQUEST_FILES]))
         buffer: list[pb.FileChunk] = []
         size = 0
         call = stub.FetchFiles(pb.FilesRequest(entries=entries))

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import select
 
+from secmon.agents.names import MAX_ID
 from secmon.agents.registry.schema import agents
 from secmon.cluster.node import Node
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
@@ -276,6 +277,10 @@ async def test_the_end_of_all_tokens_is_the_end_of_a_workers_keys(attack: Attack
     [
         {"name": "a\n002 b any 0123"},
         {"name": "a b"},
+        {"name": "!a"},
+        {"name": "a\x1b[31m"},
+        {"name": "a\u202eb"},
+        {"key": "k\x7f", "id": 5},
         {"name": ""},
         {"address": "10.0.0.1\nx"},
         {"address": "nowhere"},
@@ -293,3 +298,11 @@ async def test_agents_are_added_in_the_form_of_the_key_file_only(attack: Attack,
     await attack.execute("POST /internal/agents", fine)
     with attack.master.agents.read() as connection:
         assert connection.execute(select(agents.c.name)).scalars().all() == ["fine"]
+
+
+async def test_the_highest_id_does_not_end_enrolment(attack: Attack) -> None:
+    fine: dict[str, Any] = {"name": "fine", "address": "any", "key_hash": "0" * 40}
+    await attack.execute("POST /internal/agents/keyed", fine | {"id": MAX_ID, "key": "k"})
+    await attack.execute("POST /internal/agents", fine | {"name": "next"})
+    with attack.master.agents.read() as connection:
+        assert set(connection.execute(select(agents.c.id, agents.c.name))) == {(MAX_ID, "fine"), (1, "next")}

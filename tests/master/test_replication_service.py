@@ -13,10 +13,13 @@ from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
+from secmon.common.files.categories import MAX_PATH
 from secmon.common.files.tree import content_hash
+from secmon.master.cluster import REQUEST_BYTES
 from secmon.master.publish_files import BULK, FilePublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.serve_files import PIECE
+from secmon.worker.fetch_files import REQUEST_FILES
 from tests.common.files.folders import write
 from tests.worker.replication import NoRegistry, NoSnapshots, running, serving, wait_until
 
@@ -160,3 +163,19 @@ async def test_a_large_change_is_not_pushed_in_one_message(tmp_path: Path) -> No
         assert publisher.changes_since(publisher.epoch, 1) is None
         publisher.left(session)
         publisher.left(session)
+
+
+async def test_a_request_of_millions_of_files_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+    service = service_of(tmp_path, publisher_of(tmp_path))
+    async with serving(service, request_bytes=REQUEST_BYTES) as channel:
+        send = channel.unary_stream(
+            "/secmon.v1.Replication/FetchFiles", request_serializer=bytes, response_deserializer=bytes
+        )
+        with pytest.raises(aio.AioRpcError) as caught:
+            [chunk async for chunk in send(b"\x0a\x00" * 20_000_000)]
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "a request of 40000000 bytes, 4194304 are allowed" in (caught.value.details() or "")
+        longest = pb.FileEntry(path=f"etc/lists/{'x' * (MAX_PATH - 10)}", hash=bytes(32), size=2**63)
+        most = pb.FilesRequest(entries=[longest] * REQUEST_FILES)
+        assert len([chunk async for chunk in pb_grpc.ReplicationStub(channel).FetchFiles(most)]) == REQUEST_FILES
+    service.close()

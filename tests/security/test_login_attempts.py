@@ -73,3 +73,15 @@ def test_failures_of_other_nodes_are_learned() -> None:
     clock.advance(300)
     assert not _blocked(here)
     assert master.series("a") == (0, 0.0)
+
+
+def test_addresses_of_one_ipv6_network_share_a_block() -> None:
+    logins = FailedLogins(2, 10, ManualClock())
+    for host in ("1", "2"):
+        logins.failed(f"2001:db8::{host}")
+    assert _blocked(logins, "2001:db8::3")
+    assert logins.series("2001:db8::ffff") == (2, 0.0)
+    assert not _blocked(logins, "2001:db8:0:1::1")
+    logins.failed("::ffff:192.0.2.1")
+    logins.failed("192.0.2.1")
+    assert _blocked(logins, "192.0.2.1")

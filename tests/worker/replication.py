@@ -1,13 +1,14 @@
 """A master and its workers in one process: real folders, real change notification, real gRPC; no Join stream."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from grpc import aio
 
+from secmon.cluster.rpc.credentials import new_server
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
@@ -104,9 +105,11 @@ class NoSnapshots:
 
 
 @asynccontextmanager
-async def serving(service: pb_grpc.ReplicationServicer) -> AsyncIterator[aio.Channel]:
+async def serving(
+    service: pb_grpc.ReplicationServicer, *, request_bytes: Mapping[str, int] | None = None
+) -> AsyncIterator[aio.Channel]:
     """The service on a real port, and a channel to it."""
-    server = aio.server()
+    server = new_server(request_bytes=request_bytes)
     pb_grpc.add_ReplicationServicer_to_server(service, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import BindParameter, Connection, Select, Text, bindparam, or_, select, update
+from sqlalchemy import BindParameter, Connection, Select, Text, bindparam, func, literal, or_, select, union_all, update
 
 from secmon.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
 from secmon.agents.registry.entries import ENTRY, TOMBSTONE, Entry, Tombstone, change, pick, tombstones
@@ -31,9 +31,9 @@ from secmon.config.auth import Force
 class New(Struct, frozen=True, kw_only=True):
     """An agent to add; every text in the form that ``names`` and ``enrol`` check and make.
 
-    Without ``id`` it gets the next one, without ``key`` a random one. ``key_hash``: the newcomer's proof of what it
-    holds already. ``groups`` exist, lowest priority first; none: it gets its first group when it connects. ``added``:
-    when it was registered, in seconds since 1970, if that is not now.
+    Without ``id`` it gets the next one, after the highest the lowest free one; without ``key`` a random one.
+    ``key_hash``: the newcomer's proof of what it holds already. ``groups`` exist, lowest priority first; none: it gets
+    its first group when it connects. ``added``: when it was registered, in seconds since 1970, if that is not now.
     """
 
     name: str
@@ -307,6 +307,8 @@ def _holders(connection: Connection, statement: Select[Any], value: str | int) -
 def _take_id(connection: Connection, wanted: int | None) -> int:
     following = number(connection, "next_id")
     agent = following if wanted is None else wanted
+    if wanted is None and following > MAX_ID:
+        agent = _lowest_free_id(connection)
     if agent > MAX_ID:
         raise SecmonError(1725, "all ids are used up")
     if agent <= 0:
@@ -314,6 +316,14 @@ def _take_id(connection: Connection, wanted: int | None) -> int:
     if agent >= following:
         put(connection, "next_id", agent + 1)
     return agent
+
+
+def _lowest_free_id(connection: Connection) -> int:
+    """Of those that no agent has or had: an agent with the highest id does not end enrolment."""
+    used = union_all(select(literal(0).label("id")), select(agents.c.id), select(removed.c.id)).subquery()
+    after = used.c.id + 1
+    taken = or_(after.in_(select(agents.c.id)), after.in_(select(removed.c.id)))
+    return int(connection.execute(select(func.min(after)).where(~taken)).scalar_one())
 
 
 def _reserve(connection: Connection, agent: int) -> None:

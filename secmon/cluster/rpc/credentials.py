@@ -1,6 +1,6 @@
 """gRPC over TLS as all nodes use it: servers, channels, and who is at the other end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote
@@ -12,6 +12,7 @@ from cryptography import x509
 from secmon.cluster.rpc import certificates
 from secmon.cluster.rpc.certificates import NodeCredentials, PeerIdentity, identity_of
 from secmon.cluster.rpc.keystore import Keystore
+from secmon.cluster.rpc.request_limits import RequestLimits
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 
@@ -39,13 +40,16 @@ PEER_PREFIX = "secmon-peer/"
 
 
 def new_server(
-    *, max_message_bytes: int = MAX_MESSAGE_BYTES, calls_per_connection: int | None = None
+    *,
+    max_message_bytes: int = MAX_MESSAGE_BYTES,
+    calls_per_connection: int | None = None,
+    request_bytes: Mapping[str, int] | None = None,
 ) -> grpc.aio.Server:
-    """A server with the house's options; ``calls_per_connection`` at a time."""
+    """A server with the house's options; ``calls_per_connection`` at a time, ``request_bytes``: see RequestLimits."""
     options = [*_SERVER, ("grpc.max_receive_message_length", max_message_bytes)]
     if calls_per_connection is not None:
         options.append(("grpc.max_concurrent_streams", calls_per_connection))
-    return grpc.aio.server(options=options)
+    return grpc.aio.server(options=options, interceptors=[RequestLimits(request_bytes)] if request_bytes else [])
 
 
 def server_credentials(keystore: Keystore, clock: Clock, *, clients: bool) -> grpc.ServerCredentials:

@@ -19,8 +19,8 @@ ITEMS_PER_CHUNK = 500
 MAX_CHUNK_BYTES = 2 * 1024 * 1024
 
 MAX_STRUCTURE_BYTES = 8 * 1024 * 1024
-"""Of one parameter that is no text and no bytes: as objects it takes many times the memory. Lists of a million agents
-fit."""
+"""Of the parameters of a call that are no text and no bytes: as objects they take many times the memory. Lists of a
+million agents fit."""
 
 _OPERATION = re.compile(r"[ -~]{1,256}")
 _REQUEST_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
@@ -79,10 +79,12 @@ def unpack_call(request: pb.ExecuteRequest, deadline: float | None) -> Call:
 
 
 def _decode_params(data: bytes) -> dict[str, Any]:
-    """Raises 3036 for a parameter that would take much more memory than its message."""
+    """Raises 3036 for parameters that would take much more memory than their message."""
     found = _decode_raw_params(data)
+    left = MAX_STRUCTURE_BYTES
     for name, value in found.items():
-        if len(bytes(value)) > MAX_STRUCTURE_BYTES and not _is_plain(value):
+        left -= 0 if _is_plain(value) else len(memoryview(value))
+        if left < 0:
             raise SecmonError(3036, f"the parameter {name[:64]!r} of a call is too large")
     return {name: _decode_any(value) for name, value in found.items()}
 

@@ -68,12 +68,14 @@ def test_the_same_of_each(before: list[tuple[New, Force]], wanted: list[tuple[Ne
         assert found[0] == found[1]
 
 
-def test_the_last_ids_are_given_to_some(tmp_path: Path) -> None:
+def test_after_the_highest_id_the_lowest_free_ones_are_given(tmp_path: Path) -> None:
     store = AgentStore(tmp_path / "agents.db", durable=False)
     with store.write() as connection:
+        one_by_one(connection, [(New(name="first"), NEVER), (New(name="removed"), NEVER)])
+        registry.remove(connection, [2], purge=True)
         put(connection, "next_id", MAX_ID - 1)
-        wanted = [(New(name=f"a{number}"), NEVER) for number in range(3)]
+        wanted = [(New(name=f"a{number}"), NEVER) for number in range(4)]
         results = add_together(connection, wanted, now=1, purge=False, host_name=HOST)
-        assert told(results) == [("a0", 0), ("a1", 0), 1725]
+        assert [one.entry.id for one in results if isinstance(one, Added)] == [MAX_ID - 1, MAX_ID, 3, 4]
         assert verify(connection)
     store.close()

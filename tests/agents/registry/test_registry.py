@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, select, update
 
-from secmon.agents.names import key_hash
+from secmon.agents.names import MAX_ID, key_hash
 from secmon.agents.registry import registry
 from secmon.agents.registry.entries import Entry, entries, tombstones
 from secmon.agents.registry.registry import New
@@ -66,6 +66,14 @@ def test_ids_are_never_given_out_again(connection: Connection) -> None:
     registry.remove(connection, [9], purge=True)
     assert add(connection, "b1").id == 10
     assert [(one.id, one.purged) for one in tombstones(connection)] == [(9, 1)]
+
+
+def test_an_agent_with_the_highest_id_does_not_end_enrolment(connection: Connection) -> None:
+    add(connection, "top", id=MAX_ID)
+    assert [add(connection, name).id for name in ("b1", "b2")] == [1, 2]
+    registry.remove(connection, [1], purge=True)
+    assert add(connection, "b3").id == 3
+    assert number(connection, "next_id") == MAX_ID + 1
 
 
 def test_a_removed_agent_can_come_back_with_its_id(connection: Connection) -> None:

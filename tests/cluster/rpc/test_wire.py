@@ -100,3 +100,12 @@ def test_large_parameters_are_texts_or_bytes() -> None:
     request.params = b"\x81\xa4body\xdd" + large.to_bytes(4, "big") + b"\x90" * large
     with pytest.raises(SecmonError, match=r"3036.*'body' of a call is too large"):
         unpack_call(request, None)
+
+
+def test_the_parameters_of_a_call_share_the_limit_of_their_size() -> None:
+    half = MAX_STRUCTURE_BYTES // 2
+    value = b"\xdd" + half.to_bytes(4, "big") + b"\xc0" * half
+    request = called()
+    request.params = b"\x82\xa1a" + value + b"\xa1b" + value
+    with pytest.raises(SecmonError, match=r"3036.*'b' of a call is too large"):
+        unpack_call(request, None)

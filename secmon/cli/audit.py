@@ -1,7 +1,7 @@
 """``secmon audit``: the log of changes of users, roles, policies and rules."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 import click
@@ -10,7 +10,7 @@ import msgspec
 from secmon.cli.group import LazyGroup, echo_json, json_option, root_option
 from secmon.cli.store import open_masters_store
 from secmon.common.paths import Paths
-from secmon.security.audit_check import Report, check_end, verify, verify_lines
+from secmon.security.audit_check import Report, check_end, check_store, verify, verify_lines
 from secmon.security.store.position import AuditEnd
 
 
@@ -66,16 +66,17 @@ def verify_log(file: Path | None, paths: Paths, as_json: bool, anchors: tuple[Au
     sys.exit(0 if report.problem is None else 1)
 
 
-def _verify_installation(paths: Paths, anchors: Iterable[AuditEnd]) -> Report:
-    # The store is looked at first: changes made meanwhile only make the log longer.
+def _verify_installation(paths: Paths, anchors: Collection[AuditEnd]) -> Report:
+    # The store is looked at before and after: changes that are made meanwhile make both longer, the log first.
     store = open_masters_store(paths, instead="the audit log is on the master")
     try:
         position, end = store.position(), store.audit_end()
+        known = (*anchors, *([end] if end is not None else []))
+        report = verify(paths.audit_log, known) if paths.audit_log.exists() else verify_lines([], known)
+        check_end(report, position.store_id, position.revision)
+        check_store(report, store.position().revision, store.audit_end(), anchors)
     finally:
         store.close()
-    known = (*anchors, *([end] if end is not None else []))
-    report = verify(paths.audit_log, known) if paths.audit_log.exists() else verify_lines([], known)
-    check_end(report, position.store_id, position.revision)
     return report
 
 

@@ -46,8 +46,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except SecmonError as error:
-            text = error.message + (f". {error.remediation}." if error.remediation else "")
-            raise click.ClickException(text) from error
+            raise _told(error) from error
         except (AlreadyRunning, StartError, StartFailed) as error:
             raise click.ClickException(str(error)) from error
         except BrokenPipeError:  # the reader of our output has seen enough; click ends quietly
@@ -57,6 +56,16 @@ class LazyGroup(click.Group):
             raise click.ClickException(f"{os_text(error)}{hint}") from error
         except OSError as error:
             raise click.ClickException(os_text(error)) from error
+        except Exception as error:
+            from secmon.common.sqlite.faults import StoreFault  # not before: most commands use no store
+
+            if isinstance(error, StoreFault):
+                raise _told(error.told()) from error
+            raise
+
+
+def _told(error: SecmonError) -> click.ClickException:
+    return click.ClickException(error.message + (f". {error.remediation}." if error.remediation else ""))
 
 
 def root_option(command: F) -> F:

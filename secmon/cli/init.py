@@ -14,7 +14,7 @@ from secmon.config.main import AgentPorts
 from secmon.config.options import InternalOptions
 from secmon.config.ports import check_ports
 from secmon.config.remote import RemoteBlock
-from secmon.daemons.install import Credentials, generate_cluster_key, install
+from secmon.daemons.install import COMPLETE, Credentials, generate_cluster_key, install
 
 
 @click.command(short_help="Create an installation in a folder.")
@@ -77,9 +77,7 @@ def init(
     """
     paths = installation_paths(folder)
     if paths.main_config.exists():
-        raise click.ClickException(
-            f"{paths.root} holds an installation already; remove it first or choose another folder"
-        )
+        raise click.ClickException(f"{paths.root}: {COMPLETE}")
     if admin_password_file and node_type == "worker":
         raise click.UsageError("--admin-password-file belongs to the master: a worker has the users of its master")
     cluster = None

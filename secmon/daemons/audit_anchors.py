@@ -40,6 +40,6 @@ class AuditAnchors:
         except SQLAlchemyError as error:
             log.error("The end of the audit log is not known: %s", error)
             return
-        self._day = today
-        if end is not None:
+        if end is not None:  # else nothing was changed yet: the first change of the day gets its anchor
+            self._day = today
             log.info("Audit anchor: %s (number and hash of the last line of the audit log)", end)

@@ -1,9 +1,11 @@
 """Making an installation: the folder, and on a master the security store with its first users."""
 
+import errno
 import os
 import secrets
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,12 +15,14 @@ from secmon.common.rights import as_root
 from secmon.config.main import AgentPorts, ClusterSection
 from secmon.daemons.layout import create_layout, restore_folders, update_ruleset
 from secmon.daemons.privileges import acting_as, find_account, is_root
+from secmon.daemons.run_files import AlreadyRunning, SupervisorLock
 from secmon.security.admin import initialise
 from secmon.security.audit import Author, audited
 from secmon.security.passwords import check_password, generate_password
 from secmon.security.rbac.defaults import load_defaults
 from secmon.security.store.security_store import SecurityStore
 
+COMPLETE = "it holds an installation already; remove it first or choose another folder"
 _KEY_ALPHABET = string.ascii_letters + string.digits
 
 
@@ -43,7 +47,8 @@ def install(
     ``api`` and ``options`` are settings of api.yaml and internal options that differ from the defaults. As root
     everything is given to the service user where it exists. ``agent_ports`` are those where agents come in.
     ``admin_password`` None has one generated. Raises
-    ConfigError for values that are not allowed, 5009 or 5007 for a password against the rules, before anything is made.
+    ConfigError for values that are not allowed, 5009 or 5007 for a password against the rules, before any file is made;
+    FileExistsError where there is an installation, BlockingIOError while another process makes one.
     """
     if admin_password is not None:
         check_password(admin_password)
@@ -64,16 +69,35 @@ def install(
             credentials.append(_first_users(paths, admin_password))
         close_store(paths)
 
-    create_layout(
-        paths,
-        cluster=cluster,
-        owner=owner,
-        api_overrides=api,
-        agent_ports=agent_ports,
-        options=options,
-        before_main=make_users,
-    )
+    with _alone(paths, owner):
+        create_layout(
+            paths,
+            cluster=cluster,
+            owner=owner,
+            api_overrides=api,
+            agent_ports=agent_ports,
+            options=options,
+            before_main=make_users,
+        )
     return credentials[0] if credentials else None
+
+
+@contextmanager
+def _alone(paths: Paths, owner: tuple[int, int] | None) -> Iterator[None]:
+    """Keep other processes from making the same installation. Raises FileExistsError for one that is complete."""
+    restore_folders(paths, ["."], owner)
+    lock = SupervisorLock(paths.root)
+    try:
+        lock.acquire()
+    except AlreadyRunning as error:
+        reason = f"process {error.pid or 'unknown'} is making an installation in it, or runs one"
+        raise BlockingIOError(errno.EBUSY, reason, str(paths.root)) from error
+    try:
+        if paths.main_config.exists():
+            raise FileExistsError(errno.EEXIST, COMPLETE, str(paths.root))
+        yield
+    finally:
+        lock.release()
 
 
 def renew_ruleset(paths: Paths) -> list[str]:

@@ -5,6 +5,7 @@ relative to the one above it, and no link is followed.
 """
 
 import os
+import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from secmon.agents.groups.folders import AGENT_CONF, AGENT_CONF_TEXT, TEMPLATE
 from secmon.agents.names import DEFAULT_GROUP
 from secmon.common.atomic import write_in
 from secmon.common.errors import ConfigError
-from secmon.common.files.tree import OPEN_FOLDER, opened_folder
+from secmon.common.files.tree import OPEN_FOLDER, open_file, opened_folder
 from secmon.common.paths import Paths
 from secmon.config.api import api_template
 from secmon.config.cluster import ClusterSection, wrong_values
@@ -111,16 +112,35 @@ def update_ruleset(paths: Paths, owner: tuple[int, int] | None = None) -> list[s
     files = {path: (mode, data) for path, mode, _, data in _ruleset(paths)}
     changed = []
     for path, (mode, data) in files.items():
-        theirs = path.is_relative_to(paths.etc)
-        if not path.exists() or (not theirs and path.read_bytes() != data):
+        there = _content(paths, path)
+        if there is None or (there != data and not path.is_relative_to(paths.etc)):
             _write(paths, path, data, mode, who)
             changed.append(path)
     for name in FOLDERS:
-        for path in (paths.root / "ruleset" / name).iterdir():
-            if path not in files and path.is_file():
-                path.unlink()
-                changed.append(path)
+        changed += _remove_others(paths.root, paths.root / "ruleset" / name, files)
     return sorted(str(path.relative_to(paths.root)) for path in changed)
+
+
+def _content(paths: Paths, path: Path) -> bytes | None:
+    """The content of ``path``; empty for what is no file, ``None`` when there is nothing. Raises OSError."""
+    with _below(paths.root, path) as (folder, name):
+        try:
+            with open(open_file(folder, name), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return b""
+
+
+def _remove_others(root: Path, folder: Path, kept: Collection[Path]) -> Iterator[Path]:
+    """Remove the files in ``folder`` that are not among ``kept``, and return their paths. Raises OSError."""
+    with _below(root, folder / "any") as (descriptor, _):
+        for name in os.listdir(descriptor):
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if folder / name not in kept and not stat.S_ISDIR(found.st_mode):
+                os.unlink(name, dir_fd=descriptor)
+                yield folder / name
 
 
 def restore_folders(paths: Paths, names: Collection[str], owner: tuple[int, int] | None = None) -> None:

@@ -7,6 +7,7 @@ write, so whoever opens, makes, renames or removes something in them does so wit
 import grp
 import os
 import pwd
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -139,7 +140,7 @@ def obeyed_account(paths: Paths, api: ApiConfig) -> Account | None:
     account = find_account() if root_started() else None
     if account is None or api.drop_privileges:
         return account
-    if first_closed(account, paths.root) is None and (open_to := first_writable(account, paths.root, paths.api_config)):
+    if not is_roots_alone(account, paths.root) and (open_to := first_writable(account, paths.api_config)):
         allowed = (
             f"yes, as long as the user {account.name} may write to {open_to}: "
             f"chown root {open_to} && chmod g-w,o-w {open_to}"
@@ -148,17 +149,35 @@ def obeyed_account(paths: Paths, api: ApiConfig) -> Account | None:
     return None
 
 
-def first_writable(account: Account, root: Path, path: Path) -> Path | None:
-    """The first that ``account`` may change: the folder ``root``, one below it on the way to ``path``, or ``path``.
+def is_roots_alone(account: Account, path: Path) -> bool:
+    """Whether ``account`` may neither enter the folder ``path`` nor change that, nor what its name leads to.
+
+    Who owns a folder can close it to itself, and so look like a user that has no business there.
+    """
+    if first_closed(account, path) is None:
+        return False
+    ways = (each for way in (path, path.resolve()) for each in (way, *way.parents))
+    try:
+        return not any(_may_change(account, step) for step in ways)
+    except PermissionError:  # asked with the account's own rights: then it is not known
+        return False
+
+
+def first_writable(account: Account, path: Path) -> Path | None:
+    """The first that ``account`` may change: a folder on the way to ``path``, or ``path`` itself.
 
     By owner and mode; ``None`` when it may change none of them.
     """
-    for step in (*(each for each in reversed(path.parents) if each.is_relative_to(root)), path):
-        status = step.stat()
-        by_group = status.st_gid in account.groups and status.st_mode & 0o020
-        if status.st_uid == account.uid or by_group or status.st_mode & 0o002:
-            return step
-    return None
+    return next((step for step in (*reversed(path.parents), path) if _may_change(account, step)), None)
+
+
+def _may_change(account: Account, step: Path) -> bool:
+    status = step.lstat()
+    if status.st_uid == account.uid:
+        return True
+    if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:  # there others' files stay what they are
+        return False
+    return bool(status.st_mode & 0o002 or (status.st_gid in account.groups and status.st_mode & 0o020))
 
 
 def work_for(paths: Paths) -> None:
@@ -167,7 +186,7 @@ def work_for(paths: Paths) -> None:
     An installation that the account may not even enter is root's alone.
     """
     account = find_account() if root_started() else None
-    if account is None or not paths.root.is_dir() or first_closed(account, paths.root) is not None:
+    if account is None or not paths.root.is_dir() or is_roots_alone(account, paths.root):
         return
     act_as(account)
     try:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -67,13 +68,13 @@ class RunFiles:
         for name, files in pid_files(self.folder).items():
             for file in files:
                 if daemon in {None, name} and not lives(file):
-                    file.unlink(missing_ok=True)
+                    _clear(file)
 
     def clear_all(self) -> None:
         """Remove the markers and stale pid files that an earlier supervisor left; for the holder of the lock."""
         for pattern in ("secmon-*.start", "secmon-*.failed", RESTARTING):
             for file in self.folder.glob(pattern):
-                file.unlink(missing_ok=True)
+                _clear(file)
         self.clear_stale()
 
     def _write(self, name: str, text: str) -> Path:
@@ -83,7 +84,15 @@ class RunFiles:
         return path
 
     def _remove(self, name: str) -> None:
-        (self.folder / name).unlink(missing_ok=True)
+        _clear(self.folder / name)
+
+
+def _clear(path: Path) -> None:
+    """Remove what has the place of a run file, be it a folder. Raises OSError."""
+    try:
+        path.unlink(missing_ok=True)
+    except IsADirectoryError:
+        shutil.rmtree(path)
 
 
 class AlreadyRunning(Exception):

@@ -79,6 +79,24 @@ def check_end(report: Report, store: str, revision: int) -> None:
         report.problem = Problem(report.lines + 1, f"{_missing(report.revision + 1, revision)} at the end")
 
 
+def check_store(report: Report, revision: int, end: AuditEnd | None, anchors: Iterable[AuditEnd]) -> None:
+    """Whether the security store, read after the log, is as far as the log and ``anchors``; else sets the problem.
+
+    ``revision`` and ``end`` are the store's. The log may be one line ahead: it is written before the change is
+    committed. Anchors are lines whose changes were committed.
+    """
+    if report.problem is not None:
+        return
+    newest = max((each.seq for each in anchors), default=0)
+    if report.revision > revision + 1:
+        text = f"it leads to revision {report.revision}, but the security store is at revision {revision}"
+    elif newest > (end.seq if end is not None else 0):
+        text = f"the change of line {newest}, which was known before, is missing in the security store"
+    else:
+        return
+    report.problem = Problem(report.lines, f"{text}: the store was replaced by an older copy")
+
+
 class _Checker:
     def __init__(self, anchors: Iterable[AuditEnd]) -> None:
         self.report = Report()
@@ -87,6 +105,7 @@ class _Checker:
         self._hash = NOTHING_BEFORE
         self._cut: list[bytes] = []  # lines that are not whole, since the last whole one
         self._open = False
+        self._known = False  # whether the last whole line is an anchor
 
     def take(self, number: int, raw: bytes) -> None:
         self.report.lines = number
@@ -102,6 +121,7 @@ class _Checker:
             raise _Broken(number - len(self._cut) if text is _CUT else number, text)
         if any(one.seq == line.seq and one.hash != claimed for one in self._anchors):
             raise _Broken(number, f"it is not the line {line.seq} that was known before: the log was written anew")
+        self._known = AuditEnd(line.seq, claimed) in self._anchors
         self._anchors.discard(AuditEnd(line.seq, claimed))
         self._count(line)
         self._last, self._hash, self._cut = line, claimed, []
@@ -123,6 +143,8 @@ class _Checker:
             yield _CUT if self._cut else "it does not continue the line before it, one of them was replaced"
         if line.seq != seq + 1:
             yield f"its number is {line.seq}, not {seq + 1}"
+        if line.kind == "void" and self._known:
+            yield f"it takes back line {seq}, whose change was made: the store was replaced by an older copy"
         if text := _revision_fault(self._last, line):
             yield text
 

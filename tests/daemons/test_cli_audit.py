@@ -3,6 +3,8 @@
 import json
 import logging
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,67 @@ async def test_the_anchor_is_logged_once_a_day(master: Paths, caplog: pytest.Log
     end = store.audit_end()
     assert [record.message.split()[2] for record in caplog.records] == [str(end)] * 2
     store.close()
+
+
+@pytest.mark.anyio
+async def test_the_first_change_gets_its_anchor_on_its_day(master: Paths, caplog: pytest.LogCaptureFixture) -> None:
+    store = SecurityStore(master.security_db)
+    anchors = AuditAnchors(store, ManualClock())
+    with caplog.at_level(logging.INFO):
+        await anchors.look()
+        reset(master)
+        await anchors.look()
+    assert [record.message.split()[2] for record in caplog.records] == [str(store.audit_end())]
+    store.close()
+
+
+def copied(paths: Paths) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in paths.security.glob("security.db*")}
+
+
+def put_back(paths: Paths, copy: dict[str, bytes]) -> None:
+    for file in paths.security.glob("security.db*"):
+        file.unlink()
+    for name, data in copy.items():
+        (paths.security / name).write_bytes(data)
+
+
+def anchor(paths: Paths) -> str:
+    last = json.loads(paths.audit_log.read_text().splitlines()[-1])
+    return f"{last['seq']}:{last['hash']}"
+
+
+def test_an_older_copy_of_the_store_is_noticed(master: Paths) -> None:
+    reset(master)
+    old = copied(master)
+    for _ in range(2):
+        reset(master)
+    assert verify(master).exit_code == 0
+    put_back(master, old)
+    done = verify(master)
+    assert (done.exit_code, "older copy" in done.output) == (1, True), done.output
+
+
+def test_a_store_that_is_one_change_older_is_noticed_with_an_anchor(master: Paths) -> None:
+    reset(master)
+    old = copied(master)
+    reset(master)
+    known = anchor(master)
+    assert verify(master, "--anchor", known).exit_code == 0
+    put_back(master, old)
+    assert verify(master).exit_code == 0  # a crash leaves the same
+    for _ in range(2):
+        done = verify(master, "--anchor", known)
+        assert (done.exit_code, "older copy" in done.output) == (1, True), done.output
+        reset(master)
+
+
+def test_a_store_that_cannot_be_written_ends_in_one_line(master: Paths) -> None:
+    command = f"{sys.executable} -m secmon.cli user reset-password --generate --root {master.root}"
+    limited = f"trap '' XFSZ; ulimit -f 64; exec {command}"  # room for 32 KiB: not for the write-ahead log
+    done = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr[:7]) == (1, "Error: "), done.stderr
+    assert "security.db" in done.stderr
 
 
 def test_changes_beside_the_log_are_noticed(master: Paths) -> None:

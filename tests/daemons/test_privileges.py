@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.daemons.privileges import Account, find_account, first_closed, share
+from secmon.daemons.privileges import Account, find_account, first_closed, is_roots_alone, share
 from tests.daemons.conftest import ToyNode, wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change users")
@@ -115,6 +115,30 @@ def test_closed_folders_are_found_by_their_mode(root: Path) -> None:
     file.chmod(0o640)
     assert first_closed(other, file) == file
     assert first_closed(member, file) is None
+
+
+@pytest.mark.root
+@needs_root
+def test_who_owns_a_folder_on_the_way_is_never_kept_out(root: Path) -> None:
+    account = Account("user", 54321, 54321, (54321,), "/")
+    folder = root / "a/b"
+    folder.mkdir(parents=True)
+    root.chmod(0o755)
+    assert not is_roots_alone(account, folder)
+    (root / "a").chmod(0o700)
+    assert is_roots_alone(account, folder)
+    os.chown(root / "a", 54321, 54321)
+    for mode in (0o700, 0o070, 0o000):
+        (root / "a").chmod(mode)
+        assert not is_roots_alone(account, folder)
+    os.chown(root / "a", 0, 0)
+    os.chown(folder, 54321, 54321)
+    assert not is_roots_alone(account, folder)
+    os.chown(folder, 0, 0)
+    (root / "link").symlink_to(folder)
+    assert is_roots_alone(account, root / "link")
+    os.chown(root / "link", 54321, 54321, follow_symlinks=False)
+    assert not is_roots_alone(account, root / "link")
 
 
 def test_without_an_account_only_the_mode_changes(tmp_path: Path) -> None:

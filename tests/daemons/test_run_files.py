@@ -136,3 +136,10 @@ def test_pid_file_is_put_back(tmp_path: Path) -> None:
     file.unlink()
     run.tend_pid(APID)
     assert file.read_text() == before
+
+
+def test_folders_in_the_place_of_run_files_are_cleared(tmp_path: Path) -> None:
+    for name in ("secmon-apid-1.pid", "secmon-apid.start", "secmon-apid.failed", ".restart"):
+        (tmp_path / name / "within").mkdir(parents=True)
+    RunFiles(tmp_path).clear_all()
+    assert names(tmp_path) == set()

@@ -211,3 +211,23 @@ def test_a_key_that_only_root_may_read(node: Node) -> None:
     secmon("stop", "--root", node.root)
     os.link(key, node.paths.root.parent / "elsewhere")
     assert "server.key: Permission denied" in secmon("start", "--root", node.root, status=1)
+
+
+def test_a_folder_of_the_service_user_is_never_roots_alone(node: Node) -> None:
+    target = node.secret.parent / "roots"
+    target.mkdir(0o700)
+    (target / "kept").write_text(SECRET)
+    os.chown(node.paths.root, serviceuser.UID, serviceuser.UID)
+    node.user("mv api a; cp -r a api; echo 'drop_privileges: no' >api/configuration/api.yaml; chmod 070 .")
+    assert "Permission denied" in secmon("start", "--root", node.root, "--daemonize", status=1)
+    node.paths.root.chmod(0o750)
+    assert "drop_privileges" in secmon("start", "--root", node.root, "--daemonize", status=1)
+    node.user("rm -r api; mv a api; mv ruleset r; cp -r r ruleset")
+    node.user(f"rm -r ruleset/decoders; ln -s {target} ruleset/decoders")
+    secmon("ruleset", "update", "--root", node.root, status=1)
+    assert [file.name for file in target.iterdir()] == ["kept"]
+    node.user("cd ruleset; rm decoders; cp -r ../r/decoders .")
+    node.user("cd ruleset/rules; mkfifo pipe; ln -sf $SECRET $(ls | head -n 1)")
+    secmon("ruleset", "update", "--root", node.root)
+    assert not (node.paths.root / "ruleset/rules/pipe").exists()
+    assert node.untouched()

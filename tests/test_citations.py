@@ -18,7 +18,7 @@ ROW = rf"(?:(?:rows?|steps?){SPACE}\d+(?:{SPACE}to{SPACE}\d+)?|\#\d+|[QE]-?\d+)"
 SEPARATOR = rf"(?:,?{SPACE}(?:and|or){SPACE}|,?{SPACE})"
 CITATION = re.compile(
     rf"(?<![\w./-])(?P<document>[\w./-]*\w\.md)\b`*"
-    rf"(?:{SPACE}(?P<cited>{SECTIONS}(?:{SEPARATOR}(?:{ROW}|{SECTIONS}))*))?"
+    rf"(?:{SPACE}(?P<cited>{SECTIONS}(?:{SEPARATOR}(?:{ROW}|{SECTIONS}))*)|,{SPACE}(?P<title>[A-Z][\w ]*)\))?"
 )
 HEADING = re.compile(r"^#+\s+(?P<title>.*)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -73,6 +73,8 @@ def broken_citations(path: str, text: str) -> Iterator[str]:
         if file is None:
             yield f"{place(path, text, found)}: no document {found['document']}"
             continue
+        if found["title"] and found["title"] not in titles(file):
+            yield f"{place(path, text, found)}: {found['document']} has no section {found['title']}"
         for section in re.findall(SECTION, re.sub(ROW, "", found["cited"] or "")):
             if section not in numbers(file):
                 yield f"{place(path, text, found)}: {found['document']} has no section {section}"
@@ -127,13 +129,14 @@ def test_modules_that_are_named_exist() -> None:
 def test_what_is_broken_is_found() -> None:
     text = """(rbac.md 5 and 99; cluster.md 3.1 to 3.77, manager.md 19, row 8), (conventions.md 0, steps 7 to 11;
     # ruleset.md
-    # 6.99), nowhere.md 1, `secmon/nowhere/gone.py`"""
+    # 6.99), nowhere.md 1, `secmon/nowhere/gone.py`, (architecture.md, Replication), (architecture.md, Gone)"""
     found = [each.partition(": ")[2] for each in broken_citations("docs/x.md", text)]
     assert found == [
         "rbac.md has no section 99",
         "cluster.md has no section 3.77",
         "ruleset.md has no section 6.99",
         "no document nowhere.md",
+        "architecture.md has no section Gone",
     ]
     assert list(missing_modules("docs/x.md", text)) == ["docs/x.md:3: secmon/nowhere/gone.py"]
     links = "[a](groups.md#filesyml) [b](groups.md#gone) [c](gone.md) `[d](gone.md)`"

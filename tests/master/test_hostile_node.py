@@ -125,6 +125,28 @@ async def test_a_large_message_ends_its_own_session(tmp_path: Path) -> None:
         assert recorder.messages == []
 
 
+async def test_what_comes_after_the_end_of_a_session_is_dropped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with (
+        attacked(tmp_path) as (kit, credentials, recorder),
+        connected(kit, credentials) as channel,
+        joined(kit, channel, credentials) as call,
+    ):
+        session = kit.master.sessions.get("beta")
+        assert session is not None
+        await call.write(pb.WorkerMessage(files_ack=pb.FilesAck(error="first")))
+        await wait_until(lambda: recorder.messages)
+        session.close("it is silent")
+        kit.master.sessions.remove(session)
+        for _ in range(5):
+            with suppress(aio.AioRpcError, asyncio.InvalidStateError):
+                await call.write(pb.WorkerMessage(beat=pb.WorkerBeat()))
+        while isinstance(await call.read(), pb.MasterMessage):
+            pass
+    assert "the session of beta failed" not in caplog.text
+
+
 async def test_a_large_greeting_is_not_answered(tmp_path: Path) -> None:
     async with (
         attacked(tmp_path) as (kit, credentials, _),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -17,6 +17,9 @@ ITEMS_PER_CHUNK = 500
 """Items of one message: at a few hundred bytes each, well below the size limit of a message."""
 
 MAX_CHUNK_BYTES = 2 * 1024 * 1024
+
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+"""Of the items of an answer, all messages together."""
 
 MAX_STRUCTURE_BYTES = 8 * 1024 * 1024
 """Of the parameters of a call that are no text and no bytes: as objects they take many times the memory. Lists of a
@@ -33,7 +36,7 @@ _PLAIN = frozenset((0xC4, 0xC5, 0xC6, 0xD9, 0xDA, 0xDB))
 _encoder = msgspec.msgpack.Encoder()
 _decode_result = msgspec.msgpack.Decoder(Result).decode
 _decode_identity = msgspec.msgpack.Decoder(Identity).decode
-_decode_items = msgspec.msgpack.Decoder(list[Any]).decode
+_decode_items = msgspec.msgpack.Decoder(Annotated[list[Any], msgspec.Meta(max_length=ITEMS_PER_CHUNK)]).decode
 _decode_raw_params = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
 _decode_any = msgspec.msgpack.Decoder().decode
 _decode_ids = msgspec.msgpack.Decoder(tuple[str | int, ...]).decode
@@ -133,8 +136,9 @@ def pack_failure(error: SecmonError | AuthenticationError) -> pb.ExecuteChunk:
 
 
 async def unpack_result(chunks: AsyncIterable[pb.ExecuteChunk]) -> Result:
-    """The result that a peer streams. Raises the error it sent, or 3036 when it cannot be decoded."""
+    """The result that a peer streams. Raises the error it sent, or 3036 when it cannot be decoded or has no end."""
     result: Result | None = None
+    left = MAX_ANSWER_BYTES
     try:
         async for chunk in chunks:
             match chunk.WhichOneof("piece"):
@@ -143,6 +147,9 @@ async def unpack_result(chunks: AsyncIterable[pb.ExecuteChunk]) -> Result:
                 case "head":
                     result = _decode_result(chunk.head)
                 case "items" if isinstance(result, Outcome):
+                    left -= len(chunk.items)
+                    if left < 0:
+                        raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_BYTES} bytes")
                     result.items.extend(_decode_items(chunk.items))
                 case piece:
                     raise SecmonError(3036, f"unexpected piece {piece!r}")

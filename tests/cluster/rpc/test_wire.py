@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.wire import (
     ITEMS_PER_CHUNK,
+    MAX_ANSWER_BYTES,
     MAX_CHUNK_BYTES,
     MAX_STRUCTURE_BYTES,
     pack_call,
@@ -109,3 +110,25 @@ def test_the_parameters_of_a_call_share_the_limit_of_their_size() -> None:
     request.params = b"\x82\xa1a" + value + b"\xa1b" + value
     with pytest.raises(SecmonError, match=r"3036.*'b' of a call is too large"):
         unpack_call(request, None)
+
+
+async def test_an_answer_without_end_is_refused() -> None:
+    head, sent = next(iter(pack_result(Outcome()))), 0
+
+    async def endless() -> AsyncIterator[pb.ExecuteChunk]:
+        nonlocal sent
+        yield head
+        while True:
+            sent += 1
+            yield pb.ExecuteChunk(items=b"\x91\xc6" + MAX_CHUNK_BYTES.to_bytes(4, "big") + bytes(MAX_CHUNK_BYTES))
+
+    with pytest.raises(SecmonError, match=r"3036.*the answer has more than 67108864 bytes"):
+        await unpack_result(endless())
+    assert sent == MAX_ANSWER_BYTES // MAX_CHUNK_BYTES
+
+
+async def test_a_message_of_millions_of_items_is_refused_before_it_is_decoded() -> None:
+    count = 30_000_000
+    bomb = pb.ExecuteChunk(items=b"\xdd" + count.to_bytes(4, "big") + b"\xc0" * count)
+    with pytest.raises(SecmonError, match="length <= 500"):
+        await unpack_result(_stream([*pack_result(Outcome()), bomb]))

@@ -46,7 +46,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Groups
 
 
 # No test measures time: on a busy machine the first example alone may take seconds.
-settings.register_profile("secmon", suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("secmon", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("secmon")
 
 

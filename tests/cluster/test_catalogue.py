@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta, Struct
 
-from secmon.cluster.catalogue import Catalogue, Operation, Place, operation
+from secmon.cluster.catalogue import Catalogue, Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Listing, ParameterError, read_text
 from secmon.common.errors import SecmonError
@@ -15,6 +15,7 @@ from secmon.common.query import Fields, Sort
 from secmon.operations.all import CATALOGUE
 from secmon.security.rbac.authorization import Require
 from tests.folders import REPOSITORY
+from tests.offenders import Offenders
 from tests.operations.world import World
 
 WITHOUT_REQUIREMENTS = {
@@ -34,55 +35,80 @@ WITHOUT_REQUIREMENTS = {
 ALL = list(CATALOGUE)
 
 
-@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
-class TestDeclarations:
-    def test_permissions_are_required_or_waived_here(self, one: Operation) -> None:
-        if one.require:
-            assert one.name not in WITHOUT_REQUIREMENTS
-            assert not one.open_to_all
-        else:
-            assert one.name in WITHOUT_REQUIREMENTS
-            assert one.open_to_all or one.auth == "basic"
+def test_permissions_are_required_or_waived_here() -> None:
+    with Offenders() as offenders:
+        for one in ALL:
+            with offenders.row(one.name):
+                if one.require:
+                    assert one.name not in WITHOUT_REQUIREMENTS
+                    assert not one.open_to_all
+                else:
+                    assert one.name in WITHOUT_REQUIREMENTS
+                    assert one.open_to_all or one.auth == "basic"
 
-    def test_it_says_what_it_does(self, one: Operation) -> None:
-        assert one.summary
-        assert one.summary.endswith((".", "?"))
-        assert len(one.summary) <= 120
 
-    def test_items_come_with_their_texts(self, one: Operation) -> None:
-        assert (one.item is None) or (one.data is None)
-        if one.item is not None:
-            assert one.messages.all
-            assert one.messages.none
-        if one.place is Place.NODES:
-            assert one.messages.some
+def test_it_says_what_it_does() -> None:
+    with Offenders() as offenders:
+        for one in ALL:
+            with offenders.row(one.name):
+                assert one.summary
+                assert one.summary.endswith((".", "?"))
+                assert len(one.summary) <= 120
 
-    def test_named_nodes_come_from_a_parameter_that_is_judged(self, one: Operation) -> None:
-        by_name = {parameter.name: parameter for parameter in one.parameters}
-        if one.place in (Place.NODE, Place.NODES):
-            assert one.node_param in by_name
-            assert by_name[one.node_param].required is (one.place is Place.NODE)
-            judged = [require for require in one.require if require.param == one.node_param]
-            assert judged
-            assert all(require.resource == "node:id" for require in judged)
-        for require in one.require:
-            assert require.param is None or require.param in by_name
 
-    def test_cluster_operations_need_one(self, one: Operation) -> None:
-        of_a_node = one.path == "/agents/node/{node_id}/restart"
-        assert one.needs_cluster is ((one.area == "cluster" and one.path != "/cluster/status") or of_a_node)
+def test_items_come_with_their_texts() -> None:
+    with Offenders() as offenders:
+        for one in ALL:
+            with offenders.row(one.name):
+                assert (one.item is None) or (one.data is None)
+                if one.item is not None:
+                    assert one.messages.all
+                    assert one.messages.none
+                if one.place is Place.NODES:
+                    assert one.messages.some
 
-    def test_collections_can_be_ordered(self, one: Operation) -> None:
-        if one.fields is not None:
-            names = {parameter.name for parameter in one.parameters}
-            assert {"offset", "limit", "sort", "search"} <= names
-            if one.default_sort is not None and one.fields.sortable is not None:
-                assert set(one.default_sort.fields) <= set(one.fields.sortable)
 
-    def test_paths_and_parameters_agree(self, one: Operation) -> None:
-        named = {parameter.name for parameter in one.parameters if parameter.location == "path"}
-        assert named == set(one.template.groupindex)
-        assert (one.body is None) or one.method in ("POST", "PUT")
+def test_named_nodes_come_from_a_parameter_that_is_judged() -> None:
+    with Offenders() as offenders:
+        for one in ALL:
+            with offenders.row(one.name):
+                by_name = {parameter.name: parameter for parameter in one.parameters}
+                if one.place in (Place.NODE, Place.NODES):
+                    assert one.node_param in by_name
+                    assert by_name[one.node_param].required is (one.place is Place.NODE)
+                    judged = [require for require in one.require if require.param == one.node_param]
+                    assert judged
+                    assert all(require.resource == "node:id" for require in judged)
+                for require in one.require:
+                    assert require.param is None or require.param in by_name
+
+
+def test_cluster_operations_need_one() -> None:
+    with Offenders() as offenders:
+        for one in ALL:
+            with offenders.row(one.name):
+                of_a_node = one.path == "/agents/node/{node_id}/restart"
+                assert one.needs_cluster is ((one.area == "cluster" and one.path != "/cluster/status") or of_a_node)
+
+
+def test_collections_can_be_ordered() -> None:
+    with Offenders() as offenders:
+        for one in ALL:
+            with offenders.row(one.name):
+                if one.fields is not None:
+                    names = {parameter.name for parameter in one.parameters}
+                    assert {"offset", "limit", "sort", "search"} <= names
+                    if one.default_sort is not None and one.fields.sortable is not None:
+                        assert set(one.default_sort.fields) <= set(one.fields.sortable)
+
+
+def test_paths_and_parameters_agree() -> None:
+    with Offenders() as offenders:
+        for one in ALL:
+            with offenders.row(one.name):
+                named = {parameter.name for parameter in one.parameters if parameter.location == "path"}
+                assert named == set(one.template.groupindex)
+                assert (one.body is None) or one.method in ("POST", "PUT")
 
 
 def test_the_list_of_exceptions_is_about_this_catalogue() -> None:

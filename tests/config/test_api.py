@@ -13,6 +13,7 @@ from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
 from secmon.config import settings as declarations
 from secmon.config.api import COMMENTED_TEMPLATE, ApiConfig, api_template, load_api_config, parse_api_config
+from tests.offenders import Offenders
 
 DEFAULTS = {
     "host": "0.0.0.0",
@@ -153,23 +154,27 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "text", "expected"), GOOD)
-def test_good_values(key: str, text: str, expected: object) -> None:
-    value = value_of(parse_api_config(document(key, text)), key)
-    assert value == expected
-    assert type(value) is type(expected)
+def test_good_values() -> None:
+    with Offenders() as offenders:
+        for key, text, expected in GOOD:
+            with offenders.row(key, text):
+                value = value_of(parse_api_config(document(key, text)), key)
+                assert value == expected
+                assert type(value) is type(expected)
 
 
-@pytest.mark.parametrize(("key", "text"), BAD)
-def test_bad_values_name_file_key_and_what_is_allowed(key: str, text: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        parse_api_config(document(key, text), "/x/api.yaml")
-    error = raised.value
-    assert (error.code, error.file, error.key) == (2000, "/x/api.yaml", key)
-    assert repr(error.value) == repr(yaml.safe_load(text))  # nan is not equal to itself
-    assert error.allowed
-    assert "/x/api.yaml" in str(error)
-    assert key in str(error)
+def test_bad_values_name_file_key_and_what_is_allowed() -> None:
+    with Offenders() as offenders:
+        for key, text in BAD:
+            with offenders.row(key, text):
+                with pytest.raises(ConfigError) as raised:
+                    parse_api_config(document(key, text), "/x/api.yaml")
+                error = raised.value
+                assert (error.code, error.file, error.key) == (2000, "/x/api.yaml", key)
+                assert repr(error.value) == repr(yaml.safe_load(text))  # nan is not equal to itself
+                assert error.allowed
+                assert "/x/api.yaml" in str(error)
+                assert key in str(error)
 
 
 def test_every_key_has_good_and_bad_values() -> None:

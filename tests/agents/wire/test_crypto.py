@@ -13,6 +13,7 @@ from secmon.agents.wire.errors import MessageError
 from secmon.agents.wire.frames import Unframer, frame, join_id, split_id
 from secmon.agents.wire.keys import AgentKey, derive
 from tests.agents.wire import vectors
+from tests.offenders import Offenders
 
 SEALED = vectors.section("sealed_messages")
 ONE = vectors.agent("A")
@@ -29,29 +30,36 @@ def receive(case: dict[str, Any]) -> Opened:
     return open_message(key, rest)
 
 
-@pytest.mark.parametrize("case", SEALED, ids=lambda case: case["name"])
-def test_sealed_messages_open(case: dict[str, Any]) -> None:
-    opened = receive(case)
-    assert opened.text == vectors.plaintext(case)
-    assert len(opened.text) == case["plaintext_len"]
-    assert opened.cipher is Cipher(case["cipher"])
-    assert opened.counter == (case["global"], case["local"])
+def test_sealed_messages_open() -> None:
+    with Offenders() as offenders:
+        for case in SEALED:
+            with offenders.row(case["name"]):
+                opened = receive(case)
+                assert opened.text == vectors.plaintext(case)
+                assert len(opened.text) == case["plaintext_len"]
+                assert opened.cipher is Cipher(case["cipher"])
+                assert opened.counter == (case["global"], case["local"])
 
 
-@pytest.mark.parametrize("case", SEALED, ids=lambda case: case["name"])
-def test_sealed_messages_come_out_of_their_frames(case: dict[str, Any]) -> None:
-    datagram = bytes.fromhex(case["datagram_hex"])
-    assert frame(datagram) == bytes.fromhex(case["tcp_frame_hex"])
-    assert Unframer().feed(bytes.fromhex(case["tcp_frame_hex"])) == [datagram]
+def test_sealed_messages_come_out_of_their_frames() -> None:
+    with Offenders() as offenders:
+        for case in SEALED:
+            with offenders.row(case["name"]):
+                datagram = bytes.fromhex(case["datagram_hex"])
+                assert frame(datagram) == bytes.fromhex(case["tcp_frame_hex"])
+                assert Unframer().feed(bytes.fromhex(case["tcp_frame_hex"])) == [datagram]
 
 
-@pytest.mark.parametrize("case", SEALED, ids=lambda case: case["name"])
-def test_sealed_messages_seal_again(case: dict[str, Any]) -> None:
-    key, cipher, counter = vectors.agent(case["agent"]), Cipher(case["cipher"]), Counter(case["global"], case["local"])
-    sealed = seal(key, vectors.plaintext(case), cipher, counter)
-    assert open_message(key, sealed) == (vectors.plaintext(case), cipher, counter)
-    if case["direction"] == "agent_to_server" and bytes.fromhex(case["datagram_hex"])[:1] == b"!":
-        assert split_id(join_id(key.id, sealed)) == (key.id, sealed)
+def test_sealed_messages_seal_again() -> None:
+    with Offenders() as offenders:
+        for case in SEALED:
+            with offenders.row(case["name"]):
+                key, cipher = vectors.agent(case["agent"]), Cipher(case["cipher"])
+                counter = Counter(case["global"], case["local"])
+                sealed = seal(key, vectors.plaintext(case), cipher, counter)
+                assert open_message(key, sealed) == (vectors.plaintext(case), cipher, counter)
+                if case["direction"] == "agent_to_server" and bytes.fromhex(case["datagram_hex"])[:1] == b"!":
+                    assert split_id(join_id(key.id, sealed)) == (key.id, sealed)
 
 
 @pytest.mark.parametrize("case", vectors.section("accept_only"), ids=lambda case: case["name"])

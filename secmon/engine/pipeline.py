@@ -21,7 +21,12 @@ from secmon.engine.ruleset.compiled import Ruleset
 
 _INTEGRITY = "8"
 FAILED = Rule(
-    10, 8, "", 0, description=b"An event could not be analysed: secmon.log says why.", groups=b"analysis_failure,"
+    10,
+    8,
+    "",
+    0,
+    description=b"An event could not be analysed: the log of its node says why.",
+    groups=b"analysis_failure,",
 )
 """The internal rule of events whose analysis failed: whoever finds out how to cause that must not be hidden by it."""
 

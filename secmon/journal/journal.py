@@ -265,13 +265,15 @@ class JournalReader:
         if found is None and newer is None:
             self._searched = (self._offset, size)
             return None
-        log.error(
-            "%s is damaged at offset %d: %d bytes cannot be read, and %d events in them",
-            segment_path(self._folder, self._first),
-            self._offset,
-            (found.offset if found else size) - self._offset,
-            (found.block.first if found else newer or 0) - self._number,
-        )
+        following = found.block.first if found else newer or 0
+        if following > self.next:  # else an earlier process has passed it, and said so
+            log.error(
+                "%s is damaged at offset %d: %d bytes cannot be read, and %d events in them",
+                segment_path(self._folder, self._first),
+                self._offset,
+                (found.offset if found else size) - self._offset,
+                following - self._number,
+            )
         if found is None:
             return None
         self._offset, self._number = found.end, found.block.end

@@ -145,6 +145,25 @@ def test_a_damaged_block_costs_its_own_events(tmp_path: Path, caplog: pytest.Log
     journal.close()
 
 
+def test_damage_that_was_passed_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = writer(tmp_path)
+    reader = JournalReader(tmp_path, "analysis")
+    for start in range(0, 40, 10):
+        journal.append(numbered(start, 10))
+    flip(segment_path(tmp_path, 0), len(encode(0, 1.0, numbered(0, 10))) + 40)
+    assert read_all(reader) == numbered(0, 10) + numbered(20, 20)
+    reader.commit(reader.next)
+    reader.close()
+    assert caplog.text.count("is damaged at offset") == 1
+    again = JournalReader(tmp_path, "analysis")
+    journal.append(numbered(40, 10))
+    assert read_all(again) == numbered(40, 10)
+    assert again.lost == 0
+    assert caplog.text.count("is damaged at offset") == 1
+    again.close()
+    journal.close()
+
+
 def flip(path: Path, position: int, mask: int = 1) -> None:
     with path.open("r+b") as file:
         file.seek(position)

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from secmon.common.errors import os_text
+from secmon.common.logfile.lasting_trouble import LastingTrouble
 from secmon.journal.journal import JournalWriter
 
 log = logging.getLogger("secmon.agentlink")
@@ -42,6 +44,7 @@ class EventQueue:
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="events")
         self._stopping = False
+        self._trouble = LastingTrouble(log, "Events cannot be written, and wait", "Events are written again")
         self.full = False
         self.tight = False
         """Half of it is taken, and not all of that is in the journal yet."""
@@ -131,6 +134,7 @@ class EventQueue:
             try:
                 journal.append(batch[start : start + _PIECE])
             except OSError as error:
-                log.error("Events cannot be written: %s", error)
+                self._trouble.failed(os_text(error))
                 return batch[journal.next - before :], DISK_RETRY_SECONDS
+            self._trouble.succeeded()
         return [], 0.0

@@ -7,6 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.states import Beat, Origin, StateUpdate, apply
+from secmon.common.logfile.lasting_trouble import LastingTrouble
 
 log = logging.getLogger("secmon.agentlink")
 
@@ -23,6 +24,9 @@ class StateQueue:
         self._origin = origin
         self._waiting: dict[int, list[StateUpdate]] = {}
         self._stopping = asyncio.Event()
+        self._trouble = LastingTrouble(
+            log, "States of agents cannot be written, and are kept", "States of agents are written again"
+        )
 
     def add(self, update: StateUpdate) -> None:
         known = self._waiting.get(update.agent)
@@ -54,11 +58,13 @@ class StateQueue:
         try:
             await asyncio.to_thread(self._write, [update for updates in batch.values() for update in updates])
         except SQLAlchemyError as error:
-            log.error("States of agents cannot be written, and are kept: %s", error)
+            self._trouble.failed(str(error))
             newer, self._waiting = self._waiting, batch
             for updates in newer.values():
                 for update in updates:
                     self.add(update)
+        else:
+            self._trouble.succeeded()
 
     def _write(self, batch: list[StateUpdate]) -> None:
         with self._store.write() as connection:

@@ -102,10 +102,9 @@ class JournalWriter:
         if self._sizes[self._current] + len(block) > self._segment and self._sizes[self._current]:
             self._roll()
         try:
-            written = os.write(self._file, block)
-            if written < len(block):
-                raise OSError(f"{written} of {len(block)} bytes written")
-        except OSError:
+            _write_whole(self._file, block)
+        except OSError as error:
+            error.filename = str(segment_path(self._folder, self._current))
             with suppress(OSError):  # if even this fails, readers see a torn block and the next start cuts it off
                 os.ftruncate(self._file, self._sizes[self._current])
             raise
@@ -288,6 +287,12 @@ def _examine(path: Path, first: int) -> tuple[int, int]:
         while (found := block_at(descriptor, offset) or next_block(descriptor, offset, number)) is not None:
             number, offset = found.block.end, found.end
     return number, offset
+
+
+def _write_whole(file: int, data: bytes) -> None:
+    """Raises OSError. A full disk takes what still fits: the reason comes with the write of the rest."""
+    while data:
+        data = data[os.write(file, data) :]
 
 
 def _lock(path: Path) -> int:

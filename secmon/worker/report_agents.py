@@ -15,6 +15,7 @@ from secmon.cluster.rpc.channels import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.counters import Counters
+from secmon.common.logfile.lasting_trouble import LastingTrouble
 
 log = logging.getLogger("secmon.clusterd.agents")
 
@@ -44,6 +45,9 @@ class AgentReporter:
         self._pause_seconds = pause_seconds
         self._confirmed: dict[int, int] = {}
         self._channel: aio.Channel | None = None
+        self._trouble = LastingTrouble(
+            log, "agents could not be reported to the master", "agents are reported to the master again"
+        )
         self.active = 0
         """Agents that this node serves."""
 
@@ -61,7 +65,7 @@ class AgentReporter:
                 log.info("agents could not be reported to the master: %s", error.details())
                 pause = RETRY_SECONDS
             except (OSError, sqlite3.Error, SQLAlchemyError) as error:
-                log.error("agents could not be reported to the master: %s", error)
+                self._trouble.failed(str(error))
                 self._counters.add("agents.report_failures")
                 pause = RETRY_SECONDS
             await asyncio.sleep(pause)
@@ -86,6 +90,7 @@ class AgentReporter:
         self._confirmed.update((one.state.id, one.lasting) for one in done)
         for agent in {*incomplete, *reply.refused}:
             self._confirmed.pop(agent, None)
+        self._trouble.succeeded()
         self._counters.add("agents.reported", len(done) - len(reply.refused))
         if reply.refused:
             self._counters.add("agents.reports_refused", len(reply.refused))

@@ -1,0 +1,25 @@
+"""An error of a task that tries again: it is logged when it begins, not with every try."""
+
+import logging
+
+
+class LastingTrouble:
+    """What keeps a task from its work. It may be used by one thread at a time."""
+
+    def __init__(self, log: logging.Logger, trouble: str, recovery: str) -> None:
+        """``trouble`` precedes the reason in the log; ``recovery`` is logged when the task has succeeded again."""
+        self._log, self._trouble, self._recovery = log, trouble, recovery
+        self.reason = ""
+        """Of the last try; empty while the task succeeds."""
+
+    def failed(self, reason: str) -> None:
+        """A try has failed: logged unless the one before failed for the same reason."""
+        if reason != self.reason:
+            self._log.error("%s: %s", self._trouble, reason)
+        self.reason = reason
+
+    def succeeded(self) -> None:
+        """A try has succeeded: logged if the one before failed."""
+        if self.reason:
+            self._log.info("%s", self._recovery)
+        self.reason = ""

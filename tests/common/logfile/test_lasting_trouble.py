@@ -1,0 +1,26 @@
+"""What is logged of an error that lasts."""
+
+import logging
+
+import pytest
+
+from secmon.common.logfile.lasting_trouble import LastingTrouble
+
+
+def test_an_error_is_logged_when_it_begins_changes_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    trouble = LastingTrouble(logging.getLogger("test"), "It cannot be written", "It is written again")
+    trouble.succeeded()
+    for reason in ("disk full", "disk full", "read-only", "disk full"):
+        trouble.failed(reason)
+    assert trouble.reason == "disk full"
+    trouble.succeeded()
+    trouble.succeeded()
+    trouble.failed("disk full")
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("ERROR", "It cannot be written: disk full"),
+        ("ERROR", "It cannot be written: read-only"),
+        ("ERROR", "It cannot be written: disk full"),
+        ("INFO", "It is written again"),
+        ("ERROR", "It cannot be written: disk full"),
+    ]

@@ -310,7 +310,9 @@ class Node:
     hashing: HashingThreads = field(default_factory=HashingThreads)
 
     def __post_init__(self) -> None:
-        self.tokens = Tokens(self.clock)
+        # The clock of a worker may be ahead of the master's, and that of another one behind it.
+        difference = 2 * self.options.get("clusterd.max_clock_skew") if self.clustered else 0
+        self.tokens = Tokens(self.clock, clock_difference_seconds=difference)
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
         self.memberships = Memberships(self.agents)
         self.tasks = TaskStore(self.paths.tasks_db)

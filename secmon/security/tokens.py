@@ -26,7 +26,8 @@ AUDIENCE = "secmon API REST"
 ALGORITHM = "ES256"
 
 NBF_LEEWAY_SECONDS = 5
-"""How far the clock of the issuing node may be ahead. ``exp`` gets no leeway: lifetimes are exact."""
+"""How far the clock of the issuing node may be ahead, beyond what the cluster allows. ``exp`` gets no leeway:
+lifetimes are exact."""
 
 KEY_RETIREMENT_SECONDS = 60
 """How long after its retirement a key may still have signed: other nodes learn of it a moment later."""
@@ -60,8 +61,12 @@ class _Verified(NamedTuple):
 class Tokens:
     """Issues and verifies the tokens of one process. Safe to use from several threads."""
 
-    def __init__(self, clock: Clock, *, remembered: int = REMEMBERED_TOKENS) -> None:
+    def __init__(
+        self, clock: Clock, *, clock_difference_seconds: float = 0.0, remembered: int = REMEMBERED_TOKENS
+    ) -> None:
+        """``clock_difference_seconds``: how far the clocks of two nodes may differ."""
         self._clock = clock
+        self._not_before_leeway = NBF_LEEWAY_SECONDS + clock_difference_seconds
         self._capacity = remembered
         self._known: OrderedDict[bytes, _Verified] = OrderedDict()
         self._lock = threading.Lock()
@@ -159,7 +164,7 @@ class Tokens:
             key is not None
             and key.public_pem == known.public_pem
             and (key.retired_at is None or claims.nbf <= key.retired_at + KEY_RETIREMENT_SECONDS)
-            and claims.nbf <= now + max(NBF_LEEWAY_SECONDS, skew_seconds)
+            and claims.nbf <= now + max(self._not_before_leeway, skew_seconds)
             and now - skew_seconds < claims.exp
         )
 

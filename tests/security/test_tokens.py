@@ -206,6 +206,7 @@ def test_time(store: SecurityStore, tokens: Tokens, clock: ManualClock) -> None:
     token = issue(tokens, store)
     assert not refused(Tokens(behind), store, token)
     assert refused(Tokens(far_behind), store, token)
+    assert not refused(Tokens(far_behind, clock_difference_seconds=1), store, token)
     clock.advance(899.9)
     assert not refused(tokens, store, token)
     clock.advance(0.1)

@@ -28,7 +28,7 @@ from secmon.daemons.daemon import StartFailed
 from secmon.daemons.layout import restore_folders
 from secmon.daemons.privileges import as_started, find_account, is_root
 
-NEEDED_FOLDERS = ("queue", "queue/sockets", "var/run")
+NEEDED_FOLDERS = ("queue", "queue/sockets", "var/run", "backup", "backup/agents")
 """Folders that a node cannot work without, and that only root can make."""
 _MESSAGE = 1 << 16
 """Bytes of a request or an answer, at most."""

@@ -48,7 +48,8 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
     (0o750, False, "var"),
     (0o770, False, "var/run var/upgrade var/db var/download"),
     (0o770, True, "var/multigroups"),
-    (0o750, False, "backup backup/agents backup/db backup/shared"),
+    (0o750, False, "backup backup/db backup/shared"),
+    (0o770, False, "backup/agents"),  # a daemon keeps there what it found in etc/client.keys
     (0o750, True, "stats stats/totals stats/hourly-average stats/weekly-average"),
     (0o1770, False, "tmp"),
 )

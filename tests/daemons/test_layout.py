@@ -40,6 +40,7 @@ MODES = {
     "var/run": 0o770,
     "var/multigroups": 0o770,
     "backup": 0o750,
+    "backup/agents": 0o770,
     "stats/totals": 0o750,
     "tmp": 0o1770,
 }

@@ -231,3 +231,17 @@ def test_a_folder_of_the_service_user_is_never_roots_alone(node: Node) -> None:
     secmon("ruleset", "update", "--root", node.root)
     assert not (node.paths.root / "ruleset/rules/pipe").exists()
     assert node.untouched()
+
+
+def test_a_cut_key_file_is_put_back_and_kept_as_it_was_found(node: Node) -> None:
+    key = f"001 host any {'0f' * 32}\n"
+    backups = node.paths.root / "backup/agents"
+    backups.chmod(0o750)  # as an older version made it
+    secmon("start", "--root", node.root, "--daemonize")
+    keys = node.paths.client_keys
+    node.user(f"printf '{key}' >>etc/client.keys")
+    wait_until(lambda: "was changed by another program" in node.log(), "the agent was taken")
+    node.user("truncate -s 40 etc/client.keys")
+    wait_until(lambda: keys.read_text() == key, "the line was put back")
+    wait_until(lambda: any(file.read_text() == key[:40] for file in backups.iterdir()), "the cut file was kept")
+    assert "Permission denied" not in node.log()

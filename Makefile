@@ -14,8 +14,10 @@ JOBS ?= auto
 EXAMPLES ?= 500
 # In the groups and the order of tests/conftest.py; folders of tests that passed are not kept: they may be in memory.
 PARALLEL = -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# Folders of tests that start daemons, clusters or many simulated agents; "make test-fast" runs all others.
+SLOW := daemons deploy fuzz integration simulator
 
-.PHONY: help install run test lint fuzz bench compose-test proto docs lock
+.PHONY: help install run test test-fast lint fuzz bench compose-test proto docs lock
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -27,6 +29,9 @@ run: $(READY) ## Run a master and two workers here; Ctrl-C stops them
 
 test: lint ## Lint, types, import rules, all tests
 	$(BIN)/pytest $(PARALLEL)
+
+test-fast: $(READY_DEV) ## All tests but those in the folders that start daemons and clusters
+	$(BIN)/pytest $(PARALLEL) $(SLOW:%=--ignore=tests/%)
 
 fuzz: $(READY_DEV) ## Ask a real cluster EXAMPLES new questions for each test of tests/fuzz
 	SECMON_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest $(PARALLEL) --timeout=7200 tests/fuzz

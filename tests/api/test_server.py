@@ -27,5 +27,7 @@ def test_all_addresses_of_both_families() -> None:
         (both,) = bind_sockets("::", 0)
     except SecmonError as error:
         pytest.skip(f"no IPv6 here: {error}")
-    with socket.create_connection(("127.0.0.1", both.getsockname()[1])):
-        both.close()
+    with both:
+        for address in ("127.0.0.1", "::1"):
+            with socket.create_connection((address, both.getsockname()[1])) as client:
+                assert client.getpeername()[:2] == (address, both.getsockname()[1])

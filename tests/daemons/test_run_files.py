@@ -126,6 +126,7 @@ def test_who_looks_does_not_keep_the_next_from_starting(lock: SupervisorLock, ro
     fcntl.flock(looker, fcntl.LOCK_SH)
     threading.Timer(0.05, os.close, [looker]).start()
     lock.acquire()
+    assert lock.holder() == os.getpid()
     lock.release()
 
 

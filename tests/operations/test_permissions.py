@@ -1,75 +1,145 @@
 """Who may run which operation: every operation with requirements, for every kind of caller."""
 
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from secmon.cluster.catalogue import Operation, Place
+from secmon.cluster.parameters import build
 from secmon.common.errors import SecmonError
-from secmon.operations.all import AREAS, CATALOGUE
+from secmon.common.outcome import Outcome, Raw, Result, envelope
+from secmon.operations.all import CATALOGUE, EXECUTABLE
+from tests.offenders import Offenders
+from tests.operations.examples import EXAMPLES, FAILING, prepare
 from tests.operations.world import World
 
 pytestmark = pytest.mark.anyio
 
-MINE = ("nodes.manager", "nodes.logs", "nodes.cluster", "nodes.upload", "security.login")
-"""Modules under test here; the operations on users, roles and agents have tests of their own."""
-
-OPERATIONS = [
-    one for one in CATALOGUE
-    if one.require and one.function.__module__.removeprefix("secmon.operations.") in MINE
-]  # fmt: skip
+GUARDED = [one for one in CATALOGUE if one.require]
+ALPHA_AND_BETA = pytest.mark.parametrize("at", ["alpha", "beta"])
 
 
-def params_of(operation: Operation, world: World) -> dict[str, Any]:
-    """Values with which an administrator would succeed."""
-    params: dict[str, Any] = {}
-    if "{node_id}" in operation.path:
-        params["node_id"] = "beta"
-    if operation.body is not None:
-        is_file = operation.body_type == "application/octet-stream"
-        params["body"] = world.nodes["beta"].node.paths.main_config.read_bytes() if is_file else {"rbac_mode": "white"}
-    return params
+@pytest.fixture
+def empty_world(tmp_path: Path, security_db: Path) -> Iterator[World]:
+    """With the operations that nodes ask of each other."""
+    world = World(tmp_path, security_db, catalogue=EXECUTABLE)
+    yield world
+    world.close()
 
 
-def write_logs(world: World) -> None:
-    for running in world.nodes.values():
-        (running.node.paths.logs / "ossec.log").write_text("2026/01/02 10:00:00 secmon-apid: INFO: x\n")
-
-
-def test_the_modules_are_all_there() -> None:
-    assert set(MINE) <= {area.__name__.removeprefix("secmon.operations.") for area in AREAS}
-    assert len(OPERATIONS) >= 25
-
-
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
-async def test_a_user_without_rights_is_refused_or_sees_nothing(cluster: World, operation: Operation) -> None:
-    write_logs(cluster)
-    before = [one.paths.main_config.stat().st_ino for one in (running.node for running in cluster.nodes.values())]
-    params = params_of(operation, cluster)
-    if operation.require[0].mode == "each":
-        # Nothing was named, so there is nothing to refuse.
-        body = await cluster.body(operation.name, "nobody", **params)
-        assert (body["data"]["affected_items"], body["data"]["failed_items"]) == ([], [])
-        assert "dapi_errors" not in body
-        params["nodes_list"] = ["beta"]
-    for at in ("alpha", "beta"):
-        with pytest.raises(SecmonError) as caught:
-            await cluster.run(operation.name, "nobody", at=at, **params)
-        assert (caught.value.code, caught.value.kind.status) == (4000, 403)
-    assert [one.node.paths.main_config.stat().st_ino for one in cluster.nodes.values()] == before
-    assert [one.control.restarts for one in cluster.nodes.values()] == [0, 0, 0]
-
-
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
-async def test_an_administrator_succeeds(cluster: World, operation: Operation) -> None:
-    write_logs(cluster)
+@pytest.fixture
+def world(cluster: World) -> World:
     cluster.roster.gone.clear()
-    body = await cluster.body(operation.name, **params_of(operation, cluster))
-    assert body["error"] == 0
+    prepare(cluster)
+    return cluster
+
+
+def traces(world: World) -> list[Any]:
+    """What a call can leave on the nodes: files, rows, restarts, messages to agents."""
+    found: list[Any] = []
+    for running in world.nodes.values():
+        node = running.node
+        files = {path: path.stat() for path in node.paths.etc.rglob("*") if path.is_file()}
+        found += [
+            {str(path): (file.st_ino, file.st_mtime_ns) for path, file in files.items()},
+            running.control.restarts,
+            node.security.view().revision,
+            vars(node.services.agent_link),
+        ]
+        for tables in (node.agents, node.tasks):
+            with tables.read() as connection:
+                found.append(list(connection.connection.iterdump()))
+    return found
+
+
+def test_every_operation_has_an_example_that_names_its_resources() -> None:
+    assert set(EXAMPLES) == {one.name for one in GUARDED}
+    assert set(FAILING) <= set(EXAMPLES)
+    with Offenders() as offenders:
+        for one in GUARDED:
+            with offenders.row(one.name):
+                build(one.params, EXAMPLES[one.name])
+                assert {require.param for require in one.require if require.param} <= set(EXAMPLES[one.name])
+
+
+@ALPHA_AND_BETA
+async def test_a_user_without_rights_is_refused_or_sees_nothing(world: World, at: str) -> None:
+    before = traces(world)
+    with Offenders() as offenders:
+        for one in GUARDED:
+            with offenders.row(one.name):
+                if all(require.mode == "restrict" for require in one.require):
+                    await sees_nothing(world, one, at, **EXAMPLES[one.name])
+                    continue
+                with pytest.raises(SecmonError) as caught:
+                    await world.run(one.name, "nobody", at=at, **EXAMPLES[one.name])
+                assert (caught.value.code, caught.value.kind.status) == (4000, 403)
+    assert traces(world) == before
+
+
+@ALPHA_AND_BETA
+async def test_who_names_nothing_sees_nothing_without_rights(world: World, at: str) -> None:
+    """Of lists that are optional: what may not be seen is left out."""
+    with Offenders() as offenders:
+        for one in GUARDED:
+            lists = {require.param for require in one.require if require.mode == "each"}
+            required = {parameter.name for parameter in one.parameters if parameter.required}
+            if lists and not lists & required and not any(require.mode == "whole" for require in one.require):
+                with offenders.row(one.name):
+                    rest = {name: value for name, value in EXAMPLES[one.name].items() if name not in lists}
+                    await sees_nothing(world, one, at, **rest)
+
+
+async def sees_nothing(world: World, operation: Operation, at: str, **params: Any) -> None:
+    body = await world.body(operation.name, "nobody", at=at, **params)
+    assert "dapi_errors" not in body
+    assert not list(known(body["data"]))
+
+
+def known(value: Any) -> Iterator[Any]:
+    """Whatever says more than 0 or nothing."""
+    if isinstance(value, dict):
+        yield from itertools.chain.from_iterable(map(known, value.values()))
+    elif isinstance(value, list):
+        yield from itertools.chain.from_iterable(map(known, value))
+    elif value:
+        yield value
+
+
+@ALPHA_AND_BETA
+async def test_an_administrator_succeeds(world: World, at: str) -> None:
+    by_name = {one.name: one for one in GUARDED}
+    with Offenders() as offenders:
+        for name, params in EXAMPLES.items():
+            with offenders.row(name):
+                if name in FAILING:
+                    assert await failure(world, name, at, "admin") == FAILING[name]
+                else:
+                    check_answer(by_name[name], await world.run(name, at=at, **params))
+
+
+async def failure(world: World, name: str, at: str, user: str) -> int | None:
+    """The code of the error of the whole example, or of its first item."""
+    try:
+        result = await world.run(name, user, at=at, **EXAMPLES[name])
+    except SecmonError as error:
+        return error.code
+    failures = result.failures if isinstance(result, Outcome) else []
+    return failures[0].code if failures else None
+
+
+def check_answer(operation: Operation, result: Result) -> None:
+    """All went well, and the answer is what the API documents."""
+    if isinstance(result, Raw):
+        return
+    body = envelope(result, operation.messages)
+    assert body["error"] == 0, body
     if operation.item is not None:
-        assert body["data"]["affected_items"]
-        assert body["message"] == operation.messages.all
+        assert body["message"].startswith(operation.messages.all)
         for item in body["data"]["affected_items"]:
             check_shape(item, operation.item)
     if operation.data is not None:
@@ -83,32 +153,28 @@ def check_shape(value: Any, declared: Any) -> None:
         assert set(value) <= {field.encode_name for field in msgspec.structs.fields(declared)}
 
 
-MANAGER = [one for one in OPERATIONS if one.area == "manager"]
-NODE = [one for one in OPERATIONS if one.area == "cluster" and one.place in (Place.NODE, Place.NODES)]
+MANAGER = [one for one in GUARDED if one.area == "manager"]
+NODE = [one for one in GUARDED if one.area == "cluster" and one.place in (Place.NODE, Place.NODES)]
 
 
 @pytest.mark.parametrize("user", ["manager_only", "cluster_only"])
-@pytest.mark.parametrize("operation", MANAGER, ids=lambda one: one.name)
-async def test_either_family_of_permissions_opens_the_manager(cluster: World, operation: Operation, user: str) -> None:
-    write_logs(cluster)
-    body = await cluster.body(operation.name, user, **params_of(operation, cluster))
-    assert body["error"] == 0
-    assert body["data"]["affected_items"]
+async def test_either_family_of_permissions_opens_the_manager(world: World, user: str) -> None:
+    with Offenders() as offenders:
+        for one in MANAGER:
+            with offenders.row(one.name):
+                assert await failure(world, one.name, "alpha", user) == FAILING.get(one.name)
 
 
-@pytest.mark.parametrize("operation", NODE, ids=lambda one: one.name)
-async def test_only_cluster_permissions_open_other_nodes(cluster: World, operation: Operation) -> None:
-    write_logs(cluster)
-    params = params_of(operation, cluster) | ({"nodes_list": ["beta"]} if operation.place is Place.NODES else {})
-    assert (await cluster.body(operation.name, "cluster_only", **params))["error"] == 0
-    with pytest.raises(SecmonError) as caught:
-        await cluster.run(operation.name, "manager_only", **params)
-    assert caught.value.code == 4000
+async def test_only_cluster_permissions_open_other_nodes(world: World) -> None:
+    with Offenders() as offenders:
+        for one in NODE:
+            with offenders.row(one.name):
+                assert await failure(world, one.name, "alpha", "cluster_only") == FAILING.get(one.name)
+                assert await failure(world, one.name, "alpha", "manager_only") == 4000
 
 
-@pytest.mark.parametrize("operation", MANAGER, ids=lambda one: one.name)
-async def test_a_grant_on_another_node_does_not_open_this_one(cluster: World, operation: Operation) -> None:
-    write_logs(cluster)
-    with pytest.raises(SecmonError) as caught:
-        await cluster.run(operation.name, "alpha_only", at="beta", **params_of(operation, cluster))
-    assert caught.value.code == 4000
+async def test_a_grant_on_another_node_does_not_open_this_one(world: World) -> None:
+    with Offenders() as offenders:
+        for one in MANAGER:
+            with offenders.row(one.name):
+                assert await failure(world, one.name, "beta", "alpha_only") == 4000

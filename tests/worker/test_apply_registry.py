@@ -121,6 +121,7 @@ async def test_a_copy_that_went_wrong_is_fetched_as_a_whole(tmp_path: Path) -> N
         with nodes.worker.write() as connection:
             connection.execute(delete(agents).where(agents.c.name == "web"))
             put(connection, "digest", "f" * 32)
+        assert content(nodes.worker) != content(nodes.master)
         await nodes.settled()
 
 

@@ -111,6 +111,7 @@ def test_only_a_host_collides_with_a_network(connection: Connection) -> None:
     add(connection, "a3", address="10.9.0.0/24")
     add(connection, "a4")
     add(connection, "a5", address="any")
+    assert [one.name for one in entries(connection)] == ["a1", "a2", "a3", "a4", "a5"]
 
 
 def test_nobody_has_the_managers_name(connection: Connection) -> None:

@@ -111,8 +111,12 @@ def test_no_evaluation_takes_more_than_its_steps(rule: object, context: dict[str
     except TooCostly:
         assert evaluate(rule, context, steps=steps) is False
     else:
-        assert budget.steps >= 0
         assert verdict is evaluate(rule, context, steps=steps) is evaluate(rule, context)
+        taken = steps - budget.steps
+        assert verdict is evaluate(rule, context, steps=taken)
+        if taken:
+            with pytest.raises(TooCostly):
+                compile_rule(rule)(Facts(context), Budget(taken - 1))
 
 
 @given(st.lists(st.sets(st.integers(0, 4)), max_size=5))

@@ -81,9 +81,18 @@ def start_error(error: BaseException) -> StartError:
             return StartError(2004, f"{error.filename}: {error.strerror}")
         case OSError() if error.errno in {errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES}:
             return StartError(2010, error.strerror or str(error))
+        case _ if (fault := _store_fault(error)) is not None:
+            return StartError(2004, fault)
         case _:
             log.error("Start failed", exc_info=error)
             return StartError(1000, f"{type(error).__name__}: {error}")
+
+
+def _store_fault(error: BaseException) -> str | None:
+    """What is wrong with the disk or the file of a store, and what to do; ``None`` for other errors."""
+    from secmon.common.sqlite.faults import StoreFault  # not before: most commands use no store
+
+    return str(error) if isinstance(error, StoreFault) else None
 
 
 class Daemon(Protocol):

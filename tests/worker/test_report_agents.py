@@ -18,6 +18,7 @@ from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
 from secmon.master.agent_reports import NOTICEABLE_SECONDS, ReportService
+from secmon.worker import report_agents
 from secmon.worker.report_agents import AgentReporter
 from tests.cluster_kit import ClusterKit, ShiftedClock, wait_until
 
@@ -181,3 +182,23 @@ async def test_times_of_a_worker_with_another_clock_are_those_of_the_master(tmp_
         keepalive(nodes.worker, heard + 7, 1)
         await wait_until(lambda: states(nodes.master)[1][2] != stored)
         assert abs((states(nodes.master)[1][2] or 0) - (heard + 7 - seconds)) < NOTICEABLE_SECONDS
+
+
+async def test_a_store_that_fails_is_logged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(report_agents, "RETRY_SECONDS", 0.0)
+    caplog.set_level("INFO", "secmon.clusterd.agents")
+    async with pair(tmp_path) as nodes:
+        with nodes.worker.write() as connection:
+            connection.exec_driver_sql("ALTER TABLE agents RENAME TO aside")
+        await wait_until(lambda: nodes.counters.snapshot().get("agents.report_failures", 0) >= 3)
+        with nodes.worker.write() as connection:
+            connection.exec_driver_sql("ALTER TABLE aside RENAME TO agents")
+        keepalive(nodes.worker, 100, 1)
+        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
+        await wait_until(lambda: len(caplog.records) > 1)
+    told = [one.getMessage() for one in caplog.records if one.name == "secmon.clusterd.agents"]
+    assert len(told) == 2
+    assert "no such table" in told[0]
+    assert told[1] == "agents are reported to the master again"

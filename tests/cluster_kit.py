@@ -1,6 +1,5 @@
 """A master and workers in one process: real gRPC and TLS on free ports, temporary folders, quick timings."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from secmon.common.paths import Paths
 from secmon.master.cluster import MasterCluster
 from secmon.master.session import WorkerSession
 from secmon.worker.cluster import WorkerCluster
+from tests.waiting import until
 
 KEY = b"k" * 32
 Services = Sequence[Callable[[aio.Server], None]]
@@ -38,15 +38,6 @@ def settings(name: str, **changes: object) -> LinkSettings:
         reconnect_max_seconds=0.05,
     )
     return replace(quick, **changes)  # type: ignore[arg-type]  # names are checked by replace itself
-
-
-async def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Return once ``condition`` holds; AssertionError when it does not within the bound."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    while not condition():
-        assert loop.time() < end, "the condition did not come true"
-        await asyncio.sleep(0.005)
 
 
 @dataclass
@@ -106,7 +97,7 @@ class ClusterKit:
     async def joined(self, *names: str) -> None:
         """Wait until the master has sessions of ``names``, and these workers know it."""
         links = [worker.link for worker in self.workers if worker.settings.node_name in names]
-        await wait_until(
+        await until(
             lambda: all(self.master.sessions.get(name) for name in names) and all(x.connected.is_set() for x in links)
         )
 

@@ -1,6 +1,5 @@
 """Servers of the toy catalogue, on real sockets."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -44,13 +43,6 @@ class Toy:
 
     def log(self, name: str = "api.log") -> str:
         return (self.node.paths.logs / name).read_text()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for something that has no event of its own: a counter, a line in a log."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 Serve = Callable[..., AbstractAsyncContextManager[Toy]]

@@ -11,8 +11,9 @@ import pytest
 from secmon.api.protocol import ConnectionLimits
 from secmon.common.accept.limiter import AcceptLimits
 from secmon.config.api import Https
-from tests.api.conftest import Serve, Toy, until
+from tests.api.conftest import Serve, Toy
 from tests.api.toys import api_config
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 

@@ -22,10 +22,11 @@ from secmon.security.passwords import MAX_TRIED_LENGTH, hash_password, needs_reh
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.users import replace_password
-from tests.api.conftest import LOGIN, until
+from tests.api.conftest import LOGIN
 from tests.api.toys import api_config
 from tests.operations.world import World, make_security_db
 from tests.security.store.rows import put_user
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,7 @@ from secmon.daemons.control import SupervisorControl, ask, daemon_socket
 from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import daemon_states, process_start
 from tests.folders import REPOSITORY
-
-PATIENCE_SECONDS = 30.0
-"""Bound of waiting for something that must come; reached only by a failing test."""
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Poll until ``condition`` holds; fails the test when it never does."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            pytest.fail(f"never: {what}")
-        time.sleep(0.01)
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 
 class ToyNode:
@@ -56,7 +44,7 @@ class ToyNode:
         """TERM, and the status that comes of it."""
         assert self.process is not None
         self.process.terminate()
-        return self.process.wait(PATIENCE_SECONDS)
+        return self.process.wait(LIMIT_SECONDS)
 
     def ask(self, command: str) -> Any:
         return asyncio.run(SupervisorControl(self.paths).ask(command))

@@ -28,7 +28,7 @@ from tests.engine.rules_kit import ROOTS
 from tests.engine.ruleset.test_live import CONFIG, local, rules, status
 from tests.folders import REPOSITORY
 from tests.integration.kit import free_port
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 DECODER = """<decoder name="app"><prematch>^app </prematch><regex offset="after_prematch">^(\\d+)</regex>
@@ -99,7 +99,7 @@ async def test_a_changed_file_is_in_force_within_a_second(paths: Paths) -> None:
         worker = daemon.service.worker
         assert worker is not None
         local(paths).write_text(rules(100001, 100002).replace("<description>100001", "<match>old</match><description>"))
-        await until(lambda: 100002 in worker.ruleset.rules.by_id, seconds=10)
+        await until(lambda: 100002 in worker.ruleset.rules.by_id)
         await client(paths).store(["1:/x:app 3"])
         await until(lambda: read_alerts(paths))
         assert read_alerts(paths)[0]["rule"]["id"] == "100002"
@@ -234,7 +234,7 @@ async def test_a_kill_loses_no_event_that_was_acknowledged(paths: Paths) -> None
 
 
 async def until_answered(paths: Paths) -> dict[str, dict[str, int]]:
-    end = time.monotonic() + 20
+    end = time.monotonic() + LIMIT_SECONDS
     while True:
         try:
             made: dict[str, dict[str, int]] = await ask(daemon_socket(paths, "secmon-analysisd"), "counters")

@@ -91,7 +91,7 @@ async def test_long_lived_tasks_are_restarted(
                 await stack.enter_async_context(daemon(node, spec.name))
         await fleet.start()
         stack.push_async_callback(fleet.stop)
-        await until(lambda: active(store) == 3, seconds=60, what="agents active")
+        await until(lambda: active(store) == 3, what="agents active")
         kept = [(tasks, name) for tasks, name in faults.open if name in tasks.restarts]
         assert len(kept) > 40
         for count, way in enumerate(WAYS, start=1):
@@ -111,7 +111,7 @@ async def test_long_lived_tasks_are_restarted(
         late = Fleet([server_of(worker)], 1, prefix="late", options=Options(timing=TIMING))
         await late.start()
         stack.push_async_callback(late.stop)
-        await until(lambda: active(store) == 4, seconds=60, what="the new agent active")
+        await until(lambda: active(store) == 4, what="the new agent active")
         assert fleet.counters.losses == 0
     store.close()
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from secmon.daemons.privileges import Account, find_account, first_closed, is_roots_alone, share
-from tests.daemons.conftest import ToyNode, wait_until
+from tests.daemons.conftest import ToyNode
+from tests.waiting import wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change users")
 USER = "nobody"

@@ -23,8 +23,8 @@ from secmon.config.main import load_main_config
 from secmon.daemons.ports import free_port
 from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import daemon_states, pid_files, process_start
-from tests.daemons.conftest import wait_until
 from tests.folders import REPOSITORY
+from tests.waiting import wait_until
 
 LOOPBACK = "127.0.0.1"
 PASSWORD = "A-Secret-Word-77"

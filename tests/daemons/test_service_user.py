@@ -20,8 +20,8 @@ from secmon.common.paths import Paths
 from secmon.daemons.lockholder import lock_holder
 from secmon.daemons.ports import free_port
 from tests import serviceuser
-from tests.daemons.conftest import wait_until
 from tests.folders import short_root
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.root,

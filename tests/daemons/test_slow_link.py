@@ -46,7 +46,7 @@ async def test_a_worker_works_over_a_slow_link(quality: str) -> None:
         there = (await stack.enter_async_context(daemon(worker, "secmon-clusterd"))).daemon.side  # type: ignore[attr-defined]
         assert isinstance(here, MasterSide)
         assert isinstance(there, WorkerSide)
-        await until(there.cluster.link.connected.is_set, seconds=90, what="joined")
+        await until(there.cluster.link.connected.is_set, what="joined")
         session = here.cluster.sessions.get("worker")
         lease = LeaseReader(worker.paths.lease, SystemClock())
         stack.callback(lease.close)

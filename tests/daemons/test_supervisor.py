@@ -16,7 +16,8 @@ from secmon.common.errors import SecmonError
 from secmon.daemons.control import SupervisorControl, daemon_socket
 from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import process_start
-from tests.daemons.conftest import ToyNode, wait_until
+from tests.daemons.conftest import ToyNode
+from tests.waiting import wait_until
 
 APID, CLUSTERD = "secmon-apid", "secmon-clusterd"
 

@@ -22,7 +22,7 @@ from secmon.common.paths import Paths
 from secmon.config.main import AgentPorts, ClusterSection
 from secmon.daemons.install import install
 from tests.folders import short_root
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 KEY = "0123456789abcdefghijklmnopqrstuv"
 QUICK = {
@@ -92,7 +92,7 @@ class RealNode:
         with log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if wait:
-            wait_until(self.answers, seconds=60, what=f"API of {self.name}")
+            wait_until(self.answers, what=f"API of {self.name}")
         return self
 
     def stop(self, *, seconds: float = 30) -> None:
@@ -240,10 +240,10 @@ class RealCluster:
         (self.master.paths.shared / "default" / "agent.conf").write_text(AGENT_CONF_TEXT)
         self.wait_converged()
 
-    def wait_whole(self, seconds: float = 90) -> None:
+    def wait_whole(self, seconds: float = LIMIT_SECONDS) -> None:
         wait_until(self.whole, seconds=seconds, what="all nodes joined and answering")
 
-    def wait_converged(self, seconds: float = 90) -> None:
+    def wait_converged(self, seconds: float = LIMIT_SECONDS) -> None:
         wait_until(self.converged, seconds=seconds, what="equal files on all nodes")
 
 

@@ -88,7 +88,7 @@ def test_upgrades_at_every_node(three: RealCluster, fleet: Background) -> None:
         return Counter((item["node"], item["status"]) for item in items)
 
     expected = Counter({(node.name, "Updated"): 2 for node in three.nodes})
-    wait_until(lambda: results(three.workers[1]) == expected, seconds=60, what="all agents upgraded")
+    wait_until(lambda: results(three.workers[1]) == expected, what="all agents upgraded")
     fleet.until(lambda c: c.clears == AGENTS)
     assert {agent.dialect.version for agent in fleet.fleet.agents} == {"v4.8.2"}
     tasks = three.call(three.workers[1], "/tasks/status?status=done")["data"]["affected_items"]

@@ -103,7 +103,7 @@ def test_workers_serve_agents_without_the_master_and_report_afterwards(three: Re
                 three.master.start(wait=False)
             three.wait_whole()
         expected = Counter({("active",): 15, ("disconnected",): 5})
-        wait_until(lambda: on(agents_of(three, "apart"), "status") == expected, seconds=30, what="reports arrived")
+        wait_until(lambda: on(agents_of(three, "apart"), "status") == expected, what="reports arrived")
 
 
 def test_a_group_is_edited_while_its_agents_connect(three: RealCluster) -> None:
@@ -128,7 +128,7 @@ def test_a_group_is_edited_while_its_agents_connect(three: RealCluster) -> None:
         wait_until(settled, seconds=180, what="all agents report the last files")
         assert fleet.counters.pushes_bad == 0
         expected = Counter({("active", "synced"): count})
-        wait_until(lambda: on(agents_of(three, "many"), "status", "group_config_status") == expected, seconds=60)
+        wait_until(lambda: on(agents_of(three, "many"), "status", "group_config_status") == expected)
 
 
 def _leave(fleet: Background, count: int) -> None:

@@ -54,13 +54,13 @@ async def test_a_link_that_flaps_costs_neither_daemons_nor_states() -> None:
             stack.push_async_callback(asyncio.to_thread, node.stop)
             await asyncio.to_thread(node.start, wait=False)
         for node in (master, worker):
-            await until(lambda node=node: node.answers(), seconds=60)  # type: ignore[misc]
+            await until(lambda node=node: node.answers())  # type: ignore[misc]
         store = AgentStore(master.paths.agents_db)
         stack.callback(store.close)
         fleet = Fleet([server_of(worker)], AGENTS, options=Options(timing=TIMING, events_per_second=5.0))
         stack.push_async_callback(fleet.stop)
         await fleet.start()
-        await until(lambda: told(store) == {("active", "worker"): AGENTS}, seconds=60, what="agents are known")
+        await until(lambda: told(store) == {("active", "worker"): AGENTS}, what="agents are known")
         before = pids(worker)
         for number in range(FLAPS):
             joined = _sessions(worker)

@@ -45,14 +45,14 @@ def test_a_group_from_its_making_to_its_end(three: RealCluster, tmp_path: Path) 
         three.call(worker, f"/agents/{ids[0]}/group/db", method="PUT")
         for node in three.nodes:
             wait_until(lambda node=node: "agent.conf" in merged(node, "web,db"))  # type: ignore[misc]
-        wait_until(lambda: synced(three, worker, ids[0]) and synced(three, worker, ids[1]), seconds=40)
+        wait_until(lambda: synced(three, worker, ids[0]) and synced(three, worker, ids[1]))
         wait_until(lambda: sum(b"north" in file.read_bytes() for file in tmp_path.rglob("agent.conf")) == 2)
         configure(three, three.master, "web", "south")
         wait_until(lambda: b"south" in merged(worker, "web,db")["agent.conf"])
-        wait_until(lambda: synced(three, three.master, ids[0]), seconds=40)
+        wait_until(lambda: synced(three, three.master, ids[0]))
         body = three.call(three.master, "/groups?groups_list=web", method="DELETE")
         assert (body["data"]["affected_items"], body["data"]["affected_agents"]) == (["web"], ids)
-        wait_until(lambda: synced(three, worker, ids[0]) and synced(three, worker, ids[1]), seconds=40)
+        wait_until(lambda: synced(three, worker, ids[0]) and synced(three, worker, ids[1]))
         for node in three.nodes:
             wait_until(lambda node=node: not (node.paths.shared / "web").exists())  # type: ignore[misc]
             wait_until(lambda node=node: not merged(node, "web,db"))  # type: ignore[misc]

@@ -46,7 +46,7 @@ def test_a_worker_has_the_master_register() -> None:
         worker.start()
         made.wait_whole()
         port = load_remote(worker.paths)[0].port
-        wait_until(lambda: asyncio.run(comes_in(port)), seconds=60)
+        wait_until(lambda: asyncio.run(comes_in(port)))
         store = AgentStore(made.master.paths.agents_db)
         with store.read() as connection:
             assert [one.line for one in entries(connection)] == [f"007 web-07 any {KEY}"]

@@ -146,7 +146,7 @@ def test_a_large_group_file(three: RealCluster) -> None:
     with big.open("wb") as file:
         for number in range(200):
             file.write(number.to_bytes(4, "big") + block[4:])
-    three.wait_converged(90)
+    three.wait_converged()
     for node in three.nodes:
         pid = node.pid("secmon-clusterd")
         assert pid is not None

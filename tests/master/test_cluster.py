@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster_kit import cluster, wait_until
+from tests.cluster_kit import cluster
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_workers_enrol_join_and_beat(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha", "beta") as kit:
-        await wait_until(lambda: len(kit.workers[0].link.members()) == 3)
+        await until(lambda: len(kit.workers[0].link.members()) == 3)
         members = kit.workers[0].link.members()
         assert [(m.name, m.type, m.ip) for m in members] == [
             ("master", "master", "127.0.0.1"),
@@ -24,7 +25,7 @@ async def test_workers_enrol_join_and_beat(tmp_path: Path) -> None:
         def beaten() -> bool:
             return all(item["status"]["last_keep_alive"] != "n/a" for item in kit.master.health.health()[1:])
 
-        await wait_until(beaten)
+        await until(beaten)
 
 
 async def test_names_as_long_as_certificates_allow(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.master.cluster import MasterCluster
 from secmon.master.throttle import FREE_FAILURES
-from tests.cluster_kit import KEY, cluster, wait_until
+from tests.cluster_kit import KEY, cluster
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -179,7 +180,7 @@ async def test_a_man_in_the_middle_cannot_pass_a_proof_on(tmp_path: Path) -> Non
         middle = _Middle(stub)
         async with _middle(tmp_path / "middle", middle) as port:
             worker = await kit.start_worker("alpha", enrol_port=port)
-            await wait_until(lambda: worker.link.refusal)
+            await until(lambda: worker.link.refusal)
             assert worker.link.refusal is not None
             assert worker.link.refusal.code == 3025
             assert worker.keystore.current is None
@@ -190,6 +191,6 @@ async def test_a_man_in_the_middle_cannot_pass_a_proof_on(tmp_path: Path) -> Non
 async def test_a_false_master_is_not_believed(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kit, _middle(tmp_path / "middle", _Middle(None)) as port:
         worker = await kit.start_worker("alpha", enrol_port=port)
-        await wait_until(lambda: worker.link.refusal)
+        await until(lambda: worker.link.refusal)
         assert "does not prove" in worker.link.reason
         assert worker.keystore.current is None

@@ -12,7 +12,8 @@ import pytest
 
 from secmon.cluster.rpc import relay
 from secmon.master import enrolment
-from tests.cluster_kit import cluster, wait_until
+from tests.cluster_kit import cluster
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +58,7 @@ async def test_a_flood_of_strangers_takes_few_descriptors_and_keeps_no_node_out(
         counts, name = master.counters, "cluster.peers" if attacked == "cluster" else "cluster.enrolment"
         limits = relay.NODE_LIMITS if attacked == "cluster" else enrolment.LIMITS
         with _raw(port, RAW, b"") as flood:
-            await wait_until(lambda: counts.snapshot().get(f"{name}.connections.evicted", 0) > 0)
+            await until(lambda: counts.snapshot().get(f"{name}.connections.evicted", 0) > 0)
             for one in flood:
                 if sent:
                     with _ignored():
@@ -66,7 +67,7 @@ async def test_a_flood_of_strangers_takes_few_descriptors_and_keeps_no_node_out(
             await kit.joined("early", "late")
             assert counts.snapshot()[f"{name}.connections.open"] <= limits.total
             assert _descriptors() - before <= RAW + relay.DESCRIPTORS * limits.total + 64
-        await wait_until(lambda: counts.snapshot()[f"{name}.connections.open"] <= 4)
+        await until(lambda: counts.snapshot()[f"{name}.connections.open"] <= 4)
 
 
 @contextmanager

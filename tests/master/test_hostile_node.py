@@ -20,7 +20,8 @@ from secmon.master import agent_reports
 from secmon.master.session import MAX_MESSAGE_BYTES
 from secmon.worker.cluster import WorkerCluster
 from secmon.worker.session import JoinCall
-from tests.cluster_kit import KEY, ClusterKit, Recorder, wait_until
+from tests.cluster_kit import KEY, ClusterKit, Recorder
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +50,7 @@ async def attacked(folder: Path) -> AsyncIterator[tuple[ClusterKit, NodeCredenti
         await kit.joined("alpha", "beta")
         credentials = credentials_of(kit.workers[1])
         await kit.workers.pop().stop(grace=0)
-        await wait_until(lambda: kit.master.sessions.get("beta") is None)
+        await until(lambda: kit.master.sessions.get("beta") is None)
         recorder = Recorder()
         kit.master.sessions.listeners.append(recorder)
         yield kit, credentials, recorder
@@ -107,7 +108,7 @@ async def test_an_endless_stream_ends_its_own_session(tmp_path: Path) -> None:
         with suppress(aio.AioRpcError, asyncio.InvalidStateError):
             while not recorder.leaves:
                 await call.write(pb.WorkerMessage(files_ack=pb.FilesAck(error="x")))
-        await wait_until(lambda: recorder.leaves)
+        await until(lambda: recorder.leaves)
         while isinstance(await call.read(), pb.MasterMessage):
             pass
         assert recorder.leaves == [("beta", "it sends more than 200 messages a second")]
@@ -120,7 +121,7 @@ async def test_a_large_message_ends_its_own_session(tmp_path: Path) -> None:
         joined(kit, channel, credentials) as call,
     ):
         await call.write(pb.WorkerMessage(files_ack=pb.FilesAck(error="x" * MAX_MESSAGE_BYTES)))
-        await wait_until(lambda: recorder.leaves)
+        await until(lambda: recorder.leaves)
         assert "it sent a message of 65" in recorder.leaves[0][1]
         assert recorder.messages == []
 
@@ -136,7 +137,7 @@ async def test_what_comes_after_the_end_of_a_session_is_dropped(
         session = kit.master.sessions.get("beta")
         assert session is not None
         await call.write(pb.WorkerMessage(files_ack=pb.FilesAck(error="first")))
-        await wait_until(lambda: recorder.messages)
+        await until(lambda: recorder.messages)
         session.close("it is silent")
         kit.master.sessions.remove(session)
         for _ in range(5):

@@ -14,7 +14,8 @@ from cryptography import x509
 from secmon.cluster.rpc import certificates
 from secmon.cluster.rpc.certificates import NodeCredentials, PeerIdentity
 from secmon.common.clock import SystemClock
-from tests.cluster_kit import KEY, ClusterKit, cluster, wait_until
+from tests.cluster_kit import KEY, ClusterKit, cluster
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +120,7 @@ def credentials_of(kit: ClusterKit, name: str) -> NodeCredentials:
 async def test_a_proof_that_is_passed_on_is_worth_nothing(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kit, between(tmp_path, kit.master.enrol_port, false_master()) as proxy:
         worker = await kit.start_worker("alpha", enrol_port=proxy.port)
-        await wait_until(lambda: worker.link.refusal)
+        await until(lambda: worker.link.refusal)
         assert worker.link.refusal is not None
         assert worker.link.refusal.code == 3025
         assert worker.keystore.current is None
@@ -134,7 +135,7 @@ async def test_who_passes_the_masters_certificate_on_cannot_end_tls_afterwards(t
         between(tmp_path, kit.master.enrol_port, false_master(), passed=1) as proxy,
     ):
         worker = await kit.start_worker("alpha", enrol_port=proxy.port)
-        await wait_until(lambda: "enrolment at" in worker.link.reason)
+        await until(lambda: "enrolment at" in worker.link.reason)
         assert worker.keystore.current is None
         assert proxy.read == b""
         assert kit.master.refusals.items() == []
@@ -146,13 +147,13 @@ async def test_a_join_goes_to_the_master_or_nowhere(tmp_path: Path, shown: str) 
         own = false_master() if shown == "a certificate of his own" else credentials_of(kit, "beta")
         before = credentials_of(kit, "alpha").key
         await kit.workers.pop(0).stop(grace=0)
-        await wait_until(lambda: kit.master.sessions.get("alpha") is None)
+        await until(lambda: kit.master.sessions.get("alpha") is None)
         async with between(tmp_path, kit.master.port, own) as proxy:
             worker = await kit.start_worker("alpha", port=proxy.port)
             # After some refused sessions it enrols again, at the master itself, and goes on refusing.
-            await wait_until(lambda: worker.keystore.current is not None and worker.keystore.current.key != before)
+            await until(lambda: worker.keystore.current is not None and worker.keystore.current.key != before)
             refused = proxy.refused
-            await wait_until(lambda: proxy.refused > refused)
+            await until(lambda: proxy.refused > refused)
             assert not worker.link.connected.is_set()
             assert proxy.read == b"", "nothing was said to him"
             assert kit.master.sessions.get("alpha") is None

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster_kit import KEY, ClusterKit, Recorder, ShiftedClock, cluster, wait_until
+from tests.cluster_kit import KEY, ClusterKit, Recorder, ShiftedClock, cluster
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.anyio
 async def _refused(kit: ClusterKit, code: int) -> str:
     """Wait until worker and master both say ``code``; the master's reason."""
     worker, master = kit.workers[-1], kit.master
-    await wait_until(lambda: worker.link.refusal and worker.link.refusal.code == code)
+    await until(lambda: worker.link.refusal and worker.link.refusal.code == code)
     assert not worker.link.connected.is_set()
     shown = master.health.health()[0]["refused"][-1]
     assert (shown["name"], shown["ip"], shown["code"]) == (worker.settings.node_name, "127.0.0.1", code)
@@ -73,7 +74,7 @@ async def test_clock_skew(tmp_path: Path, minutes: int, words: str) -> None:
 async def test_a_clock_that_is_years_off_is_noticed_by_the_worker(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kit:
         worker = await kit.start_worker("alpha", clock=ShiftedClock(timedelta(days=-900)))
-        await wait_until(lambda: worker.link.refusal)
+        await until(lambda: worker.link.refusal)
         assert "by the clock of this node" in worker.link.reason
         assert worker.link.reason.startswith("3041")
 

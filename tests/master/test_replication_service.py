@@ -21,7 +21,8 @@ from secmon.master.replication_service import ReplicationService
 from secmon.master.serve_files import PIECE
 from secmon.worker.fetch_files import REQUEST_FILES
 from tests.common.files.folders import write
-from tests.worker.replication import NoRegistry, NoSnapshots, running, serving, wait_until
+from tests.waiting import until
+from tests.worker.replication import NoRegistry, NoSnapshots, running, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 
@@ -129,7 +130,7 @@ async def test_the_manifest_says_only_what_the_asker_lacks(tmp_path: Path) -> No
         assert [len(part.entries) for part in same] == [0]
 
         (tmp_path / "etc/lists/17").unlink()
-        await wait_until(lambda: publisher.revision == 2)
+        await until(lambda: publisher.revision == 2)
         behind = pb.ManifestRequest(digest=first.digest, epoch=first.epoch, since=first.revision)
         (delta,) = [part async for part in stub.FetchManifest(behind)]
         assert delta.base == first.revision
@@ -158,7 +159,7 @@ async def test_a_large_change_is_not_pushed_in_one_message(tmp_path: Path) -> No
         session = Session()
         publisher.joined(session)
         (tmp_path / "aside").rename(tmp_path / "etc/shared/g")
-        await wait_until(lambda: publisher.revision > 1 and len(publisher.manifest()) == BULK + 1)
+        await until(lambda: publisher.revision > 1 and len(publisher.manifest()) == BULK + 1)
         assert all(push.files.base == 0 and not push.files.entries for push in session.pushed[:1])
         assert publisher.changes_since(publisher.epoch, 1) is None
         publisher.left(session)

@@ -22,8 +22,9 @@ from secmon.common.errors import SecmonError
 from secmon.master.authority import Authority
 from secmon.master.session import QUEUE_LIMIT
 from secmon.worker.cluster import WorkerCluster
-from tests.cluster_kit import KEY, ClusterKit, Recorder, ShiftedClock, cluster, wait_until
+from tests.cluster_kit import KEY, ClusterKit, Recorder, ShiftedClock, cluster
 from tests.slowlink import SlowLink
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -55,8 +56,8 @@ async def test_the_same_installation_replaces_its_old_session_at_once(tmp_path: 
         async with _second_join(kit, kit.workers[0]) as answer:
             assert answer.welcome.master.node_name == "master"
             assert recorder.leaves[0] == ("alpha", "alpha joins again")
-            await wait_until(lambda: "alpha joins again" in kit.workers[0].link.reason)
-            await wait_until(lambda: len(recorder.leaves) == 2)  # and the worker takes it back
+            await until(lambda: "alpha joins again" in kit.workers[0].link.reason)
+            await until(lambda: len(recorder.leaves) == 2)  # and the worker takes it back
             assert recorder.leaves[1] == ("alpha", "alpha joins again")
         await kit.joined("alpha")
         assert len(kit.master.sessions.all()) == 1
@@ -93,7 +94,7 @@ async def test_both_sides_notice_a_network_that_drops_everything(tmp_path: Path)
         worker = await kit.start_worker("alpha", port=relay.port, heartbeat_misses=8)
         await kit.joined("alpha")
         relay.freeze()
-        await wait_until(lambda: recorder.leaves and "the master has been silent" in worker.link.reason)
+        await until(lambda: recorder.leaves and "the master has been silent" in worker.link.reason)
         assert recorder.leaves[0][1].startswith("alpha has been silent for")
         assert kit.master.sessions.absent() == ["alpha"]
         assert worker.link.channel is None
@@ -113,7 +114,7 @@ async def test_workers_come_back_after_a_restart_of_the_master(tmp_path: Path) -
         before = [worker.keystore.current for worker in kit.workers]
         ports: dict[str, Any] = {"listen_port": kit.master.port, "enrol_port": kit.master.enrol_port}
         await kit.masters.pop().stop("upgrade", grace=0)
-        await wait_until(lambda: not any(worker.link.connected.is_set() for worker in kit.workers))
+        await until(lambda: not any(worker.link.connected.is_set() for worker in kit.workers))
         assert not await kit.workers[0].link.wait_connected(0.01)
         master = await kit.start_master(**ports)
         assert set(master.sessions.absent()) <= {"alpha", "beta"}
@@ -128,13 +129,13 @@ async def test_the_reason_of_a_leave_reaches_the_other_side(tmp_path: Path) -> N
         recorder = Recorder()
         kit.master.sessions.listeners.append(recorder)
         await kit.workers.pop().stop("maintenance", grace=0)
-        await wait_until(lambda: recorder.leaves)
+        await until(lambda: recorder.leaves)
         assert recorder.leaves == [("beta", "it left: 'maintenance'")]
-        await wait_until(lambda: [m.name for m in kit.workers[0].link.members()] == ["master", "alpha"])
+        await until(lambda: [m.name for m in kit.workers[0].link.members()] == ["master", "alpha"])
         lost = kit.master.health.health()[0]["lost"]
         assert [node["name"] for node in lost] == ["beta"]
         await kit.masters.pop().stop("upgrade", grace=0)
-        await wait_until(lambda: kit.workers[0].link.reason != "not connected yet")
+        await until(lambda: kit.workers[0].link.reason != "not connected yet")
         assert not kit.workers[0].link.connected.is_set()
 
 
@@ -146,7 +147,7 @@ async def test_a_worker_that_takes_nothing_is_disconnected(tmp_path: Path) -> No
             session.send(pb.MasterMessage(members=pb.Members()))
         assert session.reason is not None
         assert "does not take them" in session.reason
-        await wait_until(lambda: "does not take them" in kit.workers[0].link.reason)
+        await until(lambda: "does not take them" in kit.workers[0].link.reason)
         await kit.joined("alpha")
 
 
@@ -158,7 +159,7 @@ async def test_certificates_are_renewed_within_the_session(tmp_path: Path) -> No
         assert old is not None
         assert old_master is not None
         clock.offset = timedelta()  # 61 of 90 days have passed
-        await wait_until(lambda: worker.keystore.current != old and kit.master.keystore.current != old_master)
+        await until(lambda: worker.keystore.current != old and kit.master.keystore.current != old_master)
         assert kit.master.sessions.get("alpha") is session
         assert worker.link.connected.is_set()
         assert worker.keystore.current is not None
@@ -296,7 +297,7 @@ async def test_health_follows_the_reports(tmp_path: Path) -> None:
         def status() -> dict[str, Any]:
             return dict(kit.master.health.health()[1]["status"])
 
-        await wait_until(lambda: status()["last_sync_integrity"]["date_start_master"] != "n/a")
+        await until(lambda: status()["last_sync_integrity"]["date_start_master"] != "n/a")
         assert status()["last_sync_integrity"]["total_files"] == {"missing": 1, "shared": 2, "extra": 3}
         assert status()["last_check_integrity"]["date_end_master"] != "n/a"
         assert status()["sync_integrity_free"] is True
@@ -309,11 +310,11 @@ async def test_a_clock_that_goes_wrong_later_is_reported_once(tmp_path: Path, ca
         worker = await kit.start_worker("alpha", clock=clock)
         await kit.joined("alpha")
         clock.offset = timedelta(minutes=5)
-        await wait_until(lambda: "the clock of worker alpha differs" in caplog.text)
+        await until(lambda: "the clock of worker alpha differs" in caplog.text)
         beats = Recorder()
         kit.master.sessions.listeners.append(beats)
         worker.link.send(pb.WorkerMessage(files_ack=pb.FilesAck()))
-        await wait_until(lambda: beats.messages)
+        await until(lambda: beats.messages)
         assert caplog.text.count("the clock of worker alpha differs") == 1
         assert worker.link.connected.is_set()
 
@@ -326,7 +327,7 @@ async def test_many_workers_come_at_once(tmp_path: Path) -> None:
         for name in names:
             await kit.start_worker(name)
         await kit.joined(*names)
-        await wait_until(lambda: all(len(worker.link.members()) == 13 for worker in kit.workers))
+        await until(lambda: all(len(worker.link.members()) == 13 for worker in kit.workers))
         items = kit.master.health.health()
         assert sorted(item["info"]["name"] for item in items[1:]) == sorted(names)
         assert len({worker.keystore.identity.installation_id for worker in kit.workers}) == 12

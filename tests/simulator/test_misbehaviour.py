@@ -51,7 +51,7 @@ async def test_replay(server: ScriptedServer) -> None:
 
 async def test_random(server: ScriptedServer) -> None:
     async with fleet(server, "good", "bad", misbehave=only(Misbehaviour.RANDOM)) as agents:
-        await until(lambda: len(server.bad) >= 2, seconds=30)
+        await until(lambda: len(server.bad) >= 2)
         await agents.until(lambda c: c.losses >= 1)
 
 

@@ -1,7 +1,7 @@
 """A master and its workers in one process: real folders, real change notification, real gRPC; no Join stream."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,8 @@ from secmon.master.publish_files import FilePublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.security.store.replication import Snapshot
 from secmon.worker.apply_files import FileApplier, FileLimits
-from tests.waiting import until
 
 QUICK = FileLimits(retry_seconds=0.02, retry_most_seconds=0.1)
-
-
-async def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    """Return as soon as ``condition`` holds; fail when it does not within the bound."""
-    await until(condition, seconds=seconds)
 
 
 class Wire:

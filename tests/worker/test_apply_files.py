@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from secmon.common.files.categories import category_of
 from secmon.worker.apply_files import FileLimits
 from tests.common.files.folders import edit, edits, new_root, write
-from tests.worker.replication import QUICK, Master, Wire, Worker, pair, running, serving, tree, wait_until
+from tests.waiting import until
+from tests.worker.replication import QUICK, Master, Wire, Worker, pair, running, serving, tree
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 
@@ -49,7 +50,7 @@ async def test_new_changed_renamed_and_deleted_files_follow(master: Master, work
     write(master.root, "etc/shared/web/agent.conf", b"<agent_config/>")
     write(master.root, "etc/ossec.conf", b"mine")
     async with pair(master, worker) as wire:
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert tree(worker.root) == {
             "etc/decoders/keys": b"001 a any key\n",
             "etc/shared/web/agent.conf": b"<agent_config/>",
@@ -59,15 +60,15 @@ async def test_new_changed_renamed_and_deleted_files_follow(master: Master, work
         assert (wire.acks[-1].missing, wire.acks[-1].shared, wire.acks[-1].extra) == (2, 0, 0)
 
         write(master.root, "etc/rules/local.xml", b"<group/>")
-        await wait_until(lambda: (worker.root / "etc/rules/local.xml").exists())
+        await until(lambda: (worker.root / "etc/rules/local.xml").exists())
         write(master.root, "etc/rules/local.xml", b"<group>2</group>")
-        await wait_until(lambda: replicated(worker.root).get("etc/rules/local.xml") == b"<group>2</group>")
+        await until(lambda: replicated(worker.root).get("etc/rules/local.xml") == b"<group>2</group>")
         (master.root / "etc/shared/web").rename(master.root / "etc/shared/db")
-        await wait_until(lambda: (worker.root / "etc/shared/db/agent.conf").exists())
-        await wait_until(lambda: not (worker.root / "etc/shared/web").exists())
+        await until(lambda: (worker.root / "etc/shared/db/agent.conf").exists())
+        await until(lambda: not (worker.root / "etc/shared/web").exists())
         (master.root / "etc/rules/local.xml").unlink()
-        await wait_until(lambda: not (worker.root / "etc/rules/local.xml").exists())
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: not (worker.root / "etc/rules/local.xml").exists())
+        await until(lambda: worker.equals(master))
         assert replicated(worker.root) == replicated(master.root)
         assert not any(ack.error for ack in wire.acks)
         assert "etc/rules/local.xml" in worker.applied
@@ -77,9 +78,9 @@ async def test_small_changes_travel_as_deltas(master: Master, worker: Worker) ->
     for number in range(300):
         write(master.root, f"etc/shared/g/{number}", b"x")
     async with pair(master, worker) as wire:
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         write(master.root, "etc/shared/g/7", b"y")
-        await wait_until(lambda: replicated(worker.root)["etc/shared/g/7"] == b"y")
+        await until(lambda: replicated(worker.root)["etc/shared/g/7"] == b"y")
         push = wire.pushes[-1].files
         assert push.base == push.position.revision - 1
         assert [entry.path for entry in push.entries] == ["etc/shared/g/7"]
@@ -91,24 +92,24 @@ async def test_excluded_files_stay_where_they_are(master: Master, worker: Worker
         write(worker.root, f"etc/shared/g/{name}", b"worker")
     write(master.root, "etc/shared/g/f", b"1")
     async with pair(master, worker):
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         contents = tree(worker.root)
         assert contents.pop("etc/shared/g/f") == b"1"
         assert set(contents.values()) == {b"worker"}
         # ... but do not keep the folder of a deleted group.
         shutil.rmtree(master.root / "etc/shared/g")
-        await wait_until(lambda: not (worker.root / "etc/shared/g").exists())
+        await until(lambda: not (worker.root / "etc/shared/g").exists())
 
 
 async def test_emptied_folders_of_rules_remain(master: Master, worker: Worker) -> None:
     write(master.root, "etc/rules/sub/r.xml", b"1")
     write(master.root, "var/multigroups/1a/merged.mg", b"1")
     async with pair(master, worker):
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         shutil.rmtree(master.root / "etc/rules/sub")
         shutil.rmtree(master.root / "var/multigroups/1a")
-        await wait_until(lambda: not replicated(worker.root))
-        await wait_until(lambda: not (worker.root / "var/multigroups/1a").exists())
+        await until(lambda: not replicated(worker.root))
+        await until(lambda: not (worker.root / "var/multigroups/1a").exists())
         assert (worker.root / "etc/rules/sub").is_dir()
         assert (worker.root / "var/multigroups").is_dir()
 
@@ -123,7 +124,7 @@ async def test_a_joining_worker_is_put_right(master: Master, worker: Worker) -> 
     write(worker.root, "etc/shared/gone/extra", b"extra")
     before = (worker.root / "etc/shared/g/same").stat().st_ino
     async with pair(master, worker) as wire:
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert replicated(worker.root) == replicated(master.root)
         assert not (worker.root / "etc/shared/gone").exists()
         assert (worker.root / "etc/shared/g/same").stat().st_ino == before
@@ -133,13 +134,13 @@ async def test_a_joining_worker_is_put_right(master: Master, worker: Worker) -> 
 async def test_changes_by_hand_on_the_worker_are_undone(master: Master, worker: Worker) -> None:
     write(master.root, "etc/rules/r.xml", b"right")
     async with pair(master, worker):
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         write(worker.root, "etc/lists/mine", b"by hand")
-        await wait_until(lambda: not (worker.root / "etc/lists/mine").exists())
+        await until(lambda: not (worker.root / "etc/lists/mine").exists())
         write(worker.root, "etc/rules/r.xml", b"wrong")
-        await wait_until(lambda: replicated(worker.root).get("etc/rules/r.xml") == b"right")
+        await until(lambda: replicated(worker.root).get("etc/rules/r.xml") == b"right")
         shutil.rmtree(worker.root / "etc/rules")
-        await wait_until(lambda: replicated(worker.root).get("etc/rules/r.xml") == b"right")
+        await until(lambda: replicated(worker.root).get("etc/rules/r.xml") == b"right")
 
 
 async def test_folders_and_files_in_each_others_place(master: Master, worker: Worker) -> None:
@@ -150,13 +151,13 @@ async def test_folders_and_files_in_each_others_place(master: Master, worker: Wo
     write(master.root, "etc/shared/b/c/f", b"folder")
     write(worker.root, "etc/shared/b", b"file")
     async with pair(master, worker):
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert replicated(worker.root) == {"etc/shared/a": b"file", "etc/shared/b/c/f": b"folder"}
         (master.root / "etc/shared/a").unlink()
         write(master.root, "etc/shared/a/now/folder", b"1")
         shutil.rmtree(master.root / "etc/shared/b/c")
         write(master.root, "etc/shared/b/c", b"now a file")
-        await wait_until(lambda: replicated(worker.root) == replicated(master.root) and worker.equals(master))
+        await until(lambda: replicated(worker.root) == replicated(master.root) and worker.equals(master))
 
 
 async def test_links_at_the_worker_are_never_followed(master: Master, worker: Worker, tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ async def test_links_at_the_worker_are_never_followed(master: Master, worker: Wo
     (worker.root / "etc/shared/g").symlink_to(outside)
     (worker.root / "etc/shared/h").symlink_to(outside / "f")
     async with pair(master, worker):
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
     assert (outside / "f").read_bytes() == b"precious"
     assert not (worker.root / "etc/shared/g").is_symlink()
     assert replicated(worker.root) == {"etc/shared/g/f": b"new", "etc/shared/h": b"new"}
@@ -183,7 +184,7 @@ async def test_a_link_in_place_of_a_file_is_replaced_once(master: Master, worker
     (worker.root / "etc/lists").mkdir()
     (worker.root / "etc/lists/link").symlink_to("/etc/passwd")
     async with pair(master, worker):
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert not (worker.root / "etc/lists/link").is_symlink()
         assert sorted(worker.applied) == ["etc/decoders/keys", "etc/lists/link"]
         assert (worker.root / "etc/mine").read_bytes() == b"mine"
@@ -196,10 +197,10 @@ async def test_a_category_folder_that_is_a_link_is_refused(master: Master, worke
     (worker.root / "etc").mkdir()
     (worker.root / "etc/rules").symlink_to(outside)
     async with pair(master, worker) as wire:
-        await wait_until(lambda: any("etc/rules is not a folder" in ack.error for ack in wire.acks))
+        await until(lambda: any("etc/rules is not a folder" in ack.error for ack in wire.acks))
         assert list(outside.iterdir()) == []
         (worker.root / "etc/rules").unlink()
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
 
 
 async def test_a_brief_absence_costs_a_delta_only(master: Master, worker: Worker) -> None:
@@ -207,15 +208,15 @@ async def test_a_brief_absence_costs_a_delta_only(master: Master, worker: Worker
     async with serving(master.service) as channel, running(master.publisher, worker.applier):
         first = Wire("beta", channel, master.publisher, worker.applier)
         await first.join()
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         before = master.publisher.revision
         await first.leave()
         write(master.root, "etc/rules/b", b"2")
-        await wait_until(lambda: master.publisher.revision > before)
+        await until(lambda: master.publisher.revision > before)
         assert set(master.publisher.changes_since(master.publisher.epoch, before) or ()) == {"etc/rules/b"}
         second = Wire("beta", channel, master.publisher, worker.applier)
         await second.join()
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert second.acks[-1].missing == 1
         await second.leave()
     master.service.close()
@@ -223,13 +224,13 @@ async def test_a_brief_absence_costs_a_delta_only(master: Master, worker: Worker
 
 async def test_a_lost_push_is_found_by_the_next_beat(master: Master, worker: Worker) -> None:
     async with pair(master, worker) as wire:
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         master.publisher.left(wire)
         write(master.root, "etc/rules/a", b"1")
-        await wait_until(lambda: master.publisher.revision == 2)
+        await until(lambda: master.publisher.revision == 2)
         assert not (worker.root / "etc/rules/a").exists()
         await wire.beat()
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         asked = len(wire.replies)
         await wire.beat()
         await wire.beat()
@@ -238,13 +239,13 @@ async def test_a_lost_push_is_found_by_the_next_beat(master: Master, worker: Wor
 
 async def test_pushes_that_wait_are_taken_together(master: Master, worker: Worker) -> None:
     async with pair(master, worker) as wire:
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         wire.flowing.clear()
         for number in range(5):
             write(master.root, f"etc/rules/{number}", b"1")
-            await wait_until(lambda number=number: master.publisher.revision >= number + 2)  # type: ignore[misc]
+            await until(lambda number=number: master.publisher.revision >= number + 2)  # type: ignore[misc]
         wire.flowing.set()
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert len(replicated(worker.root)) == 5
 
 
@@ -254,13 +255,13 @@ async def test_a_change_that_no_watch_tells_is_found_by_the_full_scan(tmp_path: 
     master = Master(tmp_path / "alpha", anti_entropy_seconds=0.1)
     worker = Worker(tmp_path / "beta", FileLimits(anti_entropy_seconds=0.1, retry_seconds=0.02))
     async with pair(master, worker):
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         await master.publisher._watch.stop()
         await worker.applier._watch.stop()
         write(master.root, "etc/rules/r.xml", b"1")
-        await wait_until(lambda: (worker.root / "etc/rules/r.xml").exists())
+        await until(lambda: (worker.root / "etc/rules/r.xml").exists())
         write(worker.root, "etc/rules/r.xml", b"2")
-        await wait_until(lambda: replicated(worker.root) == {"etc/rules/r.xml": b"1"})
+        await until(lambda: replicated(worker.root) == {"etc/rules/r.xml": b"1"})
 
 
 async def test_a_file_above_the_limit_holds_up_nothing_else(master: Master, tmp_path: Path) -> None:
@@ -270,11 +271,11 @@ async def test_a_file_above_the_limit_holds_up_nothing_else(master: Master, tmp_
     write(master.root, "etc/decoders/keys", b"key")
     write(worker.root, "etc/lists/extra", b"1")
     async with pair(master, worker) as wire:
-        await wait_until(lambda: any("etc/lists/huge" in ack.error for ack in wire.acks))
+        await until(lambda: any("etc/lists/huge" in ack.error for ack in wire.acks))
         assert replicated(worker.root) == {"etc/decoders/keys": b"key"}
         assert wire.acks[-1].position.epoch == ""
         write(master.root, "etc/lists/huge", b"small")
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
 
 
 async def test_too_many_files_are_refused_as_a_whole(master: Master, tmp_path: Path) -> None:
@@ -284,7 +285,7 @@ async def test_too_many_files_are_refused_as_a_whole(master: Master, tmp_path: P
         write(master.root, f"etc/lists/{number}", b"x")
     write(worker.root, "etc/lists/old", b"1")
     async with pair(master, worker) as wire:
-        await wait_until(lambda: any("limit is 3" in ack.error for ack in wire.acks))
+        await until(lambda: any("limit is 3" in ack.error for ack in wire.acks))
         assert replicated(worker.root) == {"etc/lists/old": b"1"}
 
 
@@ -304,15 +305,15 @@ async def test_a_full_disk_leaves_nothing_half_written_and_heals(master: Master,
     write(master.root, "etc/rules/a", b"old")
     worker = Worker(small_disk)
     async with pair(master, worker) as wire:
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         ballast = write(worker.root, "ballast", b"")
         with ballast.open("wb") as file:
             file.write(bytes(6 << 20))
         write(master.root, "etc/rules/big", random.Random(1).randbytes(4 << 20))
-        await wait_until(lambda: any("are free" in ack.error for ack in wire.acks))
+        await until(lambda: any("are free" in ack.error for ack in wire.acks))
         assert replicated(worker.root) == {"etc/rules/a": b"old"}
         ballast.unlink()
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert replicated(worker.root) == replicated(master.root)
 
 
@@ -325,11 +326,11 @@ async def test_a_disk_that_fills_up_meanwhile(
         write(master.root, f"etc/lists/{number}", random.Random(number).randbytes(1 << 20))
     worker = Worker(small_disk)
     async with pair(master, worker) as wire:
-        await wait_until(lambda: any("No space left" in ack.error for ack in wire.acks))
+        await until(lambda: any("No space left" in ack.error for ack in wire.acks))
         assert replicated(worker.root) == {}
         for number in range(10, 30):
             (master.root / f"etc/lists/{number}").unlink()
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert replicated(worker.root) == replicated(master.root)
 
 
@@ -342,7 +343,7 @@ async def test_folders_on_another_file_system_than_staging(master: Master, worke
         write(master.root, "etc/shared/g/f", b"1")
         write(small_disk, "g/.secmon-new-0123.tmp", b"left over")
         async with pair(master, worker):
-            await wait_until(lambda: worker.equals(master))
+            await until(lambda: worker.equals(master))
             assert [path.name for path in (worker.root / "etc/shared/g").iterdir()] == ["f"]
             assert mode(worker.root / "etc/shared/g/f") == 0o660
     finally:
@@ -358,7 +359,7 @@ async def test_a_file_that_is_a_mount_point_is_overwritten(master: Master, worke
     try:
         write(master.root, "etc/decoders/keys", b"new keys")
         async with pair(master, worker):
-            await wait_until(lambda: worker.equals(master))
+            await until(lambda: worker.equals(master))
             assert mounted.read_bytes() == b"new keys"
     finally:
         assert shell(f"umount -l {keys}") == 0
@@ -372,7 +373,7 @@ async def test_a_large_file(master: Master, worker: Worker) -> None:
         stream.write(random.Random(2).randbytes(1 << 20))
     write(master.root, "etc/decoders/keys", b"small")
     async with pair(master, worker) as wire:
-        await wait_until(lambda: worker.equals(master), 100)
+        await until(lambda: worker.equals(master))
         assert (worker.root / "etc/lists/large").stat().st_size == 200 << 20
         assert not any(ack.error for ack in wire.acks)
 
@@ -384,12 +385,12 @@ async def test_many_small_files_are_one_batch(master: Master, worker: Worker) ->
             file.parent.mkdir(parents=True)
         file.write_bytes(str(number).encode())
     async with pair(master, worker) as wire:
-        await wait_until(lambda: worker.equals(master), 100)
+        await until(lambda: worker.equals(master))
         assert wire.acks[-1].missing == 20_000
         assert len(wire.acks) == 1
         shutil.rmtree(master.root / "etc/shared/g7")
-        await wait_until(lambda: not (worker.root / "etc/shared/g7").exists())
-        await wait_until(lambda: worker.equals(master), 60)
+        await until(lambda: not (worker.root / "etc/shared/g7").exists())
+        await until(lambda: worker.equals(master))
 
 
 async def test_files_that_keep_changing_arrive_in_the_end(master: Master, worker: Worker) -> None:
@@ -397,14 +398,14 @@ async def test_files_that_keep_changing_arrive_in_the_end(master: Master, worker
         for turn in range(40):
             write(master.root, "etc/lists/busy", random.Random(turn).randbytes(1 << 18))
             await asyncio.sleep(0.002)
-        await wait_until(lambda: replicated(worker.root) == replicated(master.root) and worker.equals(master))
+        await until(lambda: replicated(worker.root) == replicated(master.root) and worker.equals(master))
 
 
 async def test_a_restarted_worker_removes_what_a_crash_left(master: Master, worker: Worker) -> None:
     write(worker.root, "queue/cluster/files/17", b"half a file")
     write(master.root, "etc/rules/a", b"1")
     async with pair(master, worker):
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert not worker.staging.exists()
 
 
@@ -416,11 +417,11 @@ async def test_a_session_lost_while_fetching_is_no_harm(master: Master, worker: 
         async with serving(master.service) as doomed:
             first = Wire("beta", doomed, master.publisher, worker.applier)
             await first.join()
-            await wait_until(lambda: worker.staging.exists())
+            await until(lambda: worker.staging.exists())
         await first.leave()
         second = Wire("beta", channel, master.publisher, worker.applier)
         await second.join()
-        await wait_until(lambda: worker.equals(master))
+        await until(lambda: worker.equals(master))
         assert replicated(worker.root) == replicated(master.root)
         await second.leave()
     master.service.close()
@@ -455,4 +456,4 @@ async def converge(
             for step in live:
                 edit(alpha, *step)
                 await asyncio.sleep(0)
-            await wait_until(lambda: replicated(alpha) == replicated(beta) and worker.equals(master))
+            await until(lambda: replicated(alpha) == replicated(beta) and worker.equals(master))

@@ -22,7 +22,8 @@ from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.worker.apply_registry import RegistryApplier
-from tests.cluster_kit import ClusterKit, wait_until
+from tests.cluster_kit import ClusterKit
+from tests.waiting import until
 from tests.worker.replication import NoSnapshots
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +59,7 @@ class Nodes:
         pb_grpc.add_ReplicationServicer_to_server(self.service, server)
 
     async def settled(self) -> None:
-        await wait_until(lambda: content(self.master) == content(self.worker))
+        await until(lambda: content(self.master) == content(self.worker))
 
 
 @asynccontextmanager
@@ -97,7 +98,7 @@ async def test_each_change_arrives(tmp_path: Path) -> None:
             remove(connection, [second])
         await nodes.settled()
         health = {item["info"]["name"]: item for item in nodes.kit.master.health.health()}
-        await wait_until(lambda: health["alpha"]["status"]["last_sync_agentgroup"]["date_end"] != "n/a")
+        await until(lambda: health["alpha"]["status"]["last_sync_agentgroup"]["date_end"] != "n/a")
 
 
 async def test_states_stay_when_the_registry_changes(tmp_path: Path) -> None:
@@ -131,6 +132,6 @@ async def test_an_empty_registry_replaces_none(tmp_path: Path, caplog: pytest.Lo
     enrol_before.close()
     async with two_nodes(tmp_path) as nodes:
         with caplog.at_level(logging.WARNING):
-            await wait_until(lambda: "has lost its registry" in caplog.text)
+            await until(lambda: "has lost its registry" in caplog.text)
         with nodes.worker.read() as connection:
             assert [one.name for one in entries(connection)] == ["web"]

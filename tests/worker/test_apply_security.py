@@ -21,7 +21,8 @@ from secmon.security.store.security_store import SecurityStore
 from secmon.worker.apply_security import SecurityApplier
 from tests.common.files.folders import new_root
 from tests.security.store.rows import put_user
-from tests.worker.replication import NoRegistry, Wire, running, serving, wait_until
+from tests.waiting import until
+from tests.worker.replication import NoRegistry, Wire, running, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -137,7 +138,7 @@ async def test_a_slow_worker_is_named_after_the_bound(tmp_path: Path, stores: li
         cluster.worker("slow", one) as (slow, applier),
         cluster.worker("quick", two),
     ):
-        await wait_until(lambda: one.revision() == two.revision() == 1)
+        await until(lambda: one.revision() == two.revision() == 1)
         slow.flowing.clear()
         revision = put(master, 2)
         assert await cluster.publisher.confirmed(revision) == ["slow"]
@@ -152,10 +153,10 @@ async def test_a_worker_that_leaves_is_not_waited_for_but_named(tmp_path: Path, 
     master, one, _ = stores
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one) as (wire, _):
-        await wait_until(lambda: one.revision() == 1)
+        await until(lambda: one.revision() == 1)
         wire.flowing.clear()
         waiting = asyncio.create_task(cluster.publisher.confirmed(put(master, 2)))
-        await wait_until(lambda: wire.pushes[-1].security.revision == 2)
+        await until(lambda: wire.pushes[-1].security.revision == 2)
         await wire.leave()
         assert await waiting == ["beta"]
         assert await cluster.publisher.confirmed(2) == []
@@ -212,7 +213,7 @@ async def test_a_master_without_users_is_not_followed(
     lost = SecurityStore(tmp_path / "lost.db")
     before, refused = one.digest(), f"{lost.store_id()} at revision 0 holds no users"
     async with cluster_of(tmp_path, lost) as cluster, cluster.worker("beta", one), cluster.worker("gamma", two):
-        await wait_until(lambda: sum(refused in record.getMessage() for record in caplog.records) >= 4)
+        await until(lambda: sum(refused in record.getMessage() for record in caplog.records) >= 4)
         told = [record.getMessage() for record in caplog.records if refused in record.getMessage()]
         assert any(f"keeps what it has, store {master.store_id()} at revision 1" in line for line in told)
         assert any("keeps what it has, nothing" in line for line in told)
@@ -232,7 +233,7 @@ async def test_a_restored_master_is_followed_back_and_that_is_told(
         assert await cluster.publisher.confirmed(2) == []
     with closing(SecurityStore(tmp_path / "old.db")) as restored:
         async with cluster_of(tmp_path, restored) as cluster, cluster.worker("beta", one):
-            await wait_until(lambda: one.digest() == restored.digest())
+            await until(lambda: one.digest() == restored.digest())
         assert f"store {restored.store_id()} went back from revision 2 to 1" in caplog.text
 
 
@@ -241,24 +242,24 @@ async def test_damage_at_equal_revisions_is_repaired(tmp_path: Path, stores: lis
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one) as (wire, _):
         assert await cluster.publisher.confirmed(1) == []
-        await wait_until(lambda: cluster.publisher.position().digest)
+        await until(lambda: cluster.publisher.position().digest)
         database = sqlite3.connect(tmp_path / "1.db")
         with database:
             database.execute("UPDATE roles SET name = 'intruder'")
         database.close()
         assert one.digest() != master.digest()
         await wire.beat()
-        await wait_until(lambda: one.digest() == master.digest())
+        await until(lambda: one.digest() == master.digest())
 
 
 async def test_a_lost_push_is_noticed_at_the_second_beat(tmp_path: Path, stores: list[SecurityStore]) -> None:
     master, one, _ = stores
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one) as (wire, applier):
-        await wait_until(lambda: one.revision() == 1)
+        await until(lambda: one.revision() == 1)
         cluster.publisher.left(wire)
         put(master, 2)
-        await wait_until(lambda: cluster.publisher.position().revision == 2)
+        await until(lambda: cluster.publisher.position().revision == 2)
         await wire.beat()
         await wire.beat()
         assert await applier.wait_for(2, 20)
@@ -268,14 +269,14 @@ async def test_changes_that_do_not_fit_lead_to_a_snapshot(tmp_path: Path, stores
     master, one, _ = stores
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one) as (wire, applier):
-        await wait_until(lambda: one.revision() == 1)
+        await until(lambda: one.revision() == 1)
         for changes in (b"\x91\x94\x02\xa6nosuch\x91\x01\xc0", b"\xc1"):
             wire.send(
                 pb.MasterMessage(security=pb.SecurityPush(epoch=master.store_id(), base=1, revision=2, changes=changes))
             )
         put(master, 2)
         assert await applier.wait_for(2, 20)
-        await wait_until(lambda: one.digest() == master.digest())
+        await until(lambda: one.digest() == master.digest())
 
 
 async def test_a_session_lost_in_a_snapshot_is_no_harm(tmp_path: Path, stores: list[SecurityStore]) -> None:
@@ -288,7 +289,7 @@ async def test_a_session_lost_in_a_snapshot_is_no_harm(tmp_path: Path, stores: l
                 first = Wire("beta", doomed, cluster.publisher, applier)
                 await doomed.close(None)
                 await first.join()
-                await wait_until(lambda: first.pushes)
+                await until(lambda: first.pushes)
             await first.leave()
             async with serving(cluster.service) as channel:
                 second = Wire("beta", channel, cluster.publisher, applier)

@@ -14,7 +14,8 @@ from secmon.common.files.manifest import Entry, Manifest
 from secmon.common.files.tree import content_hash
 from secmon.worker.apply_files import FileApplier
 from tests.common.files.folders import write
-from tests.worker.replication import QUICK, Wire, running, serving, tree, wait_until
+from tests.waiting import until
+from tests.worker.replication import QUICK, Wire, running, serving, tree
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 
@@ -62,7 +63,7 @@ async def refusal(root: Path, hostile: Hostile) -> str:
     async with serving(hostile) as channel, running(applier):
         wire = Wire("beta", channel, hostile, applier)
         await wire.join()
-        await wait_until(lambda: hostile.acks)
+        await until(lambda: hostile.acks)
         await wire.leave()
     assert tree(root) == before
     assert not (root / "queue/cluster/files").exists()
@@ -132,10 +133,10 @@ async def test_a_push_with_a_forbidden_path(tmp_path: Path) -> None:
     async with serving(hostile) as channel, running(applier):
         wire = Wire("beta", channel, hostile, applier)
         await wire.join()
-        await wait_until(lambda: hostile.acks)
+        await until(lambda: hostile.acks)
         position = pb.Position(epoch="evil", revision=2, digest="1")
         entries = list(to_wire({"../../evil": entry(b"1")}))
         wire.send(pb.MasterMessage(files=pb.FilesPush(position=position, base=1, entries=entries)))
-        await wait_until(lambda: any("not replicated" in ack.error for ack in hostile.acks))
+        await until(lambda: any("not replicated" in ack.error for ack in hostile.acks))
         await wire.leave()
     assert tree(tmp_path) == {}

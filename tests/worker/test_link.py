@@ -9,7 +9,8 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.worker.listener import Link
-from tests.cluster_kit import ClusterKit, Recorder, cluster, wait_until
+from tests.cluster_kit import ClusterKit, Recorder, cluster
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -51,11 +52,11 @@ async def test_listeners_hear_in_order_and_messages_go_both_ways(tmp_path: Path)
         for revision in range(1, 101):
             session.send(pb.MasterMessage(security=pb.SecurityPush(revision=revision)))
             worker.link.send(pb.WorkerMessage(security_ack=pb.SecurityAck(position=pb.Position(revision=revision))))
-        await wait_until(lambda: len(listener.messages) == len(recorder.messages) == 100)
+        await until(lambda: len(listener.messages) == len(recorder.messages) == 100)
         assert [message.security.revision for message in listener.messages] == list(range(1, 101))
         assert [message.security_ack.position.revision for message in recorder.messages] == list(range(1, 101))
         session.close("for the test")
-        await wait_until(lambda: listener.events.count("connected") == 2)
+        await until(lambda: listener.events.count("connected") == 2)
         assert listener.events == ["connected", "disconnected: the master: for the test", "connected"]
         assert recorder.joins == ["alpha", "alpha"]
     finally:
@@ -69,7 +70,7 @@ async def test_a_listener_that_fails_costs_a_session_not_the_link(tmp_path: Path
         worker = kit.build_worker("alpha")
         worker.link.listeners.append(listener)
         await worker.start()
-        await wait_until(lambda: listener.events.count("connected") == 3)
+        await until(lambda: listener.events.count("connected") == 3)
         assert listener.events[1] == "disconnected: internal error, see this node's log"
         await kit.joined("alpha")
     finally:
@@ -79,7 +80,7 @@ async def test_a_listener_that_fails_costs_a_session_not_the_link(tmp_path: Path
 async def test_beats_extend_the_lease(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha") as kit:
         reader = LeaseReader(kit.paths("alpha").lease, SystemClock())
-        await wait_until(lambda: reader.remaining() > 29)
+        await until(lambda: reader.remaining() > 29)
         reader.close()
 
 
@@ -88,7 +89,7 @@ async def test_a_worker_waits_for_a_master_that_is_not_there_yet(tmp_path: Path)
         ports = {"port": kit.master.port, "enrol_port": kit.master.enrol_port}
         await kit.masters.pop().stop(grace=0)
         worker = await kit.start_worker("alpha", port=ports["port"], enrol_port=ports["enrol_port"])
-        await wait_until(lambda: worker.link.reason.startswith("3023"))
+        await until(lambda: worker.link.reason.startswith("3023"))
         assert worker.link.refusal is None
         assert worker.link.members() == ()
         await kit.start_master(listen_port=ports["port"], enrol_port=ports["enrol_port"])

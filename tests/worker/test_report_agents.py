@@ -20,7 +20,8 @@ from secmon.common.counters import Counters
 from secmon.master.agent_reports import NOTICEABLE_SECONDS, ReportService
 from secmon.worker import report_agents
 from secmon.worker.report_agents import AgentReporter
-from tests.cluster_kit import ClusterKit, ShiftedClock, wait_until
+from tests.cluster_kit import ClusterKit, ShiftedClock
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 MANY = BATCH + 200
@@ -106,52 +107,52 @@ async def test_every_state_arrives_and_then_keepalives_alone(tmp_path: Path) -> 
     async with pair(tmp_path) as nodes:
         everyone = range(1, MANY + 1)
         keepalive(nodes.worker, 100, *everyone)
-        await wait_until(lambda: states(nodes.master) == dict.fromkeys(everyone, ("alpha", "active", 100)))
+        await until(lambda: states(nodes.master) == dict.fromkeys(everyone, ("alpha", "active", 100)))
         keepalive(nodes.worker, 110, 5)
-        await wait_until(lambda: states(nodes.master)[5] == ("alpha", "active", 110))
+        await until(lambda: states(nodes.master)[5] == ("alpha", "active", 110))
 
         def chunks() -> int:
             health = {item["info"]["name"]: item for item in nodes.kit.master.health.health()}
             return int(health["alpha"]["status"]["last_sync_agentinfo"]["n_synced_chunks"])
 
-        await wait_until(lambda: chunks() >= 3)  # counted after the states are written
+        await until(lambda: chunks() >= 3)  # counted after the states are written
 
 
 async def test_the_master_asks_for_what_a_touch_does_not_tell(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         keepalive(nodes.worker, 100, 1)
-        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
+        await until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
         with nodes.master.write() as connection:  # the master heard nothing for too long
             connection.execute(update(agents).where(agents.c.id == 1).values(connection_status="disconnected"))
         keepalive(nodes.worker, 110, 1)
-        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
+        await until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
 
 
 async def test_a_session_that_ends_under_a_report_costs_the_report_only(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         with nodes.master.write():  # the report cannot be written: it is under way
             keepalive(nodes.worker, 100, 1)
-            await wait_until(lambda: nodes.calls == 1)
+            await until(lambda: nodes.calls == 1)
             session = nodes.kit.master.sessions.get("alpha")
             assert session is not None
             session.close("for the test")
-            await wait_until(lambda: nodes.kit.master.sessions.get("alpha") not in (None, session))
+            await until(lambda: nodes.kit.master.sessions.get("alpha") not in (None, session))
         keepalive(nodes.worker, 110, 1)
-        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
+        await until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
 
 
 async def test_reports_wait_for_a_master_that_is_away(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         keepalive(nodes.worker, 100, 1)
-        await wait_until(lambda: states(nodes.master)[1][2] == 100)
+        await until(lambda: states(nodes.master)[1][2] == 100)
         port, enrol_port = nodes.kit.master.port, nodes.kit.master.enrol_port
         await nodes.kit.master.stop(grace=0)
         keepalive(nodes.worker, 120, 1, 2)
-        await wait_until(lambda: not nodes.kit.workers[0].link.connected.is_set())
+        await until(lambda: not nodes.kit.workers[0].link.connected.is_set())
         assert states(nodes.master)[2][2] is None
         nodes.kit.masters.clear()
         await nodes.kit.start_master(services=[nodes.service()], listen_port=port, enrol_port=enrol_port)
-        await wait_until(lambda: [states(nodes.master)[one][2] for one in (1, 2)] == [120, 120])
+        await until(lambda: [states(nodes.master)[one][2] for one in (1, 2)] == [120, 120])
 
 
 async def test_one_row_that_cannot_be_is_refused_and_the_rest_arrives(tmp_path: Path) -> None:
@@ -159,13 +160,13 @@ async def test_one_row_that_cannot_be_is_refused_and_the_rest_arrives(tmp_path: 
         with nodes.worker.write() as connection:
             connection.execute(update(agents).where(agents.c.id == 1).values(labels="nonsense"))
         keepalive(nodes.worker, 100, 1, 2)
-        await wait_until(lambda: states(nodes.master)[2] == ("alpha", "active", 100))
+        await until(lambda: states(nodes.master)[2] == ("alpha", "active", 100))
         assert states(nodes.master)[1] == ("unknown", "never_connected", None)
-        await wait_until(lambda: nodes.counters.snapshot().get("agents.reports_refused", 0) >= 2)  # at both ends
+        await until(lambda: nodes.counters.snapshot().get("agents.reports_refused", 0) >= 2)  # at both ends
         with nodes.worker.write() as connection:
             connection.execute(update(agents).where(agents.c.id == 1).values(labels="[]"))
         keepalive(nodes.worker, 110, 1)
-        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
+        await until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
 
 
 @pytest.mark.parametrize("seconds", [-40, 40])
@@ -174,13 +175,13 @@ async def test_times_of_a_worker_with_another_clock_are_those_of_the_master(tmp_
     async with pair(tmp_path, clock) as nodes:
         heard = int(clock.now().timestamp())
         keepalive(nodes.worker, heard, 1)
-        await wait_until(lambda: states(nodes.master)[1][2] is not None)
+        await until(lambda: states(nodes.master)[1][2] is not None)
         stored = states(nodes.master)[1][2]
         assert stored is not None
         # As exact as the heartbeats by which the clocks are compared.
         assert abs(stored - (heard - seconds)) < NOTICEABLE_SECONDS
         keepalive(nodes.worker, heard + 7, 1)
-        await wait_until(lambda: states(nodes.master)[1][2] != stored)
+        await until(lambda: states(nodes.master)[1][2] != stored)
         assert abs((states(nodes.master)[1][2] or 0) - (heard + 7 - seconds)) < NOTICEABLE_SECONDS
 
 

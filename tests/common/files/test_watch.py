@@ -8,6 +8,7 @@ import pytest
 
 from secmon.common.files.watch import FolderWatch
 from tests.common.files.folders import write
+from tests.waiting import LIMIT_SECONDS
 
 # The watching library warns, on its own thread, when a new folder is registered twice; that is harmless.
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
@@ -23,7 +24,7 @@ class Watching:
 
     async def until(self, *paths: str) -> None:
         """Wait until all of ``paths`` were reported."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT_SECONDS):
             while not self.seen.issuperset(paths):
                 await self._woken.wait()
                 self._woken.clear()

@@ -8,7 +8,7 @@ DATAGRAM_BUFFER = 8 << 20
 
 
 def listen_tcp(host: str, port: int, *, keepalive: tuple[int, int, int]) -> socket.socket:
-    """A listening socket, of both families for ``::``. Raises OSError.
+    """A listening socket, of both families for ``::``. Raises OSError, which names the port.
 
     ``keepalive``: idle seconds, interval, count; accepted connections have them from it.
     """
@@ -19,7 +19,7 @@ def listen_tcp(host: str, port: int, *, keepalive: tuple[int, int, int]) -> sock
         options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
         for option, value in zip(options, keepalive, strict=True):
             listener.setsockopt(socket.IPPROTO_TCP, option, value)
-        listener.bind((host, port))
+        _bind(listener, host, port)
         listener.listen(BACKLOG)
     except BaseException:
         listener.close()
@@ -28,15 +28,22 @@ def listen_tcp(host: str, port: int, *, keepalive: tuple[int, int, int]) -> sock
 
 
 def bind_udp(host: str, port: int) -> socket.socket:
-    """A socket for datagrams, of both families for ``::``. Raises OSError."""
+    """A socket for datagrams, of both families for ``::``. Raises OSError, which names the port."""
     endpoint = _socket(host, socket.SOCK_DGRAM)
     try:
         endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, DATAGRAM_BUFFER)
-        endpoint.bind((host, port))
+        _bind(endpoint, host, port)
     except BaseException:
         endpoint.close()
         raise
     return endpoint
+
+
+def _bind(made: socket.socket, host: str, port: int) -> None:
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"port {port}") from error
 
 
 def _socket(host: str, kind: socket.SocketKind) -> socket.socket:

@@ -34,7 +34,7 @@ def rebuild(paths: Paths) -> None:
 
     Exit status: 0 made, 1 failed, or the registry is whole, 2 wrong usage.
     """
-    require_master(paths, instead="run the command on the master")
+    require_master(paths, instead="run the command on the master,")
     require_stopped(paths)
     if registry_misfit(paths) is None:
         raise click.ClickException(f"{paths.agents_db} is whole, or there is no agent to take; nothing was changed")

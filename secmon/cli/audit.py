@@ -68,7 +68,7 @@ def verify_log(file: Path | None, paths: Paths, as_json: bool, anchors: tuple[Au
 
 def _verify_installation(paths: Paths, anchors: Collection[AuditEnd]) -> Report:
     # The store is looked at before and after: changes that are made meanwhile make both longer, the log first.
-    store = open_masters_store(paths, instead="the audit log is on the master")
+    store = open_masters_store(paths, instead="the audit log is on the master,")
     try:
         position, end = store.position(), store.audit_end()
         known = (*anchors, *([end] if end is not None else []))

@@ -35,7 +35,7 @@ def agents(folder: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
 
     Exit status: 0 done, 1 failed or refused, 2 wrong usage.
     """
-    require_master(paths, instead="run the command on the master")
+    require_master(paths, instead="run the command on the master,")
     if not dry_run:
         require_stopped(paths)
     with as_root():

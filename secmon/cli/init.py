@@ -1,5 +1,6 @@
 """``secmon init``: a new installation folder."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -151,8 +152,12 @@ def _cluster_key(node_type: str, key_file: Path | None) -> str:
         return _secret(key_file)
     if node_type == "master":
         return generate_cluster_key()
-    key: str = click.prompt("Cluster key (on the master: <key> in etc/ossec.conf)", hide_input=True, err=True)
-    return key.strip()
+    if not sys.stdin.isatty():
+        if key := sys.stdin.readline().strip():
+            return key
+        raise click.UsageError("a worker needs the cluster key of its master: give --key-file, or use a terminal")
+    key = click.prompt("Cluster key (on the master: <key> in etc/ossec.conf)", hide_input=True, err=True)
+    return str(key).strip()
 
 
 def _secret(file: Path) -> str:

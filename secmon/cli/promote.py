@@ -27,9 +27,7 @@ def promote(paths: Paths) -> None:
 
     Exit status: 0 done, or nothing to do, 1 failed, 2 wrong usage.
     """
-    require_master(
-        paths, instead=f"make it the master in {paths.main_config} first (node_type and nodes); it now follows"
-    )
+    require_master(paths, instead=f"make it the master in {paths.main_config} first (node_type and nodes), in place of")
     require_stopped(paths)
     found = _copy(paths)
     if not found.replica:

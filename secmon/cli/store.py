@@ -13,7 +13,7 @@ from secmon.security.audit import Author
 from secmon.security.store.security_store import SecurityStore
 
 
-def open_masters_store(paths: Paths, *, instead: str = "run the command on the master") -> SecurityStore:
+def open_masters_store(paths: Paths, *, instead: str = "run the command on the master,") -> SecurityStore:
     """The store of a master or of a node that stands alone.
 
     Fails in one line on a worker, whose address of the master follows ``instead``, and for a store that is lost.
@@ -30,7 +30,7 @@ def require_master(paths: Paths, *, instead: str) -> None:
     require_installation(paths)
     cluster = load_main_config(paths).cluster
     if cluster.is_worker:
-        raise click.ClickException(f"this node is a worker: {instead}, {cluster.master}")
+        raise click.ClickException(f"this node is a worker: {instead} {cluster.master}")
 
 
 def host_author(operation: str) -> Author:

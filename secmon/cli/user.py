@@ -38,7 +38,7 @@ def create_defaults(paths: Paths) -> None:
 
     Exit status: 0 made, 1 failed, or there are users, 2 wrong usage.
     """
-    require_master(paths, instead="run the command on the master")
+    require_master(paths, instead="run the command on the master,")
     require_stopped(paths)
     try:
         standing = read_standing(paths.security_db)

@@ -43,7 +43,7 @@ def build(context: Context) -> "RemoteDaemon":
         if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
             raise
         option = f"change the ports of the remote sections in {context.paths.main_config}"
-        raise SecmonError(2010, f"{os.strerror(error.errno)}; {option}") from error
+        raise SecmonError(2010, f"{error.filename}: {os.strerror(error.errno)}; {option}") from error
     return RemoteDaemon(installation, settings, ports)
 
 

@@ -206,6 +206,15 @@ def test_init_warns_of_a_secret_that_everybody_may_read(root: Path, option: str)
     assert f"Warning: every user of this host may read {file}" in done.stderr
 
 
+def test_init_of_a_worker_without_a_key_and_a_terminal_says_what_to_do(root: Path) -> None:
+    done = run("init", str(root / "n"), *WORKER, text="")
+    assert done.exit_code == 2
+    assert done.output.endswith(
+        "Error: a worker needs the cluster key of its master: give --key-file, or use a terminal\n"
+    )
+    assert not (root / "n").exists()
+
+
 def test_init_with_a_port_of_its_own_for_peers(root: Path) -> None:
     done = run("init", str(root / "n"), *WORKER, "--peer-port", "1520", "--api-port", "1516", text=f"{KEY}\n")
     assert done.exit_code == 0, done.output

@@ -280,7 +280,8 @@ def test_a_lost_store_is_replaced_by_a_workers_copy(master: Paths, worker: Paths
 
 
 def test_a_worker_is_made_the_master_before_it_is_promoted(worker: Paths) -> None:
-    assert f"make it the master in {worker.main_config} first" in failure(at(worker, "cluster", "promote"))
+    said = failure(at(worker, "cluster", "promote"))
+    assert f"make it the master in {worker.main_config} first (node_type and nodes), in place of 127.0.0.1" in said
 
 
 def test_neither_way_out_while_the_node_runs(master: Paths) -> None:

@@ -97,11 +97,12 @@ async def test_it_starts_again_after_a_stop(paths: Paths) -> None:
             pass
 
 
-async def test_a_port_in_use(paths: Paths) -> None:
+async def test_a_port_in_use_is_named(paths: Paths, port: int) -> None:
     async with running(paths):
         with pytest.raises(SecmonError) as caught:
             build(context(paths))
         assert caught.value.code == 2010
+        assert f"port {port}: Address already in use" in str(caught.value)
 
 
 def test_without_a_section_it_does_not_run(paths: Paths) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.folders import REPOSITORY
 
-PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 SOURCES = sorted((REPOSITORY / "secmon").rglob("*.py"))
 ROOMS = {folder.name for folder in (REPOSITORY / "secmon").iterdir() if (folder / "__init__.py").exists()}
 FORMER_ROOMS = {"events", "fleet"}
@@ -31,6 +31,11 @@ def exists(name: str) -> bool:
 def test_paths_named_in_a_page_exist(page: Path) -> None:
     named = set(PATH.findall(page.read_text()))
     assert {name for name in named if not exists(name)} == set()
+
+
+def test_the_readme_names_every_page() -> None:
+    text = (REPOSITORY / "README.md").read_text()
+    assert [page.name for page in PAGES[1:] if f"(docs/{page.name})" not in text] == []
 
 
 def test_rooms_of_the_architecture_are_those_of_the_source() -> None:

@@ -193,12 +193,12 @@ async def test_a_store_that_fails_is_logged_once(
     async with pair(tmp_path) as nodes:
         with nodes.worker.write() as connection:
             connection.exec_driver_sql("ALTER TABLE agents RENAME TO aside")
-        await wait_until(lambda: nodes.counters.snapshot().get("agents.report_failures", 0) >= 3)
+        await until(lambda: nodes.counters.snapshot().get("agents.report_failures", 0) >= 3)
         with nodes.worker.write() as connection:
             connection.exec_driver_sql("ALTER TABLE aside RENAME TO agents")
         keepalive(nodes.worker, 100, 1)
-        await wait_until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
-        await wait_until(lambda: len(caplog.records) > 1)
+        await until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
+        await until(lambda: len(caplog.records) > 1)
     told = [one.getMessage() for one in caplog.records if one.name == "secmon.clusterd.agents"]
     assert len(told) == 2
     assert "no such table" in told[0]

@@ -5,7 +5,7 @@ import os
 import secrets
 import string
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,7 +84,11 @@ def install(
 
 @contextmanager
 def _alone(paths: Paths, owner: tuple[int, int] | None) -> Iterator[None]:
-    """Keep other processes from making the same installation. Raises FileExistsError for one that is complete."""
+    """Keep other processes from making the same installation. Raises FileExistsError for one that is complete.
+
+    A folder that was made for it and is still empty when the work fails is removed.
+    """
+    made = not paths.root.exists()
     restore_folders(paths, ["."], owner)
     lock = SupervisorLock(paths.root)
     try:
@@ -96,6 +100,11 @@ def _alone(paths: Paths, owner: tuple[int, int] | None) -> Iterator[None]:
         if paths.main_config.exists():
             raise FileExistsError(errno.EEXIST, COMPLETE, str(paths.root))
         yield
+    except BaseException:
+        if made:
+            with suppress(OSError):  # it is not empty
+                paths.root.rmdir()
+        raise
     finally:
         lock.release()
 

@@ -24,11 +24,11 @@ def run(*arguments: str) -> Result:
 
 
 @pytest.fixture
-def master(tmp_path: Path) -> Paths:
+def master(root: Path) -> Paths:
     """An installation without a cluster."""
-    done = run("init", str(tmp_path / "n"))
+    done = run("init", str(root / "n"))
     assert done.exit_code == 0, done.output
-    return Paths(tmp_path / "n")
+    return Paths(root / "n")
 
 
 def verify(paths: Paths, *more: str) -> Result:

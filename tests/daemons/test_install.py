@@ -14,8 +14,8 @@ from secmon.security.store.security_store import SecurityStore
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> Paths:
-    return Paths(tmp_path / "node")
+def paths(root: Path) -> Paths:
+    return Paths(root / "node")
 
 
 def test_an_installation_that_was_cut_short_is_made_again(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:

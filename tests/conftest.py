@@ -1,11 +1,17 @@
 """Fixtures for every test, where their folders are, and who runs with whom."""
 
+import os
+import shutil
+
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from tests.folders import use_memory
+from tests.folders import short_root, use_memory
+
+_FOLDER = pytest.StashKey[str]()
+"""Temporary folder of this run; empty when it is kept for what failed."""
 
 SHARED_CLUSTER = "the shared cluster"
 _USES_IT = tuple(
@@ -20,8 +26,22 @@ def group_of(nodeid: str) -> str:
     return SHARED_CLUSTER if file in _USES_IT else file
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     use_memory()
+    if config.option.basetemp is None and not hasattr(config, "workerinput"):
+        # pytest's own name grows with the number of its runs, and sockets below it must fit into 107 bytes.
+        config.option.basetemp = config.stash[_FOLDER] = str(short_root() / f"pytest-{os.getpid()}")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if exitstatus != 0:
+        session.config.stash[_FOLDER] = ""
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """All workers have ended by now."""
+    if folder := config.stash.get(_FOLDER, ""):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.states import Beat, Origin, StateUpdate, apply
 from secmon.common.logfile.lasting_trouble import LastingTrouble
+from secmon.common.sqlite.faults import storage_reason
 
 log = logging.getLogger("secmon.agentlink")
 
@@ -58,7 +59,7 @@ class StateQueue:
         try:
             await asyncio.to_thread(self._write, [update for updates in batch.values() for update in updates])
         except SQLAlchemyError as error:
-            self._trouble.failed(str(error))
+            self._trouble.failed(storage_reason(error))
             newer, self._waiting = self._waiting, batch
             for updates in newer.values():
                 for update in updates:

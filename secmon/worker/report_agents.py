@@ -16,6 +16,7 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.counters import Counters
 from secmon.common.logfile.lasting_trouble import LastingTrouble
+from secmon.common.sqlite.faults import storage_reason
 
 log = logging.getLogger("secmon.clusterd.agents")
 
@@ -65,7 +66,7 @@ class AgentReporter:
                 log.info("agents could not be reported to the master: %s", error.details())
                 pause = RETRY_SECONDS
             except (OSError, sqlite3.Error, SQLAlchemyError) as error:
-                self._trouble.failed(str(error))
+                self._trouble.failed(storage_reason(error))
                 self._counters.add("agents.report_failures")
                 pause = RETRY_SECONDS
             await asyncio.sleep(pause)

@@ -4,7 +4,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from secmon.common.errors import SecmonError, is_full
 from secmon.common.sqlite.inspection import DAMAGE
@@ -44,6 +44,11 @@ def storage_error(error: BaseException) -> SecmonError | None:
     if isinstance(error, StoreFault):
         return error.told()
     return SecmonError(1021, str(error)) if isinstance(error, OSError) and is_full(error) else None
+
+
+def storage_reason(error: BaseException) -> str:
+    """What the driver says, for the log: the same failure reads the same, whichever statement met it."""
+    return str(error.orig) if isinstance(error, DBAPIError) else str(error)
 
 
 def _without_room(path: Path) -> bool:

@@ -153,7 +153,7 @@ def test_a_damaged_answer_counts_as_none(paths: Paths) -> None:
 
 async def test_folders_that_are_missing_are_told_apart_from_the_service(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
-    with pytest.raises(SecmonError, match="installation_uid") as caught:
+    with pytest.raises(SecmonError, match="configuration/security") as caught:
         installation_id(paths)
     assert caught.value.code == 1005
     paths.security.mkdir(parents=True)

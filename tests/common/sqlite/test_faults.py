@@ -8,7 +8,7 @@ from sqlalchemy import Engine, exc, text
 
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.engine import open_engine, read_transaction, write_transaction
-from secmon.common.sqlite.faults import StoreFault, storage_error
+from secmon.common.sqlite.faults import StoreFault, storage_error, storage_reason
 from tests.filelimit import file_size_limit
 from tests.security.store.damage import damage_table, overwrite_pages
 
@@ -89,3 +89,13 @@ def test_errors_of_statements_stay_what_they_are(engine: Engine) -> None:
     with pytest.raises(exc.OperationalError), read_transaction(engine) as connection:
         connection.execute(text("SELECT y FROM t"))
     assert storage_error(ValueError()) is None
+
+
+def test_a_reason_names_no_statement(engine: Engine) -> None:
+    reasons = set()
+    for statement in ("SELECT a FROM absent", "SELECT b FROM absent"):
+        with pytest.raises(exc.OperationalError) as caught, read_transaction(engine) as connection:
+            connection.execute(text(statement))
+        reasons.add(storage_reason(caught.value))
+    assert reasons == {"no such table: absent"}
+    assert storage_reason(OSError("disk")) == "disk"

@@ -158,7 +158,7 @@ async def test_folders_that_are_missing_are_told_apart_from_the_service(tmp_path
     assert caught.value.code == 1005
     paths.security.mkdir(parents=True)
     async with web_server({"/r": answer(document())}) as server:
-        with pytest.raises(SecmonError, match="newer-versions") as caught:
+        with pytest.raises(SecmonError, match="var/db") as caught:
             await updates(paths, server.url("/r")).ask(20)
     assert caught.value.code == 1005
     paths.newer_versions.mkdir(parents=True)

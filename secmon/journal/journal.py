@@ -257,6 +257,9 @@ class JournalReader:
         size = os.fstat(self._file).st_size
         if self._offset >= size or self._searched == (self._offset, size):
             return None
+        block = self._read_block()
+        if block is not None:  # it was written since the last look
+            return block
         head = read_head(os.pread(self._file, HEADER, self._offset))
         if newer is None and (size - self._offset < HEADER or (head and self._offset + HEADER + head.size > size)):
             return None  # it may just be written; an event in it must not pass for a block

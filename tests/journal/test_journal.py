@@ -223,6 +223,24 @@ def test_no_event_passes_for_a_block(tmp_path: Path) -> None:
     reader.close()
 
 
+def test_blocks_written_while_the_reader_looks_for_damage_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal, reader = writer(tmp_path), JournalReader(tmp_path, "analysis")
+    fstat, waiting = os.fstat, [b"second", b"first"]
+
+    def fstat_later(file: int) -> os.stat_result:
+        while waiting:
+            journal.append([waiting.pop()])
+        return fstat(file)
+
+    monkeypatch.setattr("secmon.journal.journal.os.fstat", fstat_later)
+    assert read_all(reader) == [b"first", b"second"]
+    assert (reader.lost, caplog.records) == (0, [])
+    reader.close()
+    journal.close()
+
+
 def test_numbers_that_a_reader_knows_are_not_used_again(tmp_path: Path) -> None:
     journal, reader = writer(tmp_path), JournalReader(tmp_path, "analysis")
     journal.append(numbered(0, 10))

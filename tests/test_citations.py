@@ -27,13 +27,15 @@ MODULE = re.compile(r"(?<![\w./-])(?P<path>(?:[\w-]+/)*[\w-]{2,}\.py)\b")  # x.p
 PACKAGE = re.compile(rf"`(?P<path>secmon/\w+(?:/\w+)*|(?:{'|'.join(ROOMS)})(?:/\w+)+)/?`")
 OF_INSTALLATIONS = "api/"
 """A folder of installations that is named like a room."""
+WITH_EXAMPLES = (Path(__file__), Path(__file__).with_name("test_vocabulary.py"))
+"""Tests that name what does not exist."""
 
 
 def sources(*suffixes: str) -> Iterator[tuple[str, str]]:
     """Files of the repository with one of ``suffixes``: path and text."""
     folders = (ROOT / name for name in ("secmon", "tests", "bench", "docs", "changes"))
     for file in sorted(chain(*(folder.rglob("*") for folder in folders), [ROOT / "README.md"])):
-        if file.suffix in suffixes and file != Path(__file__):
+        if file.suffix in suffixes and file not in WITH_EXAMPLES:
             yield str(file.relative_to(ROOT)), file.read_text()
 
 

@@ -1,0 +1,94 @@
+"""One vocabulary: names that were replaced do not come back.
+
+``retired_names.txt`` has one name per line, sorted, with the word to use where there is one::
+
+    Complaints -> WarningLimiter            a class, function, variable, parameter or attribute, anywhere
+    floor.py -> connection_pool.py          a module of this name, anywhere; its test has the same name
+    engine/worker.py -> analysis_thread.py  a module, with the end of its path
+    engine/patterns/ -> engine/matching/    a folder, with the end of its path
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LIST = Path(__file__).with_name("retired_names.txt")
+GLOSSARY = "see the glossary"
+ENTRY = re.compile(r"(?P<name>_?[A-Za-z]\w*|(?:\w+/)*\w+(?:\.py|/))(?: -> (?P<use>\S.*))?")
+
+
+@cache
+def python() -> Mapping[str, str]:
+    """Modules of the product, of its tests and benchmarks: path from the root, and text."""
+    files = chain(*((ROOT / folder).rglob("*.py") for folder in ("secmon", "tests", "bench", "deploy", "scripts")))
+    return {str(file.relative_to(ROOT)): file.read_text() for file in sorted(files) if "gen" not in file.parts}
+
+
+def entries(text: str) -> dict[str, str]:
+    """Retired names and what to use instead."""
+    found = [(line, ENTRY.fullmatch(line)) for line in text.splitlines()]
+    assert [line for line, entry in found if entry is None] == []
+    return {entry["name"]: entry["use"] or GLOSSARY for _, entry in found if entry}
+
+
+def retired_modules(paths: Mapping[str, str], retired: Mapping[str, str]) -> Iterator[str]:
+    for path in paths:
+        named = "/" + path.replace("/test_", "/")
+        for name, use in retired.items():
+            if (name.endswith("/") and f"/{name}" in named) or (name.endswith(".py") and named.endswith(f"/{name}")):
+                yield f"{path}: {name} is retired: {use}"
+
+
+def bound(node: ast.AST) -> str | None:
+    """The name that a node of the syntax tree gives to something."""
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return name
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+            return name
+        case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            return name
+    return None
+
+
+def retired_identifiers(path: str, text: str, retired: Mapping[str, str]) -> Iterator[str]:
+    """Names that ``text`` gives, private ones without their underscores. Names in prose are not looked at."""
+    words = {word.lstrip("_") for word in re.findall(r"\w+", text)}
+    if words.isdisjoint(retired):  # most modules are not parsed
+        return
+    for node in ast.walk(ast.parse(text)):
+        name = (bound(node) or "").lstrip("_")
+        if name in retired:
+            yield f"{path}:{getattr(node, 'lineno', 0)}: {name} is retired: {retired[name]}"
+
+
+def test_the_list_is_sorted_and_names_everything_once() -> None:
+    lines = LIST.read_text().splitlines()
+    names = [line.partition(" -> ")[0] for line in lines]
+    assert names == sorted(set(names))
+    assert len(entries(LIST.read_text())) == len(lines)
+
+
+def test_retired_modules_do_not_come_back() -> None:
+    wrong = list(retired_modules(python(), entries(LIST.read_text())))
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_retired_identifiers_do_not_come_back() -> None:
+    retired = entries(LIST.read_text())
+    wrong = [each for path, text in python().items() for each in retired_identifiers(path, text, retired)]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_what_is_retired_is_found() -> None:
+    retired = {"Floor": "ConnectionPool", "seen": GLOSSARY, "floor.py": "pool.py", "a/b.py": "c.py", "old/": "new/"}
+    paths = ["secmon/x/floor.py", "tests/x/test_floor.py", "secmon/a/b.py", "secmon/b.py", "secmon/old/x.py"]
+    found = [each.partition(":")[0] for each in retired_modules(dict.fromkeys(paths, ""), retired)]
+    assert found == ["secmon/x/floor.py", "tests/x/test_floor.py", "secmon/a/b.py", "secmon/old/x.py"]
+    text = "class _Floor: ...\nimport a as seen\ndef f(seen): ...\nself._seen = floor = 1\nprint(seen, 'Floor')\n"
+    names = [each.split(" is ")[0] for each in retired_identifiers("m.py", text, retired)]
+    assert sorted(names) == ["m.py:1: Floor", "m.py:2: seen", "m.py:3: seen", "m.py:4: seen"]

@@ -17,7 +17,6 @@ from secmon.common.calls import Call
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.outcome import Outcome, Result
 from secmon.common.sqlite.faults import storage_error
-from secmon.common.time_limit import within
 from secmon.security.audit import Author, audited_write
 from secmon.security.errors import AuthenticationError
 from secmon.security.rbac.authorization import Gate, Grant, Require, named_ids
@@ -203,7 +202,8 @@ class Executor:
         """Await ``running`` up to the deadline; every error that leaves names this node."""
         limit = None if call.deadline is None else max(0.0, call.deadline - self.node.clock.monotonic())
         try:
-            return await within(limit, running)
+            async with asyncio.timeout(limit):
+                return await running
         except TimeoutError:
             log.warning("%s: %s did not finish in time", call.title, call.operation)
             raise self._named(SecmonError(3021)) from None

@@ -15,9 +15,11 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+from tests.offenders import Offenders
+
 ROOT = Path(__file__).parent.parent
 LIST = Path(__file__).with_name("retired_names.txt")
-GLOSSARY = "see the glossary"
+GLOSSARY = "see docs/glossary.md"
 ENTRY = re.compile(r"(?P<name>_?[A-Za-z]\w*|(?:\w+/)*\w+(?:\.py|/))(?: -> (?P<use>\S.*))?")
 
 
@@ -82,6 +84,28 @@ def test_retired_identifiers_do_not_come_back() -> None:
     retired = entries(LIST.read_text())
     wrong = [each for path, text in python().items() for each in retired_identifiers(path, text, retired)]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def glossary() -> Iterator[tuple[str, list[str]]]:
+    """Terms of each table in order, with the places in the code that the table names."""
+    for table in (ROOT / "docs" / "glossary.md").read_text().split("\n## ")[1:]:
+        for line in table.splitlines()[4:]:
+            term, _, code = line.strip("|").split(" | ")
+            yield f"{table.splitlines()[0]}: {term.strip()}", re.findall(r"`([^`]+)`", code)
+
+
+def test_the_glossary_is_sorted_and_its_places_exist() -> None:
+    rows = list(glossary())
+    terms = [term for term, _ in rows]
+    assert len(terms) > 50
+    assert len({term.split(": ")[1] for term in terms}) == len(terms)
+    tables = list(dict.fromkeys(term.split(":")[0] for term in terms))
+    assert terms == sorted(terms, key=lambda term: (tables.index(term.split(":")[0]), term.lower()))
+    with Offenders() as offenders:
+        for term, places in rows:
+            with offenders.row(term):
+                assert places
+                assert [place for place in places if not (ROOT / "secmon" / place).exists()] == []
 
 
 def test_what_is_retired_is_found() -> None:

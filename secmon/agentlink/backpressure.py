@@ -10,14 +10,17 @@ import asyncio
 
 from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.counters import LinkCounts
-from secmon.agentlink.event_queue import EventQueue
 from secmon.agentlink.tcp import Connection
+from secmon.journal.batch_writer import BatchWriter
+
+_SPARE = 4096
+"""Events beyond the size of the queue, for small queues."""
 
 
 class Holding:
     """The connections that are held."""
 
-    def __init__(self, events: EventQueue, counts: LinkCounts, *, seconds: float) -> None:
+    def __init__(self, events: BatchWriter, counts: LinkCounts, *, seconds: float) -> None:
         """``seconds`` bounds each hold."""
         self._events = events
         self._counts = counts
@@ -37,7 +40,7 @@ class Holding:
         if agent.taken_in != events.period:
             agent.taken_in, agent.taken = events.period, 0
         share = max(1, events.size // 2 // max(1, sharers))
-        if events.crowded or (agent.taken >= share and connection.drains_in == events.period):
+        if self._overrun or (agent.taken >= share and connection.drains_in == events.period):
             connection.over_in = events.period
             return False
         agent.taken += events.cost(size)
@@ -45,9 +48,14 @@ class Holding:
             connection.over_in = events.period
         return True
 
+    @property
+    def _overrun(self) -> bool:
+        """Far more waits than all shares together: reads that were under way have brought it."""
+        return self._events.load >= 2 * self._events.size + _SPARE
+
     def watches(self, connection: Connection) -> bool:
         """Whether it should read little at a time: all that a read brings is taken, however little was wanted."""
-        return self._events.tight and connection.drains_in != self._events.period
+        return self._events.half_full and connection.drains_in != self._events.period
 
     def must_wait(self, connection: Connection, *, caught_up: bool) -> bool:
         """As ``Floor.must_wait``."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.backpressure import Holding
 from secmon.agentlink.counters import LinkCounts
-from secmon.agentlink.event_queue import EventQueue
 from secmon.agentlink.receiving import Receiving
 from secmon.agentlink.tcp import LARGEST_READ, Connection
 from secmon.common.accept.acceptor import Accepted
 from secmon.common.accept.limiter import ConnectionLimiter
 from secmon.common.clock import Clock
+from secmon.journal.batch_writer import BatchWriter
 
 TURN_BYTES = 1 << 20
 """Bytes that all connections together may bring in a turn of the loop, when many have much to say."""
@@ -27,7 +27,7 @@ class ConnectionFloor:
     def __init__(
         self,
         receiving: Receiving,
-        events: EventQueue,
+        events: BatchWriter,
         clock: Clock,
         counts: LinkCounts,
         *,

@@ -7,7 +7,6 @@ import msgspec
 
 from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.counters import LinkCounts, MessageCounts
-from secmon.agentlink.event_queue import EventQueue
 from secmon.agentlink.outgoing import Outgoing
 from secmon.agentlink.reply_path import Route
 from secmon.agentlink.state_queue import StateQueue
@@ -18,6 +17,7 @@ from secmon.agents.wire.location import source
 from secmon.agents.wire.version import too_new
 from secmon.common.clock import Clock
 from secmon.common.logfile.warning_limiter import Complaints
+from secmon.journal.batch_writer import BatchWriter
 
 DAEMON = "secmon-remoted"
 ACK = b"#!-agent ack "
@@ -55,7 +55,7 @@ class Control:
         counts: LinkCounts,
         outgoing: Outgoing,
         states: StateQueue,
-        events: EventQueue,
+        events: BatchWriter,
         complaints: Complaints,
         shared: Shared,
         answered: Callable[[Agent, Route, bytes], None],

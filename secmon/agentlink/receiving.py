@@ -7,7 +7,6 @@ from secmon.agentlink.agent_table import Agent, Roll
 from secmon.agentlink.control import Control
 from secmon.agentlink.counters import LinkCounts, MessageCounts
 from secmon.agentlink.event_losses import Losses
-from secmon.agentlink.event_queue import EventQueue
 from secmon.agentlink.message_counters import Verification
 from secmon.agentlink.reply_path import Route
 from secmon.agents.wire.counters import Counter
@@ -16,6 +15,7 @@ from secmon.agents.wire.errors import MessageError
 from secmon.agents.wire.frames import PING, PONG
 from secmon.common.clock import Clock
 from secmon.common.logfile.warning_limiter import Complaints
+from secmon.journal.batch_writer import BatchWriter
 
 _MARK = b"#!-"
 _REPORT = b"u:upgrade_module:"
@@ -63,7 +63,7 @@ class Receiving:
         roll: Roll,
         clock: Clock,
         counts: LinkCounts,
-        events: EventQueue,
+        events: BatchWriter,
         control: Control,
         complaints: Complaints,
         hooks: Hooks,
@@ -158,7 +158,7 @@ class Receiving:
         if text.startswith(b"keepalive", 2):
             return
         line = b"%b%b%b" % (text[:2], agent.prefix, text[2:])
-        if self._events.tight and not route.takes(agent, len(line)):
+        if self._events.half_full and not route.takes(agent, len(line)):
             self._counts.discarded += 1
             self._losses.add(agent.key.id)
             return

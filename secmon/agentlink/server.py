@@ -14,7 +14,6 @@ from secmon.agentlink.control import Control, Identity
 from secmon.agentlink.counter_file import ReceiverCounters, SenderCounter
 from secmon.agentlink.counters import LinkCounts, agents_shown
 from secmon.agentlink.event_losses import Losses
-from secmon.agentlink.event_queue import EventQueue
 from secmon.agentlink.file_push import Pusher
 from secmon.agentlink.local_socket import LocalSocket
 from secmon.agentlink.message_counters import Verification
@@ -40,6 +39,7 @@ from secmon.common.counters import Counters
 from secmon.common.logfile.warning_limiter import Complaints
 from secmon.common.paths import Paths
 from secmon.config.remote import RemoteBlock
+from secmon.journal.batch_writer import BatchWriter
 from secmon.journal.journal import JournalWriter
 
 log = logging.getLogger("secmon.agentlink")
@@ -48,6 +48,8 @@ KEYS_SECONDS = 0.25
 """Between two looks at the registry."""
 SEGMENTS = 32
 """Of a journal at its limit: readers make room segment by segment."""
+MAX_EVENT_BYTES = 64 << 20
+"""Bytes of events that may wait for the journal."""
 MAX_SYSLOG = 1024
 """Connections of syslog senders."""
 _SCA = "#!-sca-dump:"
@@ -118,7 +120,10 @@ class AgentLinkServer:
         self.journal = JournalWriter(  # last of what may fail: it holds a lock
             paths.events, clock, limit=settings.events_limit, segment=settings.events_limit // SEGMENTS
         )
-        self.events = EventQueue(self.journal, size=settings.queue_size, on_room=self._room)
+        self.events = BatchWriter(
+            self.journal, size=settings.queue_size, max_bytes=MAX_EVENT_BYTES, log=log, what="Events of agents"
+        )
+        self.events.on_room = self._room
         self.losses = Losses(log, self.counts)
         self.states = StateQueue(store, self._origin)
         self._outgoing = Outgoing(

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import cast
 
 from secmon.agentlink.counters import LinkCounts
-from secmon.agentlink.event_queue import EventQueue
 from secmon.agents.wire.address import source_text
 from secmon.agents.wire.location import escape
 from secmon.common.logfile.warning_limiter import Complaints
 from secmon.config.remote import RemoteBlock, permitted
+from secmon.journal.batch_writer import BatchWriter
 
 MAX_LINE = 65000
 _PRIORITY = re.compile(rb"<[^<>\n]{0,16}>")
@@ -19,7 +19,7 @@ _PRIORITY = re.compile(rb"<[^<>\n]{0,16}>")
 class SyslogDesk:
     """Turns lines of permitted senders into events."""
 
-    def __init__(self, block: RemoteBlock, counts: LinkCounts, events: EventQueue, complaints: Complaints) -> None:
+    def __init__(self, block: RemoteBlock, counts: LinkCounts, events: BatchWriter, complaints: Complaints) -> None:
         self._block = block
         self._counts = counts
         self._events = events

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from secmon.common.errors import SecmonError
-from secmon.engine.input.intake import MAX_MESSAGE, Intake
+from secmon.engine.input.datagrams import MAX_MESSAGE
+from secmon.journal.batch_writer import BatchWriter
 
 MAX_REQUEST = 64 << 20
 """Bytes."""
@@ -28,12 +29,12 @@ class Desk:
 
     def __init__(
         self,
-        intake: Intake,
+        local_events: BatchWriter,
         statistics: Callable[[list[int] | None], Mapping[str, Any]],
         ruleset: Callable[[bool], Awaitable[Mapping[str, Any]]],
     ) -> None:
         """``statistics`` of the whole, or of agents; ``ruleset``: its status, the files looked at before if asked."""
-        self._intake = intake
+        self._local_events = local_events
         self._statistics = statistics
         self._ruleset = ruleset
         self.ingested = 0
@@ -67,7 +68,7 @@ class Desk:
         refused = [index for index, message in enumerate(messages) if not 4 <= len(message) <= MAX_MESSAGE]
         taken = [message for index, message in enumerate(messages) if index not in refused] if refused else messages
         try:
-            await self._intake.store(taken)
+            await self._local_events.store(taken)
         except BlockingIOError as error:
             raise SecmonError(1014, str(error)) from error
         self.ingested += len(taken)

@@ -18,7 +18,7 @@ from secmon.engine.analysis_thread import Worker
 from secmon.engine.assembly import Surroundings, build_worker
 from secmon.engine.counters import Tallies
 from secmon.engine.framing import FramedServer
-from secmon.engine.input.intake import DatagramSource, Intake
+from secmon.engine.input.datagrams import DatagramSource
 from secmon.engine.input.tail import Tails, local_files
 from secmon.engine.local_socket import MAX_REQUEST, TOO_LONG, Desk
 from secmon.engine.logtest.protocol import FAILED
@@ -30,6 +30,7 @@ from secmon.engine.output.document import Documents
 from secmon.engine.output.outputs import OutputSettings, output_series
 from secmon.engine.output.past_days import tidy
 from secmon.engine.ruleset.live import Compiled, RulesetKeeper
+from secmon.journal.batch_writer import BatchWriter
 from secmon.journal.journal import JournalWriter
 
 log = logging.getLogger("secmon.analysisd")
@@ -40,6 +41,8 @@ LOOK_SECONDS = 5.0
 AGENTS_SECONDS = 600.0
 _BEAT_SECONDS = 1.0
 _SEGMENTS = 8
+MAX_LOCAL_BYTES = 32 << 20
+"""Bytes of local events that may wait for their journal."""
 _ALERT_BYTES = 1 << 20
 """Bytes of alerts that wait for the disk, as they are shown: what is more is full."""
 _WATCHED = ("etc/rules", "etc/decoders", "etc/lists")
@@ -68,7 +71,7 @@ class AnalysisService:
         )
         self._session_threads = ThreadPoolExecutor(self.session_settings.threads, thread_name_prefix="logtest")
         self.worker: Worker | None = None
-        self.intake: Intake | None = None
+        self.local_events: BatchWriter | None = None
         self._desk: Desk | None = None
         self._datagrams: DatagramSource | None = None
         self._servers: list[FramedServer] = []
@@ -113,14 +116,14 @@ class AnalysisService:
             await self._tasks.ended("local files")
             self._tails.close()
         await self._watch.stop()
-        if self.intake is not None:
-            self.intake.stop()
-            await self._tasks.ended("intake")
+        if self.local_events is not None:
+            self.local_events.stop()
+            await self._tasks.ended("local events")
         if self.worker is not None:
             await asyncio.to_thread(self.worker.stop)
             await self._tasks.ended("engine")
-        if self.intake is not None:
-            self.intake.close()
+        if self.local_events is not None:
+            self.local_events.close()
         self._session_threads.shutdown(wait=False, cancel_futures=True)
         self.keeper.end()
         self._state_file.unlink(missing_ok=True)
@@ -146,12 +149,12 @@ class AnalysisService:
 
     def counters(self) -> dict[str, Any]:
         """The statistics, and what operators of the engine want to know besides."""
-        worker, intake = self.worker, self.intake
-        if worker is None or intake is None:
+        worker, local = self.worker, self.local_events
+        if worker is None or local is None:
             return {}
         return self.statistics() | {
             "analysis": {
-                "waits_for": worker.trouble or intake.trouble,
+                "waits_for": worker.trouble or local.trouble,
                 "waits": worker.waits,
                 "possibly_repeated": worker.repeated,
                 "lost": worker.feed.lost,
@@ -190,20 +193,26 @@ class AnalysisService:
         journal = await asyncio.to_thread(
             JournalWriter, given.paths.local_events, given.clock, limit=limit, segment=limit // _SEGMENTS
         )
-        self.intake = Intake(journal, size=given.options.get("analysisd.decode_event_queue_size"))
-        self._tasks.vital("intake", self.intake.run)
-        self._datagrams = DatagramSource(given.paths.queue_socket, self.intake)
-        self.intake.on_room = self._datagrams.resume
+        self.local_events = BatchWriter(
+            journal,
+            size=given.options.get("analysisd.decode_event_queue_size"),
+            max_bytes=MAX_LOCAL_BYTES,
+            log=log,
+            what="Local events",
+        )
+        self._tasks.vital("local events", self.local_events.run)
+        self._datagrams = DatagramSource(given.paths.queue_socket, self.local_events)
+        self.local_events.on_room = self._datagrams.resume
         if patterns := local_files(given.config):
             remembered = given.paths.root / "queue/logcollector/file_status.json"
-            self._tails = Tails(patterns, remembered, given.clock, self.intake.store)
+            self._tails = Tails(patterns, remembered, given.clock, self.local_events.store)
             await self._tails.begin()
 
     async def _serve(self) -> None:
-        assert self.intake is not None, "opened first"
+        assert self.local_events is not None, "opened first"
         assert self._datagrams is not None, "opened first"
         paths = self._given.paths
-        self._desk = Desk(self.intake, self.statistics, self._ruleset_status)
+        self._desk = Desk(self.local_events, self.statistics, self._ruleset_status)
         servers = [FramedServer(paths.analysis_socket, self._desk.answer, most=MAX_REQUEST, too_long=TOO_LONG)]
         if self.session_settings.enabled:
             servers.append(
@@ -245,12 +254,12 @@ class AnalysisService:
 
     def _queues(self) -> dict[str, tuple[int, float]]:
         """Sizes and how full they are: bytes of agents' events, messages of local sources, bytes of alerts."""
-        worker, intake = self.worker, self.intake
-        if worker is None or intake is None:
+        worker, local = self.worker, self.local_events
+        if worker is None or local is None:
             return {}
         waiting = (
             ("processed", self._limits[0], worker.feed.unread()[0]),
-            ("others", intake.size, intake.usage),
+            ("others", local.size, local.usage),
             ("alerts", _ALERT_BYTES, worker.pipeline.outputs.waiting),
         )
         return {name: (size, round(min(1.0, used / size), 4)) for name, size, used in waiting}

@@ -118,7 +118,7 @@ async def test_long_lived_tasks_are_restarted(
 
 @pytest.mark.parametrize(
     ("name", "task"),
-    [("secmon-remoted", "states"), ("secmon-remoted", "events"), ("secmon-analysisd", "intake")],
+    [("secmon-remoted", "states"), ("secmon-remoted", "events"), ("secmon-analysisd", "local events")],
 )
 async def test_the_end_of_a_vital_task_takes_its_daemon_down_in_order(
     nodes: tuple[RealNode, RealNode], monkeypatch: pytest.MonkeyPatch, name: str, task: str

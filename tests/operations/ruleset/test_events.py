@@ -88,6 +88,6 @@ async def test_without_an_engine(alone: World) -> None:
 async def test_an_engine_that_takes_nothing_now(alone: World) -> None:
     office = stocked(alone)
     async with analysing(office.node) as service:
-        assert service.intake is not None
-        service.intake.stop()
+        assert service.local_events is not None
+        service.local_events.stop()
         assert await office.failed(POST, body={"events": ["a", "b"]}) == [(1014, ["a", "b"])]

@@ -2,8 +2,10 @@
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 from secmon.agents.link.wire import Answer, encode, framed
+from secmon.common.background import cancel
 
 MAX_WAITING = 1000
 """What waits for one listener; what comes beyond is lost to it."""
@@ -33,19 +35,17 @@ class Listeners:
         """Tell one of them, until it goes. Raises OSError, TimeoutError."""
         queue: asyncio.Queue[Answer] = asyncio.Queue(MAX_WAITING)
         self._queues.add(queue)
-        gone = asyncio.ensure_future(reader.read(1))
+        gone: asyncio.Task[Any] = asyncio.ensure_future(reader.read(1))
+        waiting: asyncio.Task[Any] = asyncio.ensure_future(queue.get())
         try:
             while not gone.done():
-                waiting = asyncio.ensure_future(queue.get())
                 await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
-                if not waiting.done():
-                    waiting.cancel()
-                    return
-                await write(writer, waiting.result())
+                if waiting.done():
+                    await write(writer, waiting.result())
+                    waiting = asyncio.ensure_future(queue.get())
         finally:
             self._queues.discard(queue)
-            gone.cancel()
-            await asyncio.gather(gone, return_exceptions=True)
+            await cancel(gone, waiting)
 
 
 async def write(writer: asyncio.StreamWriter, answer: Answer) -> None:

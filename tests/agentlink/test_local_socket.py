@@ -7,7 +7,8 @@ import pytest
 
 from secmon.agentlink.local_socket import LocalSocket
 from secmon.agents.link.client import LinkClient
-from secmon.agents.link.wire import Answer, Question
+from secmon.agents.link.wire import Answer, Question, Reports, encode, framed
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -34,3 +35,18 @@ async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: py
     assert caplog.text.count("is made anew") == 1
     await local.close()
     assert not path.exists()
+
+
+async def test_a_stop_leaves_no_task_of_a_listener(tmp_path: Path) -> None:
+    async def answer(question: Question) -> Answer:
+        raise AssertionError(question)
+
+    local = LocalSocket(tmp_path / "remote", answer)
+    await local.open()
+    reader, writer = await asyncio.open_unix_connection(tmp_path / "remote")
+    writer.write(framed(encode(Reports())))
+    await until(lambda: len(local.reports) == 1)
+    await local.close()
+    assert await reader.read() == b""
+    writer.close()
+    assert [task for task in asyncio.all_tasks() if "Queue" in repr(task)] == []

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from secmon.common.logfile.text import INDENT
 from tests.integration.kit import RealNode
 
 _ENTRY = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d ")
@@ -21,7 +22,7 @@ def troubles(node: RealNode, expected: Iterable[str] = ()) -> list[str]:
     return [
         f"{node.name}: {line}"
         for file in _files(node)
-        for line in _lines(file)
+        for line in _entries(file)
         if (_TROUBLE.match(line) or _LIBRARY.match(line)) and not known.search(line)
     ]
 
@@ -35,6 +36,17 @@ def undated(node: RealNode) -> list[str]:
 def _files(node: RealNode) -> list[Path]:
     logs = node.paths.logs
     return [logs / "ossec.log", *logs.glob("secmon/*/*/ossec-*.log*"), logs / "start.log", logs / "test-output.log"]
+
+
+def _entries(file: Path) -> list[str]:
+    """Entries of a log, each with its continuation lines, which are indented."""
+    entries: list[str] = []
+    for line in _lines(file):
+        if entries and line.startswith(INDENT):
+            entries[-1] += f"\n{line}"
+        else:
+            entries.append(line)
+    return entries
 
 
 def _lines(file: Path) -> list[str]:

@@ -9,12 +9,12 @@ from pathlib import Path
 from grpc import aio
 
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.cluster.rpc.settings import LinkSettings
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.paths import Paths
-from secmon.master.cluster import MasterCluster
-from secmon.master.session import WorkerSession
-from secmon.worker.cluster import WorkerCluster
+from secmon.master.cluster_server import ClusterServer
+from secmon.master.worker_session import WorkerSession
+from secmon.worker.cluster_member import ClusterMember
 from tests.waiting import until
 
 KEY = b"k" * 32
@@ -46,35 +46,35 @@ class ClusterKit:
 
     root: Path
     clock: Clock = field(default_factory=SystemClock)
-    masters: list[MasterCluster] = field(default_factory=list)
-    workers: list[WorkerCluster] = field(default_factory=list)
+    masters: list[ClusterServer] = field(default_factory=list)
+    workers: list[ClusterMember] = field(default_factory=list)
 
     @property
-    def master(self) -> MasterCluster:
+    def master(self) -> ClusterServer:
         return self.masters[-1]
 
     def paths(self, name: str) -> Paths:
         return Paths(self.root / name)
 
-    def build_master(self, name: str = "master", *, clock: Clock | None = None, **changes: object) -> MasterCluster:
+    def build_master(self, name: str = "master", *, clock: Clock | None = None, **changes: object) -> ClusterServer:
         """A master that is not started yet, to add listeners to."""
-        made = MasterCluster(paths=self.paths(name), settings=settings(name, **changes), clock=clock or self.clock)
+        made = ClusterServer(paths=self.paths(name), settings=settings(name, **changes), clock=clock or self.clock)
         self.masters.append(made)
         return made
 
     async def start_master(
         self, name: str = "master", *, clock: Clock | None = None, services: Services = (), **changes: object
-    ) -> MasterCluster:
+    ) -> ClusterServer:
         made = self.build_master(name, clock=clock, **changes)
         await made.start(services)
         return made
 
     def build_worker(
         self, name: str, *, folder: str | None = None, clock: Clock | None = None, **changes: object
-    ) -> WorkerCluster:
+    ) -> ClusterMember:
         """A worker of the latest master, not started yet. ``folder``: another installation with the same name."""
         ports = {"port": self.master.port, "enrol_port": self.master.enrol_port} if self.masters else {}
-        made = WorkerCluster(
+        made = ClusterMember(
             paths=self.paths(folder or name), settings=settings(name, **(ports | changes)), clock=clock or self.clock
         )
         self.workers.append(made)
@@ -88,7 +88,7 @@ class ClusterKit:
         clock: Clock | None = None,
         services: Services = (),
         **changes: object,
-    ) -> WorkerCluster:
+    ) -> ClusterMember:
         """A worker that begins to link; see :meth:`joined`."""
         made = self.build_worker(name, folder=folder, clock=clock, **changes)
         await made.start(services)
@@ -144,7 +144,7 @@ class Recorder:
         self.joins.append(session.name)
 
     def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
-        if not message.HasField("beat"):
+        if not message.HasField("heartbeat"):
             self.messages.append(message)
 
     def left(self, session: WorkerSession) -> None:

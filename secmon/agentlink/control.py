@@ -10,7 +10,7 @@ from secmon.agentlink.counters import LinkCounts, MessageCounts
 from secmon.agentlink.outgoing import Outgoing
 from secmon.agentlink.reply_path import Route
 from secmon.agentlink.state_queue import StateQueue
-from secmon.agents.states import Beat, Refusal, Shutdown, Startup, Touch
+from secmon.agents.state_updates import ChangedKeepalive, Refusal, Shutdown, Startup, UnchangedKeepalive
 from secmon.agents.wire import keepalive
 from secmon.agents.wire.address import bare
 from secmon.agents.wire.location import source
@@ -144,7 +144,7 @@ class Control:
         agent.last_keepalive = self._now()
         said = hash(text)
         if said == agent.said:
-            self._states.add(Touch(agent.number, agent.last_keepalive))
+            self._states.add(UnchangedKeepalive(agent.number, agent.last_keepalive))
             self._shared.judge(agent)
             return
         parsed = keepalive.parse(text)
@@ -153,7 +153,9 @@ class Control:
         agent.config_status = None
         self._shared.judge(agent)
         labels = _labels(parsed, self._identity)
-        self._states.add(Beat(agent.number, agent.last_keepalive, parsed, agent.config_status or "synced", labels))
+        self._states.add(
+            ChangedKeepalive(agent.number, agent.last_keepalive, parsed, agent.config_status or "synced", labels)
+        )
         if agent.group is None and parsed.merged_sum is not None:
             self._shared.assign(agent)
 

@@ -29,7 +29,7 @@ from secmon.agentlink.syslog import SyslogConnection, SyslogDesk
 from secmon.agentlink.udp import Address, DatagramRoute, read_datagrams
 from secmon.agents.link.wire import Answer, Ask, Question, Record, Statistics, Tell
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.states import Origin, reset
+from secmon.agents.state_updates import Origin, reset
 from secmon.common.accept.acceptor import Acceptor
 from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter
 from secmon.common.accept.listening import within_descriptors

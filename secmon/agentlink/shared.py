@@ -14,7 +14,7 @@ from secmon.agentlink.state_queue import StateQueue
 from secmon.agents.groups.folders import merged_path
 from secmon.agents.names import DEFAULT_GROUP
 from secmon.agents.registry.schema import ConfigStatus
-from secmon.agents.states import Configured
+from secmon.agents.state_updates import ConfigStatusChange
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 
@@ -65,7 +65,7 @@ class SharedFiles:
         differs = merged is not None and agent.merged_sum != merged.sum
         status: ConfigStatus = "not synced" if differs else "synced"
         if agent.config_status not in (None, status):
-            self._states.add(Configured(agent.number, status))
+            self._states.add(ConfigStatusChange(agent.number, status))
         agent.config_status = status
         if merged is None or agent.group is None:
             return

@@ -6,7 +6,7 @@ import logging
 from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.states import Beat, Origin, StateUpdate, apply
+from secmon.agents.state_updates import ChangedKeepalive, Origin, StateUpdate, apply
 from secmon.common.logfile.lasting_trouble import LastingTrouble
 from secmon.common.sqlite.faults import storage_reason
 
@@ -31,7 +31,7 @@ class StateQueue:
 
     def add(self, update: StateUpdate) -> None:
         known = self._waiting.get(update.agent)
-        if known is None or isinstance(update, Beat):  # which says all there is to say
+        if known is None or isinstance(update, ChangedKeepalive):  # which says all there is to say
             self._waiting[update.agent] = [update]
         elif type(known[-1]) is type(update):
             known[-1] = update

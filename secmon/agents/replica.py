@@ -24,7 +24,7 @@ from secmon.agents.registry.entries import (
     ENTRY,
     TOMBSTONE,
     Entry,
-    Ledger,
+    RunningDigest,
     Tombstone,
     entries,
     pick,
@@ -106,7 +106,7 @@ def take_over(connection: Connection, changes: RegistryChanges) -> bool:
     touched = [*(one.id for one in changes.entries), *(one.id for one in changes.tombstones)]
     old = {row[0]: Entry(*row) for row in pick(connection, ENTRY, touched)}
     stones = {row[0]: Tombstone(*row) for row in pick(connection, TOMBSTONE, touched)}
-    ledger = Ledger(changes.revision, int(here.digest, 16))
+    ledger = RunningDigest(changes.revision, int(here.digest, 16))
     for entry in old.values():
         ledger.went(entry)
     for stone in stones.values():
@@ -118,7 +118,7 @@ def take_over(connection: Connection, changes: RegistryChanges) -> bool:
 
 def _take_all(connection: Connection, changes: RegistryChanges, *, fresh: bool) -> None:
     """``fresh``: from another store than before."""
-    _check(Ledger(changes.revision, 0), changes)
+    _check(RunningDigest(changes.revision, 0), changes)
     old = {one.id: one for one in entries(connection)}
     stones = {one.id: one for one in tombstones(connection)}
     if fresh:
@@ -126,7 +126,7 @@ def _take_all(connection: Connection, changes: RegistryChanges, *, fresh: bool) 
     _write(connection, old, stones, changes)
 
 
-def _check(ledger: Ledger, changes: RegistryChanges) -> None:
+def _check(ledger: RunningDigest, changes: RegistryChanges) -> None:
     """Whether ``ledger`` with the rows of ``changes`` gets where it should. Raises :class:`Diverged`."""
     for entry in changes.entries:
         ledger.came(entry)
@@ -138,7 +138,7 @@ def _check(ledger: Ledger, changes: RegistryChanges) -> None:
 
 def verify(connection: Connection) -> bool:
     """Whether the digest is that of the rows: reads all of them."""
-    ledger = Ledger(0, 0)
+    ledger = RunningDigest(0, 0)
     for entry in entries(connection):
         ledger.came(entry)
     for stone in tombstones(connection):

@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import Integer
 
 from secmon.agents.registry.schema import STATE, ConfigStatus, Status, agents
-from secmon.agents.states import RESET
+from secmon.agents.state_updates import RESET
 from secmon.common.errors import SecmonError
 
 REPORTED: Final = tuple(name for name in STATE if name != "node_name")
@@ -28,7 +28,7 @@ _KNOWN: dict[str, frozenset[object]] = {
 }
 
 
-class Times(NamedTuple):
+class ReportClock(NamedTuple):
     """How to read the times of a report: ``ahead`` seconds are taken off them; none may then be after ``latest``."""
 
     latest: int
@@ -42,7 +42,7 @@ class Times(NamedTuple):
         return ours if 0 < ours <= self.latest else None
 
 
-def row_of(agent: int, values: tuple[str | int | None, ...], times: Times) -> dict[str, Any]:
+def row_of(agent: int, values: tuple[str | int | None, ...], times: ReportClock) -> dict[str, Any]:
     """The reported values by name, in the order of ``REPORTED``, with times of our clock.
 
     Raises SecmonError 3045 naming the agent and the values that make no sense.

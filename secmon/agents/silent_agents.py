@@ -14,7 +14,7 @@ from secmon.agents.registry import registry
 from secmon.agents.registry.entries import pick
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.states import SILENT, Lost, sweep
+from secmon.agents.state_updates import SILENT, SilentAgent, sweep
 from secmon.agents.wire.address import bare
 from secmon.agents.wire.location import source
 from secmon.common.clock import Clock
@@ -39,7 +39,7 @@ class EventSink(Protocol):
         """Take lines ``<queue>:<location>:<log>`` in their order; how many were taken. Raises SecmonError 1014."""
 
 
-class MonitorSettings(NamedTuple):
+class SilenceSettings(NamedTuple):
     """Times in seconds. ``sweeping`` False: nothing is done."""
 
     disconnection_seconds: int = 600
@@ -50,7 +50,7 @@ class MonitorSettings(NamedTuple):
     purge: bool = False
 
     @classmethod
-    def of(cls, config: MainConfig, options: InternalOptions) -> "MonitorSettings":
+    def of(cls, config: MainConfig, options: InternalOptions) -> "SilenceSettings":
         return cls(
             disconnection_seconds=max(1, config.seconds("global", "agents_disconnection_time", default=600)),
             alert_seconds=config.seconds("global", "agents_disconnection_alert_time", default=0),
@@ -60,17 +60,17 @@ class MonitorSettings(NamedTuple):
         )
 
 
-class Monitor:
+class SilenceMonitor:
     """Sweeps every few seconds, so that silence is found soon after its limit."""
 
     def __init__(
-        self, states: AgentStore, registry_store: AgentStore, settings: MonitorSettings, *, sink: EventSink,
+        self, states: AgentStore, registry_store: AgentStore, settings: SilenceSettings, *, sink: EventSink,
         clock: Clock, counters: Counters,
     ) -> None:  # fmt: skip
         """``states`` need not be durable, ``registry_store`` must be."""
         self._states, self._registry, self._settings = states, registry_store, settings
         self._sink, self._clock, self._counters = sink, clock, counters
-        self._watched: dict[int, Lost] = {}
+        self._watched: dict[int, SilentAgent] = {}
         self._events: deque[bytes] = deque(maxlen=MAX_WAITING)
         self._next_removal = 0.0
         self._failing = ""
@@ -113,7 +113,7 @@ class Monitor:
         silent = (agents.c.connection_status == "disconnected", agents.c.status_code == SILENT)
         with self._states.read() as connection:
             rows = connection.execute(select(*columns).where(*silent, agents.c.last_keepalive >= due))
-            self._watched = {row[0]: Lost(*row) for row in rows}
+            self._watched = {row[0]: SilentAgent(*row) for row in rows}
 
     def _look(self) -> None:
         now, settings = self._now(), self._settings
@@ -152,7 +152,7 @@ class Monitor:
                 continue
             del self._watched[one.id]
 
-    def _tell_lost(self, one: Lost) -> None:
+    def _tell_lost(self, one: SilentAgent) -> None:
         address = bare(one.register_ip)
         place = source(padded(one.id), one.name, address)
         self._events.append(f"1:{place}{LOCATION}:ossec: Agent disconnected: '{one.name}-{address}'.".encode())

@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy import Connection, bindparam, func, or_, select, update
 
 from secmon.agents.registry.schema import agents
-from secmon.agents.report_checks import MAX_ID, REPORTED, Times, row_of
+from secmon.agents.report_checks import MAX_ID, REPORTED, ReportClock, row_of
 from secmon.common.errors import SecmonError
 
 BATCH = 1000
@@ -20,33 +20,33 @@ BATCH = 1000
 _MOMENT = "last_keepalive"
 
 
-class State(msgspec.Struct, array_like=True, frozen=True):
+class StateReport(msgspec.Struct, array_like=True, frozen=True):
     """An agent's whole state; ``values`` in the order of ``REPORTED``."""
 
     id: int
     values: tuple[str | int | None, ...]
 
 
-class Touch(msgspec.Struct, array_like=True, frozen=True):
+class KeepaliveReport(msgspec.Struct, array_like=True, frozen=True):
     """An active agent that sent a keepalive at ``last_keepalive`` (seconds since 1970) and is otherwise unchanged."""
 
     id: int
     last_keepalive: int
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class PendingReport(msgspec.Struct, frozen=True):
     """A state that the master has not confirmed, at ``changed``."""
 
-    state: State
+    state: StateReport
     changed: int
 
     @property
-    def touch(self) -> Touch | None:
+    def touch(self) -> KeepaliveReport | None:
         """The short form; None for an agent that is not active."""
         values = dict(zip(REPORTED, self.state.values, strict=True))
         keepalive = values["last_keepalive"]
         return (
-            Touch(self.state.id, keepalive)
+            KeepaliveReport(self.state.id, keepalive)
             if values["connection_status"] == "active" and isinstance(keepalive, int)
             else None
         )
@@ -57,7 +57,7 @@ class Waiting(msgspec.Struct, frozen=True):
         return hash(tuple(value for name, value in zip(REPORTED, self.state.values, strict=True) if name != _MOMENT))
 
 
-def waiting(connection: Connection, limit: int = BATCH) -> list[Waiting]:
+def waiting(connection: Connection, limit: int = BATCH) -> list[PendingReport]:
     """States to report, the oldest change first."""
     columns = [agents.c[name] for name in REPORTED]
     rows = connection.execute(
@@ -66,24 +66,24 @@ def waiting(connection: Connection, limit: int = BATCH) -> list[Waiting]:
         .order_by(agents.c.changed)
         .limit(limit)
     )
-    return [Waiting(State(row[0], tuple(row[2:])), row[1]) for row in rows]
+    return [PendingReport(StateReport(row[0], tuple(row[2:])), row[1]) for row in rows]
 
 
-def confirm(connection: Connection, reported: Sequence[Waiting]) -> None:
+def confirm(connection: Connection, reported: Sequence[PendingReport]) -> None:
     """The master has these; what changed since waits on."""
     if reported:
         statement = update(agents).where(agents.c.id == bindparam("agent")).values(reported=bindparam("at"))
         connection.execute(statement, [{"agent": one.state.id, "at": one.changed} for one in reported])
 
 
-class Taken(NamedTuple):
+class ReportResult(NamedTuple):
     """What became of a report: agents whose whole state is needed, and agents whose rows were refused, with reasons."""
 
     incomplete: list[int]
     refused: dict[int, str]
 
 
-def take(connection: Connection, node: str, states: Iterable[State], times: Times) -> dict[int, str]:
+def take(connection: Connection, node: str, states: Iterable[StateReport], times: ReportClock) -> dict[int, str]:
     """Write what ``node`` reported of agents that exist; reasons (3045) by agent of the rows that make no sense.
 
     An agent that moved is reported by both nodes for a moment: what is older than the state known from another node
@@ -102,7 +102,7 @@ def take(connection: Connection, node: str, states: Iterable[State], times: Time
     return refused
 
 
-def _sift(states: Iterable[State], times: Times) -> tuple[list[dict[str, Any]], dict[int, str]]:
+def _sift(states: Iterable[StateReport], times: ReportClock) -> tuple[list[dict[str, Any]], dict[int, str]]:
     rows: list[dict[str, Any]] = []
     refused: dict[int, str] = {}
     for state in states:
@@ -116,7 +116,7 @@ def _sift(states: Iterable[State], times: Times) -> tuple[list[dict[str, Any]], 
     return rows, refused
 
 
-def touch(connection: Connection, node: str, touches: Sequence[Touch], times: Times) -> Taken:
+def touch(connection: Connection, node: str, touches: Sequence[KeepaliveReport], times: ReportClock) -> ReportResult:
     """Note keepalives. The whole state is needed of agents that another node had meanwhile, and of those that count as
     disconnected because nothing was heard of their node. An agent that no longer exists is not asked for.
     """
@@ -129,7 +129,7 @@ def touch(connection: Connection, node: str, touches: Sequence[Touch], times: Ti
     if rows:
         connection.execute(statement, rows)
     refused = {one.id: f"agent {one.id}: a keepalive that cannot be" for one in touches if not moments.get(one.id)}
-    return Taken([agent for agent in moments if agent not in refused and not fine.get(agent, True)], refused)
+    return ReportResult([agent for agent in moments if agent not in refused and not fine.get(agent, True)], refused)
 
 
 def count_active(connection: Connection, node: str) -> int:

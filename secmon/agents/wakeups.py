@@ -19,7 +19,7 @@ def wake(path: Path) -> None:
         sender.sendto(b"", str(path))
 
 
-class Wakeups:
+class WakeupListener:
     """The listening end. Use it on one event loop."""
 
     def __init__(self, path: Path) -> None:

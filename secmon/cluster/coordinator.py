@@ -89,9 +89,9 @@ class Coordinator:
     def _targets(self, grant: Grant) -> tuple[list[str], Outcome]:
         """The nodes to ask in the order of their names, and the failures known beforehand."""
         node = self._executor.node
-        roster = node.services.roster
-        connected = {member.name for member in roster.members()} if roster else {node.name}
-        absent = set(roster.absent()) if roster else set()
+        membership = node.services.membership
+        connected = {member.name for member in membership.members()} if membership else {node.name}
+        absent = set(membership.absent()) if membership else set()
         outcome = Outcome()
         if grant.error is not None:
             outcome.fail(grant.error)
@@ -110,8 +110,8 @@ class Coordinator:
         """
         node = self._executor.node
         checks = gate(node, call)
-        roster = node.services.roster
-        connected = [member.name for member in roster.members()] if roster else [node.name]
+        membership = node.services.membership
+        connected = [member.name for member in membership.members()] if membership else [node.name]
         readable = checks.check(operation.require[0], requested_ids(call, operation.require[0])).select(connected)
         if len(operation.require) > 1 and readable:
             raise SecmonError(4000, "Resource type: node:id", ids=tuple(readable))

@@ -112,8 +112,8 @@ class Inventory:
 
     def expand(self, kind: str, value: str) -> Set[str]:
         if kind == "node:id":
-            roster = self._node.services.roster
-            names = {member.name for member in roster.members()} | set(roster.absent()) if roster else set()
+            membership = self._node.services.membership
+            names = {member.name for member in membership.members()} | set(membership.absent()) if membership else set()
             return names | {self._node.name}
         if kind == "agent:group":
             return self._node.memberships.members(value)

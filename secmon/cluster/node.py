@@ -42,7 +42,7 @@ class Member(msgspec.Struct, frozen=True):
     ip: str
 
 
-class Roster(Protocol):
+class Membership(Protocol):
     """Who is in the cluster, as this node knows it."""
 
     def members(self) -> Sequence[Member]:
@@ -276,7 +276,7 @@ class Services:
 
     control: Control
     lease: Lease
-    roster: Roster | None = None
+    membership: Membership | None = None
     health: HealthSource | None = None
     acknowledgements: Acknowledgements | None = None
     digests: FileDigests | None = None

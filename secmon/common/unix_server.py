@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from secmon.common.files.same_file import FileId, file_id
+from secmon.common.files.file_id import FileId, file_id
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

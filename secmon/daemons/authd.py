@@ -20,7 +20,7 @@ from secmon.config.auth import AuthSettings, read_auth
 from secmon.config.main import load_main_config
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
-from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.master_client import MasterClient
 
 OPERATION = "POST /internal/agents"
 
@@ -42,7 +42,7 @@ class AuthDaemon:
         self.node = node
         self.settings = read_auth(node.main_config)
         self._service: EnrolmentService | None = None
-        self._master = MasterCalls(node, self.name)
+        self._master = MasterClient(node, self.name)
         self.tasks = Background()
 
     async def start(self) -> None:

@@ -21,14 +21,14 @@ from secmon.common.errors import SecmonError
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.daemon_host import tend
-from secmon.daemons.master_side import MasterSide
-from secmon.daemons.worker_side import WorkerSide
+from secmon.daemons.master_role import MasterRole
+from secmon.daemons.worker_role import WorkerRole
 from secmon.operations.all import EXECUTABLE
 
 log = logging.getLogger("secmon.clusterd")
 
 
-class Side(Protocol):
+class ClusterRole(Protocol):
     """What a cluster daemon does as master, or as worker."""
 
     @property
@@ -56,13 +56,13 @@ class ClusterDaemon:
         node.services.lease = UnlimitedLease()
         self._executor = Executor(node, EXECUTABLE)
         self.tasks = Background()
-        self.side: Side = (MasterSide if node.role == "master" else WorkerSide)(node, self._executor, self.tasks)
+        self.role: ClusterRole = (MasterRole if node.role == "master" else WorkerRole)(node, self._executor, self.tasks)
         self._local: aio.Server | None = None
         self._opened = 0
 
     async def start(self) -> None:
         """Open the link's ports and the local socket. Raises what stops the start."""
-        await self.side.start()
+        await self.role.start()
         self._local = await self._open_socket()
         self.tasks.keep("local socket", lambda: tend(self._tend))
 
@@ -85,7 +85,7 @@ class ClusterDaemon:
         aside.unlink(missing_ok=True)
         server = aio.server(options=OPTIONS)
         service = PeerService(
-            clock=self.node.clock, admit=_admit_local, whole=self.side.router.route, part=self._executor.run_part
+            clock=self.node.clock, admit=_admit_local, whole=self.role.router.route, part=self._executor.run_part
         )
         pb_grpc.add_PeerServicer_to_server(service, server)
         try:
@@ -106,7 +106,7 @@ class ClusterDaemon:
         self.node.paths.cluster_socket.unlink(missing_ok=True)
         if self._local is not None:
             await self._local.stop(self.node.options.get("daemons.stop_timeout") / 2)
-        await self.side.stop()
+        await self.role.stop()
         self.node.security.close()
 
     async def reload(self) -> None:

@@ -10,12 +10,12 @@ from secmon.agents.link.client import LinkClient
 from secmon.cluster.node import Node
 from secmon.common.background import Background
 from secmon.config.auth import read_auth
-from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.master_client import MasterClient
 
 log = logging.getLogger("secmon.modulesd.keys")
 
 
-def key_request_modules(node: Node, master: MasterCalls, tasks: Background) -> Mapping[str, KeyRequests]:
+def key_request_modules(node: Node, master: MasterClient, tasks: Background) -> Mapping[str, KeyRequests]:
     """Nothing unless the configuration asks for it."""
     auth = read_auth(node.main_config)
     settings = auth.key_request

@@ -17,7 +17,7 @@ from secmon.agents.groups.merged_files.task import GroupKeeper
 from secmon.agents.link.client import LinkClient
 from secmon.agents.registry.key_file import KeysCopy, KeysFile
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.silent_agents import Monitor, MonitorSettings
+from secmon.agents.silent_agents import SilenceMonitor, SilenceSettings
 from secmon.cluster.node import Node
 from secmon.cluster.updates.check import Updates
 from secmon.common.background import Background
@@ -28,7 +28,7 @@ from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.audit_anchors import AuditAnchors
 from secmon.daemons.daemon import Context
 from secmon.daemons.key_requests import key_request_modules
-from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.master_client import MasterClient
 from secmon.daemons.update_check import UpdateKeeper
 from secmon.daemons.upgrading import Module, shown_modules, upgrade_modules
 
@@ -52,7 +52,7 @@ class ModulesDaemon:
         self.node = node
         # States come again within seconds: a loss of power may take the last.
         self._states = AgentStore(node.paths.agents_db, durable=False)
-        self._master = MasterCalls(node, self.name)
+        self._master = MasterClient(node, self.name)
         self.tasks = Background()
 
     async def start(self) -> None:
@@ -78,10 +78,10 @@ class ModulesDaemon:
             node.paths, node.agents, keeper, counters=node.counters, look_seconds=option("remoted.shared_reload")
         )
         await remote.prepare()
-        monitor = Monitor(
+        monitor = SilenceMonitor(
             self._states,
             node.agents,
-            MonitorSettings.of(node.main_config, node.options),
+            SilenceSettings.of(node.main_config, node.options),
             sink=LinkClient(node.paths.agent_link_socket),
             clock=node.clock,
             counters=node.counters,

@@ -23,7 +23,7 @@ from secmon.config.remote import load_remote
 from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.daemon_host import tend
-from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.master_client import MasterClient
 
 OPERATION = "PUT /internal/agents/first-groups"
 
@@ -58,7 +58,7 @@ class RemoteDaemon:
         self._ports = ports
         self._node: Node | None = None
         self._store: AgentStore | None = None
-        self._master: MasterCalls | None = None
+        self._master: MasterClient | None = None
         self.server: AgentLinkServer | None = None
         self.tasks = Background()
 
@@ -92,7 +92,7 @@ class RemoteDaemon:
 
     def _by_the_master(self, node: Node) -> Assigner:
         """Through the cluster daemon of this node, which knows the way."""
-        master = self._master = MasterCalls(node, self.name)
+        master = self._master = MasterClient(node, self.name)
 
         async def assign(wanted: Mapping[int, str]) -> Mapping[int, str]:
             groups = await master.ask(OPERATION, {"agents": list(wanted), "sums": list(wanted.values())})

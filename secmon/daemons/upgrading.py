@@ -9,10 +9,10 @@ from secmon.agentlink.upgrade.packages import Packages
 from secmon.agentlink.upgrade.reports import Listener
 from secmon.agentlink.upgrade.task_source import Ledger, MasterLedger, StoreLedger
 from secmon.agents.link.client import LinkClient
-from secmon.agents.wakeups import Wakeups
+from secmon.agents.wakeups import WakeupListener
 from secmon.cluster.node import Node
 from secmon.config.upgrades import read_tasks, read_upgrades
-from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.master_client import MasterClient
 
 
 class Module(Protocol):
@@ -21,7 +21,7 @@ class Module(Protocol):
     async def run(self) -> None: ...
 
 
-def upgrade_modules(node: Node, master: MasterCalls) -> Mapping[str, Module]:
+def upgrade_modules(node: Node, master: MasterClient) -> Mapping[str, Module]:
     """Upgrades of the node's agents; on the master also what looks after everybody's tasks."""
     settings = read_upgrades(node.main_config)
     link = LinkClient(node.paths.agent_link_socket)
@@ -35,7 +35,7 @@ def upgrade_modules(node: Node, master: MasterCalls) -> Mapping[str, Module]:
     packages = Packages(node.paths, node.clock, configured=settings.repository)
     modules["upgrades"] = Upgrades(
         ledger, link, packages, node.agents, settings,
-        wakeups=Wakeups(node.paths.upgrades_socket), clock=node.clock, counters=node.counters,
+        wakeups=WakeupListener(node.paths.upgrades_socket), clock=node.clock, counters=node.counters,
     )  # fmt: skip
     modules["reports of upgrades"] = Listener(ledger, link, counters=node.counters)
     return modules

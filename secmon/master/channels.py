@@ -9,7 +9,7 @@ from secmon.cluster.rpc.certificates import node_target
 from secmon.cluster.rpc.credentials import channel_credentials, open_channel
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.keystore import Keystore
-from secmon.master.session import WorkerSession
+from secmon.master.worker_session import WorkerSession
 
 _OLD_CHANNEL_SECONDS = 300.0  # for calls that run when the certificate is renewed
 _NOW = "close channel"

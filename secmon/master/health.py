@@ -7,15 +7,15 @@ from typing import Any
 
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock, iso_micro
-from secmon.master.refusals import Refusals
-from secmon.master.session import WorkerSession
-from secmon.master.sessions import Positions, Sessions
+from secmon.master.refusal_log import RefusalLog
+from secmon.master.session_table import Positions, SessionTable
+from secmon.master.worker_session import WorkerSession
 
 NEVER = "n/a"
 
 
 @dataclass
-class _Record:
+class _WorkerHealth:
     """What a worker has told during its session."""
 
     active_agents: int = 0
@@ -33,36 +33,36 @@ class _Record:
     )
 
 
-class HealthBook:
+class ClusterHealth:
     """Follows the sessions and draws the items; :class:`secmon.cluster.node.HealthSource`."""
 
     def __init__(
         self,
         *,
-        sessions: Sessions,
-        refusals: Refusals,
+        sessions: SessionTable,
+        refusals: RefusalLog,
         clock: Clock,
         positions: Positions,
         active_agents: Callable[[], int],
     ) -> None:
         self._sessions, self._refusals, self._clock = sessions, refusals, clock
         self._positions, self._active_agents = positions, active_agents
-        self._records: dict[int, _Record] = {}
+        self._records: dict[int, _WorkerHealth] = {}
 
     # -- SessionListener
 
     def joined(self, session: WorkerSession) -> None:
-        self._records[session.candidate.serial] = _Record()
+        self._records[session.candidate.serial] = _WorkerHealth()
 
     def left(self, session: WorkerSession) -> None:
         self._records.pop(session.candidate.serial, None)
 
     def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
         record = self._records[session.candidate.serial]
-        if message.HasField("beat"):
+        if message.HasField("heartbeat"):
             record.last_keep_alive = iso_micro(self._clock.now())
-            record.active_agents = message.beat.active_agents
-            record.files = message.beat.files
+            record.active_agents = message.heartbeat.active_agents
+            record.files = message.heartbeat.files
             _, files = self._positions()
             if files.digest and record.files.digest == files.digest:  # each beat compares the whole file set
                 record.checked = (record.last_keep_alive, record.last_keep_alive)
@@ -73,7 +73,7 @@ class HealthBook:
             record.assigned, record.assignments = (now, now), record.assignments + 1
 
     def agents_reported(self, node: str, started: float) -> None:
-        """See ``master.agent_reports.Health``."""
+        """See ``master.report_service.Health``."""
         session = self._sessions.get(node)
         record = self._records.get(session.candidate.serial) if session else None
         if record is not None:
@@ -118,7 +118,7 @@ class HealthBook:
         }
 
 
-def _note(record: _Record, ack: pb.FilesAck) -> None:
+def _note(record: _WorkerHealth, ack: pb.FilesAck) -> None:
     dates = (_date(ack.started), _date(ack.ended))
     record.checked = dates
     record.sync_error = ack.error

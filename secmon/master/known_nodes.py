@@ -7,7 +7,7 @@ import msgspec
 
 from secmon.common.atomic import write_file
 from secmon.common.paths import Paths
-from secmon.master.membership import Known
+from secmon.master.membership import KnownNode
 
 log = logging.getLogger("secmon.clusterd.membership")
 
@@ -20,10 +20,10 @@ class KnownNodes:
         self._nodes = {node.name: node for node in self._load()}
         self._saved = self._encoded()
 
-    def all(self) -> tuple[Known, ...]:
+    def all(self) -> tuple[KnownNode, ...]:
         return tuple(self._nodes.values())
 
-    def put(self, node: Known) -> None:
+    def put(self, node: KnownNode) -> None:
         self._nodes[node.name] = node
 
     def forget(self, name: str) -> None:
@@ -47,9 +47,9 @@ class KnownNodes:
     def _encoded(self) -> bytes:
         return msgspec.json.encode(self.all())
 
-    def _load(self) -> list[Known]:
+    def _load(self) -> list[KnownNode]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=list[Known])
+            return msgspec.json.decode(self._path.read_bytes(), type=list[KnownNode])
         except FileNotFoundError:
             return []
         except (OSError, msgspec.DecodeError) as error:  # only a memory aid: workers join again by themselves

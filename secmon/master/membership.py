@@ -13,7 +13,7 @@ from secmon.common.errors import SecmonError
 
 
 @dataclass(frozen=True)
-class Moment:
+class Instant:
     """An instant: wall time for dates, monotonic seconds for durations."""
 
     wall: datetime
@@ -36,7 +36,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connected:
+class ConnectedWorker:
     """A live session. ``last_heard`` is a monotonic reading; ``skew`` as of a candidate, by its heartbeats;
     ``round_trip`` of its link in seconds."""
 
@@ -50,7 +50,7 @@ class Connected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownNode:
     """A worker that is expected."""
 
     name: str
@@ -60,7 +60,7 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
+class MembershipRules:
     """What the master demands."""
 
     master_name: str
@@ -73,13 +73,13 @@ class Rules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """Sessions in the order they joined, candidates in the order they came."""
+class MembershipView:
+    """SessionTable in the order they joined, candidates in the order they came."""
 
-    rules: Rules
-    sessions: tuple[Connected, ...] = ()
+    rules: MembershipRules
+    sessions: tuple[ConnectedWorker, ...] = ()
     candidates: tuple[Candidate, ...] = ()
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownNode, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Refuse:
 class Close:
     """End a session; its node stays expected."""
 
-    session: Connected
+    session: ConnectedWorker
     reason: str
 
 
@@ -118,7 +118,7 @@ class Forget:
 Transition = Admit | Refuse | Close | Forget
 
 
-def decide(snapshot: Snapshot, now: Moment) -> list[Transition]:
+def decide(snapshot: MembershipView, now: Instant) -> list[Transition]:
     """What is to be done at ``now``, in order.
 
     Close the silent and those whose clocks went wrong, judge the candidates, forget the long absent.
@@ -131,11 +131,11 @@ def decide(snapshot: Snapshot, now: Moment) -> list[Transition]:
     return transitions
 
 
-def apply(snapshot: Snapshot, transition: Transition, now: Moment) -> Snapshot:
+def apply(snapshot: MembershipView, transition: Transition, now: Instant) -> MembershipView:
     """The snapshot after ``transition`` was acted on."""
     match transition:
         case Admit(candidate):
-            joined = Connected(
+            joined = ConnectedWorker(
                 serial=candidate.serial,
                 name=candidate.name,
                 installation_id=candidate.installation_id,
@@ -143,7 +143,7 @@ def apply(snapshot: Snapshot, transition: Transition, now: Moment) -> Snapshot:
                 last_heard=now.monotonic,
                 skew=candidate.skew,
             )
-            expected = Known(name=candidate.name, version=candidate.version, ip=candidate.ip, last_seen=now.wall)
+            expected = KnownNode(name=candidate.name, version=candidate.version, ip=candidate.ip, last_seen=now.wall)
             return replace(
                 _without(snapshot, candidate),
                 sessions=(*snapshot.sessions, joined),
@@ -163,7 +163,7 @@ def apply(snapshot: Snapshot, transition: Transition, now: Moment) -> Snapshot:
             return replace(snapshot, known=tuple(node for node in snapshot.known if node.name != name))
 
 
-def objection(candidate: Candidate, rules: Rules) -> tuple[int, str] | None:
+def objection(candidate: Candidate, rules: MembershipRules) -> tuple[int, str] | None:
     """Why a candidate cannot be in this cluster whoever else is (cluster.md 3.2); code and reason."""
     if not version.compatible(candidate.protocol, candidate.min_protocol):
         theirs = version.spoken(candidate.protocol, candidate.min_protocol)
@@ -178,7 +178,7 @@ def objection(candidate: Candidate, rules: Rules) -> tuple[int, str] | None:
     return None
 
 
-def clash(candidate: Candidate, sessions: tuple[Connected, ...]) -> tuple[int, str] | None:
+def clash(candidate: Candidate, sessions: tuple[ConnectedWorker, ...]) -> tuple[int, str] | None:
     """The live session of another installation that has the candidate's name; names differ by more than case."""
     for session in sessions:
         if session.name.casefold() == candidate.name.casefold() and not _same(session, candidate):
@@ -186,30 +186,30 @@ def clash(candidate: Candidate, sessions: tuple[Connected, ...]) -> tuple[int, s
     return None
 
 
-def _silent(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
+def _silent(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
     for session in snapshot.sessions:
         silence = now.monotonic - session.last_heard
         if silence > snapshot.rules.silence + snapshot.rules.delay(session.round_trip):
             yield Close(session, f"{session.name} has been silent for {silence:.1f} s")
 
 
-def _skewed(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
+def _skewed(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
     """What a join would refuse ends a session too: tokens and states of agents are judged by these clocks."""
     for session in snapshot.sessions:
         if _too_far(session.skew, snapshot.rules):
             yield Close(session, str(SecmonError(3041, _distance(session.skew, snapshot.rules))))
 
 
-def _too_far(skew: float, rules: Rules) -> bool:
+def _too_far(skew: float, rules: MembershipRules) -> bool:
     return not abs(skew) <= rules.max_skew  # so that no number at all is too far, too
 
 
-def _distance(skew: float, rules: Rules) -> str:
+def _distance(skew: float, rules: MembershipRules) -> str:
     side = "ahead of" if skew > 0 else "behind"
     return f"the node is {abs(skew):.1f} s {side} the master, allowed are {rules.max_skew:g} s"
 
 
-def _judge(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
+def _judge(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
     for candidate in snapshot.candidates:
         refusal = objection(candidate, snapshot.rules) or clash(candidate, snapshot.sessions)
         if refusal:
@@ -225,7 +225,7 @@ def _judge(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
         snapshot = apply(snapshot, admitted, now)
 
 
-def _outdated(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
+def _outdated(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
     connected = {session.name for session in snapshot.sessions}
     for node in snapshot.known:
         away = now.wall - node.last_seen
@@ -233,16 +233,16 @@ def _outdated(snapshot: Snapshot, now: Moment) -> Iterator[Transition]:
             yield Forget(node.name, f"{node.name} has been away for {away.total_seconds() / 3600:.0f} h")
 
 
-def _same(session: Connected, candidate: Candidate) -> bool:
+def _same(session: ConnectedWorker, candidate: Candidate) -> bool:
     return session.name == candidate.name and session.installation_id == candidate.installation_id
 
 
-def _replaced(session: Connected, candidate: Candidate) -> str:
+def _replaced(session: ConnectedWorker, candidate: Candidate) -> str:
     reason = f"{session.name} joins again"
     if session.ip != candidate.ip:
         reason += f", now from {candidate.ip} instead of {session.ip}; is one installation a copy of the other?"
     return reason
 
 
-def _without(snapshot: Snapshot, candidate: Candidate) -> Snapshot:
+def _without(snapshot: MembershipView, candidate: Candidate) -> MembershipView:
     return replace(snapshot, candidates=tuple(each for each in snapshot.candidates if each.serial != candidate.serial))

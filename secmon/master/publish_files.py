@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from secmon.cluster.files.wire import to_wire
+from secmon.cluster.files.manifest_codec import to_wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters

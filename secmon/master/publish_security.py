@@ -136,7 +136,7 @@ class SecurityPublisher:
     def _has(self, worker: _Worker, revision: int) -> bool:
         return worker.acknowledged(self._state.epoch) >= revision
 
-    # Sessions
+    # SessionTable
 
     def joined(self, session: Session) -> None:
         self._workers.append(_Worker(session))
@@ -150,8 +150,8 @@ class SecurityPublisher:
         match message.WhichOneof("message"):
             case "security_ack":
                 position = message.security_ack.position
-            case "beat" if message.beat.HasField("security"):
-                position = message.beat.security
+            case "heartbeat" if message.heartbeat.HasField("security"):
+                position = message.heartbeat.security
             case _:
                 return
         worker = next((worker for worker in self._workers if worker.session is session), None)

@@ -10,7 +10,7 @@ import grpc
 import msgspec
 from grpc import aio
 
-from secmon.cluster.files.wire import in_messages, to_wire
+from secmon.cluster.files.manifest_codec import in_messages, to_wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError

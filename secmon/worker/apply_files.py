@@ -19,9 +19,9 @@ from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
 from secmon.config.options import InternalOptions
 from secmon.worker.apply_security import Link
-from secmon.worker.fetch_files import Target, fetch_contents, fetch_target, split
-from secmon.worker.install_files import Placer
-from secmon.worker.staging import Owner, Staging
+from secmon.worker.fetch_files import TargetManifest, fetch_contents, fetch_target, split
+from secmon.worker.install_files import FileInstaller
+from secmon.worker.staging import FileOwner, Staging
 from secmon.worker.streams import in_thread
 
 _log = logging.getLogger(__name__)
@@ -78,19 +78,25 @@ class FileApplier:
     """
 
     def __init__(
-        self, root: Path, staging: Path, *, clock: Clock, limits: FileLimits | None = None, owner: Owner | None = None
+        self,
+        root: Path,
+        staging: Path,
+        *,
+        clock: Clock,
+        limits: FileLimits | None = None,
+        owner: FileOwner | None = None,
     ) -> None:
         self.on_applied: list[Callable[[Sequence[str]], None]] = []
         self._clock = clock
         self._limits = limits or FileLimits()
         self._scanner = Scanner(root, clock=clock)
-        self._staging = Staging(staging, owner or Owner())
-        self._placer = Placer(root, owner or Owner())
+        self._staging = Staging(staging, owner or FileOwner())
+        self._installer = FileInstaller(root, owner or FileOwner())
         self._wake = asyncio.Event()
         self._news = asyncio.Event()
         self._watch = FolderWatch(root, self._wake.set)
         self._link: Link | None = None
-        self._target: Target | None = None
+        self._target: TargetManifest | None = None
         self._pushes: list[pb.FilesPush] = []
         self._stale = True
         self._full = True
@@ -114,8 +120,8 @@ class FileApplier:
             case "files":
                 self._pushes.append(message.files)
                 self._hurry()
-            case "beat" if message.beat.files.epoch:
-                self._compare(message.beat.files)
+            case "heartbeat" if message.heartbeat.files.epoch:
+                self._compare(message.heartbeat.files)
 
     async def disconnected(self, reason: str) -> None:
         self._link = None
@@ -226,7 +232,7 @@ class FileApplier:
                 report.extra,
             )
 
-    async def _follow(self, channel: aio.Channel) -> Target:
+    async def _follow(self, channel: aio.Channel) -> TargetManifest:
         """The newest target: by the pushes that came, or asked for."""
         pushes, self._pushes = self._pushes, []
         target = self._target
@@ -276,10 +282,10 @@ class FileApplier:
         barrier()
         try:
             for path, file in staged.items():
-                self._placer.place(path, file)
+                self._installer.place(path, file)
                 self._scanner.adopt(path, entries[path])
         finally:
-            self._placer.sync()
+            self._installer.sync()
 
     async def _remove(self, extra: list[str], report: _Report) -> None:
         if not extra:
@@ -291,10 +297,10 @@ class FileApplier:
     def _delete(self, paths: list[str]) -> None:
         try:
             for path in paths:
-                self._placer.remove(path)
+                self._installer.remove(path)
                 self._scanner.adopt(path, None)
         finally:
-            self._placer.sync()
+            self._installer.sync()
 
     def _tell(self, paths: Sequence[str]) -> None:
         for listener in self.on_applied:
@@ -302,7 +308,7 @@ class FileApplier:
 
     def _clean(self) -> None:
         self._staging.clear()
-        self._placer.clean()
+        self._installer.clean()
 
     def _acknowledge(self, report: _Report, error: str) -> None:
         if self._link is None:

@@ -82,8 +82,8 @@ class SecurityApplier:
         match message.WhichOneof("message"):
             case "security":
                 self._queue.append(message.security)
-            case "beat" if message.beat.security.epoch:
-                self._queue.append(message.beat.security)
+            case "heartbeat" if message.heartbeat.security.epoch:
+                self._queue.append(message.heartbeat.security)
             case _:
                 return
         self._wake.set()

@@ -7,12 +7,12 @@ from functools import partial
 
 from grpc import aio
 
-from secmon.cluster.files.wire import from_wire, refuse_conflicts, to_wire
+from secmon.cluster.files.manifest_codec import from_wire, refuse_conflicts, to_wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Entry, Manifest
-from secmon.worker.staging import Batch
+from secmon.worker.staging import StagedBatch
 from secmon.worker.streams import in_thread, receiving
 
 REQUEST_FILES = 1000
@@ -21,7 +21,7 @@ _BUFFER_BYTES = 1 << 20
 _BUFFER_PIECES = 256
 
 
-class Target:
+class TargetManifest:
     """The file set that the master wants, at a position of its publisher."""
 
     def __init__(self, epoch: str, revision: int, manifest: Manifest) -> None:
@@ -52,7 +52,9 @@ class Target:
         return True
 
 
-async def fetch_target(channel: aio.Channel, target: Target | None, own: Manifest, max_files: int) -> Target:
+async def fetch_target(
+    channel: aio.Channel, target: TargetManifest | None, own: Manifest, max_files: int
+) -> TargetManifest:
     """The master's file set now, moving as little as possible. ``own`` may be equal to it already.
 
     Raises 3045 when it holds what may not be replicated or more than ``max_files`` files, 3023 and 3020 when the
@@ -72,15 +74,15 @@ async def fetch_target(channel: aio.Channel, target: Target | None, own: Manifes
                 raise SecmonError(3045, f"more than {max_files} files")
             stall.progress()
     if position.digest == known.digest:
-        return Target(position.epoch, position.revision, known.copy())
+        return TargetManifest(position.epoch, position.revision, known.copy())
     manifest = known.copy() if base else Manifest()
     await asyncio.to_thread(_complete, manifest, entries, max_files)
     if manifest.digest != position.digest:
         raise SecmonError(3045, "the manifest does not have the announced digest")
-    return Target(position.epoch, position.revision, manifest)
+    return TargetManifest(position.epoch, position.revision, manifest)
 
 
-async def fetch_contents(channel: aio.Channel, wanted: Sequence[tuple[str, Entry]], batch: Batch) -> None:
+async def fetch_contents(channel: aio.Channel, wanted: Sequence[tuple[str, Entry]], batch: StagedBatch) -> None:
     """Fill ``batch`` with the contents of ``wanted``. Writes happen in threads, memory stays within megabytes.
 
     Raises 3045 when the master sends something else, 3023 and 3020 when it is gone, ``OSError`` of our disk.

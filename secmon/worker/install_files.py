@@ -13,7 +13,7 @@ from pathlib import Path
 from secmon.common.errors import SecmonError
 from secmon.common.files.categories import CATEGORIES, FOLDER_MODE, below_category, checked, excluded
 from secmon.common.files.tree import OPEN_FOLDER, opened_folder
-from secmon.worker.staging import FSYNC_LIMIT, Owner, sync_filesystem
+from secmon.worker.staging import FSYNC_LIMIT, FileOwner, sync_filesystem
 
 _log = logging.getLogger(__name__)
 
@@ -22,12 +22,12 @@ _ASIDE = ".secmon-new-"
 _COPY_BLOCK = 1 << 20
 
 
-class Placer:
+class FileInstaller:
     """Changes the replicated folders of a worker. Every file is either as before or new, never partly written,
     whenever the process dies. Methods block on the disk; :meth:`sync` ends a batch.
     """
 
-    def __init__(self, root: Path, owner: Owner) -> None:
+    def __init__(self, root: Path, owner: FileOwner) -> None:
         self._root = root
         self._owner = owner
         self._dirty: set[str] = set()
@@ -111,7 +111,7 @@ class Placer:
             os.unlink(part, dir_fd=descriptor)
         os.mkdir(part, FOLDER_MODE, dir_fd=descriptor)
         inner = os.open(part, OPEN_FOLDER, dir_fd=descriptor)
-        if self._owner != Owner():
+        if self._owner != FileOwner():
             os.fchown(inner, *self._owner)
         os.fchmod(inner, FOLDER_MODE)
         self._dirty.add(parent)

@@ -6,7 +6,7 @@ from secmon.cluster.lease import LeaseWriter
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 
 
-class LeaseKeeper:
+class LeaseExtender:
     """Extends the lease at a sign of life of the master, when this node has all that the master had then.
 
     The lease counts from the moment this node asked, not from the answer's arrival: an answer that was long on its way
@@ -20,7 +20,7 @@ class LeaseKeeper:
         """Let the API say why the lease is not extended; ``None``: the master has let the node in."""
         self._writer.refused(code)
 
-    def heard(self, beat: pb.MasterBeat, asked: float) -> bool:
+    def heard(self, beat: pb.MasterHeartbeat, asked: float) -> bool:
         """``asked``: boottime reading when the beat answered was made. Whether the lease was extended."""
         own = self._security()
         if own.epoch != beat.security.epoch or own.revision < beat.security.revision:

@@ -10,7 +10,15 @@ from grpc import aio
 from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.state_reports import BATCH, State, Touch, Waiting, confirm, count_active, waiting
+from secmon.agents.state_reports import (
+    BATCH,
+    KeepaliveReport,
+    PendingReport,
+    StateReport,
+    confirm,
+    count_active,
+    waiting,
+)
 from secmon.cluster.rpc.channels import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
@@ -98,9 +106,9 @@ class AgentReporter:
             log.error("the master refuses what this node has of agents: %s", ", ".join(map(str, reply.refused[:20])))
         return len(batch) == BATCH or bool(incomplete)
 
-    def _draw(self, batch: list[Waiting]) -> pb.AgentReport:
-        full: list[State] = []
-        touched: list[Touch] = []
+    def _draw(self, batch: list[PendingReport]) -> pb.AgentReport:
+        full: list[StateReport] = []
+        touched: list[KeepaliveReport] = []
         for one in batch:
             short = one.touch
             if short is not None and self._confirmed.get(one.state.id) == one.lasting:
@@ -110,11 +118,11 @@ class AgentReporter:
         encode = msgspec.msgpack.encode
         return pb.AgentReport(full=encode(full), touched=encode(touched))
 
-    def _waiting(self) -> list[Waiting]:
+    def _waiting(self) -> list[PendingReport]:
         with self._store.read() as connection:
             return waiting(connection)
 
-    def _confirm(self, done: list[Waiting]) -> None:
+    def _confirm(self, done: list[PendingReport]) -> None:
         with self._store.write() as connection:
             confirm(connection, done)
 

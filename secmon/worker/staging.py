@@ -20,7 +20,7 @@ RESERVE_BYTES = 16 << 20
 """Disk space that replication leaves free."""
 
 
-class Owner(NamedTuple):
+class FileOwner(NamedTuple):
     """Who replicated files belong to; -1 leaves the user or group of the process."""
 
     uid: int = -1
@@ -44,7 +44,7 @@ class Staging:
     Its content means nothing to a starting node: :meth:`clear` before use, and after every batch.
     """
 
-    def __init__(self, folder: Path, owner: Owner) -> None:
+    def __init__(self, folder: Path, owner: FileOwner) -> None:
         self.folder = folder
         self.owner = owner
 
@@ -55,7 +55,7 @@ class Staging:
         elif self.folder.exists():
             shutil.rmtree(self.folder)
 
-    def begin(self, wanted: Sequence[tuple[str, Entry]]) -> "Batch":
+    def begin(self, wanted: Sequence[tuple[str, Entry]]) -> "StagedBatch":
         """Start a batch. Raises ``OSError`` (ENOSPC) when its files would not fit on the disk."""
         self.clear()
         self.folder.mkdir(mode=0o700, parents=True)
@@ -65,13 +65,13 @@ class Staging:
         if size + RESERVE_BYTES > free:
             text = f"{size} bytes of replicated files need space, {free} are free ({RESERVE_BYTES} stay reserved)"
             raise OSError(errno.ENOSPC, text, str(self.folder))
-        return Batch(self.folder, self.owner, wanted)
+        return StagedBatch(self.folder, self.owner, wanted)
 
 
-class Batch:
+class StagedBatch:
     """The files of one batch as they come in. ``received`` holds the complete, verified ones: path to staged file."""
 
-    def __init__(self, folder: Path, owner: Owner, wanted: Sequence[tuple[str, Entry]]) -> None:
+    def __init__(self, folder: Path, owner: FileOwner, wanted: Sequence[tuple[str, Entry]]) -> None:
         self._folder = folder
         self._owner = owner
         self._wanted = wanted
@@ -132,7 +132,7 @@ class Batch:
     def _complete(self, path: str, entry: Entry) -> None:
         if self._size != entry.size or self._digest.digest() != entry.hash:
             raise SecmonError(3045, f"{path!r} does not have the announced content")
-        if self._owner != Owner():
+        if self._owner != FileOwner():
             os.fchown(self._descriptor, *self._owner)
         os.fchmod(self._descriptor, checked(path).mode)  # after the owner: a change of owner clears special bits
         if len(self._wanted) <= FSYNC_LIMIT:

@@ -16,7 +16,7 @@ STALL_SECONDS = 30.0
 """Without a piece of an expected stream for so long, the master counts as gone."""
 
 
-class Stall:
+class StallTimer:
     """The time left for the next piece."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:
@@ -34,12 +34,12 @@ class Stall:
 
 
 @asynccontextmanager
-async def receiving() -> AsyncIterator[Stall]:
+async def receiving() -> AsyncIterator[StallTimer]:
     """Around the use of a stream. Whatever ends it early becomes SecmonError 3023, or 3020 when it stalled."""
     try:
         with closable():
             async with asyncio.timeout(STALL_SECONDS) as limit:
-                yield Stall(limit)
+                yield StallTimer(limit)
     except ChannelClosed:
         raise SecmonError(3023, "the session ended") from None
     except aio.AioRpcError as error:

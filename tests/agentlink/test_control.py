@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from secmon.agents.registry.registry import remove, set_groups
-from secmon.agents.states import Origin, Startup, Touch, apply, sweep
+from secmon.agents.state_updates import Origin, Startup, UnchangedKeepalive, apply, sweep
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.config.remote import RemoteBlock
@@ -175,8 +175,8 @@ async def test_a_start_resets_what_this_node_had(tmp_path: Path) -> None:
         keys = [await here.enrol(name) for name in ("a1", "a2", "a3")]
     async with field(tmp_path) as here:
         with here.store.write() as connection:
-            apply(connection, [Startup(1, 5), Touch(2, 5)], Origin("node01", "h"))
-            apply(connection, [Touch(3, 5)], Origin("worker1", "h"))
+            apply(connection, [Startup(1, 5), UnchangedKeepalive(2, 5)], Origin("node01", "h"))
+            apply(connection, [UnchangedKeepalive(3, 5)], Origin("worker1", "h"))
     async with field(tmp_path) as here:
         rows = [await here.row(key) for key in keys]
         assert [row["connection_status"] for row in rows] == ["disconnected", "disconnected", "active"]

@@ -9,7 +9,7 @@ from sqlalchemy import insert, select
 from secmon.agentlink.state_queue import StateQueue
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.states import Origin, Touch
+from secmon.agents.state_updates import Origin, UnchangedKeepalive
 from tests.filelimit import file_size_limit
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ async def test_a_full_disk_is_logged_once_and_costs_no_state(tmp_path: Path, cap
     with store.write() as connection:
         connection.execute(insert(agents), row)
     queue = StateQueue(store, Origin("worker1", "host-1"))
-    queue.add(Touch(1, 50))
+    queue.add(UnchangedKeepalive(1, 50))
     with file_size_limit(10):
         for _ in range(3):
             await queue.flush()

@@ -11,7 +11,7 @@ from sqlalchemy import update
 from secmon.agents.registry import registry
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.silent_agents import Monitor, MonitorSettings
+from secmon.agents.silent_agents import SilenceMonitor, SilenceSettings
 from secmon.common.clock import ManualClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
@@ -40,7 +40,7 @@ class Sink:
 class Watch:
     """Agents and a monitor, at times of our choosing."""
 
-    def __init__(self, root: Path, settings: MonitorSettings) -> None:
+    def __init__(self, root: Path, settings: SilenceSettings) -> None:
         self.store = AgentStore(root / "agents.db")
         self.clock = ManualClock()
         self.sink = Sink()
@@ -48,8 +48,10 @@ class Watch:
         self.settings = settings
         self.monitor = self.another()
 
-    def another(self) -> Monitor:
-        return Monitor(self.store, self.store, self.settings, sink=self.sink, clock=self.clock, counters=self.counters)
+    def another(self) -> SilenceMonitor:
+        return SilenceMonitor(
+            self.store, self.store, self.settings, sink=self.sink, clock=self.clock, counters=self.counters
+        )
 
     def now(self) -> int:
         return int(self.clock.now().timestamp())
@@ -80,7 +82,7 @@ class Watch:
 
 @pytest.fixture
 def watch(tmp_path: Path) -> Watch:
-    return Watch(tmp_path, MonitorSettings(disconnection_seconds=60, alert_seconds=30))
+    return Watch(tmp_path, SilenceSettings(disconnection_seconds=60, alert_seconds=30))
 
 
 async def test_silence_is_found_and_told_later(watch: Watch) -> None:
@@ -152,7 +154,7 @@ async def test_events_wait_for_the_journal(watch: Watch) -> None:
 
 
 async def test_old_agents_are_removed(tmp_path: Path) -> None:
-    watch = Watch(tmp_path, MonitorSettings(disconnection_seconds=60, delete_after_seconds=600, purge=True))
+    watch = Watch(tmp_path, SilenceSettings(disconnection_seconds=60, delete_after_seconds=600, purge=True))
     one, two, never = watch.enrol("old"), watch.enrol("alive"), watch.enrol("never")
     watch.says(one)
     await watch.after(61)
@@ -176,8 +178,8 @@ async def test_settings() -> None:
         "<auth><purge>yes</purge></auth></ossec_config>"
     )
     options = InternalOptions.defaults().with_overrides({"monitord.delete_old_agents": 2})
-    assert MonitorSettings.of(config, options) == MonitorSettings(120, 5, True, 120, True)
-    assert MonitorSettings.of(parse_main_config("<ossec_config/>"), InternalOptions.defaults()) == MonitorSettings()
+    assert SilenceSettings.of(config, options) == SilenceSettings(120, 5, True, 120, True)
+    assert SilenceSettings.of(parse_main_config("<ossec_config/>"), InternalOptions.defaults()) == SilenceSettings()
 
 
 async def test_a_store_that_fails_is_told_once(watch: Watch, caplog: pytest.LogCaptureFixture) -> None:

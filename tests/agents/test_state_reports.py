@@ -13,11 +13,11 @@ from sqlalchemy import insert, select, update
 from secmon.agents.registry.queries import read_page
 from secmon.agents.registry.schema import Status, agents
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.report_checks import MAX_TEXT, REPORTED, Times
+from secmon.agents.report_checks import MAX_TEXT, REPORTED, ReportClock
 from secmon.agents.state_reports import (
-    State,
-    Taken,
-    Touch,
+    KeepaliveReport,
+    ReportResult,
+    StateReport,
     confirm,
     count_active,
     take,
@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Iterator[AgentStore]:
 
 
 LATEST = 10_000_000
-NOW = Times(latest=LATEST)
+NOW = ReportClock(latest=LATEST)
 
 
 def change(store: AgentStore, agent: int, changed: int, **values: object) -> None:
@@ -47,7 +47,7 @@ def change(store: AgentStore, agent: int, changed: int, **values: object) -> Non
         connection.execute(update(agents).where(agents.c.id == agent).values(changed=changed, **values))
 
 
-def state(agent: int, **values: str | int | None) -> State:
+def state(agent: int, **values: str | int | None) -> StateReport:
     base: dict[str, str | int | None] = {
         "connection_status": "active",
         "last_keepalive": 100,
@@ -55,7 +55,7 @@ def state(agent: int, **values: str | int | None) -> State:
         "status_code": 0,
         "group_config_status": "synced",
     }
-    return State(agent, tuple((base | values).get(name) for name in REPORTED))
+    return StateReport(agent, tuple((base | values).get(name) for name in REPORTED))
 
 
 def row(store: AgentStore, agent: int) -> dict[str, object]:
@@ -69,7 +69,7 @@ def test_what_changed_waits_until_it_is_confirmed_and_a_newer_change_waits_on(st
     with store.read() as connection:
         batch = waiting(connection)
     assert [(one.state.id, one.changed) for one in batch] == [(3, 7), (1, 9)]
-    assert batch[0].touch == Touch(3, 50)
+    assert batch[0].touch == KeepaliveReport(3, 50)
     assert batch[1].touch is None, "only an active agent is reported in short"
     change(store, 1, changed=12)
     with store.write() as connection:
@@ -102,7 +102,7 @@ def test_the_latest_news_of_an_agent_that_moved_stand(store: AgentStore) -> None
 def test_an_unknown_agent_is_never_made(store: AgentStore) -> None:
     with store.write() as connection:
         take(connection, "worker1", [state(77)], NOW)
-        assert touch(connection, "worker1", [Touch(77, 5)], NOW) == Taken([], {})
+        assert touch(connection, "worker1", [KeepaliveReport(77, 5)], NOW) == ReportResult([], {})
         assert connection.execute(select(agents.c.id).where(agents.c.id == 77)).first() is None
 
 
@@ -111,7 +111,9 @@ def test_a_touch_is_enough_only_for_an_active_agent_of_that_node(store: AgentSto
         take(connection, "worker1", [state(1), state(2)], NOW)
         take(connection, "worker2", [state(3)], NOW)
         connection.execute(update(agents).where(agents.c.id == 2).values(connection_status="disconnected"))
-        assert touch(connection, "worker1", [Touch(one, 300) for one in (1, 2, 3)], NOW) == Taken([2, 3], {})
+        assert touch(connection, "worker1", [KeepaliveReport(one, 300) for one in (1, 2, 3)], NOW) == ReportResult(
+            [2, 3], {}
+        )
     assert [row(store, one)["last_keepalive"] for one in (1, 2, 3)] == [300, 100, 100]
     with store.read() as connection:
         assert (count_active(connection, "worker1"), count_active(connection, "worker2")) == (1, 1)
@@ -120,7 +122,7 @@ def test_a_touch_is_enough_only_for_an_active_agent_of_that_node(store: AgentSto
 @pytest.mark.parametrize(
     "bad",
     [
-        State(1, ("x",)),
+        StateReport(1, ("x",)),
         state(1, last_keepalive="soon"),
         state(1, last_keepalive=2**40),
         state(1, last_keepalive=LATEST + 1),
@@ -140,7 +142,7 @@ def test_a_touch_is_enough_only_for_an_active_agent_of_that_node(store: AgentSto
     ],
     ids=lambda bad: str(bad.values)[-60:],
 )
-def test_rows_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore, bad: State) -> None:
+def test_rows_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore, bad: StateReport) -> None:
     with store.write() as connection:
         refused = take(connection, "worker1", [state(2), bad, state(3)], NOW)
     assert list(refused) == [1]
@@ -151,17 +153,24 @@ def test_rows_that_make_no_sense_are_refused_and_the_others_taken(store: AgentSt
 def test_touches_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore) -> None:
     with store.write() as connection:
         take(connection, "worker1", [state(1), state(2)], NOW)
-        touches = [Touch(1, 2**40), Touch(2, 300), Touch(2**40, 300), Touch(0, 300), Touch(1, -1), Touch(-3, 5)]
+        touches = [
+            KeepaliveReport(1, 2**40),
+            KeepaliveReport(2, 300),
+            KeepaliveReport(2**40, 300),
+            KeepaliveReport(0, 300),
+            KeepaliveReport(1, -1),
+            KeepaliveReport(-3, 5),
+        ]
         assert set(touch(connection, "worker1", touches, NOW).refused) == {1, 2**40, 0, -3}
     assert [row(store, one)["last_keepalive"] for one in (1, 2)] == [100, 300]
 
 
 def test_times_are_those_of_the_node_that_heard_by_our_clock(store: AgentStore) -> None:
-    ahead = Times(latest=LATEST, ahead=40)
+    ahead = ReportClock(latest=LATEST, ahead=40)
     with store.write() as connection:
         take(connection, "worker1", [state(1, last_keepalive=500, disconnection_time=450)], ahead)
         take(connection, "worker1", [state(2, last_keepalive=500)], ahead)
-        touch(connection, "worker1", [Touch(2, 600)], ahead)
+        touch(connection, "worker1", [KeepaliveReport(2, 600)], ahead)
     assert (row(store, 1)["last_keepalive"], row(store, 1)["disconnection_time"]) == (460, 410)
     assert (row(store, 2)["last_keepalive"], row(store, 2)["disconnection_time"]) == (560, 0)
 
@@ -183,16 +192,16 @@ USUAL = ("active", "synced", "not synced", "never_connected", 0, 5, 100, LATEST,
 VALUES = st.none() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=20) | st.sampled_from(USUAL)
 BY_NAME = st.dictionaries(st.sampled_from(REPORTED), VALUES, max_size=4)
 ROWS = st.one_of(
-    st.builds(State, st.integers(-5, 2**63), st.lists(VALUES, max_size=len(REPORTED) + 1).map(tuple)),
+    st.builds(StateReport, st.integers(-5, 2**63), st.lists(VALUES, max_size=len(REPORTED) + 1).map(tuple)),
     st.builds(lambda agent, given: state(agent, **given), st.integers(0, 6), BY_NAME),
 )
-TOUCHES = st.builds(Touch, st.integers(-5, 6) | st.integers(), st.integers())
+TOUCHES = st.builds(KeepaliveReport, st.integers(-5, 6) | st.integers(), st.integers())
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=st.lists(ROWS, max_size=6), touches=st.lists(TOUCHES, max_size=4))
 def test_whatever_is_reported_every_agent_can_be_shown(
-    store: AgentStore, rows: list[State], touches: list[Touch]
+    store: AgentStore, rows: list[StateReport], touches: list[KeepaliveReport]
 ) -> None:
     with store.write() as connection:
         refused = take(connection, "worker1", rows, NOW)

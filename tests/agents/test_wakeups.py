@@ -1,16 +1,16 @@
-"""Wakeups between processes of a node."""
+"""WakeupListener between processes of a node."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from secmon.agents.wakeups import Wakeups, wake
+from secmon.agents.wakeups import WakeupListener, wake
 
 pytestmark = pytest.mark.anyio
 
 
-async def _ends(wakeups: Wakeups) -> None:
+async def _ends(wakeups: WakeupListener) -> None:
     async with asyncio.timeout(10):
         await wakeups.wait(3600)
 
@@ -18,7 +18,7 @@ async def _ends(wakeups: Wakeups) -> None:
 async def test_a_call_ends_the_wait_also_when_it_came_before(tmp_path: Path) -> None:
     path = tmp_path / "s"
     wake(path)  # nobody listens
-    wakeups = Wakeups(path)
+    wakeups = WakeupListener(path)
     await wakeups.wait(0.01)
     for _ in range(300):
         wake(path)
@@ -33,7 +33,7 @@ async def test_a_call_ends_the_wait_also_when_it_came_before(tmp_path: Path) -> 
 async def test_a_removed_or_stale_socket_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "s"
     path.write_text("stale")
-    wakeups = Wakeups(path)
+    wakeups = WakeupListener(path)
     await wakeups.wait(0.01)
     path.unlink()
     await wakeups.wait(0.01)
@@ -43,6 +43,6 @@ async def test_a_removed_or_stale_socket_is_replaced(tmp_path: Path) -> None:
 
 
 async def test_without_a_folder_waits_end_by_time(tmp_path: Path) -> None:
-    wakeups = Wakeups(tmp_path / "absent/s")
+    wakeups = WakeupListener(tmp_path / "absent/s")
     await wakeups.wait(0.01)
     wakeups.close()

@@ -182,12 +182,12 @@ async def test_the_answer_does_not_wait_and_one_upgrade_of_a_user_runs_at_a_time
 
 
 async def test_without_the_master_the_next_login_tries_again(world: World) -> None:
-    connected = list(world.roster.connected)
+    connected = list(world.membership.connected)
     async with served(world, "beta") as (client, watched):
-        world.roster.connected.clear()
+        world.membership.connected.clear()
         assert (await log_in(client)).status_code == 200
         await until(lambda: watched.ended)
-        world.roster.connected.extend(connected)
+        world.membership.connected.extend(connected)
         assert (await log_in(client)).status_code == 200
         await until(lambda: len(watched.ended) == 2)
     assert watched.ended == [3023, 0]

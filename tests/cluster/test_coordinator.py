@@ -73,7 +73,7 @@ def add(world: World, *peers: Peer) -> list[str]:
     names = [f"n{number}" for number in range(len(world.peers), len(world.peers) + len(peers))]
     for name, peer in zip(names, peers, strict=True):
         world.peers[name] = peer
-        world.roster.connected.append(Member(name, "worker", "4.8.2", "10.9.0.9"))
+        world.membership.connected.append(Member(name, "worker", "4.8.2", "10.9.0.9"))
     return names
 
 
@@ -304,7 +304,7 @@ def test_many_nodes_answer_as_one_that_holds_everything(
     world: World, held: list[list[dict[str, Any]]], params: dict[str, Any]
 ) -> None:
     world.peers.clear()
-    del world.roster.connected[1:]
+    del world.membership.connected[1:]
     names = add(world, *(AnsweringPeer(share_of(world, items, **params)) for items in held))
     several = asyncio.run(run(world, "GET /rocks", nodes_list=names, **params))
     alpha, made = call(world, "GET /rocks", **params)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from secmon.cluster.rpc.settings import LinkSettings
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.config.main import load_main_config
 from secmon.config.options import load_internal_options
 from secmon.daemons.daemon import Context, find_factory

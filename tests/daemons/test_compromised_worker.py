@@ -29,14 +29,14 @@ from secmon.common.outcome import Outcome, Result
 from secmon.common.paths import Paths
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.clusterd import ClusterDaemon
-from secmon.daemons.master_side import MasterSide
+from secmon.daemons.master_role import MasterRole
 from secmon.security.admin import MAX_KEYS_OF_A_NODE, replace_signing_key
 from secmon.security.errors import AuthenticationError
 from secmon.security.keys import SigningKey, new_signing_key
 from secmon.security.revocation import revoke_all, revoke_user
 from secmon.security.store import schema
-from secmon.worker.cluster import WorkerCluster
-from secmon.worker.signing import REGISTER
+from secmon.worker.cluster_member import ClusterMember
+from secmon.worker.signing_key import REGISTER
 from tests.cluster_kit import settings
 from tests.folders import short_root
 from tests.integration.kit import KEY, free_port, make_node
@@ -66,7 +66,7 @@ class Attack:
     """The master, and the worker ``rogue`` that has joined it."""
 
     master: Node
-    rogue: WorkerCluster
+    rogue: ClusterMember
 
     async def execute(
         self, operation: str, params: dict[str, Any] | None = None, *, timeout: float | None = 20, **fields: Any
@@ -127,10 +127,10 @@ async def attacking(folder: Path) -> AsyncIterator[Attack]:
         put_user(tx, 900, "mira")
     daemon = ClusterDaemon(node)
     await daemon.start()
-    assert isinstance(daemon.side, MasterSide)
-    cluster = daemon.side.cluster
+    assert isinstance(daemon.role, MasterRole)
+    cluster = daemon.role.cluster
     link = settings("rogue", key=KEY.encode(), port=cluster.port, enrol_port=cluster.enrol_port)
-    rogue = WorkerCluster(paths=Paths(folder / "rogue"), settings=link, clock=SystemClock())
+    rogue = ClusterMember(paths=Paths(folder / "rogue"), settings=link, clock=SystemClock())
     try:
         await rogue.start()
         assert await rogue.link.wait_connected(20)

@@ -25,7 +25,7 @@ from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.install import install
 from secmon.daemons.key_requests import key_request_modules
-from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.master_client import MasterClient
 from secmon.daemons.modulesd import ModulesDaemon, build
 from secmon.daemons.remoted import RemoteDaemon
 from tests.agentlink.field import FieldAgent
@@ -179,7 +179,7 @@ async def test_only_what_is_configured(
     if section is not None:
         configure(paths, section)
     node = open_node(read_installation(paths))
-    assert bool(key_request_modules(node, MasterCalls(node, "test"), Background())) is found
+    assert bool(key_request_modules(node, MasterClient(node, "test"), Background())) is found
     assert [one for one in caplog.records if one.levelno > logging.INFO and said not in one.getMessage()] == []
     assert said in caplog.text
     assert ("key_requests.asked" in node.counters.snapshot()) is found

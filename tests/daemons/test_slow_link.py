@@ -12,9 +12,9 @@ from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.assembly import open_node, read_installation
-from secmon.daemons.master_calls import MasterCalls
-from secmon.daemons.master_side import MasterSide
-from secmon.daemons.worker_side import WorkerSide
+from secmon.daemons.master_client import MasterClient
+from secmon.daemons.master_role import MasterRole
+from secmon.daemons.worker_role import WorkerRole
 from tests.daemons.inprocess import daemon, install_master, install_worker, ports_of, short_folder
 from tests.slowlink import Quality, SlowLink
 from tests.waiting import until
@@ -42,10 +42,10 @@ async def test_a_worker_works_over_a_slow_link(quality: str) -> None:
         worker = install_worker(folder, **{name: link.port for name, link in links.items()}, **DEFAULTS)
         content = os.urandom(size)
         (master.paths.shared / "default" / "before.bin").write_bytes(content)
-        here = (await stack.enter_async_context(daemon(master, "secmon-clusterd"))).daemon.side  # type: ignore[attr-defined]
-        there = (await stack.enter_async_context(daemon(worker, "secmon-clusterd"))).daemon.side  # type: ignore[attr-defined]
-        assert isinstance(here, MasterSide)
-        assert isinstance(there, WorkerSide)
+        here = (await stack.enter_async_context(daemon(master, "secmon-clusterd"))).daemon.role  # type: ignore[attr-defined]
+        there = (await stack.enter_async_context(daemon(worker, "secmon-clusterd"))).daemon.role  # type: ignore[attr-defined]
+        assert isinstance(here, MasterRole)
+        assert isinstance(there, WorkerRole)
         await until(there.cluster.link.connected.is_set, what="joined")
         session = here.cluster.sessions.get("worker")
         lease = LeaseReader(worker.paths.lease, SystemClock())
@@ -68,7 +68,7 @@ async def _files(path: Path, content: bytes) -> None:
 async def _ask(paths: Paths) -> object:
     """What the agents' link asks of the master; as it does, until there is an answer."""
     node = open_node(read_installation(paths))
-    calls = MasterCalls(node, "secmon-remoted")
+    calls = MasterClient(node, "secmon-remoted")
     try:
         while True:
             try:

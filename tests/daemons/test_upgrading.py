@@ -11,7 +11,7 @@ from secmon.config.cluster import ClusterSection
 from secmon.config.main import AgentPorts
 from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.install import install
-from secmon.daemons.master_calls import MasterCalls
+from secmon.daemons.master_client import MasterClient
 from secmon.daemons.upgrading import shown_modules, upgrade_modules
 from tests.integration.kit import free_port
 
@@ -33,7 +33,7 @@ def node(paths: Paths, cluster: ClusterSection | None) -> Node:
 @pytest.mark.parametrize(("cluster", "others"), [(None, {"tasks"}), (WORKER, set())])
 async def test_modules(root: Path, cluster: ClusterSection | None, others: set[str]) -> None:
     made = node(Paths(root / "n"), cluster)
-    assert set(upgrade_modules(made, MasterCalls(made, "test"))) == {"upgrades", "reports of upgrades"} | others
+    assert set(upgrade_modules(made, MasterClient(made, "test"))) == {"upgrades", "reports of upgrades"} | others
     shown = [{"agent-upgrade": {"enabled": "yes", "max_threads": 2, "chunk_size": 16384}}]
     assert shown_modules(made) == [*shown, *([{"task-manager": {"enabled": "yes"}}] if others else [])]
     made.security.close()
@@ -41,7 +41,7 @@ async def test_modules(root: Path, cluster: ClusterSection | None, others: set[s
 
 async def test_the_master_cannot_be_asked_without_a_cluster_daemon(root: Path) -> None:
     made = node(Paths(root / "n"), WORKER)
-    master = MasterCalls(made, "test")
+    master = MasterClient(made, "test")
     with pytest.raises(SecmonError) as caught:
         await master.ask("PUT /internal/upgrades/take", {"limit": 1})
     assert caught.value.code == 3012

@@ -8,16 +8,16 @@ import pytest
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.master.failure_backoff import FREE_FAILURES, MAX_ADDRESSES, FailureBackoff
 from secmon.master.known_nodes import KnownNodes
-from secmon.master.membership import Known
-from secmon.master.refusals import LIMIT, Refusals
-from secmon.master.throttle import FREE_FAILURES, MAX_ADDRESSES, Throttle
+from secmon.master.membership import KnownNode
+from secmon.master.refusal_log import LIMIT, RefusalLog
 
 
 def test_known_nodes_survive_a_restart(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     nodes = KnownNodes(paths)
-    alpha = Known(name="alpha", version="4.8.2", ip="10.0.0.1", last_seen=datetime(2026, 1, 1, tzinfo=UTC))
+    alpha = KnownNode(name="alpha", version="4.8.2", ip="10.0.0.1", last_seen=datetime(2026, 1, 1, tzinfo=UTC))
     nodes.put(alpha)
     nodes.save()
     again = KnownNodes(paths)
@@ -39,7 +39,7 @@ def test_a_damaged_file_of_known_nodes_is_no_obstacle(
 
 
 def test_refusals_are_bounded_and_strangers_count_by_address() -> None:
-    refusals = Refusals(ManualClock())
+    refusals = RefusalLog(ManualClock())
     for number in range(LIMIT * 2):
         refusals.record(SecmonError(3025), name=f"name-{number}", ip="10.0.0.1", proved=False)
     assert len(refusals.items()) == 1
@@ -57,13 +57,13 @@ def test_refusals_are_bounded_and_strangers_count_by_address() -> None:
 
 
 def test_a_stranger_cannot_write_lines_of_its_own_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    Refusals(ManualClock()).record(SecmonError(3025), name="x\nCRITICAL fake", ip="10.0.0.1", proved=False)
+    RefusalLog(ManualClock()).record(SecmonError(3025), name="x\nCRITICAL fake", ip="10.0.0.1", proved=False)
     assert "\n" not in caplog.records[0].getMessage()
 
 
 def test_failures_pause_longer_and_longer() -> None:
     clock = ManualClock()
-    throttle = Throttle(clock)
+    throttle = FailureBackoff(clock)
     pauses = []
     for _ in range(FREE_FAILURES + 12):
         throttle.failed("10.0.0.1")
@@ -80,7 +80,7 @@ def test_failures_pause_longer_and_longer() -> None:
 
 
 def test_failures_take_bounded_memory() -> None:
-    throttle = Throttle(ManualClock())
+    throttle = FailureBackoff(ManualClock())
     for _ in range(FREE_FAILURES + 1):
         throttle.failed("first")
     for number in range(MAX_ADDRESSES):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from secmon.cluster.rpc import relay
-from secmon.master import enrolment
+from secmon.master import enrolment_service
 from tests.cluster_kit import cluster
 from tests.waiting import until
 
@@ -56,7 +56,7 @@ async def test_a_flood_of_strangers_takes_few_descriptors_and_keeps_no_node_out(
         master, before = kit.master, _descriptors()
         port = master.port if attacked == "cluster" else master.enrol_port
         counts, name = master.counters, "cluster.peers" if attacked == "cluster" else "cluster.enrolment"
-        limits = relay.NODE_LIMITS if attacked == "cluster" else enrolment.LIMITS
+        limits = relay.NODE_LIMITS if attacked == "cluster" else enrolment_service.LIMITS
         with _raw(port, RAW, b"") as flood:
             await until(lambda: counts.snapshot().get(f"{name}.connections.evicted", 0) > 0)
             for one in flood:
@@ -86,7 +86,7 @@ async def test_half_sent_enrolment_calls_keep_no_node_out(tmp_path: Path) -> Non
     async with cluster(tmp_path) as kit:
         streams = [
             await asyncio.open_connection("127.0.0.1", kit.master.enrol_port, ssl=context)
-            for _ in range(enrolment.LIMITS.per_address + 8)
+            for _ in range(enrolment_service.LIMITS.per_address + 8)
         ]
         for _, writer in streams:
             writer.write(_half_call())
@@ -117,7 +117,7 @@ async def test_the_master_sees_the_addresses_of_nodes(tmp_path: Path) -> None:
 
 async def test_connections_beyond_their_time_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay, "FIRST_BYTES_SECONDS", 0.1)
-    monkeypatch.setattr(enrolment, "CONNECTION_SECONDS", 0.2)
+    monkeypatch.setattr(enrolment_service, "CONNECTION_SECONDS", 0.2)
     async with cluster(tmp_path) as kit:
         for sent in (b"", b"\x16\x03\x01\x02\x00\x01"):
             with _raw(kit.master.enrol_port, 1, sent) as (one,):

@@ -13,19 +13,21 @@ from secmon.master.membership import (
     Admit,
     Candidate,
     Close,
-    Connected,
+    ConnectedWorker,
     Forget,
-    Known,
-    Moment,
+    Instant,
+    KnownNode,
+    MembershipRules,
+    MembershipView,
     Refuse,
-    Rules,
-    Snapshot,
     apply,
     decide,
 )
 
-NOW = Moment(datetime(2026, 5, 1, tzinfo=UTC), 1000.0)
-RULES = Rules(master_name="master", cluster_name="c", max_skew=60, silence=3, forget_after=timedelta(hours=24))
+NOW = Instant(datetime(2026, 5, 1, tzinfo=UTC), 1000.0)
+RULES = MembershipRules(
+    master_name="master", cluster_name="c", max_skew=60, silence=3, forget_after=timedelta(hours=24)
+)
 NAMES = st.sampled_from(["alpha", "Alpha", "beta", "master"])
 IDS = st.sampled_from(["one", "two"])
 
@@ -47,18 +49,18 @@ def _candidate(serial: int = 100, /, **changes: object) -> Candidate:
 
 def _session(
     serial: int, name: str = "alpha", installation_id: str = "one", last_heard: float = 999.0, skew: float = 0.0
-) -> Connected:
-    return Connected(
+) -> ConnectedWorker:
+    return ConnectedWorker(
         serial=serial, name=name, installation_id=installation_id, ip="10.0.0.1", last_heard=last_heard, skew=skew
     )
 
 
-def _known(name: str, hours: float) -> Known:
-    return Known(name=name, version="4.8.2", ip="10.0.0.1", last_seen=NOW.wall - timedelta(hours=hours))
+def _known(name: str, hours: float) -> KnownNode:
+    return KnownNode(name=name, version="4.8.2", ip="10.0.0.1", last_seen=NOW.wall - timedelta(hours=hours))
 
 
 @st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
+def snapshots(draw: st.DrawFn) -> MembershipView:
     sessions = draw(
         st.lists(
             st.builds(_session, st.just(0), NAMES, IDS, st.floats(990, 1000), st.sampled_from([0.0, 0.0, 61.0])),
@@ -80,7 +82,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         )
     )
     known = draw(st.lists(st.builds(_known, NAMES, st.floats(0, 48)), max_size=4, unique_by=lambda node: node.name))
-    return Snapshot(
+    return MembershipView(
         rules=RULES,
         sessions=tuple(replace(each, serial=number) for number, each in enumerate(sessions)),
         candidates=tuple(replace(each, serial=100 + number) for number, each in enumerate(candidates)),
@@ -88,7 +90,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     )
 
 
-def _after(snapshot: Snapshot, count: int | None = None) -> Snapshot:
+def _after(snapshot: MembershipView, count: int | None = None) -> MembershipView:
     for transition in decide(snapshot, NOW)[:count]:
         snapshot = apply(snapshot, transition, NOW)
     return snapshot
@@ -96,13 +98,13 @@ def _after(snapshot: Snapshot, count: int | None = None) -> Snapshot:
 
 @settings(max_examples=200)
 @given(snapshots(), st.integers(0, 12))
-def test_a_decision_broken_off_is_taken_again_with_the_same_end(snapshot: Snapshot, count: int) -> None:
+def test_a_decision_broken_off_is_taken_again_with_the_same_end(snapshot: MembershipView, count: int) -> None:
     assert repr(_after(_after(snapshot, count))) == repr(_after(snapshot))  # repr: nan is not equal to itself
 
 
 @settings(max_examples=200)
 @given(snapshots())
-def test_the_end_is_in_order(snapshot: Snapshot) -> None:
+def test_the_end_is_in_order(snapshot: MembershipView) -> None:
     end = _after(snapshot)
     assert end.candidates == ()
     assert not decide(end, NOW)
@@ -114,7 +116,7 @@ def test_the_end_is_in_order(snapshot: Snapshot) -> None:
 
 @settings(max_examples=100)
 @given(snapshots())
-def test_every_transition_says_why(snapshot: Snapshot) -> None:
+def test_every_transition_says_why(snapshot: MembershipView) -> None:
     assert all(transition.reason for transition in decide(snapshot, NOW))
 
 
@@ -131,7 +133,7 @@ def test_every_transition_says_why(snapshot: Snapshot) -> None:
 )
 def test_candidates_that_are_refused(change: dict[str, object], code: int, words: str) -> None:
     candidate = _candidate(**change)
-    (refused,) = decide(Snapshot(rules=RULES, candidates=(candidate,)), NOW)
+    (refused,) = decide(MembershipView(rules=RULES, candidates=(candidate,)), NOW)
     assert isinstance(refused, Refuse)
     assert refused.code == code
     assert words in refused.reason
@@ -140,21 +142,21 @@ def test_candidates_that_are_refused(change: dict[str, object], code: int, words
 @pytest.mark.parametrize("skew", [61.0, -61.0, float("inf"), float("nan")])
 def test_a_session_ends_where_a_join_would_be_refused(skew: float) -> None:
     wrong, right = replace(_session(1), skew=skew), replace(_session(2, name="beta"), skew=59.0)
-    [closed] = decide(Snapshot(rules=RULES, sessions=(wrong, right)), NOW)
+    [closed] = decide(MembershipView(rules=RULES, sessions=(wrong, right)), NOW)
     assert isinstance(closed, Close)
     assert closed.session is wrong
-    [refused] = decide(Snapshot(rules=RULES, candidates=(_candidate(skew=skew),)), NOW)
+    [refused] = decide(MembershipView(rules=RULES, candidates=(_candidate(skew=skew),)), NOW)
     assert isinstance(refused, Refuse)
     assert closed.reason == str(SecmonError(refused.code, refused.reason))
 
 
 def test_a_name_in_use_is_refused_and_a_silent_holder_makes_room() -> None:
     newcomer = _candidate(installation_id="two")
-    (refused,) = decide(Snapshot(rules=RULES, sessions=(_session(1),), candidates=(newcomer,)), NOW)
+    (refused,) = decide(MembershipView(rules=RULES, sessions=(_session(1),), candidates=(newcomer,)), NOW)
     assert isinstance(refused, Refuse)
     assert (refused.code, refused.reason) == (3028, "alpha is connected from 10.0.0.1")
     silent = _session(1, last_heard=990.0)
-    closed, admitted = decide(Snapshot(rules=RULES, sessions=(silent,), candidates=(newcomer,)), NOW)
+    closed, admitted = decide(MembershipView(rules=RULES, sessions=(silent,), candidates=(newcomer,)), NOW)
     assert closed == Close(silent, "alpha has been silent for 10.0 s")
     assert admitted == Admit(newcomer, "alpha (4.8.2) joined from 10.0.0.1")
 
@@ -165,16 +167,18 @@ def test_a_session_on_a_slow_link_may_be_silent_for_longer() -> None:
     far = replace(_session(2, name="beta", last_heard=990.0), round_trip=0.5)
     unknown = replace(_session(3, name="gamma", last_heard=983.0), round_trip=float("inf"))
     gone = replace(unknown, serial=4, name="delta", last_heard=981.0)
-    closed = decide(Snapshot(rules=rules, sessions=(near, far, unknown, gone)), NOW)
+    closed = decide(MembershipView(rules=rules, sessions=(near, far, unknown, gone)), NOW)
     assert [one.session for one in closed if isinstance(one, Close)] == [near, gone]
 
 
 def test_a_copied_installation_is_pointed_out() -> None:
-    closed, _ = decide(Snapshot(rules=RULES, sessions=(_session(1),), candidates=(_candidate(ip="10.0.0.9"),)), NOW)
+    closed, _ = decide(
+        MembershipView(rules=RULES, sessions=(_session(1),), candidates=(_candidate(ip="10.0.0.9"),)), NOW
+    )
     assert "is one installation a copy of the other?" in closed.reason
 
 
 def test_nodes_that_stay_away_are_forgotten_and_connected_ones_are_not() -> None:
     known = (_known("alpha", 48), _known("beta", 48), _known("gamma", 23))
-    transitions = decide(Snapshot(rules=RULES, sessions=(_session(1),), known=known), NOW)
+    transitions = decide(MembershipView(rules=RULES, sessions=(_session(1),), known=known), NOW)
     assert transitions == [Forget("beta", "beta has been away for 48 h")]

@@ -15,14 +15,14 @@ from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.files.categories import MAX_PATH
 from secmon.common.files.tree import content_hash
-from secmon.master.cluster import REQUEST_BYTES
+from secmon.master.cluster_server import REQUEST_BYTES
 from secmon.master.publish_files import BULK, FilePublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.serve_files import PIECE
 from secmon.worker.fetch_files import REQUEST_FILES
 from tests.common.files.folders import write
 from tests.waiting import until
-from tests.worker.replication import NoRegistry, NoSnapshots, running, serving
+from tests.worker.replication_kit import NoRegistry, NoSnapshots, running, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 

@@ -35,5 +35,5 @@ def cluster(empty_world: World) -> World:
     """The master alpha with the workers beta and gamma; delta is expected and away."""
     for name in ("alpha", "beta", "gamma"):
         empty_world.start(name)
-    empty_world.roster.gone.append("delta")
+    empty_world.membership.gone.append("delta")
     return empty_world

@@ -33,7 +33,7 @@ def empty_world(tmp_path: Path, security_db: Path) -> Iterator[World]:
 
 @pytest.fixture
 def world(cluster: World) -> World:
-    cluster.roster.gone.clear()
+    cluster.membership.gone.clear()
     prepare(cluster)
     return cluster
 

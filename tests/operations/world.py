@@ -114,13 +114,13 @@ class FixedRoster:
 
 @dataclass
 class FixedHealth:
-    """The health of the roster's nodes."""
+    """The health of the membership's nodes."""
 
-    roster: FixedRoster
+    membership: FixedRoster
 
     def health(self) -> Sequence[Mapping[str, Any]]:
         entries: list[dict[str, Any]] = []
-        for member in self.roster.connected:
+        for member in self.membership.connected:
             info = {"name": member.name, "type": member.type, "version": member.version, "ip": member.ip}
             entries.append({"info": info} if member.type == "master" else {"info": info, "status": {}})
         return entries
@@ -200,7 +200,7 @@ class World:
         self._security_db = security_db
         self._catalogue = catalogue
         self.clock = ManualClock()
-        self.roster = FixedRoster([])
+        self.membership = FixedRoster([])
         self.nodes: dict[str, Running] = {}
         self.peers: dict[str, Peer] = {}
         """Other ways to reach a node than directly."""
@@ -215,7 +215,7 @@ class World:
             cluster = ClusterSection(
                 name="eu", node_name=name, node_type=kind, key=KEY, nodes=["10.9.0.1"], bind_addr="127.0.0.1"
             )
-            self.roster.connected.append(Member(name, kind, "4.8.2", f"10.9.0.{len(self.nodes) + 1}"))
+            self.membership.connected.append(Member(name, kind, "4.8.2", f"10.9.0.{len(self.nodes) + 1}"))
         paths = Paths(self._folder / name)
         _lay_out(paths, self._security_db.with_name("layouts"), cluster, api)
         running = self._build(paths, kind, clustered)
@@ -227,9 +227,9 @@ class World:
         control, digests, acknowledged = FixedControl(), FixedDigests(), Acknowledged()
         services = Services(control=control, lease=OwnLease())
         if clustered:
-            services.roster, services.digests = self.roster, digests
+            services.membership, services.digests = self.membership, digests
             if kind == "master":
-                services.health, services.acknowledgements = FixedHealth(self.roster), acknowledged
+                services.health, services.acknowledgements = FixedHealth(self.membership), acknowledged
         node = Node(
             paths=paths,
             api_config=load_api_config(paths),
@@ -254,7 +254,9 @@ class World:
 
     async def _find_master(self, worker: str, hold: float) -> Peer | None:
         master = next(iter(self.nodes.values()))
-        return WholePeer(master, worker) if master.node.name in [one.name for one in self.roster.connected] else None
+        return (
+            WholePeer(master, worker) if master.node.name in [one.name for one in self.membership.connected] else None
+        )
 
     def close(self) -> None:
         for one in self.nodes.values():

@@ -16,7 +16,7 @@ from secmon.common.files.categories import category_of
 from secmon.worker.apply_files import FileLimits
 from tests.common.files.folders import edit, edits, new_root, write
 from tests.waiting import until
-from tests.worker.replication import QUICK, Master, Wire, Worker, pair, running, serving, tree
+from tests.worker.replication_kit import QUICK, Master, Wire, Worker, pair, running, serving, tree
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 

@@ -24,7 +24,7 @@ from secmon.master.replication_service import ReplicationService
 from secmon.worker.apply_registry import RegistryApplier
 from tests.cluster_kit import ClusterKit
 from tests.waiting import until
-from tests.worker.replication import NoSnapshots
+from tests.worker.replication_kit import NoSnapshots
 
 pytestmark = pytest.mark.anyio
 

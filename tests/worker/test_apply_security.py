@@ -22,7 +22,7 @@ from secmon.worker.apply_security import SecurityApplier
 from tests.common.files.folders import new_root
 from tests.security.store.rows import put_user
 from tests.waiting import until
-from tests.worker.replication import NoRegistry, Wire, running, serving
+from tests.worker.replication_kit import NoRegistry, Wire, running, serving
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from secmon.cluster.files.wire import to_wire
+from secmon.cluster.files.manifest_codec import to_wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
@@ -15,7 +15,7 @@ from secmon.common.files.tree import content_hash
 from secmon.worker.apply_files import FileApplier
 from tests.common.files.folders import write
 from tests.waiting import until
-from tests.worker.replication import QUICK, Wire, running, serving, tree
+from tests.worker.replication_kit import QUICK, Wire, running, serving, tree
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from secmon.common.errors import SecmonError
-from secmon.worker.install_files import Placer
-from secmon.worker.staging import Owner
+from secmon.worker.install_files import FileInstaller
+from secmon.worker.staging import FileOwner
 from tests.common.files.folders import write
 
 
 def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
-    placer = Placer(tmp_path, Owner())
+    installer = FileInstaller(tmp_path, FileOwner())
     contents = [bytes([65 + number]) * 50_000 for number in range(20)]
     target = write(tmp_path, "etc/rules/r", contents[0])
     seen: set[bytes] = set()
@@ -26,8 +26,8 @@ def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     for content in contents[1:]:
-        placer.place("etc/rules/r", write(tmp_path, "aside", content))
-    placer.sync()
+        installer.place("etc/rules/r", write(tmp_path, "aside", content))
+    installer.sync()
     stop.set()
     reader.join()
     assert seen <= set(contents)
@@ -37,12 +37,12 @@ def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["etc/ossec.conf", "../x", "etc/rules/../ossec.conf", "api/x"])
 def test_nothing_is_placed_or_removed_elsewhere(tmp_path: Path, path: str) -> None:
     (tmp_path / "root/etc/rules").mkdir(parents=True)
-    placer = Placer(tmp_path / "root", Owner())
+    installer = FileInstaller(tmp_path / "root", FileOwner())
     staged = write(tmp_path, "staged", b"1")
     with pytest.raises(SecmonError):
-        placer.place(path, staged)
+        installer.place(path, staged)
     with pytest.raises(SecmonError):
-        placer.remove(path)
+        installer.remove(path)
     assert staged.exists()
 
 
@@ -51,7 +51,7 @@ def test_removing_through_a_link_touches_nothing(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "etc/shared").mkdir(parents=True)
     (root / "etc/shared/g").symlink_to(outside.parent)
-    Placer(root, Owner()).remove("etc/shared/g/f")
+    FileInstaller(root, FileOwner()).remove("etc/shared/g/f")
     assert outside.exists()
     assert (root / "etc/shared/g").is_symlink()
 
@@ -60,10 +60,10 @@ def test_a_folder_with_something_of_its_own_stays(tmp_path: Path) -> None:
     for path in ("etc/shared/g/sub/f", "etc/shared/g/sub/ar.conf", "etc/shared/g/x.tmp"):
         write(tmp_path, path, b"1")
     (tmp_path / "etc/shared/g/link").symlink_to("/nowhere")
-    placer = Placer(tmp_path, Owner())
-    placer.remove("etc/shared/g/sub/f")
-    placer.remove("etc/shared/g/never-was")
-    placer.sync()
+    installer = FileInstaller(tmp_path, FileOwner())
+    installer.remove("etc/shared/g/sub/f")
+    installer.remove("etc/shared/g/never-was")
+    installer.sync()
     assert sorted(path.name for path in (tmp_path / "etc/shared/g").iterdir()) == ["link", "x.tmp"]
 
 
@@ -71,7 +71,7 @@ def test_a_folder_with_something_of_its_own_stays(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_new_folders_belong_to_the_product(tmp_path: Path) -> None:
     write(tmp_path, "etc/shared/old", b"")
-    Placer(tmp_path, Owner(1234, 2345)).place("etc/shared/new/er/f", write(tmp_path, "staged", b"1"))
+    FileInstaller(tmp_path, FileOwner(1234, 2345)).place("etc/shared/new/er/f", write(tmp_path, "staged", b"1"))
     for path in ("etc/shared/new", "etc/shared/new/er"):
         status = (tmp_path / path).stat()
         assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1234, 2345, 0o770)

@@ -7,7 +7,7 @@ import pytest
 from secmon.cluster.lease import LeaseReader, LeaseWriter
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import ManualClock
-from secmon.worker.lease_extension import LeaseKeeper
+from secmon.worker.lease_extension import LeaseExtender
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ from secmon.worker.lease_extension import LeaseKeeper
 def test_a_replica_that_is_behind_gets_no_lease(tmp_path: Path, epoch: str, revision: int, extended: bool) -> None:
     clock, path = ManualClock(), tmp_path / "lease"
     writer, reader = LeaseWriter(path, clock, seconds=30), LeaseReader(path, clock)
-    keeper = LeaseKeeper(writer, lambda: pb.Position(epoch=epoch, revision=revision))
-    beat = pb.MasterBeat(security=pb.Position(epoch="e", revision=5))
+    keeper = LeaseExtender(writer, lambda: pb.Position(epoch=epoch, revision=revision))
+    beat = pb.MasterHeartbeat(security=pb.Position(epoch="e", revision=5))
     assert keeper.heard(beat, clock.boottime() - 2) is extended
     assert reader.remaining() == (28 if extended else 0)
     writer.close()

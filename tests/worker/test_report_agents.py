@@ -17,7 +17,7 @@ from secmon.agents.state_reports import BATCH
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
-from secmon.master.agent_reports import NOTICEABLE_SECONDS, ReportService
+from secmon.master.report_service import NOTICEABLE_SECONDS, ReportService
 from secmon.worker import report_agents
 from secmon.worker.report_agents import AgentReporter
 from tests.cluster_kit import ClusterKit, ShiftedClock

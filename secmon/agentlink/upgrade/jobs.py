@@ -19,7 +19,7 @@ from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.tasks import Job
 from secmon.agents.upgrade_targets import REPORT_SINCE, Candidate
-from secmon.agents.wakeups import Wakeups
+from secmon.agents.wakeups import WakeupListener
 from secmon.agents.wire.version import compare
 from secmon.cluster.node import AgentLink
 from secmon.common.clock import Clock
@@ -64,7 +64,7 @@ class Upgrades:
         store: AgentStore,
         settings: UpgradeSettings,
         *,
-        wakeups: Wakeups,
+        wakeups: WakeupListener,
         clock: Clock,
         counters: Counters,
         timing: Timing = Timing(),  # noqa: B008 - immutable

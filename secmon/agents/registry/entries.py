@@ -82,7 +82,7 @@ def fingerprint(row: Entry | Tombstone) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=16).digest())
 
 
-class Ledger:
+class RunningDigest:
     """One change of the registry: the revision it makes, and the digest as it goes.
 
     The digest is the sum of the rows' fingerprints modulo 2^128, so that a change costs what it touches.
@@ -108,13 +108,13 @@ _SET_META = update(meta).where(meta.c.name == bindparam("key")).values(value=bin
 
 
 @contextmanager
-def change(connection: Connection) -> Iterator[Ledger]:
+def change(connection: Connection) -> Iterator[RunningDigest]:
     """The next revision of a registry that is written here; rows touched inside must be told to the ledger.
 
     From then on this store is a copy of no other (see ``replica``).
     """
     values: dict[str, str] = {name: value for name, value in connection.execute(_META)}  # noqa: C416 - typed rows
-    ledger = Ledger(int(values["revision"]) + 1, int(values["digest"], 16))
+    ledger = RunningDigest(int(values["revision"]) + 1, int(values["digest"], 16))
     yield ledger
     after = {"revision": str(ledger.revision), "digest": ledger.text} | ({"source": ""} if "source" in values else {})
     connection.execute(_SET_META, [{"key": name, "new": value} for name, value in after.items()])

@@ -6,11 +6,11 @@ from typing import Any
 from msgspec.structs import astuple
 from sqlalchemy import Column, Connection, bindparam, delete, insert, update
 
-from secmon.agents.registry.entries import ENTRY, TOMBSTONE, Entry, Ledger, Tombstone
+from secmon.agents.registry.entries import ENTRY, TOMBSTONE, Entry, RunningDigest, Tombstone
 from secmon.agents.registry.schema import agent_groups, agents, removed
 
 
-def insert_entries(connection: Connection, ledger: Ledger, rows: Sequence[Entry]) -> None:
+def insert_entries(connection: Connection, ledger: RunningDigest, rows: Sequence[Entry]) -> None:
     """Agents that are new, with their groups."""
     if rows:
         connection.execute(insert(agents), [values(ENTRY, row) for row in rows])
@@ -19,7 +19,7 @@ def insert_entries(connection: Connection, ledger: Ledger, rows: Sequence[Entry]
             ledger.came(row)
 
 
-def delete_entries(connection: Connection, ledger: Ledger, gone: Sequence[Entry], *, purge: bool) -> None:
+def delete_entries(connection: Connection, ledger: RunningDigest, gone: Sequence[Entry], *, purge: bool) -> None:
     """Agents that go, and their tombstones."""
     if gone:
         where = agents.c.id == bindparam("agent")
@@ -31,14 +31,14 @@ def delete_entries(connection: Connection, ledger: Ledger, gone: Sequence[Entry]
         bury_entries(connection, ledger, stones)
 
 
-def bury_entries(connection: Connection, ledger: Ledger, stones: Sequence[Tombstone]) -> None:
+def bury_entries(connection: Connection, ledger: RunningDigest, stones: Sequence[Tombstone]) -> None:
     """Tombstones of ids that have none."""
     connection.execute(insert(removed), [values(TOMBSTONE, one) for one in stones])
     for one in stones:
         ledger.came(one)
 
 
-def unbury_entries(connection: Connection, ledger: Ledger, stones: Sequence[Tombstone]) -> None:
+def unbury_entries(connection: Connection, ledger: RunningDigest, stones: Sequence[Tombstone]) -> None:
     """Take tombstones away."""
     if stones:
         where = removed.c.id == bindparam("agent")

@@ -7,7 +7,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from secmon.common.files.same_file import FileId, file_id
+from secmon.common.files.file_id import FileId, file_id
 from secmon.journal.batch_writer import BatchWriter
 
 log = logging.getLogger("secmon.analysisd")

@@ -147,10 +147,10 @@ async def restart_group(ctx: Context, params: OfGroup) -> Outcome:
 )  # fmt: skip
 async def restart_agents_of_node(ctx: Context, params: OfNode) -> Outcome:
     """Restart the agents that are connected to a node."""
-    roster = ctx.node.services.roster
-    if roster is None:
+    membership = ctx.node.services.membership
+    if membership is None:
         raise SecmonError(3013)
-    if params.node_id not in {member.name for member in roster.members()}:
+    if params.node_id not in {member.name for member in membership.members()}:
         outcome = Outcome()
         outcome.fail(SecmonError(1730), params.node_id)
         return outcome

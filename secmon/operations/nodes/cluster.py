@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
-from secmon.cluster.node import HealthSource, Roster
+from secmon.cluster.node import HealthSource, Membership
 from secmon.cluster.parameters import Common, Listing, Names
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
@@ -87,12 +87,12 @@ CHECK_MESSAGES = Messages(
 )
 
 
-def roster_of(ctx: Context) -> Roster:
+def roster_of(ctx: Context) -> Membership:
     """The list of nodes. Raises 3013 where there is none."""
-    roster = ctx.node.services.roster
-    if roster is None:
+    membership = ctx.node.services.membership
+    if membership is None:
         raise SecmonError(3013)
-    return roster
+    return membership
 
 
 @operation(

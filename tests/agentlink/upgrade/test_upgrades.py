@@ -21,7 +21,7 @@ from secmon.agents import tasks
 from secmon.agents.link.client import LinkClient
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.tasks import Job, TaskStore, Work
-from secmon.agents.wakeups import Wakeups, wake
+from secmon.agents.wakeups import WakeupListener, wake
 from secmon.common.clock import ManualClock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
@@ -106,7 +106,7 @@ async def site(
             packages = Packages(link.paths, clock, configured="")
             upgrades = Upgrades(
                 ledger, client, packages, link.store, settings or UpgradeSettings(),
-                wakeups=Wakeups(link.paths.upgrades_socket), clock=clock, counters=here.counters, timing=pace,
+                wakeups=WakeupListener(link.paths.upgrades_socket), clock=clock, counters=here.counters, timing=pace,
             )  # fmt: skip
             listener = Listener(ledger, client, counters=here.counters, retry_seconds=0.02)
             work = [asyncio.create_task(each.run()) for each in (upgrades, listener)]
@@ -270,7 +270,7 @@ async def at_work(
         clock = SystemClock()
         upgrades = Upgrades(
             books, link, Packages(here.paths, clock, configured=""), here.store,
-            UpgradeSettings(max_threads=max_threads), wakeups=Wakeups(here.paths.upgrades_socket),
+            UpgradeSettings(max_threads=max_threads), wakeups=WakeupListener(here.paths.upgrades_socket),
             clock=clock, counters=Counters(), timing=SOON,
         )  # fmt: skip
         running = asyncio.create_task(upgrades.run())
@@ -396,7 +396,7 @@ async def test_a_ledger_out_of_reach_is_told_when_that_lasts(
     store = AgentStore(tmp_path / "agents.db")
     upgrades = Upgrades(
         ledger, LinkClient(tmp_path / "none"), Packages(paths, clock, configured=""), store, UpgradeSettings(),
-        wakeups=Wakeups(paths.upgrades_socket), clock=clock, counters=Counters(),
+        wakeups=WakeupListener(paths.upgrades_socket), clock=clock, counters=Counters(),
         timing=SOON._replace(patience=patience),
     )  # fmt: skip
     task = asyncio.create_task(upgrades.run())

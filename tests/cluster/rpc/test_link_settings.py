@@ -6,7 +6,7 @@ import pytest
 
 from secmon.cluster.rpc import version
 from secmon.cluster.rpc.credentials import PEER_PREFIX, address_of, endpoint
-from secmon.cluster.rpc.settings import LinkSettings
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.config.cluster import ClusterSection
 from secmon.config.options import InternalOptions
 

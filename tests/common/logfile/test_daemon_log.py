@@ -131,7 +131,7 @@ def test_tags(logger: str, tag: str) -> None:
 
 def test_cluster_log_has_the_cluster_s_entries_only(paths: Paths, daemon_log: DaemonLog) -> None:
     logging.getLogger("secmon.apid").info("not here")
-    logging.getLogger("secmon.worker.link").info("Starting")
+    logging.getLogger("secmon.worker.master_link").info("Starting")
     logging.getLogger("secmon.master").error("a\nb")
     logger = cluster_logger(logging.getLogger("secmon.clusterd"), "Local Server", "D API")
     logger.warning("odd")

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from secmon.agents import tasks
 from secmon.agents.tasks import Work
-from secmon.agents.wakeups import Wakeups
+from secmon.agents.wakeups import WakeupListener
 from secmon.cluster.parameters import ParameterError, read_text
 from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
@@ -102,7 +102,7 @@ async def test_every_agent_is_judged_by_itself(office: Office) -> None:
 
 
 async def test_the_node_of_the_agents_is_told(office: Office, empty_world: World) -> None:
-    wakeups = Wakeups(empty_world.nodes["beta"].node.paths.upgrades_socket)
+    wakeups = WakeupListener(empty_world.nodes["beta"].node.paths.upgrades_socket)
     await wakeups.wait(0.01)
     try:
         await office.ask(UPGRADE, agents_list=["007"])

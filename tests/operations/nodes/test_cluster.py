@@ -187,7 +187,7 @@ async def test_ruleset_synchronization_compares_with_the_master(cluster: World) 
 
 
 async def test_a_worker_without_its_master_answers_what_it_can(cluster: World) -> None:
-    del cluster.roster.connected[0]
+    del cluster.membership.connected[0]
     assert (await cluster.outcome("GET /cluster/{node_id}/info", node_id="beta", at="beta")).items
     assert (await cluster.outcome("GET /manager/info", at="beta")).items
     with pytest.raises(SecmonError) as caught:

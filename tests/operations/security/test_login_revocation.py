@@ -160,7 +160,7 @@ async def test_a_worker_lets_the_master_change_and_answers_about_oneself(cluster
     body = await office.ask("POST /security/roles", at="beta", body={"name": "night"})
     assert body["error"] == 0
     assert "night" in {role.name for role in cluster.nodes["alpha"].node.security.view().roles.values()}
-    cluster.roster.connected.clear()  # the master is away
+    cluster.membership.connected.clear()  # the master is away
     assert (await office.one("GET /security/users/me", at="beta"))["username"] == "admin"
     assert "rbac_mode" in (await office.ask("GET /security/users/me/policies", at="beta"))["data"]
     assert (await office.ask("GET /security/actions", at="beta"))["error"] == 0

@@ -236,7 +236,7 @@ class WorkerMessage(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     HELLO_FIELD_NUMBER: _builtins.int
-    BEAT_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
     SECURITY_ACK_FIELD_NUMBER: _builtins.int
     FILES_ACK_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
@@ -244,7 +244,7 @@ class WorkerMessage(_message.Message):
     @_builtins.property
     def hello(self) -> Global___NodeHello: ...
     @_builtins.property
-    def beat(self) -> Global___WorkerBeat: ...
+    def heartbeat(self) -> Global___WorkerHeartbeat: ...
     @_builtins.property
     def security_ack(self) -> Global___SecurityAck: ...
     @_builtins.property
@@ -257,24 +257,24 @@ class WorkerMessage(_message.Message):
         self,
         *,
         hello: Global___NodeHello | None = ...,
-        beat: Global___WorkerBeat | None = ...,
+        heartbeat: Global___WorkerHeartbeat | None = ...,
         security_ack: Global___SecurityAck | None = ...,
         files_ack: Global___FilesAck | None = ...,
         leave: Global___Leave | None = ...,
         registry_ack: Global___Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files_ack", b"files_ack", "hello", b"hello", "leave", b"leave", "message", b"message", "registry_ack", b"registry_ack", "security_ack", b"security_ack"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["files_ack", b"files_ack", "heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "registry_ack", b"registry_ack", "security_ack", b"security_ack"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files_ack", b"files_ack", "hello", b"hello", "leave", b"leave", "message", b"message", "registry_ack", b"registry_ack", "security_ack", b"security_ack"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files_ack", b"files_ack", "heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "registry_ack", b"registry_ack", "security_ack", b"security_ack"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "beat", "security_ack", "files_ack", "leave", "registry_ack"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "heartbeat", "security_ack", "files_ack", "leave", "registry_ack"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___WorkerMessage: _TypeAlias = WorkerMessage  # noqa: Y015
 
 @_typing.final
-class WorkerBeat(_message.Message):
+class WorkerHeartbeat(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CLOCK_FIELD_NUMBER: _builtins.int
@@ -308,7 +308,7 @@ class WorkerBeat(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___WorkerBeat: _TypeAlias = WorkerBeat  # noqa: Y015
+Global___WorkerHeartbeat: _TypeAlias = WorkerHeartbeat  # noqa: Y015
 
 @_typing.final
 class SecurityAck(_message.Message):
@@ -398,7 +398,7 @@ class MasterMessage(_message.Message):
 
     WELCOME_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
-    BEAT_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     SECURITY_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
@@ -409,7 +409,7 @@ class MasterMessage(_message.Message):
     @_builtins.property
     def refusal(self) -> Global___Refusal: ...
     @_builtins.property
-    def beat(self) -> Global___MasterBeat: ...
+    def heartbeat(self) -> Global___MasterHeartbeat: ...
     @_builtins.property
     def members(self) -> Global___Members: ...
     @_builtins.property
@@ -429,18 +429,18 @@ class MasterMessage(_message.Message):
         *,
         welcome: Global___Welcome | None = ...,
         refusal: Global___Refusal | None = ...,
-        beat: Global___MasterBeat | None = ...,
+        heartbeat: Global___MasterHeartbeat | None = ...,
         members: Global___Members | None = ...,
         security: Global___SecurityPush | None = ...,
         files: Global___FilesPush | None = ...,
         leave: Global___Leave | None = ...,
         registry: Global___Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "registry", b"registry", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "heartbeat", b"heartbeat", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "registry", b"registry", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "files", b"files", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "registry", b"registry", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "heartbeat", b"heartbeat", "leave", b"leave", "members", b"members", "message", b"message", "refusal", b"refusal", "registry", b"registry", "security", b"security", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["welcome", "refusal", "beat", "members", "security", "files", "leave", "registry"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["welcome", "refusal", "heartbeat", "members", "security", "files", "leave", "registry"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -496,7 +496,7 @@ class Welcome(_message.Message):
 Global___Welcome: _TypeAlias = Welcome  # noqa: Y015
 
 @_typing.final
-class MasterBeat(_message.Message):
+class MasterHeartbeat(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CLOCK_FIELD_NUMBER: _builtins.int
@@ -505,7 +505,7 @@ class MasterBeat(_message.Message):
     FILES_FIELD_NUMBER: _builtins.int
     clock: _builtins.float
     sequence: _builtins.int
-    """of the WorkerBeat answered"""
+    """of the WorkerHeartbeat answered"""
     @_builtins.property
     def security(self) -> Global___Position: ...
     @_builtins.property
@@ -524,7 +524,7 @@ class MasterBeat(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___MasterBeat: _TypeAlias = MasterBeat  # noqa: Y015
+Global___MasterHeartbeat: _TypeAlias = MasterHeartbeat  # noqa: Y015
 
 @_typing.final
 class Member(_message.Message):

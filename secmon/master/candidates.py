@@ -8,7 +8,7 @@ from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.config.cluster import NAME, NODE_NAME
 from secmon.config.values import Check
-from secmon.master.membership import Candidate, Rules, objection
+from secmon.master.membership import Candidate, MembershipRules, objection
 
 _VERSION = Check(
     lambda text: re.fullmatch(r"[0-9A-Za-z.+_-]{1,64}", text) is not None,
@@ -38,7 +38,7 @@ def candidate_of(hello: pb.NodeHello, *, ip: str, serial: int, clock: Clock) -> 
     )
 
 
-def demand(candidate: Candidate, rules: Rules) -> None:
+def demand(candidate: Candidate, rules: MembershipRules) -> None:
     """Raise SecmonError with the code of what makes ``candidate`` unfit for this cluster."""
     refusal = objection(candidate, rules)
     if refusal:

@@ -15,8 +15,18 @@ from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.master import membership
 from secmon.master.known_nodes import KnownNodes
-from secmon.master.membership import Admit, Close, Forget, Known, Moment, Refuse, Rules, Snapshot, Transition
-from secmon.master.session import SessionListener, WorkerSession
+from secmon.master.membership import (
+    Admit,
+    Close,
+    Forget,
+    Instant,
+    KnownNode,
+    MembershipRules,
+    MembershipView,
+    Refuse,
+    Transition,
+)
+from secmon.master.worker_session import SessionListener, WorkerSession
 
 log = logging.getLogger("secmon.clusterd.membership")
 
@@ -26,10 +36,12 @@ Positions = Callable[[], tuple[pb.Position, pb.Position]]
 _SEEN_EVERY = 3600.0  # seconds between two notes of when connected workers were last seen
 
 
-class Sessions:
-    """All live sessions, in the order they joined; :class:`secmon.cluster.node.Roster` of the master."""
+class SessionTable:
+    """All live sessions, in the order they joined; :class:`secmon.cluster.node.Membership` of the master."""
 
-    def __init__(self, *, rules: Rules, clock: Clock, master: Member, known: KnownNodes, positions: Positions) -> None:
+    def __init__(
+        self, *, rules: MembershipRules, clock: Clock, master: Member, known: KnownNodes, positions: Positions
+    ) -> None:
         self.rules = rules
         self.listeners: list[SessionListener] = []
         self._clock, self._master, self._known, self._positions = clock, master, known, positions
@@ -41,7 +53,7 @@ class Sessions:
     # -- who is there
 
     def members(self) -> Sequence[Member]:
-        """See ``cluster.node.Roster``."""
+        """See ``cluster.node.Membership``."""
         workers = [Member(name=s.name, type="worker", version=s.version, ip=s.ip) for s in self._sessions.values()]
         return [self._master, *workers]
 
@@ -49,7 +61,7 @@ class Sessions:
         """Expected workers that are not connected."""
         return [node.name for node in self.lost()]
 
-    def lost(self) -> Sequence[Known]:
+    def lost(self) -> Sequence[KnownNode]:
         """What is known of the absent workers, by name."""
         connected = {session.name for session in self._sessions.values()}
         return sorted((node for node in self._known.all() if node.name not in connected), key=lambda node: node.name)
@@ -121,14 +133,14 @@ class Sessions:
     def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
         """Any message is a sign of life; beats are answered with the master's positions."""
         session.last_heard = self._clock.monotonic()
-        if message.HasField("beat"):
-            session.round_trip = max(0.0, message.beat.round_trip)
-            self._watch_clock(session, message.beat.clock)
+        if message.HasField("heartbeat"):
+            session.round_trip = max(0.0, message.heartbeat.round_trip)
+            self._watch_clock(session, message.heartbeat.clock)
             security, files = self._positions()
-            beat = pb.MasterBeat(
-                clock=self._clock.now().timestamp(), sequence=message.beat.sequence, security=security, files=files
+            heartbeat = pb.MasterHeartbeat(
+                clock=self._clock.now().timestamp(), sequence=message.heartbeat.sequence, security=security, files=files
             )
-            session.send(pb.MasterMessage(beat=beat))
+            session.send(pb.MasterMessage(heartbeat=heartbeat))
         for listener in self.listeners:
             listener.received(session, message)
 
@@ -157,11 +169,11 @@ class Sessions:
 
     def _decide(self, *candidates: membership.Candidate) -> list[Transition]:
         snapshot = replace(self._snapshot(), candidates=candidates)
-        return membership.decide(snapshot, Moment(self._clock.now(), self._clock.monotonic()))
+        return membership.decide(snapshot, Instant(self._clock.now(), self._clock.monotonic()))
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> MembershipView:
         sessions = tuple(session.connected() for session in self._sessions.values())
-        return Snapshot(rules=self.rules, sessions=sessions, known=self._known.all())
+        return MembershipView(rules=self.rules, sessions=sessions, known=self._known.all())
 
     def _act(self, transition: Transition) -> None:
         match transition:
@@ -183,7 +195,9 @@ class Sessions:
         return session
 
     def _seen(self, session: WorkerSession) -> None:
-        self._known.put(Known(name=session.name, version=session.version, ip=session.ip, last_seen=self._clock.now()))
+        self._known.put(
+            KnownNode(name=session.name, version=session.version, ip=session.ip, last_seen=self._clock.now())
+        )
 
     def _announce(self) -> None:
         """Once a heartbeat at most: when many workers come at once, each learns of all in a few messages."""

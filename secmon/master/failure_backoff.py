@@ -9,7 +9,7 @@ MAX_PAUSE_SECONDS = 60.0
 MAX_ADDRESSES = 1024
 
 
-class Throttle:
+class FailureBackoff:
     """Counts failures per address; the one that failed least recently is dropped first."""
 
     def __init__(self, clock: Clock) -> None:

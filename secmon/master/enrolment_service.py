@@ -15,16 +15,16 @@ from secmon.cluster.rpc.credentials import peer_address
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
-from secmon.cluster.rpc.settings import LinkSettings
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.common.accept.limiter import AcceptLimits
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
-from secmon.master.admission import candidate_of, demand
 from secmon.master.authority import Authority
-from secmon.master.refusals import Refusals
-from secmon.master.sessions import Sessions
-from secmon.master.throttle import Throttle
+from secmon.master.candidates import candidate_of, demand
+from secmon.master.failure_backoff import FailureBackoff
+from secmon.master.refusal_log import RefusalLog
+from secmon.master.session_table import SessionTable
 
 log = logging.getLogger("secmon.clusterd.enrolment")
 
@@ -47,13 +47,13 @@ class EnrolmentService(pb_grpc.EnrolmentServicer):
         clock: Clock,
         keystore: Keystore,
         authority: Authority,
-        sessions: Sessions,
-        refusals: Refusals,
+        sessions: SessionTable,
+        refusals: RefusalLog,
         counters: Counters,
     ) -> None:
         self._settings, self._clock, self._keystore = settings, clock, keystore
         self._authority, self._sessions, self._refusals = authority, sessions, refusals
-        self._counters, self._throttle = counters, Throttle(clock)
+        self._counters, self._throttle = counters, FailureBackoff(clock)
 
     async def Enrol(
         self, request: pb.EnrolRequest, context: aio.ServicerContext[pb.EnrolRequest, pb.EnrolReply]

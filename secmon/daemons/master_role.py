@@ -12,19 +12,19 @@ from secmon.cluster.executor import Executor
 from secmon.cluster.node import Node, Peer
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.peer import Context as PeerContext
 from secmon.cluster.rpc.peer import PeerService, RemotePeer
-from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.background import Background
 from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
-from secmon.master.agent_reports import ReportService
 from secmon.master.callers import Callers
-from secmon.master.cluster import MasterCluster
+from secmon.master.cluster_server import ClusterServer
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
+from secmon.master.report_service import ReportService
 from secmon.master.router import MasterRouter
 from secmon.security.admin import retire_signing_keys, rotate_signing_key
 from secmon.security.audit import Author, audited
@@ -36,7 +36,7 @@ log = logging.getLogger("secmon.clusterd.master")
 KEY_CHECK_SECONDS = 3600
 
 
-class MasterSide:
+class MasterRole:
     """The master's half of the cluster."""
 
     def __init__(self, node: Node, executor: Executor, tasks: Background) -> None:
@@ -54,7 +54,7 @@ class MasterSide:
             counters=node.counters,
             anti_entropy_seconds=options.get("clusterd.anti_entropy"),
         )
-        self.cluster = MasterCluster(
+        self.cluster = ClusterServer(
             paths=node.paths,
             settings=LinkSettings.of(node.main_config.cluster, options),
             clock=node.clock,
@@ -82,7 +82,7 @@ class MasterSide:
         )
         access = node.api_config.access
         node.services.failed_logins = FailedLogins(access.max_login_attempts, access.block_time, node.clock)
-        node.services.roster = self.cluster.sessions
+        node.services.membership = self.cluster.sessions
         node.services.health = self.cluster.health
         node.services.acknowledgements = self.security
         coordinator = Coordinator(executor, self._find_peer, limit=options.get("clusterd.fanout_limit"))

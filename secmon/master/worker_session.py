@@ -11,7 +11,7 @@ from typing import Protocol
 from grpc import aio
 
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.master.membership import Candidate, Connected
+from secmon.master.membership import Candidate, ConnectedWorker
 
 log = logging.getLogger("secmon.clusterd.session")
 
@@ -79,9 +79,9 @@ class WorkerSession:
         self._queue.put_nowait(pb.MasterMessage(leave=pb.Leave(reason=reason)))
         self.closed.set()
 
-    def connected(self) -> Connected:
+    def connected(self) -> ConnectedWorker:
         """This session in a snapshot."""
-        return Connected(
+        return ConnectedWorker(
             serial=self.candidate.serial,
             name=self.name,
             installation_id=self.installation_id,

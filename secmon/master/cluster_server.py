@@ -13,24 +13,24 @@ from secmon.cluster.rpc.credentials import new_server, server_credentials
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.relay import RelayedPort
-from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.accept.limiter import ConnectionLimiter
 from secmon.common.accept.listening import within_descriptors
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
-from secmon.master import enrolment
+from secmon.master import enrolment_service
 from secmon.master.authority import Authority
 from secmon.master.channels import PeerChannels
-from secmon.master.enrolment import EnrolmentService
-from secmon.master.health import HealthBook
-from secmon.master.join import MembershipService
+from secmon.master.enrolment_service import EnrolmentService
+from secmon.master.health import ClusterHealth
 from secmon.master.known_nodes import KnownNodes
-from secmon.master.membership import Rules
-from secmon.master.refusals import Refusals
-from secmon.master.sessions import Positions, Sessions
+from secmon.master.membership import MembershipRules
+from secmon.master.membership_service import MembershipService
+from secmon.master.refusal_log import RefusalLog
+from secmon.master.session_table import Positions, SessionTable
 
 log = logging.getLogger("secmon.clusterd.master")
 
@@ -55,7 +55,7 @@ def no_positions() -> tuple[pb.Position, pb.Position]:
     return pb.Position(), pb.Position()
 
 
-class MasterCluster:
+class ClusterServer:
     """Everything of the link on a master.
 
     Add listeners to ``sessions.listeners`` and give ``services`` before :meth:`start`. ``port`` and ``enrol_port`` are
@@ -81,13 +81,13 @@ class MasterCluster:
         self.authority = Authority(paths, settings.cluster_name, clock, settings.certificate_life)
         self.authority.equip(self.keystore)
         self._known = KnownNodes(paths)
-        self.refusals = Refusals(clock)
+        self.refusals = RefusalLog(clock)
         master = Member(name=settings.node_name, type="master", version=node_version, ip=settings.master)
-        self.sessions = Sessions(
+        self.sessions = SessionTable(
             rules=_rules(settings), clock=clock, master=master, known=self._known, positions=positions
         )
         self.channels = PeerChannels(self.keystore)
-        self.health = HealthBook(
+        self.health = ClusterHealth(
             sessions=self.sessions,
             refusals=self.refusals,
             clock=clock,
@@ -124,7 +124,8 @@ class MasterCluster:
         for add in services:
             add(cluster)
         strangers = new_server(
-            max_message_bytes=enrolment.MAX_MESSAGE_BYTES, calls_per_connection=enrolment.CALLS_PER_CONNECTION
+            max_message_bytes=enrolment_service.MAX_MESSAGE_BYTES,
+            calls_per_connection=enrolment_service.CALLS_PER_CONNECTION,
         )
         pb_grpc.add_EnrolmentServicer_to_server(self._enrolment, strangers)
         self._servers = [cluster, strangers]
@@ -141,7 +142,7 @@ class MasterCluster:
                 RelayedPort(
                     strangers, server_credentials(self.keystore, self._clock, clients=False),
                     host=host, port=settings.enrol_port, setting=self._enrol_setting(),
-                    limiter=self._strangers_limiter(), ends_after=enrolment.CONNECTION_SECONDS,
+                    limiter=self._strangers_limiter(), ends_after=enrolment_service.CONNECTION_SECONDS,
                 )
             )  # fmt: skip
             self.port, self.enrol_port = (each.port for each in self._ports)
@@ -157,7 +158,7 @@ class MasterCluster:
 
     def _strangers_limiter(self) -> ConnectionLimiter:
         return ConnectionLimiter(
-            "cluster.enrolment", within_descriptors(enrolment.LIMITS, each=relay.DESCRIPTORS, share=0.25),
+            "cluster.enrolment", within_descriptors(enrolment_service.LIMITS, each=relay.DESCRIPTORS, share=0.25),
             log=log, clock=self._clock, counters=self.counters, is_known=self.sessions.has_address,
         )  # fmt: skip
 
@@ -207,8 +208,8 @@ class MasterCluster:
             log.error("the master's certificate could not be renewed: %s", error)
 
 
-def _rules(settings: LinkSettings) -> Rules:
-    return Rules(
+def _rules(settings: LinkSettings) -> MembershipRules:
+    return MembershipRules(
         master_name=settings.node_name,
         cluster_name=settings.cluster_name,
         max_skew=settings.max_clock_skew_seconds,

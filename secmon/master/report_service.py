@@ -10,8 +10,8 @@ import msgspec
 from grpc import aio
 
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.report_checks import MAX_ID, Times
-from secmon.agents.state_reports import BATCH, State, Touch, take, touch
+from secmon.agents.report_checks import MAX_ID, ReportClock
+from secmon.agents.state_reports import BATCH, KeepaliveReport, StateReport, take, touch
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import Clock
@@ -20,7 +20,7 @@ from secmon.common.errors import SecmonError
 
 log = logging.getLogger("secmon.clusterd.agents")
 
-T = TypeVar("T", State, Touch)
+T = TypeVar("T", StateReport, KeepaliveReport)
 
 NOTICEABLE_SECONDS = 5.0
 """A difference between clocks below this is not corrected."""
@@ -67,7 +67,7 @@ class ReportService(pb_grpc.ReportsServicer):
             caller = self._admit(context)
             started = self._clock.now().timestamp()
             most = self._max_skew_seconds
-            times = Times(latest=int(started + most), ahead=correction(caller.skew, most))
+            times = ReportClock(latest=int(started + most), ahead=correction(caller.skew, most))
             reply, count = await asyncio.to_thread(self._take, caller.name, request, times)
             self._counters.add("agents.reported", count)
             self._health.agents_reported(caller.name, started)
@@ -79,7 +79,7 @@ class ReportService(pb_grpc.ReportsServicer):
             log.error("an agent report of %s cannot be read: %s", caller.name, error)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
-    def _take(self, node: str, request: pb.AgentReport, times: Times) -> tuple[pb.AgentReportReply, int]:
+    def _take(self, node: str, request: pb.AgentReport, times: ReportClock) -> tuple[pb.AgentReportReply, int]:
         states, touches = _read(request.full, _read_states), _read(request.touched, _read_touches)
         with self._store.write() as connection:
             refused = take(connection, node, states, times)
@@ -102,8 +102,8 @@ def correction(skew: float, most: float) -> int:
 
 
 _MOST = msgspec.Meta(max_length=BATCH)  # looked at before the rows: a report of millions costs nothing
-_read_states = msgspec.msgpack.Decoder(Annotated[list[State], _MOST]).decode
-_read_touches = msgspec.msgpack.Decoder(Annotated[list[Touch], _MOST]).decode
+_read_states = msgspec.msgpack.Decoder(Annotated[list[StateReport], _MOST]).decode
+_read_touches = msgspec.msgpack.Decoder(Annotated[list[KeepaliveReport], _MOST]).decode
 
 
 def _read(data: bytes, decode: Callable[[bytes], list[T]]) -> list[T]:

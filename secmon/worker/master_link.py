@@ -17,14 +17,14 @@ from secmon.cluster.rpc.credentials import channel_credentials, open_channel
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
-from secmon.cluster.rpc.settings import LinkSettings
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
-from secmon.worker.backoff import Backoff
-from secmon.worker.enrolment import enrol
-from secmon.worker.lease_extension import LeaseKeeper
-from secmon.worker.listener import LinkListener
-from secmon.worker.session import JoinCall, MasterSession, Positions
+from secmon.worker.enrol import enrol
+from secmon.worker.lease_extension import LeaseExtender
+from secmon.worker.link_listener import LinkListener
+from secmon.worker.master_session import JoinCall, MasterSession, Positions
+from secmon.worker.reconnect_backoff import ReconnectBackoff
 
 log = logging.getLogger("secmon.clusterd.link")
 
@@ -38,7 +38,7 @@ HANDSHAKES_BEFORE_ENROLMENT = 3
 
 
 class MasterLink:
-    """The link of one worker. :class:`secmon.cluster.node.Roster` of the worker as well.
+    """The link of one worker. :class:`secmon.cluster.node.Membership` of the worker as well.
 
     ``listeners`` hear of sessions and messages in order. Use it on the event loop only.
     """
@@ -51,7 +51,7 @@ class MasterLink:
         clock: Clock,
         peer_port: Callable[[], int],
         positions: Positions,
-        lease: LeaseKeeper | None = None,
+        lease: LeaseExtender | None = None,
         active_agents: Callable[[], int] = lambda: 0,
         node_version: str = __version__,
         chance: random.Random | None = None,
@@ -65,7 +65,7 @@ class MasterLink:
         self._settings, self._keystore, self._clock = settings, keystore, clock
         self._peer_port, self._positions, self._lease = peer_port, positions, lease
         self._active_agents, self._version = active_agents, node_version
-        self._backoff = Backoff(
+        self._backoff = ReconnectBackoff(
             settings.reconnect_min_seconds, settings.reconnect_max_seconds, chance or random.SystemRandom()
         )
         self._session: MasterSession | None = None

@@ -3,7 +3,7 @@
 import random
 
 
-class Backoff:
+class ReconnectBackoff:
     """Exponential with full jitter: a random pause from ``low`` to a bound that doubles up to ``high`` seconds."""
 
     def __init__(self, low: float, high: float, chance: random.Random) -> None:

@@ -11,14 +11,14 @@ from secmon.cluster.rpc.certificates import PeerIdentity, fingerprint, request_k
 from secmon.cluster.rpc.credentials import peer_address, peer_certificate, peer_identity
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.cluster.rpc.settings import LinkSettings
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
-from secmon.master.admission import candidate_of
 from secmon.master.authority import Authority
-from secmon.master.refusals import Refusals
-from secmon.master.session import MAX_MESSAGE_BYTES, JoinContext, WorkerSession
-from secmon.master.sessions import Sessions
+from secmon.master.candidates import candidate_of
+from secmon.master.refusal_log import RefusalLog
+from secmon.master.session_table import SessionTable
+from secmon.master.worker_session import MAX_MESSAGE_BYTES, JoinContext, WorkerSession
 
 
 class MembershipService(pb_grpc.MembershipServicer):
@@ -31,8 +31,8 @@ class MembershipService(pb_grpc.MembershipServicer):
         clock: Clock,
         node_version: str,
         authority: Authority,
-        sessions: Sessions,
-        refusals: Refusals,
+        sessions: SessionTable,
+        refusals: RefusalLog,
     ) -> None:
         self._settings, self._clock, self._version = settings, clock, node_version
         self._authority, self._sessions, self._refusals = authority, sessions, refusals

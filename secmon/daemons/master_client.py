@@ -16,7 +16,7 @@ MASTER_SECONDS = 10.0
 """How long an answer is waited for; daemons ask again."""
 
 
-class MasterCalls:
+class MasterClient:
     """Internal operations of the master, asked by the daemon ``client``."""
 
     def __init__(self, node: Node, client: str) -> None:

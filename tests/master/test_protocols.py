@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from secmon.cluster.lease import UnlimitedLease
-from secmon.cluster.node import HealthSource, Lease, Roster
+from secmon.cluster.node import HealthSource, Lease, Membership
 from tests.cluster_kit import cluster
 
 pytestmark = pytest.mark.anyio
@@ -13,11 +13,11 @@ pytestmark = pytest.mark.anyio
 
 async def test_the_parts_fit_the_seams(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha") as kit:
-        rosters: list[Roster] = [kit.master.sessions, kit.workers[0].link]
+        rosters: list[Membership] = [kit.master.sessions, kit.workers[0].link]
         health: HealthSource = kit.master.health
         lease: Lease = UnlimitedLease()
-        assert [roster.members()[0].name for roster in rosters] == ["master", "master"]
-        assert [roster.absent() for roster in rosters] == [[], ()]
+        assert [membership.members()[0].name for membership in rosters] == ["master", "master"]
+        assert [membership.absent() for membership in rosters] == [[], ()]
         assert [item["info"]["name"] for item in health.health()] == ["master", "alpha"]
         assert set(health.health()[0]) == {"info"}
         assert list(health.health()[1]["status"]) == [

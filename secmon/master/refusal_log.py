@@ -12,11 +12,11 @@ from secmon.common.errors import SecmonError
 log = logging.getLogger("secmon.clusterd.membership")
 
 LIMIT = 64
-"""Refusals kept; the oldest goes first."""
+"""RefusalLog kept; the oldest goes first."""
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedNode:
     """One node's latest refusal."""
 
     name: str
@@ -26,18 +26,18 @@ class Refused:
     time: datetime
 
 
-class Refusals:
+class RefusalLog:
     """The latest refusal of each node; of each address, for those that proved nothing, so that nobody floods it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._latest: OrderedDict[tuple[str, str], Refused] = OrderedDict()
+        self._latest: OrderedDict[tuple[str, str], RefusedNode] = OrderedDict()
 
     def record(self, error: SecmonError, *, name: str, ip: str, proved: bool) -> None:
         """Keep and log that ``error`` was the answer to the node that calls itself ``name``."""
         key = ("name", name) if proved else ("ip", ip)
         self._latest.pop(key, None)
-        self._latest[key] = Refused(name[:64], ip, error.code, error.message, self._clock.now())
+        self._latest[key] = RefusedNode(name[:64], ip, error.code, error.message, self._clock.now())
         while len(self._latest) > LIMIT:
             self._latest.popitem(last=False)
         log.warning("refused node %r from %s: %s", name[:64], ip, error)

@@ -14,7 +14,7 @@ from secmon.common.outcome import Plain, Result
 from secmon.security.admin import register_signing_key, replace_signing_key, rotate_signing_key
 from secmon.security.keys import KEY_LIFE_SECONDS
 from secmon.security.store.security_store import SecurityStore
-from secmon.worker.signing import REGISTER, SigningKeys
+from secmon.worker.signing_key import REGISTER, SigningKeyRegistration
 from tests.security.store.rows import put_user
 from tests.waiting import until
 
@@ -63,7 +63,9 @@ class Pair:
 @pytest.fixture
 async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
     made = Pair(tmp_path)
-    running = asyncio.create_task(SigningKeys(made.worker, made.find_master, made.clock, poll_seconds=0.01).run())
+    running = asyncio.create_task(
+        SigningKeyRegistration(made.worker, made.find_master, made.clock, poll_seconds=0.01).run()
+    )
     yield made
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

@@ -14,7 +14,7 @@ from secmon.cluster.rpc.credentials import open_channel
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
-from secmon.cluster.rpc.settings import LinkSettings
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 

@@ -12,17 +12,17 @@ from sqlalchemy import event, insert, select
 
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore, number
-from secmon.agents.states import (
+from secmon.agents.state_updates import (
     FAR_FUTURE_SECONDS,
-    Beat,
-    Configured,
-    Lost,
+    ChangedKeepalive,
+    ConfigStatusChange,
     Origin,
     Refusal,
     Shutdown,
+    SilentAgent,
     Startup,
     StateUpdate,
-    Touch,
+    UnchangedKeepalive,
     apply,
     reset,
     sweep,
@@ -34,7 +34,7 @@ TEXT = (
     "Linux |web-01 |5.15 |#101 |x86_64 [Ubuntu|ubuntu: 22.04.3 LTS (Jammy Jellyfish)] - Product v4.8.2 / abc\n"
     '"env":staging\nfff merged.mg\n#"_agent_ip":192.0.2.77\n'
 )
-BEAT = Beat(1, 50, parse(TEXT), "not synced", [("env", "staging"), ("#_node_name", "master-node")])
+BEAT = ChangedKeepalive(1, 50, parse(TEXT), "not synced", [("env", "staging"), ("#_node_name", "master-node")])
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_beat_writes_everything_the_agent_says(store: AgentStore) -> None:
 
 def test_a_beat_without_an_address_leaves_the_one_known(store: AgentStore) -> None:
     put(store, BEAT)
-    put(store, Beat(1, 60, parse("x - Product v1.0.0\nx merged.mg\n"), "synced", []))
+    put(store, ChangedKeepalive(1, 60, parse("x - Product v1.0.0\nx merged.mg\n"), "synced", []))
     assert (row(store)["ip"], row(store)["os_name"], row(store)["labels"]) == ("192.0.2.77", None, "[]")
 
 
@@ -99,7 +99,7 @@ def test_shutdown_and_return(store: AgentStore) -> None:
     found = row(store)
     assert (found["connection_status"], found["disconnection_time"], found["status_code"]) == ("disconnected", 55, 3)
     assert found["last_keepalive"] == 50
-    put(store, Touch(1, 60))
+    put(store, UnchangedKeepalive(1, 60))
     found = row(store)
     assert (found["connection_status"], found["disconnection_time"], found["status_code"]) == ("active", 0, 0)
 
@@ -107,18 +107,18 @@ def test_shutdown_and_return(store: AgentStore) -> None:
 def test_a_touch_alone_writes_the_moment(store: AgentStore) -> None:
     put(store, BEAT)
     before = row(store)
-    put(store, Touch(1, 60), Touch(1, 70))
+    put(store, UnchangedKeepalive(1, 60), UnchangedKeepalive(1, 70))
     assert row(store) == before | {"last_keepalive": 70, "changed": before["changed"] + 1}
 
 
 def test_a_touch_brings_back_an_agent_that_another_node_had(store: AgentStore) -> None:
     put(store, BEAT, origin=Origin("worker1", "host-2"))
-    put(store, Touch(1, 60))
+    put(store, UnchangedKeepalive(1, 60))
     assert row(store)["node_name"] == "master-node"
 
 
 def test_configured(store: AgentStore) -> None:
-    put(store, BEAT, Configured(1, "synced"))
+    put(store, BEAT, ConfigStatusChange(1, "synced"))
     assert (row(store)["group_config_status"], row(store)["last_keepalive"]) == ("synced", 50)
 
 
@@ -126,7 +126,7 @@ def test_unknown_agents_are_dropped_and_nothing_costs_nothing(store: AgentStore)
     put(store)
     with store.read() as connection:
         assert number(connection, "sequence") == 0
-    put(store, Touch(77, 1), Startup(78, 1))
+    put(store, UnchangedKeepalive(77, 1), Startup(78, 1))
     with store.read() as connection:
         assert connection.execute(select(agents.c.id)).scalars().all() == [1, 2, 3]
 
@@ -145,7 +145,7 @@ def test_reset_concerns_this_node_and_is_not_reported(store: AgentStore) -> None
 def test_sweep_takes_who_was_silent_for_longer(store: AgentStore) -> None:
     put(store, BEAT, Startup(2, 39), Startup(3, 40))
     with store.write() as connection:
-        assert sweep(connection, now=100, limit=60) == [Lost(2, "a2", "any", 39)]
+        assert sweep(connection, now=100, limit=60) == [SilentAgent(2, "a2", "any", 39)]
         assert sweep(connection, now=100, limit=60) == []
     found = row(store, 2)
     assert (found["connection_status"], found["disconnection_time"], found["status_code"]) == ("disconnected", 100, 4)
@@ -165,7 +165,7 @@ def test_thousands_of_touches_are_few_statements(store: AgentStore) -> None:
             for agent in range(10, 2500)
         ]
         connection.execute(insert(agents), rows)
-    put(store, *(Touch(agent, 1) for agent in range(10, 2500)))
+    put(store, *(UnchangedKeepalive(agent, 1) for agent in range(10, 2500)))
     statements = 0
 
     def count(*_: object) -> None:
@@ -174,7 +174,7 @@ def test_thousands_of_touches_are_few_statements(store: AgentStore) -> None:
 
     with store.write() as connection:
         event.listen(connection.engine, "before_cursor_execute", count)
-        apply(connection, [Touch(agent, 2) for agent in range(10, 2500)], HERE)
+        apply(connection, [UnchangedKeepalive(agent, 2) for agent in range(10, 2500)], HERE)
         event.remove(connection.engine, "before_cursor_execute", count)
     assert statements <= 7
     assert row(store, 2000)["last_keepalive"] == 2
@@ -183,10 +183,10 @@ def test_thousands_of_touches_are_few_statements(store: AgentStore) -> None:
 UPDATES = st.lists(
     st.one_of(
         st.builds(Startup, st.integers(1, 3), st.integers(1, 99)),
-        st.builds(Touch, st.integers(1, 3), st.integers(1, 99)),
+        st.builds(UnchangedKeepalive, st.integers(1, 3), st.integers(1, 99)),
         st.builds(Shutdown, st.integers(1, 3), st.integers(1, 99)),
         st.builds(Refusal, st.integers(1, 3), st.sampled_from([None, "v9.0.0"])),
-        st.builds(Configured, st.integers(1, 3), st.sampled_from(["synced", "not synced"])),
+        st.builds(ConfigStatusChange, st.integers(1, 3), st.sampled_from(["synced", "not synced"])),
         st.builds(BEAT._replace, agent=st.integers(1, 3), at=st.integers(1, 99)),
     ),
     max_size=8,

@@ -20,8 +20,8 @@ from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.master.authority import Authority
-from secmon.master.session import QUEUE_LIMIT
-from secmon.worker.cluster import WorkerCluster
+from secmon.master.worker_session import QUEUE_LIMIT
+from secmon.worker.cluster_member import ClusterMember
 from tests.cluster_kit import KEY, ClusterKit, Recorder, ShiftedClock, cluster
 from tests.slowlink import SlowLink
 from tests.waiting import until
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def _second_join(kit: ClusterKit, worker: WorkerCluster, **hello: object) -> AsyncIterator[pb.MasterMessage]:
+async def _second_join(kit: ClusterKit, worker: ClusterMember, **hello: object) -> AsyncIterator[pb.MasterMessage]:
     """Join once more with the worker's credentials, and stay mute; the master's answer."""
     credentials = worker.keystore.current
     assert credentials is not None

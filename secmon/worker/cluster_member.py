@@ -10,15 +10,15 @@ from secmon.cluster.lease import LeaseWriter
 from secmon.cluster.rpc.credentials import new_server, server_credentials
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.keystore import Keystore
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.relay import RelayedPort
-from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
-from secmon.worker.lease_extension import LeaseKeeper
-from secmon.worker.link import MasterLink
-from secmon.worker.session import Positions
+from secmon.worker.lease_extension import LeaseExtender
+from secmon.worker.master_link import MasterLink
+from secmon.worker.master_session import Positions
 
 MASTER_LINK = "link to the master"
 """Name of the task that keeps the link."""
@@ -31,7 +31,7 @@ def no_positions() -> tuple[pb.Position, pb.Position]:
     return pb.Position(), pb.Position()
 
 
-class WorkerCluster:
+class ClusterMember:
     """Everything of the link on a worker.
 
     Add listeners to ``link.listeners`` before :meth:`start`; ``port`` is the port taken for peers.
@@ -62,7 +62,7 @@ class WorkerCluster:
             clock=clock,
             peer_port=lambda: self.port,
             positions=positions,
-            lease=LeaseKeeper(self._lease, lambda: positions()[0]),
+            lease=LeaseExtender(self._lease, lambda: positions()[0]),
             active_agents=active_agents,
             node_version=node_version,
         )

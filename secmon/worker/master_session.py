@@ -12,9 +12,9 @@ from secmon.cluster.rpc import certificates
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
-from secmon.cluster.rpc.settings import LinkSettings
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.common.clock import Clock
-from secmon.worker.lease_extension import LeaseKeeper
+from secmon.worker.lease_extension import LeaseExtender
 
 log = logging.getLogger("secmon.clusterd.link")
 
@@ -49,7 +49,7 @@ class MasterSession:
         clock: Clock,
         positions: Positions,
         active_agents: Callable[[], int],
-        lease: LeaseKeeper | None,
+        lease: LeaseExtender | None,
         round_trip: float,
     ) -> None:
         """``control`` carries ``call``, and nothing else: heartbeats must not wait behind files on a narrow link.
@@ -101,7 +101,7 @@ class MasterSession:
         tasks = {
             asyncio.create_task(self._read(), name="read from the master"),
             asyncio.create_task(self._write(), name="write to the master"),
-            asyncio.create_task(self._beat(), name="beat"),
+            asyncio.create_task(self._beat(), name="heartbeat"),
             asyncio.create_task(self._dispatch(opened, received), name="dispatch"),
             asyncio.create_task(self._ended.wait(), name="end"),
         }
@@ -123,15 +123,15 @@ class MasterSession:
             if message.HasField("leave"):
                 self.end(f"the master: {message.leave.reason}")
                 return
-            if message.HasField("beat"):
-                self._answered(message.beat)
+            if message.HasField("heartbeat"):
+                self._answered(message.heartbeat)
             try:
                 self._in.put_nowait(message)
             except asyncio.QueueFull:
                 self.end(f"{QUEUE_LIMIT} messages of the master wait: this node does not keep up")
                 return
 
-    def _answered(self, beat: pb.MasterBeat) -> None:
+    def _answered(self, beat: pb.MasterHeartbeat) -> None:
         """Beats answer in order: what was asked before this one is answered, too."""
         asked = self._asked.pop(beat.sequence, None)
         for sequence in [each for each in self._asked if each < beat.sequence]:
@@ -173,7 +173,7 @@ class MasterSession:
     def _ask(self, sequence: int) -> None:
         self._asked[sequence] = self._clock.boottime()
         security, files = self._positions()
-        beat = pb.WorkerBeat(
+        heartbeat = pb.WorkerHeartbeat(
             clock=self._clock.now().timestamp(),
             sequence=sequence,
             security=security,
@@ -181,7 +181,7 @@ class MasterSession:
             active_agents=self._active_agents(),
             round_trip=self._round_trip,
         )
-        self.send(pb.WorkerMessage(beat=beat))
+        self.send(pb.WorkerMessage(heartbeat=heartbeat))
 
     def _renew_when_due(self) -> None:
         now = self._clock.monotonic()

@@ -8,22 +8,22 @@ from secmon.cluster.node import Node, Peer
 from secmon.cluster.rpc.credentials import peer_identity
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.peer import Context as PeerContext
 from secmon.cluster.rpc.peer import PeerService, RemotePeer
-from secmon.cluster.rpc.settings import LinkSettings
 from secmon.common.background import Background
 from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.worker.apply_files import FileApplier, FileLimits
 from secmon.worker.apply_registry import RegistryApplier
 from secmon.worker.apply_security import SecurityApplier
-from secmon.worker.cluster import WorkerCluster
+from secmon.worker.cluster_member import ClusterMember
 from secmon.worker.report_agents import AgentReporter
 from secmon.worker.router import WorkerRouter
-from secmon.worker.signing import SigningKeys
+from secmon.worker.signing_key import SigningKeyRegistration
 
 
-class WorkerSide:
+class WorkerRole:
     """A worker's half of the cluster."""
 
     def __init__(self, node: Node, executor: Executor, tasks: Background) -> None:
@@ -34,7 +34,7 @@ class WorkerSide:
         self.files = FileApplier(
             node.paths.root, node.paths.cluster / "staging", clock=node.clock, limits=FileLimits.of(options)
         )
-        self.cluster = WorkerCluster(
+        self.cluster = ClusterMember(
             paths=node.paths,
             settings=LinkSettings.of(node.main_config.cluster, options),
             clock=node.clock,
@@ -46,7 +46,7 @@ class WorkerSide:
         self.agents = AgentReporter(node.agents, self.cluster.link, node=node.name, counters=node.counters)
         self.registry = RegistryApplier(node.agents)
         self.cluster.link.listeners += [self.security, self.files, self.registry]
-        node.services.roster = self.cluster.link
+        node.services.membership = self.cluster.link
         self.router = WorkerRouter(
             executor,
             Coordinator(executor, no_peer, limit=options.get("clusterd.fanout_limit")),
@@ -55,7 +55,7 @@ class WorkerSide:
             refusal=lambda: self.cluster.link.refusal,
         )
 
-        self._signing = SigningKeys(node.security, self._find_master, node.clock)
+        self._signing = SigningKeyRegistration(node.security, self._find_master, node.clock)
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
         return self.security.position(), self.files.position()

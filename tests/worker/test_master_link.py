@@ -8,7 +8,7 @@ from secmon.cluster.lease import LeaseReader
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
-from secmon.worker.listener import Link
+from secmon.worker.link_listener import Link
 from tests.cluster_kit import ClusterKit, Recorder, cluster
 from tests.waiting import until
 

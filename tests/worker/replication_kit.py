@@ -65,9 +65,9 @@ class Wire:
         """One sign of life of the master, with its position."""
         position = self._publisher.position()
         if isinstance(self._publisher, FilePublisher):
-            self.send(pb.MasterMessage(beat=pb.MasterBeat(files=position)))
+            self.send(pb.MasterMessage(heartbeat=pb.MasterHeartbeat(files=position)))
         else:
-            self.send(pb.MasterMessage(beat=pb.MasterBeat(security=position)))
+            self.send(pb.MasterMessage(heartbeat=pb.MasterHeartbeat(security=position)))
 
     async def leave(self) -> None:
         self.open = False

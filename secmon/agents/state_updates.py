@@ -63,7 +63,7 @@ class Refusal(NamedTuple):
         return {"status_code": HIGHER_VERSION, "version": self.version}
 
 
-class Beat(NamedTuple):
+class ChangedKeepalive(NamedTuple):
     """A keepalive that says something new. ``labels``: those of the agent, then the node's own, with their marks."""
 
     agent: int
@@ -82,14 +82,14 @@ class Beat(NamedTuple):
             "group_config_status": self.group_config_status,
             "labels": msgspec.json.encode(self.labels).decode(),
             "manager_host": origin.host,
-            **Touch(self.agent, self.at).values(origin),
+            **UnchangedKeepalive(self.agent, self.at).values(origin),
         }
         if said.agent_ip:
             values["ip"] = said.agent_ip
         return values
 
 
-class Touch(NamedTuple):
+class UnchangedKeepalive(NamedTuple):
     """A keepalive that says nothing new."""
 
     agent: int
@@ -105,7 +105,7 @@ class Touch(NamedTuple):
         }
 
 
-class Configured(NamedTuple):
+class ConfigStatusChange(NamedTuple):
     """The group's files have changed, or are those that the agent has, without a new keepalive."""
 
     agent: int
@@ -125,10 +125,10 @@ class Shutdown(NamedTuple):
         return {"connection_status": "disconnected", "disconnection_time": self.at, "status_code": SHUT_DOWN}
 
 
-StateUpdate: TypeAlias = Startup | Refusal | Beat | Touch | Configured | Shutdown
+StateUpdate: TypeAlias = Startup | Refusal | ChangedKeepalive | UnchangedKeepalive | ConfigStatusChange | Shutdown
 
 
-class Lost(NamedTuple):
+class SilentAgent(NamedTuple):
     """An agent that was not heard of in time."""
 
     id: int
@@ -142,17 +142,17 @@ def apply(connection: Connection, updates: Iterable[StateUpdate], origin: Origin
     full: dict[int, Values] = {}
     touched: dict[int, int] = {}
     for one in updates:
-        if isinstance(one, Touch) and one.agent not in full:
+        if isinstance(one, UnchangedKeepalive) and one.agent not in full:
             touched[one.agent] = one.at
         else:
             if one.agent in touched:  # keep the order within an agent
-                full[one.agent] = Touch(one.agent, touched.pop(one.agent)).values(origin)
+                full[one.agent] = UnchangedKeepalive(one.agent, touched.pop(one.agent)).values(origin)
             full.setdefault(one.agent, {}).update(one.values(origin))
     if not full and not touched:
         return
     sequence = advance(connection, "sequence")
     for agent in _not_as_a_touch_leaves_it(connection, touched, origin.node):
-        full[agent] = Touch(agent, touched.pop(agent)).values(origin)
+        full[agent] = UnchangedKeepalive(agent, touched.pop(agent)).values(origin)
     _write_touches(connection, touched, sequence)
     _write(connection, full, sequence)
 
@@ -167,7 +167,7 @@ def reset(connection: Connection, node: str, *, now: int) -> int:
     return connection.execute(update(agents).where(*here).values(**values, reported=agents.c.changed)).rowcount
 
 
-def sweep(connection: Connection, *, now: int, limit: int) -> list[Lost]:
+def sweep(connection: Connection, *, now: int, limit: int) -> list[SilentAgent]:
     """Agents silent for more than ``limit`` seconds count as disconnected from now on; those, by id.
 
     So do those whose last keepalive is far in the future: nothing true is known of them.
@@ -178,7 +178,7 @@ def sweep(connection: Connection, *, now: int, limit: int) -> list[Lost]:
         or_(heard < now - limit, heard > now + FAR_FUTURE_SECONDS),
     )
     columns = (agents.c.id, agents.c.name, agents.c.register_ip, agents.c.last_keepalive)
-    lost = [Lost(*row) for row in connection.execute(select(*columns).where(*silent).order_by(agents.c.id))]
+    lost = [SilentAgent(*row) for row in connection.execute(select(*columns).where(*silent).order_by(agents.c.id))]
     if lost:
         values = {"connection_status": "disconnected", "disconnection_time": now, "status_code": SILENT}
         connection.execute(update(agents).where(*silent).values(values))

@@ -22,21 +22,21 @@ from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
-from secmon.master.cluster import MasterCluster
-from secmon.master.throttle import FREE_FAILURES
+from secmon.master.cluster_server import ClusterServer
+from secmon.master.failure_backoff import FREE_FAILURES
 from tests.cluster_kit import KEY, cluster
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 
-def _certificate(master: MasterCluster) -> bytes:
+def _certificate(master: ClusterServer) -> bytes:
     assert master.keystore.current is not None
     return master.keystore.current.certificate
 
 
 @asynccontextmanager
-async def _stranger(master: MasterCluster) -> AsyncIterator["pb_grpc.EnrolmentAsyncStub"]:
+async def _stranger(master: ClusterServer) -> AsyncIterator["pb_grpc.EnrolmentAsyncStub"]:
     trust = grpc.ssl_channel_credentials(_certificate(master))
     channel = open_channel("127.0.0.1", master.enrol_port, trust, MASTER_NAME)
     try:
@@ -45,7 +45,7 @@ async def _stranger(master: MasterCluster) -> AsyncIterator["pb_grpc.EnrolmentAs
         await channel.close(None)
 
 
-def _request(master: MasterCluster, **hello: object) -> pb.EnrolRequest:
+def _request(master: ClusterServer, **hello: object) -> pb.EnrolRequest:
     """A request in order, its hello changed, with a right proof."""
     fields = {
         "node_name": "alpha",
@@ -65,7 +65,7 @@ def _request(master: MasterCluster, **hello: object) -> pb.EnrolRequest:
     return _proved(master, request)
 
 
-def _proved(master: MasterCluster, request: pb.EnrolRequest) -> pb.EnrolRequest:
+def _proved(master: ClusterServer, request: pb.EnrolRequest) -> pb.EnrolRequest:
     request.proof = proof.enrolment(KEY, request, fingerprint(_certificate(master)))
     return request
 

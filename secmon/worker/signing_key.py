@@ -21,7 +21,7 @@ REPLY_SECONDS = 10.0
 RETRY_SECONDS = 2.0
 
 
-class SigningKeys:
+class SigningKeyRegistration:
     """Sees to it that this node has a key that all nodes know.
 
     The private half is stored, and used, once the master has answered: by then every connected node verifies with it.

@@ -7,5 +7,8 @@ from importlib.metadata import version
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 __version__ = version("secmon")
-REVISION = 40812
+"""Version of the product."""
+API_VERSION = "4.8.2"
+"""Version of the API, which clients see and agents are judged by (docs/reference/README.md, Versions)."""
+API_REVISION = 40812
 """Build revision reported by ``GET /``."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from secmon import __version__
+from secmon import API_VERSION
 from secmon.api.responses import json_text
 from secmon.cluster.catalogue import Catalogue, Operation, Place
 from secmon.cluster.parameters import NoParams, Parameter
@@ -81,7 +81,7 @@ def document(catalogue: Catalogue = CATALOGUE) -> Json:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas, components)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "secmon API REST", "version": __version__},
+        "info": {"title": "secmon API REST", "version": API_VERSION},
         "servers": [{"url": "https://{host}:{port}", "variables": _SERVER_VARIABLES}],
         "security": [{"bearer": []}],
         "paths": paths,

@@ -2,7 +2,7 @@
 
 import click
 
-from secmon import __version__
+from secmon import API_VERSION, __version__
 from secmon.cli.group import LazyGroup
 
 _HERE = "secmon.cli"
@@ -32,7 +32,7 @@ _HERE = "secmon.cli"
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(__version__, "-V", "--version", prog_name="secmon")
+@click.version_option(__version__, "-V", "--version", message=f"secmon %(version)s (API {API_VERSION})")
 def main() -> None:
     """Security-monitoring server: a cluster that answers as one.
 

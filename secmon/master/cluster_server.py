@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from grpc import aio
 
-from secmon import __version__
+from secmon import API_VERSION
 from secmon.cluster.node import Member
 from secmon.cluster.rpc import relay
 from secmon.cluster.rpc.credentials import new_server, server_credentials
@@ -72,7 +72,7 @@ class ClusterServer:
         active_agents: Callable[[], int] = lambda: 0,
         counters: Counters | None = None,
         tasks: Background | None = None,
-        node_version: str = __version__,
+        node_version: str = API_VERSION,
     ) -> None:
         """``tasks``: those of the daemon. Raises SecmonError 3042 when the cluster's authority cannot be used."""
         self.settings, self._clock, self._paths = settings, clock, paths

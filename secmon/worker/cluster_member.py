@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from grpc import aio
 
-from secmon import __version__
+from secmon import API_VERSION
 from secmon.cluster.lease import LeaseWriter
 from secmon.cluster.rpc.credentials import new_server, server_credentials
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
@@ -47,7 +47,7 @@ class ClusterMember:
         active_agents: Callable[[], int] = lambda: 0,
         counters: Counters | None = None,
         tasks: Background | None = None,
-        node_version: str = __version__,
+        node_version: str = API_VERSION,
     ) -> None:
         """``tasks``: those of the daemon."""
         self.settings, self._clock = settings, clock

@@ -9,7 +9,7 @@ from contextlib import suppress
 import grpc
 from grpc import aio
 
-from secmon import __version__
+from secmon import API_VERSION
 from secmon.cluster.node import Member
 from secmon.cluster.rpc import proof, version
 from secmon.cluster.rpc.certificates import MASTER_NAME, fingerprint
@@ -53,7 +53,7 @@ class MasterLink:
         positions: Positions,
         lease: LeaseExtender | None = None,
         active_agents: Callable[[], int] = lambda: 0,
-        node_version: str = __version__,
+        node_version: str = API_VERSION,
         chance: random.Random | None = None,
     ) -> None:
         self.listeners: list[LinkListener] = []

@@ -2,7 +2,9 @@
 
 import re
 
-MANAGER_VERSION = "v4.8.2"
+from secmon import API_VERSION
+
+MANAGER_VERSION = f"v{API_VERSION}"
 """Agents of at most this major and minor may enrol and connect."""
 
 _DIGITS = re.compile(r"\d+")

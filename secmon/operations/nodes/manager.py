@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from secmon import __version__
+from secmon import API_VERSION
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.node import Node
@@ -115,7 +115,7 @@ async def info(ctx: Context, params: Common) -> Outcome:
     local = ctx.node.clock.now().astimezone()
     item = {
         "path": str(ctx.node.paths.root),
-        "version": f"v{__version__}",
+        "version": f"v{API_VERSION}",
         "type": "server",
         "max_agents": "unlimited",
         "openssl_support": "yes" if ssl.OPENSSL_VERSION else "no",

@@ -4,7 +4,7 @@ import socket
 
 from msgspec import Struct
 
-from secmon import REVISION, __version__
+from secmon import API_REVISION, API_VERSION
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Pretty
@@ -30,8 +30,8 @@ async def info(ctx: Context, params: Pretty) -> Plain:
     return Plain(
         data={
             "title": "secmon API REST",
-            "api_version": __version__,
-            "revision": REVISION,
+            "api_version": API_VERSION,
+            "revision": API_REVISION,
             "license_name": "Apache 2.0",
             "license_url": "https://www.apache.org/licenses/LICENSE-2.0",
             "hostname": socket.gethostname(),

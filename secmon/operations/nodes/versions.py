@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from secmon import __version__
+from secmon import API_VERSION
 from secmon.agents.wire.version import parse
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context, gate, reach
@@ -84,11 +84,11 @@ async def check(ctx: Context, params: VersionQuery) -> Plain:
     if updates.settings.enabled:
         now = params.force_query
         answer = await (updates.ask(_seconds(ctx)) if now else asyncio.to_thread(updates.last))
-    found = newer(answer.releases if answer else (), parse(__version__))
+    found = newer(answer.releases if answer else (), parse(API_VERSION))
     versions = NewVersions(
         uuid=uid,
         last_check_date=iso_micro(answer.asked_at) if answer else "",
-        current_version=f"v{__version__}",
+        current_version=f"v{API_VERSION}",
         update_check=updates.settings.enabled,
         last_available_major=AvailableRelease.of(found.major),
         last_available_minor=AvailableRelease.of(found.minor),

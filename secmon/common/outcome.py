@@ -5,7 +5,7 @@ message), :class:`Raw` a body that is not JSON (conventions.md 1.1). The envelop
 the node that was asked.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -52,6 +52,18 @@ class Outcome(msgspec.Struct, kw_only=True, tag="outcome"):
     def fail(self, error: SecmonError, *ids: Id) -> None:
         """Record that ``ids`` (by default those of the error) failed."""
         self.failures.append(ItemFailure(code=error.code, extra=error.extra, ids=ids or error.ids))
+
+    def failing(self, *ids: Id, hidden: Collection[int] = ()) -> Callable[[SecmonError], None]:
+        """A function that records the failure of ``ids`` as :meth:`fail` does.
+
+        Errors with ``hidden`` codes are left out: those of ids that the request did not name (rbac.md 7.5).
+        """
+
+        def fail(error: SecmonError) -> None:
+            if error.code not in hidden:
+                self.fail(error, *ids)
+
+        return fail
 
 
 class Plain(msgspec.Struct, kw_only=True, tag="plain"):

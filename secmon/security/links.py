@@ -1,7 +1,7 @@
 """Linking roles to users, policies and rules to roles (rbac.md 1.1, 2 and the order of checks in 5).
 
-Every function does one link, raises before it writes anything, and revokes nothing: a request with several links
-revokes once, when one of them was done.
+Every function makes or removes one link and revokes nothing: a request with several links revokes once, when one of
+them was done.
 """
 
 from secmon.common.errors import SecmonError

@@ -1,7 +1,4 @@
-"""Changes of policies, and what a policy may say (rbac.md 2, 5, 6, 13.3).
-
-Every function raises before it writes anything.
-"""
+"""Changes of policies, and the syntax of their bodies (rbac.md 2, 5, 6, 13.3)."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Changes of security rules (rbac.md 2, 3, 5, 13.3). Every function raises before it writes anything."""
+"""Changes of security rules (rbac.md 2, 3, 5, 13.3)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Changes of users (rbac.md 2, 5, 13.3). Every function raises before it writes anything."""
+"""Changes of users (rbac.md 2, 5, 13.3)."""
 
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError

@@ -140,7 +140,11 @@ def set_aside(paths: Paths, name: str) -> Path:
     aside = folder.with_name(f"{_DELETED}{secrets.token_hex(8)}")
     try:
         folder.rename(aside)
-        sync_folder(paths.shared)
+        try:
+            sync_folder(paths.shared)
+        except OSError:
+            aside.rename(folder)
+            raise
     except OSError as error:
         raise write_error(1005, error, name) from error
     return aside

@@ -10,6 +10,7 @@ from secmon.agents.registry import registry
 from secmon.agents.registry.registry import Added, New
 from secmon.agents.registry.schema import agents
 from secmon.common.errors import SecmonError
+from secmon.common.sqlite.engine import attempt
 from secmon.config.auth import Force
 
 
@@ -28,10 +29,8 @@ def add_together(
         if new.name in entries:
             results.append(Added(entries[new.name]))
             continue
-        try:
+        with attempt(connection, results.append):
             results.append(registry.add(connection, new, now=now, force=force, purge=purge, host_name=host_name))
-        except SecmonError as error:
-            results.append(error)
     return results
 
 

@@ -1,6 +1,6 @@
 """Engines for the SQLite files of a node: WAL, busy timeout, foreign keys, file mode."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +9,7 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, ExceptionContext
 
+from secmon.common.errors import SecmonError
 from secmon.common.sqlite.faults import fault_of
 from secmon.common.sqlite.files import BUSY_TIMEOUT_SECONDS, create_private, folder_lock
 
@@ -76,3 +77,18 @@ def read_transaction(engine: Engine) -> Iterator[Connection]:
     """One consistent view of the database, unaffected by concurrent commits."""
     with engine.connect() as connection, connection.begin():
         yield connection
+
+
+@contextmanager
+def attempt(connection: Connection, failed: Callable[[SecmonError], object]) -> Iterator[None]:
+    """A part of a write transaction that may fail alone (a savepoint).
+
+    A SecmonError undoes what the block has written, is passed to ``failed`` and goes no further; any other exception
+    undoes the whole transaction. Values for the answer are noted at the end of the block, where they are only reached
+    together with the writes.
+    """
+    try:
+        with connection.begin_nested():
+            yield
+    except SecmonError as error:
+        failed(error)

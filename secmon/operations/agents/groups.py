@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from sqlalchemy import Connection, select
 
-from secmon.agents.groups.folders import group_exists, merged_path
+from secmon.agents.groups.folders import group_exists, merged_path, require_group
 from secmon.agents.names import DEFAULT_GROUP, MAX_GROUPS
 from secmon.agents.registry import registry
 from secmon.agents.registry.entries import Entry
@@ -16,6 +16,7 @@ from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Common
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
+from secmon.common.sqlite.engine import attempt
 from secmon.operations.agents.parameters import AgentId, AgentIdOrAll, GroupName
 from secmon.operations.agents.visibility import ask
 from secmon.operations.groups.shared import (
@@ -23,10 +24,10 @@ from secmon.operations.groups.shared import (
     assignable,
     change_registry,
     chosen,
-    each_of,
     existing_group,
     known_agent,
     off_loop,
+    regroup,
 )
 from secmon.security.rbac.authorization import Require
 
@@ -121,23 +122,20 @@ async def _assign(ctx: Context, params: AssignAgents | AssignAgent) -> Outcome:
     grant, scope = ctx.grant("agent:id"), assignable(ctx)
     await existing_group(ctx, group)
 
+    def groups_of(entry: Entry) -> tuple[str, ...]:
+        if force and not all(name in scope for name in entry.groups):
+            raise SecmonError(1752, ids=(entry.padded,))
+        if not force and group in entry.groups:
+            raise SecmonError(1751, ids=(entry.padded,))
+        if not force and len(entry.groups) >= MAX_GROUPS:
+            raise SecmonError(1737, ids=(entry.padded,))
+        return (group,) if force else (*entry.groups, group)
+
     def change(connection: Connection) -> None:
-        wanted: dict[int, tuple[str, ...]] = {}
-
-        def judge(entry: Entry) -> None:
-            if force and not all(name in scope for name in entry.groups):
-                raise SecmonError(1752, ids=(entry.padded,))
-            if not force and group in entry.groups:
-                raise SecmonError(1751, ids=(entry.padded,))
-            if not force and len(entry.groups) >= MAX_GROUPS:
-                raise SecmonError(1737, ids=(entry.padded,))
-            wanted[entry.id] = (group,) if force else (*entry.groups, group)
-
-        _still_there(ctx, group)
-        hidden = () if grant.explicit else (1701, 1703, 1751, 1752)
-        done = each_of(chosen(connection, grant, outcome), outcome, judge, hidden=hidden)
-        registry.assign(connection, wanted)
-        outcome.items = [entry.padded for entry in done]
+        # Again, under the lock of the registry: deletions of groups hold it too.
+        require_group(ctx.node.paths, group)
+        failed = outcome.failing(hidden=() if grant.explicit else (1701, 1703, 1751, 1752))
+        outcome.items = regroup(connection, chosen(connection, grant, outcome), groups_of, failed)
 
     await change_registry(ctx, change)
     return outcome
@@ -153,15 +151,9 @@ async def take_agents(ctx: Context, params: TakeAgents) -> Outcome:
     await existing_group(ctx, group)
 
     def change(connection: Connection) -> None:
-        wanted: dict[int, tuple[str, ...]] = {}
-
-        def judge(entry: Entry) -> None:
-            wanted[entry.id] = _without(entry, group)
-
-        hidden = () if grant.explicit else (1701, 1703, 1734)
-        done = each_of(chosen(connection, grant, outcome), outcome, judge, hidden=hidden)
-        registry.assign(connection, wanted)
-        outcome.items = [entry.padded for entry in done]
+        failed = outcome.failing(hidden=() if grant.explicit else (1701, 1703, 1734))
+        members = chosen(connection, grant, outcome)
+        outcome.items = regroup(connection, members, lambda entry: _without(entry, group), failed)
 
     await change_registry(ctx, change)
     return outcome
@@ -201,20 +193,18 @@ async def take_out_of_groups(ctx: Context, params: TakeOutOfGroups) -> Outcome:
     """Take an agent out of groups; out of the last one, it goes to the group default."""
     agent, grant, outcome = params.agent_id, ctx.grant("group:id"), Outcome()
 
+    hidden = () if grant.explicit else (1710, 1734, 1745)
+
     def change(connection: Connection) -> None:
         entry = known_agent(connection, agent)
-
-        def leave(group: str) -> None:
-            if group not in entry.groups and not group_exists(ctx.node.paths, group):
-                raise SecmonError(1710, ids=(group,))
-            try:
+        # The group default is the last: an agent that is in no other one cannot leave it.
+        for group in sorted(grant.select(entry.groups), key=lambda name: (name == DEFAULT_GROUP, name)):
+            with attempt(connection, outcome.failing(group, hidden=hidden)):
+                if group not in entry.groups and not group_exists(ctx.node.paths, group):
+                    raise SecmonError(1710)
                 registry.remove_group(connection, entry.id, group)
-            except SecmonError as error:
-                raise SecmonError(error.code, error.extra, ids=(group,)) from None
-
-        # The group default is the last: whoever is in it only cannot leave it.
-        groups = sorted(grant.select(entry.groups), key=lambda name: (name == DEFAULT_GROUP, name))
-        outcome.items = sorted(each_of(groups, outcome, leave, hidden=() if grant.explicit else (1710, 1734, 1745)))
+                outcome.items.append(group)
+        outcome.items.sort()
 
     await change_registry(ctx, change)
     return outcome
@@ -249,9 +239,3 @@ def _sum(ctx: Context, joined: str) -> str | None:
         return hashlib.md5(merged_path(ctx.node.paths, joined).read_bytes(), usedforsecurity=False).hexdigest()
     except OSError:
         return None
-
-
-def _still_there(ctx: Context, group: str) -> None:
-    """Under the lock of the registry: whoever deletes a group holds it too. Raises 1710."""
-    if not group_exists(ctx.node.paths, group):
-        raise SecmonError(1710, ids=(group,))

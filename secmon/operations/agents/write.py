@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Protocol
 
 from msgspec import Meta, Struct, structs
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.names import ANY, MAX_ID, normal_address, padded
 from secmon.agents.registry import registry
@@ -24,6 +25,7 @@ from secmon.cluster.executor import Context, gate, read_query
 from secmon.cluster.parameters import Common, Names, Q, text_format
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
+from secmon.common.sqlite.faults import storage_error, storage_reason
 from secmon.config.auth import Force
 from secmon.config.values import seconds
 from secmon.operations.agents.parameters import (
@@ -203,7 +205,7 @@ async def remove_agents(ctx: Context, params: DeleteAgents) -> Outcome:
     where = [*conditions(params, now, status=status), *seen(scope_of(grant))]
     chosen = partial(read_ids, now=now, q=read_query(params, FIELDS).q)
     purge = params.purge or ctx.node.admission.settings.purge
-    gone = await asyncio.to_thread(_remove, ctx.node.agents, chosen, where, purge=purge)
+    gone = await asyncio.to_thread(_remove, ctx.node.agents, chosen, where, outcome, purge=purge)
     outcome.items.extend(padded(agent) for agent in gone)
     if grant.explicit:
         await _tell_why(ctx, outcome, grant.ids, params)
@@ -246,22 +248,36 @@ def _shown(entry: Entry) -> dict[str, str]:
     return {"id": entry.padded, "key": portable(key)}
 
 
-def _remove(store: AgentStore, chosen: Choice, where: Sequence[Condition], *, purge: bool) -> list[int]:
-    """Remove the agents that are ``chosen`` and meet ``where`` when they are removed; their ids in order."""
+def _remove(
+    store: AgentStore, chosen: Choice, where: Sequence[Condition], outcome: Outcome, *, purge: bool
+) -> list[int]:
+    """Remove the agents that are ``chosen`` and meet ``where`` when they are removed; their ids in order.
+
+    Raises SQLAlchemyError when none can be removed; when the store fails after some were, the rest is failed.
+    """
     with store.read() as connection:
-        ids = chosen(connection, where=where)
+        ids = [padded(agent) for agent in chosen(connection, where=where)]
     gone: list[int] = []
     for start in range(0, len(ids), _AT_ONCE):
-        these = within(Scope(frozenset(padded(agent) for agent in ids[start : start + _AT_ONCE])))
-        with store.write() as connection:
-            still = chosen(connection, where=[*where, these])
-            gone += [entry.id for entry in registry.remove(connection, still, purge=purge)]
+        these = within(Scope(frozenset(ids[start : start + _AT_ONCE])))
+        try:
+            with store.write() as connection:
+                still = chosen(connection, where=[*where, these])
+                removed = registry.remove(connection, still, purge=purge)
+        except SQLAlchemyError as error:
+            if not gone:
+                raise
+            log.error("%d agents could not be removed: %s", len(ids) - start, storage_reason(error))
+            outcome.fail(storage_error(error) or SecmonError(1000), *ids[start:])
+            break
+        gone += [entry.id for entry in removed]
     return gone
 
 
 async def _tell_why(ctx: Context, outcome: Outcome, named: Sequence[str], params: DeleteAgents) -> None:
     """Fail those of the ``named`` agents that were not removed."""
-    left = [agent for agent in named if agent not in set(outcome.items)]
+    told = {*outcome.items, *(agent for failure in outcome.failures for agent in failure.ids)}
+    left = [agent for agent in named if agent not in told]
     unknown = set(await ask(ctx, lambda store: unknown_ids(store, left)))
     filters = ", ".join(f"{name}={value}" for name, value in _filters(params))
     for agent in left:

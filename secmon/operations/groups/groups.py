@@ -30,6 +30,7 @@ from secmon.cluster.parameters import (
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.query import Fields, Sort
+from secmon.common.sqlite.engine import attempt
 from secmon.operations.agents.parameters import GroupName, Status
 from secmon.operations.agents.read import LISTED, Agent
 from secmon.operations.agents.visibility import READ_ANY, page_of_agents
@@ -37,8 +38,6 @@ from secmon.operations.groups.shared import (
     READ_GROUP,
     GroupNameOrAll,
     OfGroup,
-    change_registry,
-    each_of,
     existing_group,
     off_loop,
 )
@@ -150,28 +149,29 @@ async def make_group(ctx: Context, params: PostGroup) -> Plain:
 )  # fmt: skip
 async def delete_groups(ctx: Context, params: DeleteGroups) -> Outcome:
     """Delete groups with their files; agents that were in no other one fall back to the group default."""
-    grant, paths, outcome = ctx.grant("group:id"), ctx.node.paths, Outcome()
+    # In one thread that nothing interrupts: folders follow the registry also when the client goes away meanwhile.
+    return await off_loop(lambda: _delete(ctx.node, ctx.grant("group:id")))
+
+
+def _delete(node: Node, grant: Grant) -> Outcome:
+    paths, outcome = node.paths, Outcome()
     members: set[int] = set()
     aside: dict[str, Path] = {}
-
-    def change(connection: Connection) -> None:
-        def delete(name: str) -> None:
-            # Whoever assigns agents waits for this transaction: none is put into a group that is going.
-            with connection.begin_nested():
-                moved = registry.remove_group_everywhere(connection, name) if name != DEFAULT_GROUP else []
-                aside[name] = set_aside(paths, name)
-            members.update(moved)
-
-        names = grant.select(list_groups(paths))
-        outcome.items = each_of(names, outcome, delete, hidden=() if grant.explicit else _NOT_THEIRS)
-
+    failed = outcome.failing(hidden=() if grant.explicit else _NOT_THEIRS)
     try:
-        await change_registry(ctx, change)
+        # Assignments wait for this transaction: no agent is put into a group that is being deleted.
+        with node.agents.write() as connection:
+            for name in grant.select(list_groups(paths)):
+                with attempt(connection, failed):
+                    moved = registry.remove_group_everywhere(connection, name) if name != DEFAULT_GROUP else []
+                    aside[name] = set_aside(paths, name)
+                    members.update(moved)
     except BaseException:
         for name, folder in aside.items():
             folder.rename(paths.shared / name)  # the agents are still in it
         raise
-    await off_loop(lambda: discard(*aside.values()))
+    discard(*aside.values())
+    outcome.items = list(aside)
     outcome.extra["affected_agents"] = [padded(agent) for agent in sorted(members)]
     return outcome
 

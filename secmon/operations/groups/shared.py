@@ -1,13 +1,14 @@
 """What the operations on groups share: parameters, requirements, and work on the registry of agents."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Annotated, TypeVar
 
 from msgspec import Meta
 from sqlalchemy import Connection
 
 from secmon.agents.groups.folders import require_group
+from secmon.agents.names import padded
 from secmon.agents.registry import registry
 from secmon.agents.registry.collection import MANAGER_ID, proper_id
 from secmon.agents.registry.entries import Entry, entries
@@ -85,15 +86,21 @@ def assignable(ctx: Context) -> Scope:
     return gate(ctx.node, ctx.call).check(require).scope
 
 
-def each_of(items: Iterable[T], outcome: Outcome, work: Callable[[T], None], *, hidden: Sequence[int] = ()) -> list[T]:
-    """Those for which ``work`` succeeds; the others fail, silently with the codes that are ``hidden``."""
-    done: list[T] = []
-    for item in items:
+def regroup(
+    connection: Connection,
+    members: Iterable[Entry],
+    groups_of: Callable[[Entry], tuple[str, ...]],
+    failed: Callable[[SecmonError], object],
+) -> list[str]:
+    """Give each agent the groups that ``groups_of`` computes, all in one revision; the ids of those agents.
+
+    ``groups_of`` only reads: an agent that it refuses (SecmonError) is passed to ``failed`` and keeps its groups.
+    """
+    wanted: dict[int, tuple[str, ...]] = {}
+    for entry in members:
         try:
-            work(item)
+            wanted[entry.id] = groups_of(entry)
         except SecmonError as error:
-            if error.code not in hidden:
-                outcome.fail(error)
-        else:
-            done.append(item)
-    return done
+            failed(error)
+    registry.assign(connection, wanted)
+    return [padded(agent) for agent in wanted]

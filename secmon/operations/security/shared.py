@@ -55,10 +55,8 @@ async def change_one(ctx: Context, change: Callable[[WriteTransaction], Item]) -
     outcome = Outcome()
 
     def work(tx: WriteTransaction) -> None:
-        try:
+        with tx.attempt(outcome.fail):
             outcome.items.append(change(tx))
-        except SecmonError as error:
-            outcome.fail(error)
 
     await ctx.change_security(work)
     return await settled(ctx, outcome)
@@ -74,26 +72,29 @@ async def delete_each(
     def work(tx: WriteTransaction) -> None:
         # ``all`` means those there are now, under the lock of this transaction.
         existing = () if grant.explicit else read(tx, None)
-        outcome.items = for_each(grant, existing, outcome, lambda number: delete(tx, number))
+        outcome.items = for_each(tx, grant, existing, outcome, lambda number: delete(tx, number))
 
     await ctx.change_security(work)
     outcome.items.sort(key=lambda item: int(item["id"]))
     return await settled(ctx, outcome)
 
 
-def for_each(grant: Grant, existing: Iterable[int], outcome: Outcome, work: Callable[[int], T]) -> list[T]:
+def for_each(
+    tx: WriteTransaction, grant: Grant, existing: Iterable[int], outcome: Outcome, work: Callable[[int], T]
+) -> list[T]:
     """The results of ``work`` on each id once: those that the request names, or the permitted ones of ``existing``.
 
-    Failures of ids that the request did not name are nobody's concern (rbac.md 7.5).
+    An id that fails leaves no change behind. Failures of ids that the request did not name are left out (rbac.md 7.5).
     """
     done: list[T] = []
     for one in grant.select(map(str, existing)):
-        try:
+        with tx.attempt(outcome.fail if grant.explicit else _leave_out):
             done.append(work(int(one)))
-        except SecmonError as error:
-            if grant.explicit:
-                outcome.fail(error)
     return done
+
+
+def _leave_out(error: SecmonError) -> None:
+    """The failure of an id that the request did not name."""
 
 
 async def link_each(
@@ -119,7 +120,7 @@ async def link_each(
             link(tx, number, len(done))
             done.append(number)
 
-        for_each(grant, existing(tx), outcome, one)
+        for_each(tx, grant, existing(tx), outcome, one)
         if done:
             outcome.items, outcome.total = [owner(tx)], len(done)
 

@@ -1,12 +1,15 @@
 """A write to the security store: rows change only here, and every change is recorded for replication."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
 
+from secmon.common.errors import SecmonError
+from secmon.common.sqlite.engine import attempt
 from secmon.security.rbac.model import Settings
 from secmon.security.store.position import AuditEnd, read_audit_end, write_audit_end
 from secmon.security.store.replication import Key, Row, encode_row, row_key
@@ -67,6 +70,21 @@ class WriteTransaction(ReadTransaction):
         self.store_id = store_id
         self.recorded = 0
         self.shared = False
+
+    @contextmanager
+    def attempt(self, failed: Callable[[SecmonError], object]) -> Iterator[None]:
+        """A part of this transaction that may fail alone: see :func:`secmon.common.sqlite.engine.attempt`.
+
+        Of a part that failed nothing is recorded, so that neither replicas nor the audit log see it.
+        """
+        before = self.recorded, self.shared, self.store_id
+
+        def restore(error: SecmonError) -> None:
+            self.recorded, self.shared, self.store_id = before
+            failed(error)
+
+        with attempt(self._connection, restore):
+            yield
 
     def changes(self) -> list[RowChange]:
         """What this transaction has done so far, in order."""

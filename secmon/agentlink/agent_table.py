@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from secmon.agentlink.counters import MessageCounts
-from secmon.agentlink.reply_path import Route
+from secmon.agentlink.reply_path import ReplyPath
 from secmon.agents.registry.schema import ConfigStatus, agents, removed
 from secmon.agents.registry.store import AgentStore, get, number
 from secmon.agents.wire.address import Network, bare, covers, network
@@ -62,7 +62,7 @@ class Agent:
         """Monotonic seconds of its last valid message."""
         self.last_keepalive = 0
         """Seconds since 1970 of its last keepalive or startup; 0 when it is not connected."""
-        self.route: Route | None = None
+        self.route: ReplyPath | None = None
         """Where its last control message came from."""
         self.said = 0
         """Hash of its last keepalive."""
@@ -75,7 +75,7 @@ class Agent:
         """Its first group is being looked for."""
         self.pushing = False
         """Its shared files are being sent, or wait for their turn."""
-        self.pushed: Pushed | None = None
+        self.pushed: LastPush | None = None
         self.counts: MessageCounts | None = None
         self.counter: Counter | None = None
         """Counter of its last message, where these are verified."""
@@ -86,7 +86,7 @@ class Agent:
         self.taken_in = -1
 
     @property
-    def stream(self) -> Route | None:
+    def stream(self) -> ReplyPath | None:
         """Its open TCP connection."""
         route = self.route
         return route if route is not None and route.stream and not route.closed else None
@@ -95,7 +95,7 @@ class Agent:
         return covers(self.allowed, address)
 
 
-class Pushed(NamedTuple):
+class LastPush(NamedTuple):
     """Shared files that were sent completely: which, when (monotonic seconds), how often in a row."""
 
     merged_sum: str
@@ -104,7 +104,7 @@ class Pushed(NamedTuple):
 
 
 class Position(NamedTuple):
-    """How far the roll is."""
+    """How far the table is."""
 
     source: str
     revision: int
@@ -148,7 +148,7 @@ def read_changes(store: AgentStore, since: Position | None) -> Changes | None:
         return Changes(here, False, rows, gone)
 
 
-class Roll:
+class AgentTable:
     """Agents by what their messages name them with."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ _SPARE = 4096
 """Events beyond the size of the queue, for small queues."""
 
 
-class Holding:
+class Backpressure:
     """The connections that are held."""
 
     def __init__(self, events: BatchWriter, counts: LinkCounts, *, seconds: float) -> None:
@@ -58,7 +58,7 @@ class Holding:
         return self._events.half_full and connection.drains_in != self._events.period
 
     def must_wait(self, connection: Connection, *, caught_up: bool) -> bool:
-        """As ``Floor.must_wait``."""
+        """As ``Pool.must_wait``."""
         period = self._events.period
         if connection.over_in == period:
             # What its peer's system keeps follows in pieces: to have caught up once is not to have heard the agent.
@@ -68,7 +68,7 @@ class Holding:
         return False
 
     def hold(self, connection: Connection) -> None:
-        """As ``Floor.hold``."""
+        """As ``Pool.hold``."""
         self._counts.holds += 1
         connection.held = True
         connection.over_in = connection.drains_in = -1

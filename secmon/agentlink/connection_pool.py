@@ -5,9 +5,9 @@ import socket
 from collections.abc import Callable, Iterable
 
 from secmon.agentlink.agent_table import Agent
-from secmon.agentlink.backpressure import Holding
+from secmon.agentlink.backpressure import Backpressure
 from secmon.agentlink.counters import LinkCounts
-from secmon.agentlink.receiving import Receiving
+from secmon.agentlink.receiving import MessageReceiver
 from secmon.agentlink.tcp import LARGEST_READ, Connection
 from secmon.common.accept.acceptor import Accepted
 from secmon.common.accept.limiter import ConnectionLimiter
@@ -17,16 +17,16 @@ from secmon.journal.batch_writer import BatchWriter
 TURN_BYTES = 1 << 20
 """Bytes that all connections together may bring in a turn of the loop, when many have much to say."""
 SWEEP_SECONDS = 5.0
-MOST_OF_AN_AGENT = 4
+MAX_PER_AGENT = 4
 """Connections that an agent may have: one to be answered on, and others that bring events only."""
 
 
-class ConnectionFloor:
+class ConnectionPool:
     """All TCP connections of agents. A peer that is slow, silent or floods costs its own connection."""
 
     def __init__(
         self,
-        receiving: Receiving,
+        receiving: MessageReceiver,
         events: BatchWriter,
         clock: Clock,
         counts: LinkCounts,
@@ -34,7 +34,7 @@ class ConnectionFloor:
         read_chunk: int,
         send_limit: int,
         limiter: ConnectionLimiter,
-        unproved_seconds: float,
+        unauthenticated_seconds: float,
         hold_seconds: float,
     ) -> None:
         self.buffer = memoryview(bytearray(LARGEST_READ))
@@ -45,13 +45,13 @@ class ConnectionFloor:
         self._chunk = read_chunk
         self._send_limit = send_limit
         self._limiter = limiter
-        self._unproved_seconds = unproved_seconds
-        self._unproved: dict[Connection, None] = {}  # the oldest first
-        self._proved: dict[Agent, list[Connection]] = {}  # of each agent the oldest first
+        self._unproved_seconds = unauthenticated_seconds
+        self._unauthenticated: dict[Connection, None] = {}  # the oldest first
+        self._authenticated: dict[Agent, list[Connection]] = {}  # of each agent the oldest first
         self._share = LARGEST_READ
         self._resting: list[Connection] = []
         self._turn_comes = False
-        self._holding = Holding(events, counts, seconds=hold_seconds)
+        self._holding = Backpressure(events, counts, seconds=hold_seconds)
         self.must_wait = self._holding.must_wait
         self.hold = self._holding.hold
         self.payload: Callable[[Connection, bytes], None] = receiving.receive
@@ -69,7 +69,7 @@ class ConnectionFloor:
         return len(self._holding)
 
     def takes(self, connection: Connection, agent: Agent, size: int) -> bool:
-        return self._holding.takes(connection, agent, size, sharers=len(self._proved))
+        return self._holding.takes(connection, agent, size, sharers=len(self._authenticated))
 
     def allowance(self, connection: Connection) -> int:
         return self._chunk if self._holding.watches(connection) else self._share
@@ -80,23 +80,23 @@ class ConnectionFloor:
     def opened(self, connection: Connection) -> None:
         self.connections.add(connection)
         connection.since = self._clock.monotonic()
-        self._unproved[connection] = None
+        self._unauthenticated[connection] = None
 
-    def proved(self, connection: Connection, agent: Agent) -> None:
-        self._unproved.pop(connection, None)
+    def authenticated(self, connection: Connection, agent: Agent) -> None:
+        self._unauthenticated.pop(connection, None)
         if connection.accepted is not None:
             self._limiter.authenticated(connection.accepted.slot)
             connection.accepted.slot.busy = True
         self._forget(connection)
-        known = self._proved.setdefault(agent, [])
+        known = self._authenticated.setdefault(agent, [])
         known.append(connection)
-        if len(known) > MOST_OF_AN_AGENT:
+        if len(known) > MAX_PER_AGENT:
             self._counts.evicted += 1
             next(each for each in known if each is not agent.route).close()
 
     def gone(self, connection: Connection) -> None:
         self.connections.discard(connection)
-        self._unproved.pop(connection, None)
+        self._unauthenticated.pop(connection, None)
         self._forget(connection)
         self._holding.forget(connection)
         if connection.accepted is not None:
@@ -105,11 +105,11 @@ class ConnectionFloor:
     def _forget(self, connection: Connection) -> None:
         """It is no longer, or not yet, a connection of its agent."""
         agent = connection.agent
-        known = self._proved.get(agent) if agent is not None else None
+        known = self._authenticated.get(agent) if agent is not None else None
         if agent is not None and known is not None and connection in known:
             known.remove(connection)
             if not known:
-                del self._proved[agent]
+                del self._authenticated[agent]
 
     def rest(self, connection: Connection) -> None:
         self._resting.append(connection)
@@ -124,7 +124,7 @@ class ConnectionFloor:
     def close_those_of(self, agents: Iterable[Agent]) -> None:
         """End all connections of agents whose keys no longer count."""
         for agent in agents:
-            for connection in list(self._proved.get(agent, ())):
+            for connection in list(self._authenticated.get(agent, ())):
                 connection.close()
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class ConnectionFloor:
         while True:
             await asyncio.sleep(min(SWEEP_SECONDS, self._unproved_seconds))
             limit = self._clock.monotonic() - self._unproved_seconds
-            for connection in [each for each in self._unproved if each.since < limit]:
+            for connection in [each for each in self._unauthenticated if each.since < limit]:
                 self._counts.evicted += 1
                 connection.close()
 

@@ -8,7 +8,7 @@ import msgspec
 from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.counters import LinkCounts, MessageCounts
 from secmon.agentlink.outgoing import Outgoing
-from secmon.agentlink.reply_path import Route
+from secmon.agentlink.reply_path import ReplyPath
 from secmon.agentlink.state_queue import StateQueue
 from secmon.agents.state_updates import ChangedKeepalive, Refusal, Shutdown, Startup, UnchangedKeepalive
 from secmon.agents.wire import keepalive
@@ -16,7 +16,7 @@ from secmon.agents.wire.address import bare
 from secmon.agents.wire.location import source
 from secmon.agents.wire.version import too_new
 from secmon.common.clock import Clock
-from secmon.common.logfile.warning_limiter import Complaints
+from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.journal.batch_writer import BatchWriter
 
 DAEMON = "secmon-remoted"
@@ -56,9 +56,9 @@ class Control:
         outgoing: Outgoing,
         states: StateQueue,
         events: BatchWriter,
-        complaints: Complaints,
+        warnings: WarningLimiter,
         shared: Shared,
-        answered: Callable[[Agent, Route, bytes], None],
+        answered: Callable[[Agent, ReplyPath, bytes], None],
         identity: Identity,
         *,
         allow_higher: bool,
@@ -69,13 +69,13 @@ class Control:
         self._outgoing = outgoing
         self._states = states
         self._events = events
-        self._complaints = complaints
+        self._warnings = warnings
         self._shared = shared
         self._answered = answered
         self._identity = identity
         self._allow_higher = allow_higher
 
-    def handle(self, agent: Agent, counts: MessageCounts, route: Route, raw: bytes) -> None:
+    def handle(self, agent: Agent, counts: MessageCounts, route: ReplyPath, raw: bytes) -> None:
         """One control message that was authentic."""
         stops = raw.startswith(b"agent shutdown ") and raw.partition(b"\0")[0] == b"agent shutdown "
         if route.closed and not stops:
@@ -100,9 +100,9 @@ class Control:
         elif "\n" in text:
             self._keepalive(agent, counts, route, keepalive.complete(text))
         else:
-            self._complaints.warn("Unknown control messages", "Agent %s sent an unknown control message", agent.key.id)
+            self._warnings.warn("Unknown control messages", "Agent %s sent an unknown control message", agent.key.id)
 
-    def _start(self, agent: Agent, counts: MessageCounts, route: Route, text: str) -> None:
+    def _start(self, agent: Agent, counts: MessageCounts, route: ReplyPath, text: str) -> None:
         self._counts.startup += 1
         counts.startup += 1
         said = _members(text)
@@ -119,10 +119,10 @@ class Control:
             agent.last_keepalive = self._now()
             self._states.add(Startup(agent.number, agent.last_keepalive))
 
-    def _refuse(self, agent: Agent, route: Route, why: str, version: str | None) -> None:
+    def _refuse(self, agent: Agent, route: ReplyPath, why: str, version: str | None) -> None:
         route.refused = True
         self._outgoing.reply(agent, b'#!-err {"message":"%b"}' % why.encode(), "ack")
-        self._complaints.warn("Refused startups", "Agent %s is refused: %s (%s)", agent.key.id, why, version)
+        self._warnings.warn("Refused startups", "Agent %s is refused: %s (%s)", agent.key.id, why, version)
         self._states.add(Refusal(agent.number, version))
 
     def _stop(self, agent: Agent, counts: MessageCounts) -> None:
@@ -135,7 +135,7 @@ class Control:
         line = f"1:{source(key.id, key.name, address)}{DAEMON}:ossec: Agent stopped: '{key.name}->{address}'."
         self._events.add(line.encode())
 
-    def _keepalive(self, agent: Agent, counts: MessageCounts, route: Route, text: str) -> None:
+    def _keepalive(self, agent: Agent, counts: MessageCounts, route: ReplyPath, text: str) -> None:
         self._counts.keepalive += 1
         counts.keepalive += 1
         if route.refused:

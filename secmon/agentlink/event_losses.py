@@ -11,7 +11,7 @@ _NAMED = 5
 """Agents that a report names."""
 
 
-class Losses:
+class EventLosses:
     """Counts events dropped, and says so once a minute."""
 
     def __init__(self, log: logging.Logger, counts: LinkCounts) -> None:

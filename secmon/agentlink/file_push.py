@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Iterator
 
-from secmon.agentlink.agent_table import Agent, Pushed
+from secmon.agentlink.agent_table import Agent, LastPush
 from secmon.agentlink.outgoing import Outgoing
 from secmon.agents.groups.folders import MERGED, merged_path
 from secmon.common.clock import Clock
@@ -27,7 +27,7 @@ _REMEMBERED = 8
 """Files whose pieces are kept, for the many agents of a group."""
 
 
-class Pusher:
+class FilePusher:
     """Sends files to a bounded number of agents at a time; an agent waits at most once."""
 
     def __init__(self, paths: Paths, clock: Clock, outgoing: Outgoing) -> None:
@@ -68,7 +68,7 @@ class Pusher:
                 if await self._push(agent, group, merged_sum):
                     done = agent.pushed
                     times = done.times + 1 if done is not None and done.merged_sum == merged_sum else 1
-                    agent.pushed = Pushed(merged_sum, self._clock.monotonic(), times)
+                    agent.pushed = LastPush(merged_sum, self._clock.monotonic(), times)
             finally:
                 agent.pushing = False
 

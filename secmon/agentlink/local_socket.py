@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from secmon.agentlink.subscribers import Listeners, write
+from secmon.agentlink.subscribers import Subscribers, write
 from secmon.agents.link.wire import (
     MAX_FRAME,
     Answer,
-    Keys,
+    FollowMissingKeys,
+    FollowReports,
     Question,
     Report,
-    Reports,
     decode_question,
 )
 from secmon.common.unix_server import UnixServer
@@ -33,9 +33,9 @@ class LocalSocket:
         self._answer = answer
         self._server = UnixServer(path, self._serve, log)
         self._clients: set[asyncio.Task[None]] = set()
-        self.reports = Listeners()
+        self.reports = Subscribers()
         """Those who are told what agents report on their upgrades."""
-        self.keys = Listeners()
+        self.keys = Subscribers()
         """Those who are told which keys agents lack."""
 
     async def open(self) -> None:
@@ -65,9 +65,9 @@ class LocalSocket:
         self._clients.add(task)
         try:
             question = await self._question(reader)
-            if isinstance(question, Reports):
+            if isinstance(question, FollowReports):
                 await self.reports.serve(reader, writer)
-            elif isinstance(question, Keys):
+            elif isinstance(question, FollowMissingKeys):
                 await self.keys.serve(reader, writer)
             else:
                 await self._converse(question, reader, writer)

@@ -10,7 +10,7 @@ from secmon.agents.wire.counters import Counter, Verdict, judge
 log = logging.getLogger("secmon.agentlink")
 
 
-class Verification:
+class CounterVerification:
     """Remembers the last counter of each agent; only where ``remoted.verify_msg_id`` is on."""
 
     def __init__(self, files: ReceiverCounters, *, flush_every: int) -> None:

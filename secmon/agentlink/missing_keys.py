@@ -1,7 +1,7 @@
 """Keys that refused agents lack: handed to those who can ask for them, without a wait (agent-link.md 2.5)."""
 
-from secmon.agentlink.subscribers import Listeners
-from secmon.agents.link.wire import Answer, WantedKey
+from secmon.agentlink.subscribers import Subscribers
+from secmon.agents.link.wire import Answer, MissingKey
 from secmon.common.clock import Clock
 
 LONGEST = {"id": 8, "ip": 19}
@@ -12,13 +12,13 @@ MAX_RECENT = 4096
 """Keys that are remembered for that; who sends more than so many ids is asked for more often, and no worse."""
 
 
-class KeysWanted:
+class MissingKeys:
     """Nothing is done, or counted, while nobody listens."""
 
-    def __init__(self, clock: Clock, listeners: Listeners) -> None:
+    def __init__(self, clock: Clock, listeners: Subscribers) -> None:
         self._clock = clock
         self._listeners = listeners
-        self._recent: dict[WantedKey, float] = {}
+        self._recent: dict[MissingKey, float] = {}
         self.handed = 0
         self.dropped = 0
         """For want of room with the listeners."""
@@ -27,7 +27,7 @@ class KeysWanted:
         """A key is missing or likely wrong, for the ``id`` or the ``ip`` given."""
         if not self._listeners or len(value) > LONGEST[kind]:
             return
-        wanted = WantedKey("id" if kind == "id" else "ip", value)
+        wanted = MissingKey("id" if kind == "id" else "ip", value)
         now = self._clock.monotonic()
         if self._recent.get(wanted, now) > now:
             return
@@ -37,7 +37,7 @@ class KeysWanted:
         self.handed += 1
         self._remember(wanted, now)
 
-    def _remember(self, wanted: WantedKey, now: float) -> None:
+    def _remember(self, wanted: MissingKey, now: float) -> None:
         recent = self._recent
         recent.pop(wanted, None)  # so that the oldest stay in front
         recent[wanted] = now + REPEAT_SECONDS

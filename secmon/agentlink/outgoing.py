@@ -5,7 +5,7 @@ import asyncio
 from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.counter_file import SenderCounter
 from secmon.agentlink.counters import LinkCounts, Sent
-from secmon.agentlink.reply_path import Route
+from secmon.agentlink.reply_path import ReplyPath
 from secmon.common.clock import Clock
 
 _RETRIES = 64
@@ -32,7 +32,7 @@ class Outgoing:
         self._retry = retry_seconds
         self._waiting: set[asyncio.TimerHandle] = set()
 
-    def route_to(self, agent: Agent) -> Route | None:
+    def route_to(self, agent: Agent) -> ReplyPath | None:
         """The way to the agent, if messages may take it now (agent-link.md 4.6)."""
         route = agent.route
         if route is None or route.closed or self._clock.monotonic() - agent.last_valid > self._silent:
@@ -85,7 +85,7 @@ class Outgoing:
     def _seal(self, agent: Agent, text: bytes) -> bytes:
         return agent.cipher.seal(text, agent.answers_in, self._counter.take())
 
-    def _write(self, agent: Agent, route: Route, payload: bytes, kind: Sent) -> bool:
+    def _write(self, agent: Agent, route: ReplyPath, payload: bytes, kind: Sent) -> bool:
         if route.closed or not route.write(payload):
             return False
         self._counts.bytes_sent += len(payload)

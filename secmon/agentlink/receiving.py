@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from secmon.agentlink.agent_table import Agent, Roll
+from secmon.agentlink.agent_table import Agent, AgentTable
 from secmon.agentlink.control import Control
 from secmon.agentlink.counters import LinkCounts, MessageCounts
-from secmon.agentlink.event_losses import Losses
-from secmon.agentlink.message_counters import Verification
-from secmon.agentlink.reply_path import Route
+from secmon.agentlink.event_losses import EventLosses
+from secmon.agentlink.message_counters import CounterVerification
+from secmon.agentlink.reply_path import ReplyPath
 from secmon.agents.wire.counters import Counter
 from secmon.agents.wire.crypto import Cipher
 from secmon.agents.wire.errors import MessageError
 from secmon.agents.wire.frames import PING, PONG
 from secmon.common.clock import Clock
-from secmon.common.logfile.warning_limiter import Complaints
+from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.journal.batch_writer import BatchWriter
 
 _MARK = b"#!-"
@@ -22,16 +22,16 @@ _REPORT = b"u:upgrade_module:"
 _INVENTORY = (b"d:syscollector:", b"5:syscollector:")
 _BANG, _HASH = b"!"[0], b"#"[0]
 
-KeyWanted = Callable[[str, str], None]
+MissingKeyHook = Callable[[str, str], None]
 """Told ``id`` or ``ip`` and its value when a key is missing or likely wrong (agent-link.md 2.5)."""
 
 
-class Sender(Route, Protocol):
+class Sender(ReplyPath, Protocol):
     """A route that also remembers which agent proved to use it."""
 
     agent: Agent | None
 
-    def admitted(self, agent: Agent) -> None:
+    def authenticated(self, agent: Agent) -> None:
         """The agent's first valid message has come this way."""
 
     def takes(self, agent: Agent, size: int) -> bool:
@@ -46,38 +46,38 @@ class Hooks:
         *,
         report: Callable[[int, bytes], None] | None = None,
         inventory: Callable[[Agent, bytes], None] | None = None,
-        key_wanted: KeyWanted | None = None,
+        missing_key: MissingKeyHook | None = None,
     ) -> None:
         """``report``: the agent's number and the payload of its report on an upgrade (10.6); ``inventory``: an agent
         and a whole message of its inventory (11.3)."""
         self.report = report
         self.inventory = inventory
-        self.key_wanted = key_wanted
+        self.missing_key = missing_key
 
 
-class Receiving:
+class MessageReceiver:
     """Judges payloads, and hands on what they say."""
 
     def __init__(
         self,
-        roll: Roll,
+        agents: AgentTable,
         clock: Clock,
         counts: LinkCounts,
         events: BatchWriter,
         control: Control,
-        complaints: Complaints,
+        warnings: WarningLimiter,
         hooks: Hooks,
-        verification: Verification | None,
-        losses: Losses,
+        verification: CounterVerification | None,
+        losses: EventLosses,
         *,
         overtake_seconds: float,
     ) -> None:
-        self._roll = roll
+        self._agents = agents
         self._clock = clock
         self._counts = counts
         self._events = events
         self._control = control
-        self._complaints = complaints
+        self._warnings = warnings
         self._hooks = hooks
         self._verification = verification
         self._losses = losses
@@ -87,7 +87,7 @@ class Receiving:
         """One payload as it came over ``route``, which is closed when the payload is refused."""
         if payload[0] == _BANG:
             end = payload.find(b"!", 1) + 1
-            agent = self._roll.by_mark.get(payload[:end])
+            agent = self._agents.by_mark.get(payload[:end])
             sealed = payload[end:]
             if agent is None:
                 self._refuse_mark(route, payload[1 : end - 1], closed=end > 0)
@@ -100,13 +100,13 @@ class Receiving:
             route.write(PONG)
             return
         else:
-            agent = self._roll.by_address.get(route.source)
+            agent = self._agents.by_address.get(route.source)
             sealed = payload
             if agent is None:
                 self._refuse(route, "no agent is registered with this address", ("ip", route.source))
                 return
         stale = agent.stream
-        if stale is route or route.succeeded:
+        if stale is route or route.superseded:
             stale = None
         if stale is not None and not (stale.held or self._may_overtake(agent)):
             self._refuse(route, f"agent {agent.key.id} is connected from {stale.source}")
@@ -121,7 +121,7 @@ class Receiving:
             return
         if stale is not None:
             # What waits in a held connection came before this, and its events are not lost.
-            stale.succeed() if stale.held else stale.close()
+            stale.supersede() if stale.held else stale.close()
         self._accept(route, agent, text, cipher, counter, len(payload))
 
     def broken(self, route: Sender, why: str) -> None:
@@ -132,7 +132,7 @@ class Receiving:
         if route.agent is not agent:
             if counter <= agent.highest and route.stream:  # datagrams may overtake each other
                 self._went_back(route, agent, counter)
-            route.admitted(agent)
+            route.authenticated(agent)
         if counter > agent.highest:
             agent.highest = counter
         agent.last_valid = self._clock.monotonic()
@@ -141,7 +141,7 @@ class Receiving:
         counts = agent.counts
         if counts is None:
             counts = agent.counts = MessageCounts(int(self._clock.now().timestamp()))
-        if text.startswith(_MARK) and route.succeeded:
+        if text.startswith(_MARK) and route.superseded:
             self._counts.dequeued_after += 1
         elif text.startswith(_MARK):
             self._control.handle(agent, counts, route, text[len(_MARK) :])
@@ -153,7 +153,7 @@ class Receiving:
         if end >= 0:
             text = text[:end]
         if len(text) < 3 or text[1] != 58:  # ":"
-            self._complaints.warn("Events without a queue", "Agent %s sent an event without a queue", agent.key.id)
+            self._warnings.warn("Events without a queue", "Agent %s sent an event without a queue", agent.key.id)
             return
         if text.startswith(b"keepalive", 2):
             return
@@ -177,7 +177,7 @@ class Receiving:
         It may come from a backup, so it is no reason to refuse the agent; see ``remoted.verify_msg_id``.
         """
         self._counts.counters_back += 1
-        self._complaints.warn(
+        self._warnings.warn(
             "Message counters that went back",
             "%s: the message counter of agent %s went back from %d:%d to %d:%d: the agent was restored from a backup or"
             " installed again with its key, or somebody replays what it has sent",
@@ -199,9 +199,9 @@ class Receiving:
         self._refuse(route, f"a message in the name of agent {agent.key.id} is refused ({reason})", wanted)
 
     def _refuse(self, route: Sender, why: str, wanted: tuple[str, str] | None = None) -> None:
-        """``wanted``: the key that is missing or likely wrong, as for :data:`KeyWanted`."""
+        """``wanted``: the key that is missing or likely wrong, as for :data:`MissingKeyHook`."""
         self._counts.unknown += 1
-        self._complaints.warn("Refused messages", "%s: %s", route.source, why)
-        if wanted and self._hooks.key_wanted is not None:
-            self._hooks.key_wanted(*wanted)
+        self._warnings.warn("Refused messages", "%s: %s", route.source, why)
+        if wanted and self._hooks.missing_key is not None:
+            self._hooks.missing_key(*wanted)
         route.close()

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Route(Protocol):
+class ReplyPath(Protocol):
     """Where a message came from, and where its answer goes."""
 
     source: str
@@ -23,13 +23,13 @@ class Route(Protocol):
         """Nothing is read of it for now: the end of the connection would not be noticed either."""
 
     @property
-    def succeeded(self) -> bool:
+    def superseded(self) -> bool:
         """The agent has another connection now: of what still comes here only events count."""
 
-    def succeed(self) -> None:
-        """Make it :attr:`succeeded`, and so ``closed``: nothing is sent here any more."""
+    def supersede(self) -> None:
+        """Make it :attr:`superseded`, and so ``closed``: nothing is sent here any more."""
 
-    def same(self, other: "Route") -> bool:
+    def same(self, other: "ReplyPath") -> bool:
         """Whether both lead to the same place."""
 
     async def room(self, seconds: float) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.outgoing import Outgoing
-from secmon.agentlink.reply_path import Route
+from secmon.agentlink.reply_path import ReplyPath
 
 BUSY = b"err Internal error"
 NOT_SENT = b"err Cannot send request"
@@ -58,7 +58,7 @@ class Requests:
         except TimeoutError:
             return NO_ANSWER
 
-    def answered(self, agent: Agent, route: Route, rest: bytes) -> None:
+    def answered(self, agent: Agent, route: ReplyPath, rest: bytes) -> None:
         """What an agent sent after ``req``; late and unknown answers are acknowledged, and dropped."""
         counter, _, answer = rest.partition(b" ")
         waiting = self._waiting.get((agent.number, counter))

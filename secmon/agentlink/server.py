@@ -8,26 +8,26 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.agentlink.agent_table import Agent, Roll, read_changes
-from secmon.agentlink.connection_pool import ConnectionFloor
+from secmon.agentlink.agent_table import Agent, AgentTable, read_changes
+from secmon.agentlink.connection_pool import ConnectionPool
 from secmon.agentlink.control import Control, Identity
 from secmon.agentlink.counter_file import ReceiverCounters, SenderCounter
 from secmon.agentlink.counters import LinkCounts, agents_shown
-from secmon.agentlink.event_losses import Losses
-from secmon.agentlink.file_push import Pusher
+from secmon.agentlink.event_losses import EventLosses
+from secmon.agentlink.file_push import FilePusher
 from secmon.agentlink.local_socket import LocalSocket
-from secmon.agentlink.message_counters import Verification
-from secmon.agentlink.missing_keys import KeysWanted
+from secmon.agentlink.message_counters import CounterVerification
+from secmon.agentlink.missing_keys import MissingKeys
 from secmon.agentlink.outgoing import Outgoing
 from secmon.agentlink.ports import BACKLOG, bind_udp, listen_tcp
-from secmon.agentlink.receiving import Hooks, Receiving
+from secmon.agentlink.receiving import Hooks, MessageReceiver
 from secmon.agentlink.requests import NOT_SENT, Requests
 from secmon.agentlink.settings import LinkSettings
 from secmon.agentlink.shared import Assigner, SharedFiles
 from secmon.agentlink.state_queue import StateQueue
-from secmon.agentlink.syslog import SyslogConnection, SyslogDesk
-from secmon.agentlink.udp import Address, DatagramRoute, read_datagrams
-from secmon.agents.link.wire import Answer, Ask, Question, Record, Statistics, Tell
+from secmon.agentlink.syslog import SyslogConnection, SyslogReceiver
+from secmon.agentlink.udp import Address, DatagramPeer, read_datagrams
+from secmon.agents.link.wire import AgentRequest, Answer, AppendEvents, Question, SendMessages, Statistics
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.state_updates import Origin, reset
 from secmon.common.accept.acceptor import Acceptor
@@ -36,7 +36,7 @@ from secmon.common.accept.listening import within_descriptors
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
-from secmon.common.logfile.warning_limiter import Complaints
+from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.common.paths import Paths
 from secmon.config.remote import RemoteBlock
 from secmon.journal.batch_writer import BatchWriter
@@ -99,23 +99,23 @@ class AgentLinkServer:
         """``store`` is closed by the caller, after the stop; ``node`` is the name in agents' states; ``tasks``: those
         of the daemon.
 
-        ``hooks.report``, ``hooks.key_wanted`` None: those who listen at the local socket are told.
+        ``hooks.report``, ``hooks.missing_key`` None: those who listen at the local socket are told.
         Raises SecmonError 1005, OSError.
         """
         self.settings = settings
         self.counts = LinkCounts(int(clock.now().timestamp()))
-        self.roll = Roll()
+        self.agents = AgentTable()
         self._ports = ports
         self._paths = paths
         self._clock = clock
         self._store = store
         self._origin = Origin(node, identity.host)
-        self._complaints = Complaints(log, clock)
+        self._warnings = WarningLimiter(log, clock)
         self.local = LocalSocket(paths.agent_link_socket, self._answer)
         hooks = hooks or Hooks()
         hooks.report = hooks.report or self.local.report
-        self.keys = KeysWanted(clock, self.local.keys)
-        hooks.key_wanted = hooks.key_wanted or self.keys.want
+        self.keys = MissingKeys(clock, self.local.keys)
+        hooks.missing_key = hooks.missing_key or self.keys.want
         counter = SenderCounter(paths.counters)
         self.journal = JournalWriter(  # last of what may fail: it holds a lock
             paths.events, clock, limit=settings.events_limit, segment=settings.events_limit // SEGMENTS
@@ -124,7 +124,7 @@ class AgentLinkServer:
             self.journal, size=settings.queue_size, max_bytes=MAX_EVENT_BYTES, log=log, what="Events of agents"
         )
         self.events.on_room = self._room
-        self.losses = Losses(log, self.counts)
+        self.losses = EventLosses(log, self.counts)
         self.states = StateQueue(store, self._origin)
         self._outgoing = Outgoing(
             clock,
@@ -141,10 +141,10 @@ class AgentLinkServer:
             repeat_seconds=settings.repeat_seconds,
             attempts=settings.attempts,
         )
-        self.pusher = Pusher(paths, clock, self._outgoing)
-        self.shared = SharedFiles(paths, self.roll, self.states, self.pusher, assigner)
+        self.pusher = FilePusher(paths, clock, self._outgoing)
+        self.shared = SharedFiles(paths, self.agents, self.states, self.pusher, assigner)
         self._verification = (
-            Verification(ReceiverCounters(paths.counters), flush_every=settings.counters_every)
+            CounterVerification(ReceiverCounters(paths.counters), flush_every=settings.counters_every)
             if settings.verify_counters
             else None
         )
@@ -152,9 +152,9 @@ class AgentLinkServer:
         self._accepting = Counters()
         self._limiter = ConnectionLimiter(
             "accept", _accept_limits(settings), log=log, clock=clock, counters=self._accepting,
-            is_known=self.roll.by_address.__contains__,
+            is_known=self.agents.by_address.__contains__,
         )  # fmt: skip
-        self.floor = ConnectionFloor(
+        self.pool = ConnectionPool(
             self._receiving,
             self.events,
             clock,
@@ -162,7 +162,7 @@ class AgentLinkServer:
             read_chunk=settings.read_chunk,
             send_limit=settings.send_limit,
             limiter=self._limiter,
-            unproved_seconds=settings.unproved_seconds,
+            unauthenticated_seconds=settings.unauthenticated_seconds,
             hold_seconds=settings.hold_seconds,
         )
         self._refreshing = asyncio.Lock()
@@ -171,7 +171,7 @@ class AgentLinkServer:
         self._servers: list[asyncio.Server] = []
         self._tasks = tasks or Background()
 
-    def _build_receiving(self, identity: Identity, hooks: Hooks) -> Receiving:
+    def _build_receiving(self, identity: Identity, hooks: Hooks) -> MessageReceiver:
         block = self.settings.secure
         control = Control(
             self._clock,
@@ -179,19 +179,19 @@ class AgentLinkServer:
             self._outgoing,
             self.states,
             self.events,
-            self._complaints,
+            self._warnings,
             self.shared,
             self.requests.answered,
             identity,
             allow_higher=block is not None and block.allow_higher_versions,
         )
-        return Receiving(
-            self.roll,
+        return MessageReceiver(
+            self.agents,
             self._clock,
             self.counts,
             self.events,
             control,
-            self._complaints,
+            self._warnings,
             hooks,
             self._verification,
             self.losses,
@@ -208,7 +208,7 @@ class AgentLinkServer:
         tasks.vital("states", self.states.run)
         tasks.vital("events", self.events.run)
         tasks.keep("keys", self._follow_registry)
-        tasks.keep("connections", self.floor.sweep)
+        tasks.keep("connections", self.pool.sweep)
         tasks.keep("losses", self.losses.report_for_ever)
         tasks.keep("shared files", self.shared.watch)
         tasks.keep("first groups", self.shared.assign_for_ever)
@@ -229,7 +229,7 @@ class AgentLinkServer:
         for server in self._servers:
             server.close()
         await self.local.close()
-        self.floor.close()
+        self.pool.close()
         for syslog in list(self._syslog):
             syslog.close()
         await self._tasks.stop()
@@ -240,7 +240,7 @@ class AgentLinkServer:
         if self._verification is not None:
             await self._verification.flush()
         self._outgoing.close()
-        self._complaints.flush()
+        self._warnings.flush()
         self.losses.report()
         self.events.close()
         self._ports.close()
@@ -251,14 +251,14 @@ class AgentLinkServer:
             await self._refresh()
 
     async def _refresh(self) -> None:
-        changes = await asyncio.to_thread(read_changes, self._store, self.roll.position)
+        changes = await asyncio.to_thread(read_changes, self._store, self.agents.position)
         if changes is None:
             return
         # The groups' files are known before an agent of the group is judged.
         await self.shared.look({row.group for row in changes.rows if row.group})
-        applied = self.roll.apply(changes)
+        applied = self.agents.apply(changes)
         self.counts.reloads += 1
-        self.floor.close_those_of(applied.stale)
+        self.pool.close_those_of(applied.stale)
         if self._verification is not None:
             for agent in applied.stale:
                 await self._verification.forget(agent)
@@ -272,13 +272,13 @@ class AgentLinkServer:
         loop = asyncio.get_running_loop()
         for block, listener in self._ports.tcp:
             if block.secure:
-                self._acceptors.append(Acceptor([listener], self._limiter, self.floor.serve, log))
+                self._acceptors.append(Acceptor([listener], self._limiter, self.pool.serve, log))
                 self._acceptors[-1].start()
             else:
                 factory = self._syslog_factory(block)
                 self._servers.append(await loop.create_server(factory, sock=listener, backlog=BACKLOG))
         for block, endpoint in self._ports.udp:
-            take = self._datagram_of(endpoint) if block.secure else self._desk(block).datagram
+            take = self._datagram_of(endpoint) if block.secure else self._syslog_receiver(block).datagram
             loop.add_reader(endpoint, read_datagrams, endpoint, take)
 
     def _datagram_of(self, endpoint: socket.socket) -> Callable[[str, Address, bytes], None]:
@@ -286,18 +286,18 @@ class AgentLinkServer:
             if self.events.full:
                 self.counts.discarded += 1
             elif data:
-                self._receiving.receive(DatagramRoute(endpoint, address, source), data)
+                self._receiving.receive(DatagramPeer(endpoint, address, source), data)
             else:
                 self.counts.unknown += 1
 
         return take
 
-    def _desk(self, block: RemoteBlock) -> SyslogDesk:
-        return SyslogDesk(block, self.counts, self.events, self._complaints)
+    def _syslog_receiver(self, block: RemoteBlock) -> SyslogReceiver:
+        return SyslogReceiver(block, self.counts, self.events, self._warnings)
 
     def _syslog_factory(self, block: RemoteBlock) -> Callable[[], SyslogConnection]:
-        desk = self._desk(block)
-        return lambda: SyslogConnection(desk, self._syslog_opened, self._syslog.discard)
+        receiver = self._syslog_receiver(block)
+        return lambda: SyslogConnection(receiver, self._syslog_opened, self._syslog.discard)
 
     def _syslog_opened(self, connection: SyslogConnection) -> bool:
         if len(self._syslog) >= MAX_SYSLOG:
@@ -307,7 +307,7 @@ class AgentLinkServer:
         return True
 
     def _room(self) -> None:
-        self.floor.wake_all()
+        self.pool.wake_all()
         for syslog in list(self._syslog):
             syslog.wake()
 
@@ -327,7 +327,7 @@ class AgentLinkServer:
         while True:
             await asyncio.sleep(self.settings.counts_sweep_seconds)
             oldest = self._clock.now().timestamp() - self.settings.silent_seconds
-            for agent in self.roll.by_number.values():
+            for agent in self.agents.by_number.values():
                 if agent.counts is not None and agent.last_keepalive < oldest and self._silent(agent):
                     agent.counts = None
 
@@ -338,7 +338,7 @@ class AgentLinkServer:
 
     async def request(self, agent: int, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
         """As ``AgentLink.request``."""
-        found = self.roll.by_number.get(agent)
+        found = self.agents.by_number.get(agent)
         if found is None:
             return NOT_SENT
         return await self.requests.ask(found, target, payload, timeout=timeout)
@@ -353,7 +353,7 @@ class AgentLinkServer:
         if agents is None:
             return self._statistics()
         now = int(self._clock.now().timestamp())
-        found = (self.roll.by_number.get(number) for number in dict.fromkeys(agents))
+        found = (self.agents.by_number.get(number) for number in dict.fromkeys(agents))
         return agents_shown([(one.number, one.counts) for one in found if one and one.counts], now=now)
 
     def counters(self) -> Mapping[str, Any]:
@@ -363,10 +363,10 @@ class AgentLinkServer:
             **self._statistics(),
             "link": {
                 **self._accepting.snapshot(),
-                "agents": len(self.roll),
+                "agents": len(self.agents),
                 "counters_back": counts.counters_back,
                 "evicted": counts.evicted,
-                "held": self.floor.held,
+                "held": self.pool.held,
                 "holds": counts.holds,
                 "dropped": counts.dropped,
                 "journal": {"bytes": journal.size, "events": journal.next, "lost": journal.lost, "full": journal.full},
@@ -380,7 +380,7 @@ class AgentLinkServer:
     def _statistics(self) -> dict[str, Any]:
         return self.counts.shown(
             now=int(self._clock.now().timestamp()),
-            sessions=len(self.floor.connections) + len(self._syslog),
+            sessions=len(self.pool.connections) + len(self._syslog),
             queue_size=self.settings.queue_size,
             queue_usage=self.events.usage,
         )
@@ -396,7 +396,7 @@ class AgentLinkServer:
         return taken
 
     async def _tell(self, number: int, text: str) -> bool:
-        agent = self.roll.by_number.get(number)
+        agent = self.agents.by_number.get(number)
         if agent is None:
             return False
         marked = text if text.startswith(_MARK) else _MARK + text
@@ -407,13 +407,13 @@ class AgentLinkServer:
 
     async def _answer(self, question: Question) -> Answer:
         match question:
-            case Ask(agent, target, payload, timeout):
+            case AgentRequest(agent, target, payload, timeout):
                 return Answer(answer=await self.request(agent, target, payload, timeout=timeout))
-            case Tell(messages):
+            case SendMessages(messages):
                 return Answer(unsent=list(await self.send(messages)))
             case Statistics(agents):
                 return Answer(statistics=await self.statistics(agents))
-            case Record(lines):
+            case AppendEvents(lines):
                 return Answer(recorded=await self.record(lines))
         return Answer()
 
@@ -421,8 +421,8 @@ class AgentLinkServer:
 def _accept_limits(settings: LinkSettings) -> AcceptLimits:
     """Connections that have not said who they are may all be of one address: thousands of agents may share it."""
     total = within_descriptors(AcceptLimits(total=settings.files, reserved=0, per_address=settings.files)).total
-    unproved = min(settings.unproved_limit, max(1, total // 4))
-    return AcceptLimits(total=total, reserved=total - unproved, per_address=unproved)
+    unauthenticated = min(settings.unauthenticated_limit, max(1, total // 4))
+    return AcceptLimits(total=total, reserved=total - unauthenticated, per_address=unauthenticated)
 
 
 async def _some_at_a_time(work: Iterable[Awaitable[bool]], *, at_once: int = 256) -> list[bool]:

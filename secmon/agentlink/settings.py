@@ -36,9 +36,9 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
     """Of the journal."""
     hold_seconds: float = 20.0
     """A connection that brings too many events is not read for at most so long at a time."""
-    unproved_limit: int = 2048
+    unauthenticated_limit: int = 2048
     """Connections that have not said who they are."""
-    unproved_seconds: float = 60.0
+    unauthenticated_seconds: float = 60.0
     """Time they have for it."""
 
     @property

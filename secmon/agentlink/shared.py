@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.agentlink.agent_table import Agent, Roll
-from secmon.agentlink.file_push import Pusher
+from secmon.agentlink.agent_table import Agent, AgentTable
+from secmon.agentlink.file_push import FilePusher
 from secmon.agentlink.state_queue import StateQueue
 from secmon.agents.groups.folders import merged_path
 from secmon.agents.names import DEFAULT_GROUP
@@ -45,9 +45,11 @@ class Merged(NamedTuple):
 class SharedFiles:
     """Knows the merged file of each combination of groups in use."""
 
-    def __init__(self, paths: Paths, roll: Roll, states: StateQueue, pusher: Pusher, assigner: Assigner) -> None:
+    def __init__(
+        self, paths: Paths, agents: AgentTable, states: StateQueue, pusher: FilePusher, assigner: Assigner
+    ) -> None:
         self._paths = paths
-        self._roll = roll
+        self._agents = agents
         self._states = states
         self._pusher = pusher
         self._assigner = assigner
@@ -75,7 +77,7 @@ class SharedFiles:
             agent.pushed = None
 
     def assign(self, agent: Agent) -> None:
-        """Ask for the first group of an agent; it is told about its files when the answer is there."""
+        """Request the first group of an agent; it is told about its files when the answer is there."""
         if not agent.assigning:
             agent.assigning = True
             self._unassigned[agent.number] = agent.merged_sum or ""
@@ -84,12 +86,12 @@ class SharedFiles:
     async def look(self, also: Iterable[str] = ()) -> None:
         """Look at the merged files of the groups in use and of ``also``, and judge the agents of those that changed."""
         async with self._looking:
-            wanted = {DEFAULT_GROUP, *self._roll.groups(), *also}
+            wanted = {DEFAULT_GROUP, *self._agents.groups(), *also}
             found = await asyncio.to_thread(self._read, wanted, self._merged)
             changed = {joined for joined in wanted if found.get(joined) != self._merged.get(joined)}
             self._merged = found
         if changed:
-            self.judge_all(agent for agent in self._roll.by_number.values() if agent.group in changed)
+            self.judge_all(agent for agent in self._agents.by_number.values() if agent.group in changed)
 
     def judge_all(self, agents: Iterable[Agent]) -> None:
         """Judge those that have said what they have."""
@@ -129,7 +131,7 @@ class SharedFiles:
     async def _assigned(self, batch: Iterable[int], groups: Mapping[int, str]) -> None:
         await self.look(set(groups.values()))
         for number in batch:
-            agent = self._roll.by_number.get(number)
+            agent = self._agents.by_number.get(number)
             if agent is None:
                 continue
             agent.assigning = False

@@ -13,7 +13,7 @@ from secmon.common.sqlite.faults import storage_reason
 log = logging.getLogger("secmon.agentlink")
 
 PERIOD_SECONDS = 0.5
-MOST_OF_AN_AGENT = 8
+MAX_PER_AGENT = 8
 """Updates kept for each agent: later ones say what counts."""
 
 
@@ -37,7 +37,7 @@ class StateQueue:
             known[-1] = update
         else:
             known.append(update)
-            del known[:-MOST_OF_AN_AGENT]
+            del known[:-MAX_PER_AGENT]
 
     async def run(self) -> None:
         """Write until :meth:`stop`, then once more."""

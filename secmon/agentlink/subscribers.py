@@ -13,7 +13,7 @@ TAKING_SECONDS = 30.0
 """Time a client has to take an answer."""
 
 
-class Listeners:
+class Subscribers:
     """Telling them waits for nobody."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 from secmon.agentlink.counters import LinkCounts
 from secmon.agents.wire.address import source_text
 from secmon.agents.wire.location import escape
-from secmon.common.logfile.warning_limiter import Complaints
+from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.config.remote import RemoteBlock, permitted
 from secmon.journal.batch_writer import BatchWriter
 
@@ -16,14 +16,14 @@ MAX_LINE = 65000
 _PRIORITY = re.compile(rb"<[^<>\n]{0,16}>")
 
 
-class SyslogDesk:
+class SyslogReceiver:
     """Turns lines of permitted senders into events."""
 
-    def __init__(self, block: RemoteBlock, counts: LinkCounts, events: BatchWriter, complaints: Complaints) -> None:
+    def __init__(self, block: RemoteBlock, counts: LinkCounts, events: BatchWriter, warnings: WarningLimiter) -> None:
         self._block = block
         self._counts = counts
         self._events = events
-        self._complaints = complaints
+        self._warnings = warnings
 
     @property
     def full(self) -> bool:
@@ -34,7 +34,7 @@ class SyslogDesk:
         fine = permitted(source, self._block.allowed, self._block.denied)
         if not fine:
             self._counts.unknown += 1
-            self._complaints.warn("Syslog from addresses not allowed", "%s: not allowed to send syslog", source)
+            self._warnings.warn("Syslog from addresses not allowed", "%s: not allowed to send syslog", source)
         return fine
 
     def line(self, source: str, line: bytes) -> None:
@@ -56,10 +56,13 @@ class SyslogConnection(asyncio.Protocol):
     """One sender over TCP."""
 
     def __init__(
-        self, desk: SyslogDesk, opened: Callable[["SyslogConnection"], bool], gone: Callable[["SyslogConnection"], None]
+        self,
+        receiver: SyslogReceiver,
+        opened: Callable[["SyslogConnection"], bool],
+        gone: Callable[["SyslogConnection"], None],
     ) -> None:
         """``opened`` says whether there is a place for it."""
-        self._desk = desk
+        self._receiver = receiver
         self._opened = opened
         self._gone = gone
         self._transport: asyncio.Transport | None = None
@@ -73,12 +76,12 @@ class SyslogConnection(asyncio.Protocol):
             return
         self._transport = cast(asyncio.Transport, transport)
         self._source = source_text(peer[0])
-        if not self._desk.admits(self._source) or not self._opened(self):
+        if not self._receiver.admits(self._source) or not self._opened(self):
             self.close()
 
     def connection_lost(self, _error: Exception | None) -> None:
         if self._rest and self._transport is not None:
-            self._desk.line(self._source, self._rest)
+            self._receiver.line(self._source, self._rest)
         self._transport = None
         self._gone(self)
 
@@ -89,8 +92,8 @@ class SyslogConnection(asyncio.Protocol):
             rest = rest[MAX_LINE:]
         self._rest = rest
         for line in lines:
-            self._desk.line(self._source, line.removesuffix(b"\r"))
-        if self._desk.full and self._transport is not None:
+            self._receiver.line(self._source, line.removesuffix(b"\r"))
+        if self._receiver.full and self._transport is not None:
             self._transport.pause_reading()
 
     def wake(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from secmon.agentlink.agent_table import Agent
-from secmon.agentlink.reply_path import Route
+from secmon.agentlink.reply_path import ReplyPath
 from secmon.agents.wire.address import source_text
 from secmon.agents.wire.frames import Unframer, frame
 from secmon.common.accept.acceptor import Accepted
@@ -13,7 +13,7 @@ from secmon.common.accept.acceptor import Accepted
 LARGEST_READ = 65536
 
 
-class Floor(Protocol):
+class Pool(Protocol):
     """What all connections share."""
 
     buffer: memoryview
@@ -27,7 +27,7 @@ class Floor(Protocol):
 
     def gone(self, connection: "Connection") -> None: ...
 
-    def proved(self, connection: "Connection", agent: Agent) -> None:
+    def authenticated(self, connection: "Connection", agent: Agent) -> None:
         """It is a connection of ``agent``, and no longer of ``connection.agent``."""
 
     def allowance(self, connection: "Connection") -> int:
@@ -51,10 +51,10 @@ class Connection(asyncio.BufferedProtocol):
 
     stream = True
 
-    def __init__(self, floor: Floor, *, send_limit: int, accepted: Accepted | None = None) -> None:
+    def __init__(self, pool: Pool, *, send_limit: int, accepted: Accepted | None = None) -> None:
         """``send_limit``: bytes that may wait to be sent."""
         self.accepted = accepted
-        self._floor = floor
+        self._pool = pool
         self._limit = send_limit
         self._transport: asyncio.Transport | None = None
         self._frames = Unframer()
@@ -65,9 +65,9 @@ class Connection(asyncio.BufferedProtocol):
         self.agent: Agent | None = None
         self.refused = False
         self.since = 0.0
-        """Monotonic seconds of its opening, kept by the floor."""
+        """Monotonic seconds of its opening, kept by the pool."""
         self.held = False
-        self.succeeded = False
+        self.superseded = False
         self.over_in = -1
         """Period of the queue of events in which it brought more than its agent's share."""
         self.drains_in = -1
@@ -77,20 +77,20 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def closed(self) -> bool:
-        return self._transport is None or self.succeeded
+        return self._transport is None or self.superseded
 
-    def succeed(self) -> None:
-        self.succeeded = True
+    def supersede(self) -> None:
+        self.superseded = True
 
-    def same(self, other: Route) -> bool:
+    def same(self, other: ReplyPath) -> bool:
         return other is self
 
-    def admitted(self, agent: Agent) -> None:
-        self._floor.proved(self, agent)
+    def authenticated(self, agent: Agent) -> None:
+        self._pool.authenticated(self, agent)
         self.agent = agent
 
     def takes(self, agent: Agent, size: int) -> bool:
-        return self._floor.takes(self, agent, size)
+        return self._pool.takes(self, agent, size)
 
     # Of the loop
 
@@ -100,33 +100,33 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if not peer:  # gone already
             cast(asyncio.Transport, transport).abort()
-            self._floor.gone(self)
+            self._pool.gone(self)
             return
         self._transport = cast(asyncio.Transport, transport)
         self.source = source_text(peer[0])
         self._transport.set_write_buffer_limits(high=self._limit // 2, low=self._limit // 4)
-        self._floor.opened(self)
+        self._pool.opened(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
         if self._transport is not None:
             self._let_go()
 
     def get_buffer(self, _sizehint: int) -> memoryview:
-        self._asked = min(self._floor.allowance(self), LARGEST_READ)
-        return self._floor.buffer[: self._asked]
+        self._asked = min(self._pool.allowance(self), LARGEST_READ)
+        return self._pool.buffer[: self._asked]
 
     def buffer_updated(self, count: int) -> None:
-        floor = self._floor
-        for payload in self._frames.feed(floor.buffer[:count]):
-            floor.payload(self, payload)
+        pool = self._pool
+        for payload in self._frames.feed(pool.buffer[:count]):
+            pool.payload(self, payload)
             if self._transport is None:
                 return  # refused: what follows is not trusted either
         if self._frames.broken:
-            floor.broken(self, self._frames.broken)
-        elif floor.must_wait(self, caught_up=count < self._asked):
-            self._rest(floor.hold)
+            pool.broken(self, self._frames.broken)
+        elif pool.must_wait(self, caught_up=count < self._asked):
+            self._rest(pool.hold)
         elif count >= self._asked:
-            self._rest(floor.rest)
+            self._rest(pool.rest)
 
     def pause_writing(self) -> None:
         """Nothing to do: ``write`` looks at what waits."""
@@ -175,7 +175,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         self._frames = Unframer()
         self._wake_writers()
-        self._floor.gone(self)
+        self._pool.gone(self)
 
     def _wake_writers(self) -> None:
         for waker in self._wakers:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from secmon.agentlink.agent_table import Agent
-from secmon.agentlink.reply_path import Route
+from secmon.agentlink.reply_path import ReplyPath
 from secmon.agents.wire.address import source_text
 
 Address: TypeAlias = tuple[Any, ...]
@@ -18,7 +18,7 @@ A_TURN = 128
 """Datagrams taken before others have their turn."""
 
 
-class DatagramRoute:
+class DatagramPeer:
     """Back to where a datagram came from; a :class:`~secmon.agentlink.receiving.Sender`."""
 
     __slots__ = ("_address", "_endpoint", "agent", "refused", "source")
@@ -26,7 +26,7 @@ class DatagramRoute:
     stream = False
     closed = False
     held = False
-    succeeded = False
+    superseded = False
 
     def __init__(self, endpoint: socket.socket, address: Address, source: str) -> None:
         self._endpoint = endpoint
@@ -35,12 +35,10 @@ class DatagramRoute:
         self.agent: Agent | None = None
         self.refused = False
 
-    def same(self, other: Route) -> bool:
-        return (
-            isinstance(other, DatagramRoute) and other._address == self._address and other._endpoint is self._endpoint
-        )
+    def same(self, other: ReplyPath) -> bool:
+        return isinstance(other, DatagramPeer) and other._address == self._address and other._endpoint is self._endpoint
 
-    def admitted(self, agent: Agent) -> None:
+    def authenticated(self, agent: Agent) -> None:
         self.agent = agent
 
     def takes(self, _agent: Agent, _size: int) -> bool:
@@ -57,7 +55,7 @@ class DatagramRoute:
     async def room(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def succeed(self) -> None:
+    def supersede(self) -> None:
         """Datagrams have no connection."""
 
     def close(self) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from secmon.agentlink.upgrade.expiry import TaskKeeper
+from secmon.agentlink.upgrade.expiry import TaskExpiry
 from secmon.agentlink.upgrade.jobs import Upgrades
 from secmon.agentlink.upgrade.packages import Packages
 from secmon.agentlink.upgrade.reports import Listener
-from secmon.agentlink.upgrade.task_source import Ledger, MasterLedger, StoreLedger
+from secmon.agentlink.upgrade.task_source import MasterTaskSource, RegistryTaskSource, TaskSource
 from secmon.agents.link.client import LinkClient
 from secmon.agents.wakeups import WakeupListener
 from secmon.cluster.node import Node
@@ -25,19 +25,19 @@ def upgrade_modules(node: Node, master: MasterClient) -> Mapping[str, Module]:
     """Upgrades of the node's agents; on the master also what looks after everybody's tasks."""
     settings = read_upgrades(node.main_config)
     link = LinkClient(node.paths.agent_link_socket)
-    ledger: Ledger = MasterLedger(master.ask)
+    task_source: TaskSource = MasterTaskSource(master.ask)
     modules: dict[str, Module] = {}
     if node.role == "master":
-        ledger = StoreLedger(node.tasks, node.name, node.clock)
-        modules["tasks"] = TaskKeeper(
+        task_source = RegistryTaskSource(node.tasks, node.name, node.clock)
+        modules["tasks"] = TaskExpiry(
             node.tasks, read_tasks(node.main_config), clock=node.clock, counters=node.counters
         )
     packages = Packages(node.paths, node.clock, configured=settings.repository)
     modules["upgrades"] = Upgrades(
-        ledger, link, packages, node.agents, settings,
+        task_source, link, packages, node.agents, settings,
         wakeups=WakeupListener(node.paths.upgrades_socket), clock=node.clock, counters=node.counters,
     )  # fmt: skip
-    modules["reports of upgrades"] = Listener(ledger, link, counters=node.counters)
+    modules["reports of upgrades"] = Listener(task_source, link, counters=node.counters)
     return modules
 
 

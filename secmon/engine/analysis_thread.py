@@ -14,7 +14,7 @@ from typing import Any
 
 from secmon.common.clock import Clock
 from secmon.common.errors import os_text
-from secmon.common.logfile.warning_limiter import Complaints
+from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.engine.input.backlog import Backlog, Piece
 from secmon.engine.input.journals import Feed, Ledger
 from secmon.engine.lookahead.pool import Crew
@@ -84,7 +84,7 @@ class Worker:
         self._backlog = Backlog(feed, clock, crew)
         self._next: deque[tuple[Ruleset, Sources | None]] = deque(maxlen=1)
         self._save_at = clock.monotonic() + SAVE_SECONDS
-        self._complaints = Complaints(
+        self._warnings = WarningLimiter(
             log, clock, window_seconds=_FAILURE_SECONDS, per_window=_FAILURES, level=logging.ERROR
         )
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -146,7 +146,7 @@ class Worker:
     def step(self) -> bool:
         """What has come, in the order of the journals; whether there was anything."""
         self._swap()
-        self._complaints.tick()
+        self._warnings.tick()
         if self.crew is not None:
             self.crew.tend()
         if not self._insist(self._turn) or not (self._backlog or self._insist(self._backlog.read)):
@@ -202,14 +202,14 @@ class Worker:
         tallies = self.pipeline.tallies
         tallies.failed += 1
         trace = "".join(traceback.format_exception(error, limit=_SHOWN_FRAMES))[-_SHOWN_TRACE:]
-        self._complaints.warn(
+        self._warnings.warn(
             type(error).__name__, "An event could not be analysed: %r\n%s", data[:_SHOWN_BYTES], trace.rstrip()
         )
         try:
             return self._insist(lambda: self.pipeline.rescue(data, moment))
         except Exception as second:  # noqa: BLE001 - whatever it is, it is counted, and logged as above
             tallies.unwritten += 1
-            self._complaints.warn("unwritten", "It could not be written as it came either: %r", second)
+            self._warnings.warn("unwritten", "It could not be written as it came either: %r", second)
             return True
 
     def _swap(self) -> None:
@@ -246,7 +246,7 @@ class Worker:
             self._insist(lambda: self._ledger.note(self.pipeline.outputs.ends()))
 
     def _finish(self) -> None:
-        self._complaints.flush()
+        self._warnings.flush()
         self._commit()
         try:
             self.pipeline.statistics.save()

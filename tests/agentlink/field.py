@@ -237,7 +237,7 @@ async def field(
         node="node01",
         assigner=assigner or assign,
         hooks=Hooks(
-            key_wanted=lambda kind, value: here.wanted.append((kind, value)),
+            missing_key=lambda kind, value: here.wanted.append((kind, value)),
             report=lambda number, payload: here.reports.append((number, payload)),
         ),
     )

@@ -7,7 +7,7 @@ import pytest
 
 from secmon.agentlink.local_socket import LocalSocket
 from secmon.agents.link.client import LinkClient
-from secmon.agents.link.wire import Answer, Question, Reports, encode, framed
+from secmon.agents.link.wire import Answer, FollowReports, Question, encode, framed
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +44,7 @@ async def test_a_stop_leaves_no_task_of_a_listener(tmp_path: Path) -> None:
     local = LocalSocket(tmp_path / "remote", answer)
     await local.open()
     reader, writer = await asyncio.open_unix_connection(tmp_path / "remote")
-    writer.write(framed(encode(Reports())))
+    writer.write(framed(encode(FollowReports())))
     await until(lambda: len(local.reports) == 1)
     await local.close()
     assert await reader.read() == b""

@@ -9,23 +9,23 @@ from pathlib import Path
 import pytest
 
 from secmon.agentlink.local_socket import LocalSocket
-from secmon.agentlink.missing_keys import MAX_RECENT, REPEAT_SECONDS, KeysWanted
+from secmon.agentlink.missing_keys import MAX_RECENT, REPEAT_SECONDS, MissingKeys
 from secmon.agentlink.subscribers import MAX_WAITING
 from secmon.agents.link.client import LinkClient
-from secmon.agents.link.wire import Answer, Question, WantedKey
+from secmon.agents.link.wire import Answer, MissingKey, Question
 from secmon.common.clock import ManualClock
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 
-class Desk:
+class KeyRequester:
     """A local socket and a client that follows it."""
 
     def __init__(self, path: Path) -> None:
         self.clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
         self.local = LocalSocket(path, self._answer)
-        self.wanted = KeysWanted(self.clock, self.local.keys)
+        self.wanted = MissingKeys(self.clock, self.local.keys)
         self.got: list[str] = []
         self._client = LinkClient(path)
 
@@ -39,8 +39,8 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(folder: Path, *, listening: bool = True) -> AsyncIterator[Desk]:
-    made = Desk(folder / "remote")
+async def key_requester(folder: Path, *, listening: bool = True) -> AsyncIterator[KeyRequester]:
+    made = KeyRequester(folder / "remote")
     await made.local.open()
     task = asyncio.create_task(made.follow()) if listening else None
     try:
@@ -55,7 +55,7 @@ async def desk(folder: Path, *, listening: bool = True) -> AsyncIterator[Desk]:
 
 
 async def test_a_key_is_wanted_once_in_a_while(tmp_path: Path) -> None:
-    async with desk(tmp_path) as here:
+    async with key_requester(tmp_path) as here:
         for _ in range(100):
             here.wanted.want("id", "007")
             here.wanted.want("ip", "10.0.0.7")
@@ -68,7 +68,7 @@ async def test_a_key_is_wanted_once_in_a_while(tmp_path: Path) -> None:
 
 
 async def test_long_values_are_not_asked_for(tmp_path: Path) -> None:
-    async with desk(tmp_path) as here:
+    async with key_requester(tmp_path) as here:
         here.wanted.want("id", "123456789")
         here.wanted.want("ip", "2001:0DB8:0000:0000:0000:0000:0000:0017")
         here.wanted.want("id", "12345678")
@@ -77,14 +77,14 @@ async def test_long_values_are_not_asked_for(tmp_path: Path) -> None:
 
 
 async def test_nothing_happens_while_nobody_listens(tmp_path: Path) -> None:
-    async with desk(tmp_path, listening=False) as here:
+    async with key_requester(tmp_path, listening=False) as here:
         here.wanted.want("id", "007")
         assert (here.wanted.handed, here.wanted.dropped) == (0, 0)
         assert not here.wanted._recent
 
 
 async def test_what_does_not_fit_is_dropped_and_can_be_asked_again(tmp_path: Path) -> None:
-    async with desk(tmp_path) as here:
+    async with key_requester(tmp_path) as here:
         for number in range(MAX_WAITING + 5):  # no wait in between: the listener has no turn
             here.wanted.want("id", str(number))
         assert (here.wanted.handed, here.wanted.dropped) == (MAX_WAITING, 5)
@@ -94,11 +94,11 @@ async def test_what_does_not_fit_is_dropped_and_can_be_asked_again(tmp_path: Pat
 
 
 async def test_the_memory_is_bounded(tmp_path: Path) -> None:
-    async with desk(tmp_path) as here:
+    async with key_requester(tmp_path) as here:
         for number in range(MAX_RECENT + 500):
             here.wanted.want("id", str(number))
             if number % 500 == 0:
                 await until(lambda: len(here.got) == here.wanted.handed)
         assert here.wanted.dropped == 0
         assert len(here.wanted._recent) == MAX_RECENT
-        assert WantedKey("id", "499") not in here.wanted._recent
+        assert MissingKey("id", "499") not in here.wanted._recent

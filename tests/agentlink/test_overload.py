@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secmon.agentlink.connection_pool import MOST_OF_AN_AGENT, ConnectionFloor
+from secmon.agentlink.connection_pool import MAX_PER_AGENT, ConnectionPool
 from secmon.agentlink.counters import LinkCounts
-from secmon.agentlink.event_losses import Losses
+from secmon.agentlink.event_losses import EventLosses
 from secmon.agentlink.tcp import Connection
 from secmon.agents.wire.frames import frame
 from secmon.config.remote import RemoteBlock
@@ -75,7 +75,7 @@ async def test_a_full_journal_costs_floods_their_events_and_nobody_the_connectio
                 await loop.sock_sendall(agent.socket, burst + frame(agent.sealed(keepalive())))
 
         pouring = [asyncio.create_task(pour(agent)) for agent in floods]
-        await until(lambda: server.journal.full and server.floor.held == len(floods))
+        await until(lambda: server.journal.full and server.pool.held == len(floods))
         assert server.counts.dropped == 0
         for agent in calm:  # within their share: taken, not held
             await agent.send(b"1:calm:%b" % agent.key.id.encode())
@@ -90,12 +90,12 @@ async def test_a_full_journal_costs_floods_their_events_and_nobody_the_connectio
         assert await server.send([(int(agent.key.id), "restart") for agent in (*floods, late)]) == []
         assert await late.receive() == b"#!-restart"
         assert server.counts.evicted == 0
-        assert len(server.floor.connections) == 13
+        assert len(server.pool.connections) == 13
         assert server.counts.discarded == server.counts.dropped == server.counters()["link"]["dropped"]
         flooding = False
         await asyncio.gather(*pouring)
         seen: list[bytes] = []
-        while len(seen) < server.counts.event or server.events.half_full or server.floor.held:
+        while len(seen) < server.counts.event or server.events.half_full or server.pool.held:
             seen += [event for one in here.reader.read() for event in one.events]
             here.reader.commit(here.reader.next)
             await asyncio.sleep(0.01)
@@ -127,7 +127,7 @@ async def test_an_agent_that_comes_again_does_not_wait_for_the_end_of_its_hold(t
                     await agent.send(SHUTDOWN)
 
         pouring = asyncio.create_task(pour())
-        await until(lambda: here.server.floor.held and here.server.journal.full)
+        await until(lambda: here.server.pool.held and here.server.journal.full)
         pouring.cancel()
         await asyncio.gather(pouring, return_exceptions=True)
         agent.close()
@@ -135,14 +135,14 @@ async def test_an_agent_that_comes_again_does_not_wait_for_the_end_of_its_hold(t
         again.counter = agent.counter
         await again.start()
         await again.beat()
-        assert len(here.server.floor.connections) == 2
+        assert len(here.server.pool.connections) == 2
         await until(lambda: here.server.counts.keepalive == 1)
         stopped = here.server.counts.shutdown
         seen: list[bytes] = []
         while len(seen) < total:
             seen += [line for line in await here.events(1) if b"->f:" in line]
         assert [int(line.rpartition(b":")[2][:6]) for line in seen] == list(range(total))
-        await until(lambda: len(here.server.floor.connections) == 1)
+        await until(lambda: len(here.server.pool.connections) == 1)
         assert here.server.counts.dequeued_after
         assert here.server.counts.shutdown == stopped
         await again.beat()
@@ -151,7 +151,7 @@ async def test_an_agent_that_comes_again_does_not_wait_for_the_end_of_its_hold(t
 
 def test_losses_are_reported_with_those_who_lost_most(caplog: pytest.LogCaptureFixture) -> None:
     counts = LinkCounts(0)
-    losses = Losses(logging.getLogger("losses"), counts)
+    losses = EventLosses(logging.getLogger("losses"), counts)
     for number in range(1, 8):
         for _ in range(number):
             losses.add(f"{number:03d}")
@@ -188,20 +188,20 @@ async def test_a_flood_leaves_others_their_turn(tmp_path: Path) -> None:
 
 async def test_a_turn_is_shared_by_those_who_have_much_to_say(tmp_path: Path) -> None:
     async with field(tmp_path, read_chunk=2048) as here:
-        floor: ConnectionFloor = here.server.floor
-        connections = [Connection(floor, send_limit=65536) for _ in range(100)]
-        assert floor.allowance(connections[0]) == 65536
+        pool: ConnectionPool = here.server.pool
+        connections = [Connection(pool, send_limit=65536) for _ in range(100)]
+        assert pool.allowance(connections[0]) == 65536
         for connection in connections:
-            floor.rest(connection)
+            pool.rest(connection)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert floor.allowance(connections[0]) == (1 << 20) // 100
+        assert pool.allowance(connections[0]) == (1 << 20) // 100
         for _ in range(20):
             for connection in connections:
-                floor.rest(connection)
+                pool.rest(connection)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert floor.allowance(connections[0]) == 2048
+        assert pool.allowance(connections[0]) == 2048
 
 
 async def test_acknowledgements_do_not_wait_for_the_store(tmp_path: Path) -> None:
@@ -248,17 +248,17 @@ async def test_connections_of_one_agent_are_bounded(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         control = await (await here.agent()).start()
         key = await here.enrol("talker")
-        talkers = [await here.agent(key) for _ in range(MOST_OF_AN_AGENT + 2)]
+        talkers = [await here.agent(key) for _ in range(MAX_PER_AGENT + 2)]
         for number, agent in enumerate(talkers):
             await agent.send(b"1:f:%d" % number)
             await here.events(1)
         assert await talkers[0].closed_by_server()
         assert await talkers[1].closed_by_server()
-        assert len(here.server.floor.connections) == 1 + MOST_OF_AN_AGENT
+        assert len(here.server.pool.connections) == 1 + MAX_PER_AGENT
         await control.beat()
         for number, agent in enumerate(talkers[2:]):
             await agent.send(b"1:f:%d" % number)
-        await here.events(MOST_OF_AN_AGENT)
+        await here.events(MAX_PER_AGENT)
 
 
 async def test_an_agent_that_says_much_of_itself_is_written_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from secmon.agentlink.requests import BUSY, NO_ACK, NO_ANSWER, NOT_SENT
 from secmon.agents.link.client import LinkClient
-from secmon.agents.link.wire import Ask, Reports, Statistics, Tell, encode, framed
+from secmon.agents.link.wire import AgentRequest, FollowReports, SendMessages, Statistics, encode, framed
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from tests.agentlink.field import FieldAgent, field
@@ -181,7 +181,15 @@ async def test_reports_reach_those_who_listen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "noise", [b"", b"\1", b"\xff" * 8, framed(b"junk"), framed(encode({"type": "Ask"})), framed(encode(Reports()))[:-1]]
+    "noise",
+    [
+        b"",
+        b"\1",
+        b"\xff" * 8,
+        framed(b"junk"),
+        framed(encode({"type": "AgentRequest"})),
+        framed(encode(FollowReports()))[:-1],
+    ],
 )
 async def test_noise_at_the_local_socket(tmp_path: Path, noise: bytes) -> None:
     async with field(tmp_path) as here:
@@ -196,5 +204,11 @@ async def test_noise_at_the_local_socket(tmp_path: Path, noise: bytes) -> None:
 def test_questions_survive_the_wire() -> None:
     from secmon.agents.link.wire import decode_question
 
-    for question in (Ask(1, "com", b"\0", None), Ask(1, "com", b"", 1.5), Tell([(1, "x")]), Statistics([1]), Reports()):
+    for question in (
+        AgentRequest(1, "com", b"\0", None),
+        AgentRequest(1, "com", b"", 1.5),
+        SendMessages([(1, "x")]),
+        Statistics([1]),
+        FollowReports(),
+    ):
         assert decode_question(encode(question)) == question

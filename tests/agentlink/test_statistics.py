@@ -98,13 +98,13 @@ async def test_counters_go_with_their_agents(tmp_path: Path) -> None:
         second = await (await here.agent(await here.enrol("second"))).start()
         third = await (await here.agent(await here.enrol("third"))).start()
         await second.send(SHUTDOWN)
-        await until(lambda: here.server.roll.by_number[2].counts is None)
+        await until(lambda: here.server.agents.by_number[2].counts is None)
         assert [one["id"] for one in (await here.server.statistics([1, 2, 3]))["agents"]] == [1, 3]
         with here.store.write() as connection:
             remove(connection, [3])
         assert await third.closed_by_server()
         assert [one["id"] for one in (await here.server.statistics([1, 2, 3]))["agents"]] == [1]
         clock.advance(601)
-        await until(lambda: here.server.roll.by_number[1].counts is None)
+        await until(lambda: here.server.agents.by_number[1].counts is None)
         await first.beat()
         assert [one["id"] for one in (await here.server.statistics([1]))["agents"]] == [1]

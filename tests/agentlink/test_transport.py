@@ -117,13 +117,13 @@ async def test_registered_addresses(tmp_path: Path) -> None:
         for key, prefix in ((fixed, True), (fixed, False), (network, True)):
             agent = await (await here.agent(key, prefix=prefix)).start()
             agent.close()
-            await until(lambda: not here.server.floor.connections)
+            await until(lambda: not here.server.pool.connections)
         agent = await here.agent(elsewhere)
         await refused(here, agent, agent.sealed(STARTUP))
         assert here.wanted == [("id", elsewhere.id)]
         with here.store.write() as connection:
             remove(connection, [int(fixed.id)])
-        await until(lambda: len(here.server.roll) == 2)
+        await until(lambda: len(here.server.agents) == 2)
         agent = await here.agent(fixed, prefix=False)
         await refused(here, agent, agent.sealed(STARTUP))
         assert here.wanted[1:] == [("ip", "127.0.0.1")]
@@ -227,16 +227,16 @@ async def test_a_key_counts_without_being_told(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         with here.store.write() as connection:
             entry = add(connection, New(name="later"), now=1).entry
-        await until(lambda: entry.id in here.server.roll.by_number)
+        await until(lambda: entry.id in here.server.agents.by_number)
         await (await here.agent(AgentKey("001", "later", "any", entry.internal_key))).start()
 
 
 async def test_connections_that_do_not_say_who_they_are(tmp_path: Path) -> None:
     clock = ManualClock()
-    async with field(tmp_path, clock=clock, unproved_limit=3, unproved_seconds=0.05) as here:
+    async with field(tmp_path, clock=clock, unauthenticated_limit=3, unauthenticated_seconds=0.05) as here:
         known = await (await here.agent()).start()
         silent = [await here.agent(known.key) for _ in range(3)]
-        await until(lambda: len(here.server.floor.connections) == 4)
+        await until(lambda: len(here.server.pool.connections) == 4)
         newest = await here.agent(known.key)
         assert await silent[0].closed_by_server()  # the oldest makes room
         for each in (*silent[1:], newest):
@@ -274,7 +274,7 @@ async def test_over_ipv6(tmp_path: Path) -> None:
             mapped = await FieldAgent(four, prefix=False).connect(port, stream=stream)
             await mapped.start()
             mapped.close()
-            await until(lambda: not here.server.floor.connections)
+            await until(lambda: not here.server.pool.connections)
 
 
 async def test_noise_of_all_kinds_leaves_the_others_alone(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ async def test_noise_of_all_kinds_leaves_the_others_alone(tmp_path: Path) -> Non
             await loop.sock_sendall(hostile.socket, noise)
             hostile.close()
         await good.beat()
-        await until(lambda: len(here.server.floor.connections) == 1)
+        await until(lambda: len(here.server.pool.connections) == 1)
 
 
 async def test_a_counter_that_went_back_is_reported_and_refuses_nobody(
@@ -299,13 +299,13 @@ async def test_a_counter_that_went_back_is_reported_and_refuses_nobody(
             await agent.raw(payload)
         assert await here.events(1) == [b"1:[001] (web-01) any->f:recorded"]
         agent.socket.close()
-        await until(lambda: not here.server.floor.connections)
+        await until(lambda: not here.server.pool.connections)
         assert here.server.counters()["link"]["counters_back"] == 0
         later = await here.agent(agent.key)
         later.counter = agent.counter  # as agents do that were restarted
         await later.start()
         later.socket.close()
-        await until(lambda: not here.server.floor.connections)
+        await until(lambda: not here.server.pool.connections)
         assert here.server.counters()["link"]["counters_back"] == 0
         restored = await here.agent(agent.key)
         for payload in recorded:

@@ -97,7 +97,7 @@ async def welcome(paths: Paths, link: RemoteDaemon, key: AgentKey, *, prefix: bo
     """The agent comes again as soon as the link knows its key."""
     server = link.server
     assert server is not None
-    await until(lambda: any(one.key == key for one in server.roll.by_number.values()))
+    await until(lambda: any(one.key == key for one in server.agents.by_number.values()))
     agent = await FieldAgent(key, prefix=prefix).connect(load_remote(paths)[0].port)
     await agent.start()
     await agent.beat()

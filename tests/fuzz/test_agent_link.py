@@ -40,7 +40,7 @@ async def test_damaged_streams(tmp_path: Path) -> None:
             await fleet.until(lambda c: c.acked >= acked + 20)
             assert fleet.counters.losses == 0
             assert link.server.counts.unknown >= STREAMS // 2
-        assert len(link.server.floor.connections) <= 10
+        assert len(link.server.pool.connections) <= 10
 
 
 async def one_stream(port: int, data: bytes) -> None:

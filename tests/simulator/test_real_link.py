@@ -81,7 +81,9 @@ async def test_group_files(tmp_path: Path, transport: Transport) -> None:
             assert fleet.counters.pushes_bad == 0
             assert fleet.counters.restarts == 60
             await until(
-                lambda: not [agent for agent in link.server.roll.by_number.values() if agent.config_status != "synced"]
+                lambda: (
+                    not [agent for agent in link.server.agents.by_number.values() if agent.config_status != "synced"]
+                )
             )
 
 

@@ -12,7 +12,7 @@ from secmon.agents.registry.entries import Entry
 from secmon.agents.registry.registry import New
 from secmon.common.errors import SecmonError
 
-Ask = Callable[[dict[str, Any]], Awaitable[object]]
+MasterCall = Callable[[dict[str, Any]], Awaitable[object]]
 """Has the master enrol an agent with these parameters; the row that it answers with. Raises SecmonError."""
 
 
@@ -29,7 +29,7 @@ def by_itself(admission: Admission) -> Admit:
     return admit
 
 
-def by_the_master(ask: Ask) -> Admit:
+def by_the_master(ask: MasterCall) -> Admit:
     """On a worker."""
 
     async def admit(request: Request) -> Entry:

@@ -18,7 +18,7 @@ from secmon.common.accept.listening import BACKLOG, within_descriptors
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
-from secmon.common.logfile.warning_limiter import Complaints
+from secmon.common.logfile.warning_limiter import WarningLimiter
 
 log = logging.getLogger("secmon.authd")
 
@@ -59,7 +59,7 @@ class EnrolmentService:
         self.context, self.rules = context, rules
         self._listening, self._admit, self._counters = listening, admit, counters
         self._check_host = check_host
-        self._complaints = Complaints(log, clock)
+        self._warnings = WarningLimiter(log, clock)
         self._limits = limits or Limits()
         limiter = ConnectionLimiter(
             "authd", within_descriptors(self._limits.accept), log=log, clock=clock, counters=counters
@@ -70,15 +70,15 @@ class EnrolmentService:
     def start(self) -> None:
         self._listening.listen(BACKLOG)
         self._acceptor.start()
-        self._tasks.keep("complaints", self._complaints.run)
+        self._tasks.keep("warnings", self._warnings.run)
 
     async def stop(self) -> None:
         """Take no more connections, and finish those that are there: their bounds are short."""
         self._acceptor.close()
         self._listening.close()
         await self._acceptor.finish()
-        await self._tasks.stop("complaints")
-        self._complaints.flush()
+        await self._tasks.stop("warnings")
+        self._warnings.flush()
 
     async def _serve(self, connection: socket.socket, place: Accepted) -> None:
         try:
@@ -124,7 +124,7 @@ class EnrolmentService:
     ) -> None:
         if self._check_host and not names_match(writer.get_extra_info("peercert") or {}, source):
             self._counters.add("authd.wrong_certificates")
-            self._complaints.warn("certificates", "%s: its certificate is made out to somebody else", source)
+            self._warnings.warn("certificates", "%s: its certificate is made out to somebody else", source)
             return
         data = await self._read(reader)
         if not data:
@@ -136,7 +136,7 @@ class EnrolmentService:
                 entry = await self._admit(parse(data, source, self.rules))
             except Refusal as refused:
                 self._counters.add("authd.refused")
-                self._complaints.warn("refusals", "%s: enrolment refused: %r", source, str(refused)[:300])
+                self._warnings.warn("refusals", "%s: enrolment refused: %r", source, str(refused)[:300])
                 await self._refuse(writer, refused)
                 return
             self._counters.add("authd.accepted")

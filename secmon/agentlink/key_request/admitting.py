@@ -14,7 +14,7 @@ OPERATION = "POST /internal/agents/keyed"
 
 Admit = Callable[[New], Awaitable[Entry]]
 """Adds the agent under the master's rules; its row. Raises SecmonError."""
-Ask = Callable[[str, dict[str, Any]], Awaitable[object]]
+MasterCall = Callable[[str, dict[str, Any]], Awaitable[object]]
 """Has the master run an operation with these parameters; the data that it answers. Raises SecmonError."""
 
 
@@ -27,7 +27,7 @@ def by_itself(admission: Admission) -> Admit:
     return admit
 
 
-def by_the_master(ask: Ask) -> Admit:
+def by_the_master(ask: MasterCall) -> Admit:
     """On a worker."""
 
     async def admit(new: New) -> Entry:

@@ -11,13 +11,13 @@ from secmon.agentlink.key_request.admitting import Admit
 from secmon.agentlink.key_request.answer import read_answer
 from secmon.agentlink.key_request.failures import Failed, NoKey, Refused
 from secmon.agentlink.key_request.sources import Source
-from secmon.agents.link.wire import WantedKey
+from secmon.agents.link.wire import MissingKey
 from secmon.agents.registry.entries import Entry
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
-from secmon.common.logfile.warning_limiter import Complaints
+from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.config.auth import KeyRequest
 
 log = logging.getLogger("secmon.modulesd.keys")
@@ -34,7 +34,7 @@ _AWAY = frozenset({1005, 1021, 1725, 2013, 3012, 3013, 3018, 3020, 3021, 3022, 3
 class Wanting(Protocol):
     """A link that hands on which keys its agents lack."""
 
-    def keys(self) -> AsyncGenerator[WantedKey, None]:
+    def keys(self) -> AsyncGenerator[MissingKey, None]:
         """From now on, without end. Raises 1014 when there is nobody to tell them any more."""
 
 
@@ -57,9 +57,9 @@ class KeyRequests:
         self._threads = settings.threads
         self._source, self._link, self._admit, self._counters = source, link, admit, counters
         self._retry, self._tasks = retry_seconds, tasks or Background()
-        self._queue: asyncio.Queue[WantedKey] = asyncio.Queue(settings.queue_size)
-        self._known: set[WantedKey] = set()
-        self._complaints = Complaints(log, clock)
+        self._queue: asyncio.Queue[MissingKey] = asyncio.Queue(settings.queue_size)
+        self._known: set[MissingKey] = set()
+        self._warnings = WarningLimiter(log, clock)
         self._told: dict[str, str] = {}
         for name in COUNTERS:
             self._count(name, 0)
@@ -67,16 +67,16 @@ class KeyRequests:
     async def run(self) -> None:
         """Follow the link for ever, and ask."""
         helpers = {f"key request {number + 1}": self._work for number in range(self._threads)}
-        helpers["complaints about key requests"] = self._complaints.run
+        helpers["warnings about key requests"] = self._warnings.run
         for name, work in helpers.items():
             self._tasks.keep(name, work)
         try:
             await self._follow()
         finally:
             await self._tasks.stop(*helpers)
-            self._complaints.flush()
+            self._warnings.flush()
 
-    def want(self, wanted: WantedKey) -> None:
+    def want(self, wanted: MissingKey) -> None:
         """Queue a request, unless it waits or is under way already."""
         if wanted in self._known:
             return
@@ -105,7 +105,7 @@ class KeyRequests:
             finally:
                 self._known.discard(wanted)
 
-    async def _ask(self, wanted: WantedKey) -> None:
+    async def _ask(self, wanted: MissingKey) -> None:
         self._count("asked")
         try:
             entry = await self._fetch(wanted)
@@ -119,17 +119,17 @@ class KeyRequests:
         self._told.pop(str(wanted), None)
         log.info("Agent %s (%s) is registered, as the key request %s was answered", entry.padded, entry.name, wanted)
 
-    async def _fetch(self, wanted: WantedKey) -> Entry:
+    async def _fetch(self, wanted: MissingKey) -> Entry:
         new = read_answer(await self._source.ask(wanted))
         try:
             return await self._admit(new)
         except SecmonError as error:
             raise (Failed if error.code in _AWAY else Refused)(str(error)) from None
 
-    def _tell(self, subject: str, wanted: WantedKey, cause: str) -> None:
+    def _tell(self, subject: str, wanted: MissingKey, cause: str) -> None:
         """Log a failure, unless it is the same as the last time."""
         if self._told.pop(subject, None) != cause:
-            self._complaints.warn("Key requests", "The key request %s yields no key: %s", wanted, cause)
+            self._warnings.warn("Key requests", "The key request %s yields no key: %s", wanted, cause)
         self._told[subject] = cause
         if len(self._told) > MAX_TOLD:
             del self._told[next(iter(self._told))]

@@ -12,7 +12,7 @@ from typing import Protocol
 from secmon.agentlink.key_request.answer import MAX_ANSWER, is_whole
 from secmon.agentlink.key_request.failures import Failed, TimedOut
 from secmon.agentlink.key_request.process import Process
-from secmon.agents.link.wire import WantedKey
+from secmon.agents.link.wire import MissingKey
 from secmon.common.errors import os_text
 from secmon.config.auth import KeyRequest
 
@@ -20,7 +20,7 @@ from secmon.config.auth import KeyRequest
 class Source(Protocol):
     """Asked many times at once. Cancelling a question ends what it has started."""
 
-    async def ask(self, wanted: WantedKey) -> bytes:
+    async def ask(self, wanted: MissingKey) -> bytes:
         """The answer, not read yet. Raises Failed, TimedOut."""
 
 
@@ -49,7 +49,7 @@ class Program:
     def __str__(self) -> str:
         return self._command[0]
 
-    async def ask(self, wanted: WantedKey) -> bytes:
+    async def ask(self, wanted: MissingKey) -> bytes:
         """As ``Source.ask``. Whatever the status, an answer counts: it has an error of its own."""
         try:
             process = await Process.start((*self._command, wanted.kind, wanted.value), self._folder)
@@ -77,7 +77,7 @@ class Socket:
     def __str__(self) -> str:
         return str(self._path)
 
-    async def ask(self, wanted: WantedKey) -> bytes:
+    async def ask(self, wanted: MissingKey) -> bytes:
         """As ``Source.ask``. The answer ends with its JSON object, or when the other side closes."""
         try:
             async with asyncio.timeout(self._seconds):

@@ -19,7 +19,7 @@ LOOK_SECONDS = 5.0
 CLEAN_SECONDS = 86_400.0
 
 
-class TaskKeeper:
+class TaskExpiry:
     """Looks every few seconds; cleans once a day."""
 
     def __init__(self, store: TaskStore, settings: TaskSettings, *, clock: Clock, counters: Counters) -> None:

@@ -1,4 +1,4 @@
-"""The upgrades of a node's agents: takes tasks from the ledger, and brings the agents their packages."""
+"""The upgrades of a node's agents: takes tasks from the task source, and brings the agents their packages."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.agentlink.upgrade.dialects import dialect_of
 from secmon.agentlink.upgrade.failures import NOT_STARTED, UpgradeFailure
 from secmon.agentlink.upgrade.packages import Packages
-from secmon.agentlink.upgrade.task_source import UNAVAILABLE, Ledger
+from secmon.agentlink.upgrade.task_source import UNAVAILABLE, TaskSource
 from secmon.agentlink.upgrade.transfer import OPEN_PAUSE, Transfer
 from secmon.agents.names import padded
 from secmon.agents.registry.entries import pick
@@ -45,10 +45,10 @@ class Timing(NamedTuple):
     renew: float = 60.0
     """Signs of life for tasks under way; far below the time after which a task counts as lost."""
     retry: float = 1.0
-    """First pause after the ledger could not be reached; later ones are longer."""
+    """First pause after the task source could not be reached; later ones are longer."""
     longest: float = 30.0
     patience: float = 30.0
-    """Without the ledger before that is said: nodes start and stop in parts."""
+    """Without the task source before that is said: nodes start and stop in parts."""
     open: float = OPEN_PAUSE
     """Attempts to begin with an agent."""
 
@@ -58,7 +58,7 @@ class Upgrades:
 
     def __init__(
         self,
-        ledger: Ledger,
+        task_source: TaskSource,
         link: AgentLink,
         packages: Packages,
         store: AgentStore,
@@ -71,7 +71,7 @@ class Upgrades:
     ) -> None:
         """``store`` knows the agents of this node; ``wakeups`` tell of new tasks."""
         self._wakeups = wakeups
-        self._ledger, self._link, self._packages, self._store = ledger, link, packages, store
+        self._task_source, self._link, self._packages, self._store = task_source, link, packages, store
         self._settings, self._timing = settings, timing
         self._clock, self._counters = clock, counters
         self._working: dict[int, asyncio.Task[None]] = {}
@@ -80,7 +80,7 @@ class Upgrades:
     async def run(self) -> None:
         """Work for ever. Cancelling cuts off what is under way: those tasks fail."""
         started = self._clock.monotonic()
-        cancelled = await self._surely(lambda: self._ledger.cancel(self._clock.monotonic() - started))
+        cancelled = await self._surely(lambda: self._task_source.cancel(self._clock.monotonic() - started))
         if cancelled:
             log.warning("%d upgrades that waited for this node's restart are cancelled", cancelled)
         try:
@@ -101,7 +101,7 @@ class Upgrades:
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 for number, task in self._working.items():
                     if task.cancelled():
-                        await self._ledger.finish(number, failure)
+                        await self._task_source.finish(number, failure)
         self._working.clear()
 
     async def _look(self) -> None:
@@ -113,10 +113,10 @@ class Upgrades:
         self._counters.set("upgrades.under_way", len(self._working))
         if self._working and self._clock.monotonic() - self._renewed >= self._timing.renew:
             self._renewed = self._clock.monotonic()
-            await self._surely(lambda: self._ledger.renew(list(self._working)))
+            await self._surely(lambda: self._task_source.renew(list(self._working)))
         free = self._settings.at_once - len(self._working) if self._settings.enabled else 0
         if free > 0:
-            for job in await self._surely(lambda: self._ledger.take(free)):
+            for job in await self._surely(lambda: self._task_source.take(free)):
                 task = self._working[job.task_id] = asyncio.create_task(self._work(job), name=f"upgrade {job.task_id}")
                 task.add_done_callback(lambda _: self._wakeups.set())  # there is room for another
 
@@ -139,7 +139,7 @@ class Upgrades:
             log.info("Agent %s has its package (task %d)", agent, job.task_id)
         target = job.work.version
         if failure is not None or (target is not None and compare(target, REPORT_SINCE) < 0):
-            await self._surely(lambda: self._ledger.finish(job.task_id, failure))
+            await self._surely(lambda: self._task_source.finish(job.task_id, failure))
 
     async def _bring(self, job: Job) -> None:
         """Raises UpgradeFailure, SecmonError, SQLAlchemyError, OSError."""
@@ -165,7 +165,7 @@ class Upgrades:
         return found[0]
 
     async def _surely(self, question: Callable[[], Awaitable[T]]) -> T:
-        """The ledger's answer, however long it cannot be reached; said once when that lasts."""
+        """The task source's answer, however long it cannot be reached; said once when that lasts."""
         pause, begun, said = self._timing.retry, self._clock.monotonic(), False
         while True:
             try:

@@ -10,7 +10,7 @@ import msgspec
 
 from secmon.agentlink.upgrade.dialects import CLEAR
 from secmon.agentlink.upgrade.failures import REPORTED, TEXTS
-from secmon.agentlink.upgrade.task_source import UNAVAILABLE, Ledger
+from secmon.agentlink.upgrade.task_source import UNAVAILABLE, TaskSource
 from secmon.agents.link.wire import Report
 from secmon.agents.names import padded
 from secmon.cluster.node import AgentLink
@@ -41,12 +41,12 @@ class _Body(msgspec.Struct):
 
 
 class Listener:
-    """Writes reports to the ledger; agents repeat theirs until they are answered."""
+    """Writes reports to the task source; agents repeat theirs until they are answered."""
 
     def __init__(
-        self, ledger: Ledger, link: Reporting, *, counters: Counters, retry_seconds: float = RETRY_SECONDS
+        self, task_source: TaskSource, link: Reporting, *, counters: Counters, retry_seconds: float = RETRY_SECONDS
     ) -> None:
-        self._ledger, self._link, self._counters = ledger, link, counters
+        self._task_source, self._link, self._counters = task_source, link, counters
         self._retry = retry_seconds
         self._turns = asyncio.Semaphore(AT_ONCE)
 
@@ -67,7 +67,7 @@ class Listener:
         """Note one report, then have the agent forget it. One that comes late, or twice, is answered all the same."""
         try:
             agent, error = padded(report.agent), _error(report.payload)
-            changed = await self._ledger.report(report.agent, error)
+            changed = await self._task_source.report(report.agent, error)
             if changed:
                 self._counters.add("upgrades.done" if error is None else "upgrades.failed")
                 log.info("Agent %s: %s", agent, error or "upgraded")

@@ -16,14 +16,14 @@ from secmon.common.errors import SecmonError
 
 T = TypeVar("T")
 
-Ask = Callable[[str, dict[str, Any]], Awaitable[object]]
+MasterCall = Callable[[str, dict[str, Any]], Awaitable[object]]
 """Asks the master an internal operation, with its parameters; what it answers. Raises SecmonError."""
 
 UNAVAILABLE = (SecmonError, SQLAlchemyError, OSError)
-"""What a ledger raises when it cannot be reached or written. A question may be asked again: none does harm twice."""
+"""Raised when a task source cannot be reached or written. Every call may be repeated."""
 
 
-class Ledger(Protocol):
+class TaskSource(Protocol):
     """Changes to tasks are durable when a call returns. All raise :data:`UNAVAILABLE`."""
 
     async def cancel(self, seconds: float) -> int:
@@ -42,7 +42,7 @@ class Ledger(Protocol):
         """The agent has said how its upgrade went; whether its task was in progress."""
 
 
-class StoreLedger:
+class RegistryTaskSource:
     """The master's own tasks."""
 
     def __init__(self, store: TaskStore, node: str, clock: Clock) -> None:
@@ -73,10 +73,10 @@ class StoreLedger:
         return await asyncio.to_thread(work)
 
 
-class MasterLedger:
+class MasterTaskSource:
     """The master's tasks, asked for by a worker."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: MasterCall) -> None:
         self._ask = ask
 
     async def cancel(self, seconds: float) -> int:

@@ -10,16 +10,16 @@ import msgspec
 
 from secmon.agents.link.wire import (
     MAX_FRAME,
+    AgentRequest,
     Answer,
-    Ask,
-    Keys,
+    AppendEvents,
+    FollowMissingKeys,
+    FollowReports,
+    MissingKey,
     Question,
-    Record,
     Report,
-    Reports,
+    SendMessages,
     Statistics,
-    Tell,
-    WantedKey,
     decode_answer,
     encode,
     framed,
@@ -43,13 +43,13 @@ class LinkClient:
 
     async def request(self, agent: int, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
         """As ``AgentLink.request``."""
-        return (await self._ask(Ask(agent, target, payload, timeout))).answer or b""
+        return (await self._ask(AgentRequest(agent, target, payload, timeout))).answer or b""
 
     async def send(self, messages: Sequence[tuple[int, str]]) -> Sequence[int]:
         """As ``AgentLink.send``."""
         unsent: list[int] = []
         for start in range(0, len(messages), _BATCH):
-            answer = await self._ask(Tell(list(messages[start : start + _BATCH])), _SHORT_SECONDS)
+            answer = await self._ask(SendMessages(list(messages[start : start + _BATCH])), _SHORT_SECONDS)
             unsent += answer.unsent or []
         return unsent
 
@@ -62,7 +62,7 @@ class LinkClient:
         """Put events into the journal of this node; how many there was room for. Raises as above."""
         taken = 0
         for batch in _batches(lines):
-            recorded = (await self._ask(Record(batch), _SHORT_SECONDS)).recorded or 0
+            recorded = (await self._ask(AppendEvents(batch), _SHORT_SECONDS)).recorded or 0
             taken += recorded
             if recorded < len(batch):
                 break
@@ -74,14 +74,14 @@ class LinkClient:
         Those that come while nobody listens are lost to this way: agents repeat theirs until they are answered.
         Raises 1014 when ``secmon-remoted`` cannot be reached, or goes.
         """
-        async with aclosing(self._follow(Reports())) as answers:
+        async with aclosing(self._follow(FollowReports())) as answers:
             async for answer in answers:
                 if answer.report is not None:
                     yield answer.report
 
-    async def keys(self) -> AsyncGenerator[WantedKey, None]:
+    async def keys(self) -> AsyncGenerator[MissingKey, None]:
         """Keys that agents lack, from now on and without end, under the same conditions as :meth:`reports`."""
-        async with aclosing(self._follow(Keys())) as answers:
+        async with aclosing(self._follow(FollowMissingKeys())) as answers:
             async for answer in answers:
                 if answer.wanted is not None:
                     yield answer.wanted

@@ -1,8 +1,8 @@
-"""What ``secmon-remoted`` is asked over its local socket, and answers.
+"""The messages on the local socket of ``secmon-remoted``.
 
-One question for each connection: a frame (32-bit little-endian length, msgpack) each way; :class:`Reports` and
-:class:`Keys` are answered by a frame for each of theirs until one side closes. Who may open the socket is trusted: its
-mode is 0660.
+One question for each connection: a frame (32-bit little-endian length, msgpack) each way. :class:`FollowReports` and
+:class:`FollowMissingKeys` are answered by a frame for each item until one side closes. Clients that can open the socket
+are trusted: its mode is 0660.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ MAX_FRAME = 16 << 20
 """Bytes of one question or answer."""
 
 
-class Ask(msgspec.Struct, frozen=True, tag=True):
+class AgentRequest(msgspec.Struct, frozen=True, tag=True):
     """A request to a component of an agent. Answer: its bytes."""
 
     agent: int
@@ -23,7 +23,7 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
     timeout: float | None = None
 
 
-class Tell(msgspec.Struct, frozen=True, tag=True):
+class SendMessages(msgspec.Struct, frozen=True, tag=True):
     """Texts for agents. Answer: numbers of the agents that could not be sent theirs."""
 
     messages: list[tuple[int, str]]
@@ -35,13 +35,13 @@ class Statistics(msgspec.Struct, frozen=True, tag=True):
     agents: list[int] | None = None
 
 
-class Record(msgspec.Struct, frozen=True, tag=True):
+class AppendEvents(msgspec.Struct, frozen=True, tag=True):
     """Events of other daemons for the journal, as lines ``<queue>:<location>:<log>``. Answer: how many were taken."""
 
     lines: list[bytes]
 
 
-class Reports(msgspec.Struct, frozen=True, tag=True):
+class FollowReports(msgspec.Struct, frozen=True, tag=True):
     """Reports of agents on their upgrades from now on. Answers: :class:`Report`."""
 
 
@@ -52,11 +52,11 @@ class Report(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-class Keys(msgspec.Struct, frozen=True, tag=True):
-    """Keys that are missing or likely wrong, from now on. Answers: :class:`WantedKey`."""
+class FollowMissingKeys(msgspec.Struct, frozen=True, tag=True):
+    """Keys that are missing or likely wrong, from now on. Answers: :class:`MissingKey`."""
 
 
-class WantedKey(msgspec.Struct, frozen=True):
+class MissingKey(msgspec.Struct, frozen=True):
     """An agent that was refused: its id as it gave it, or the address it came from (agent-link.md 2.5)."""
 
     kind: Literal["id", "ip"]
@@ -66,7 +66,7 @@ class WantedKey(msgspec.Struct, frozen=True):
         return f"{self.kind}:{self.value}"
 
 
-Question = Ask | Tell | Statistics | Record | Reports | Keys
+Question = AgentRequest | SendMessages | Statistics | AppendEvents | FollowReports | FollowMissingKeys
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class Answer(msgspec.Struct, frozen=True):
     statistics: Mapping[str, Any] | None = None
     recorded: int | None = None
     report: Report | None = None
-    wanted: WantedKey | None = None
+    wanted: MissingKey | None = None
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -11,7 +11,7 @@ PER_WINDOW = 10
 """Warnings of one kind in a window; the rest is counted."""
 
 
-class Complaints:
+class WarningLimiter:
     """Logs the first few warnings of each kind, and how many more there were."""
 
     def __init__(

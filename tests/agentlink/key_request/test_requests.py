@@ -12,7 +12,7 @@ import pytest
 from secmon.agentlink.key_request.admitting import OPERATION, by_itself, by_the_master
 from secmon.agentlink.key_request.failures import Failed, TimedOut
 from secmon.agentlink.key_request.requests import COUNTERS, MAX_TOLD, KeyRequests
-from secmon.agents.link.wire import WantedKey
+from secmon.agents.link.wire import MissingKey
 from secmon.agents.registry.admission import Admission
 from secmon.agents.registry.entries import entries
 from secmon.agents.registry.registry import New
@@ -31,7 +31,7 @@ OTHER = KEY[::-1]
 NOW = Force(disconnected_time=None, after_registration_time=None)
 
 
-def agent(wanted: WantedKey, key: str = KEY) -> bytes:
+def agent(wanted: MissingKey, key: str = KEY) -> bytes:
     data = {"id": wanted.value, "name": f"agent-{wanted.value}", "ip": "any", "key": key}
     return json.dumps({"error": 0, "data": data}).encode()
 
@@ -40,18 +40,18 @@ class Scripted:
     """A link and a source in one: tells what it is given, answers when it may."""
 
     def __init__(self) -> None:
-        self.told: asyncio.Queue[WantedKey | None] = asyncio.Queue()
+        self.told: asyncio.Queue[MissingKey | None] = asyncio.Queue()
         self.asked: list[str] = []
         self.at_once = self.most_at_once = 0
         self.may = asyncio.Event()
         self.answers: dict[str, bytes | Exception] = {}
 
-    async def keys(self) -> AsyncGenerator[WantedKey, None]:
+    async def keys(self) -> AsyncGenerator[MissingKey, None]:
         while (wanted := await self.told.get()) is not None:
             yield wanted
         raise SecmonError(1014, "secmon-remoted")
 
-    async def ask(self, wanted: WantedKey) -> bytes:
+    async def ask(self, wanted: MissingKey) -> bytes:
         self.asked.append(str(wanted))
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -83,7 +83,7 @@ class Bench:
 
     def want(self, *values: str) -> None:
         for value in values:
-            self.script.told.put_nowait(WantedKey("id", value))
+            self.script.told.put_nowait(MissingKey("id", value))
 
     async def asked(self, value: str, counter: str) -> None:
         """Ask, and wait until that is counted so."""
@@ -191,7 +191,7 @@ async def test_what_is_remembered_of_failures_is_bounded(tmp_path: Path) -> None
 
 
 async def test_the_rules_of_replacement_hold(tmp_path: Path) -> None:
-    wanted = WantedKey("id", "001")
+    wanted = MissingKey("id", "001")
     async with bench(tmp_path) as here:
         here.script.may.set()
         for key, counter in ((KEY, "answered"), (KEY, "refused"), (OTHER, "answered")):

@@ -15,14 +15,14 @@ import pytest
 from secmon.agentlink.key_request.answer import MAX_ANSWER
 from secmon.agentlink.key_request.failures import Failed, TimedOut
 from secmon.agentlink.key_request.sources import Program, Socket, Source, source_of
-from secmon.agents.link.wire import WantedKey
+from secmon.agents.link.wire import MissingKey
 from secmon.config.auth import KeyRequest
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
-WANTED = WantedKey("id", "007")
-HOSTILE = WantedKey("ip", "$(id);'\"` -x *")
+WANTED = MissingKey("id", "007")
+HOSTILE = MissingKey("ip", "$(id);'\"` -x *")
 
 
 def script(folder: Path, text: str, name: str = "keys") -> Path:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from secmon.agentlink.upgrade.dialects import dialect_of
-from secmon.agentlink.upgrade.expiry import TaskKeeper
+from secmon.agentlink.upgrade.expiry import TaskExpiry
 from secmon.agentlink.upgrade.failures import UpgradeFailure
 from secmon.agentlink.upgrade.jobs import Timing, Upgrades
 from secmon.agentlink.upgrade.packages import Packages
 from secmon.agentlink.upgrade.reports import Listener
-from secmon.agentlink.upgrade.task_source import Ledger, StoreLedger
+from secmon.agentlink.upgrade.task_source import RegistryTaskSource, TaskSource
 from secmon.agentlink.upgrade.transfer import OPEN_ATTEMPTS, Package, Transfer
 from secmon.agents import tasks
 from secmon.agents.link.client import LinkClient
@@ -102,13 +102,13 @@ async def site(
             await fleet.until(lambda c: c.connected == len(versions) and c.acked >= 2 * len(versions))
             await link.server.states.flush()
             here = Site(link, store, fleet)
-            ledger = StoreLedger(store, "node01", clock)
+            task_source = RegistryTaskSource(store, "node01", clock)
             packages = Packages(link.paths, clock, configured="")
             upgrades = Upgrades(
-                ledger, client, packages, link.store, settings or UpgradeSettings(),
+                task_source, client, packages, link.store, settings or UpgradeSettings(),
                 wakeups=WakeupListener(link.paths.upgrades_socket), clock=clock, counters=here.counters, timing=pace,
             )  # fmt: skip
-            listener = Listener(ledger, client, counters=here.counters, retry_seconds=0.02)
+            listener = Listener(task_source, client, counters=here.counters, retry_seconds=0.02)
             work = [asyncio.create_task(each.run()) for each in (upgrades, listener)]
             try:
                 yield here
@@ -220,7 +220,7 @@ async def test_switched_off(tmp_path: Path) -> None:
 
 
 class Books:
-    """A ledger in memory that can be away."""
+    """A task source in memory that can be away."""
 
     def __init__(self, *jobs: Job) -> None:
         self.jobs = list(jobs)
@@ -259,7 +259,7 @@ class Books:
 
 @asynccontextmanager
 async def at_work(
-    folder: Path, books: Ledger, link: MemoryLink, max_threads: int = 8
+    folder: Path, books: TaskSource, link: MemoryLink, max_threads: int = 8
 ) -> AsyncIterator[asyncio.Task[None]]:
     """The module over a store with agents of version 4.7 and a package of their own."""
     async with open_field(folder) as here:
@@ -355,7 +355,7 @@ async def test_what_arrived_must_be_what_was_sent(tmp_path: Path) -> None:
 
 async def test_tasks_that_nobody_ends(tmp_path: Path) -> None:
     store, clock = TaskStore(tmp_path / "tasks.db"), ManualClock()
-    keeper = TaskKeeper(store, TaskSettings(), clock=clock, counters=Counters())
+    keeper = TaskExpiry(store, TaskSettings(), clock=clock, counters=Counters())
     now = int(clock.now().timestamp())
     with store.write() as connection:
         tasks.create(connection, [(1, "a")], "upgrade", Work(), now=now - 8 * 86_400)
@@ -377,7 +377,7 @@ async def test_tasks_that_nobody_ends(tmp_path: Path) -> None:
     store.close()
 
 
-class AwayLedger(StoreLedger):
+class UnavailableTaskSource(RegistryTaskSource):
     """Tasks that cannot be reached."""
 
     def __init__(self) -> None:
@@ -392,15 +392,15 @@ class AwayLedger(StoreLedger):
 async def test_a_ledger_out_of_reach_is_told_when_that_lasts(
     tmp_path: Path, patience: float, told: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    paths, clock, ledger = Paths(tmp_path), SystemClock(), AwayLedger()
+    paths, clock, task_source = Paths(tmp_path), SystemClock(), UnavailableTaskSource()
     store = AgentStore(tmp_path / "agents.db")
     upgrades = Upgrades(
-        ledger, LinkClient(tmp_path / "none"), Packages(paths, clock, configured=""), store, UpgradeSettings(),
+        task_source, LinkClient(tmp_path / "none"), Packages(paths, clock, configured=""), store, UpgradeSettings(),
         wakeups=WakeupListener(paths.upgrades_socket), clock=clock, counters=Counters(),
         timing=SOON._replace(patience=patience),
     )  # fmt: skip
     task = asyncio.create_task(upgrades.run())
-    await until(lambda: ledger.asked >= 4)
+    await until(lambda: task_source.asked >= 4)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     store.close()

@@ -5,12 +5,12 @@ import logging
 import pytest
 
 from secmon.common.clock import ManualClock
-from secmon.common.logfile.warning_limiter import PER_WINDOW, WINDOW_SECONDS, Complaints
+from secmon.common.logfile.warning_limiter import PER_WINDOW, WINDOW_SECONDS, WarningLimiter
 
 
 def test_complaints_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
-    complaints = Complaints(logging.getLogger("test"), clock)
+    complaints = WarningLimiter(logging.getLogger("test"), clock)
     for number in range(PER_WINDOW * 3):
         complaints.warn("kind", "number %d", number)
     complaints.warn("other", "x")
@@ -22,7 +22,7 @@ def test_complaints_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_bounds_and_level_are_given(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
-    complaints = Complaints(logging.getLogger("test"), clock, window_seconds=60, per_window=1, level=logging.ERROR)
+    complaints = WarningLimiter(logging.getLogger("test"), clock, window_seconds=60, per_window=1, level=logging.ERROR)
     for number in range(3):
         complaints.warn("kind", "number %d", number)
     complaints.tick()

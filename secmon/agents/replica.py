@@ -68,7 +68,7 @@ def position(connection: Connection) -> Position:
     return Position(get(connection, "source") or "", revision, digest)
 
 
-def rows_since(connection: Connection, since: int | None) -> RegistryChanges:
+def changes_since(connection: Connection, since: int | None) -> RegistryChanges:
     """What changed after revision ``since``; everything for ``None``, and for a revision that is still to come."""
     revision = number(connection, "revision")
     if since is not None and since <= revision:
@@ -89,7 +89,7 @@ def rows_since(connection: Connection, since: int | None) -> RegistryChanges:
     )
 
 
-def take_over(connection: Connection, changes: RegistryChanges) -> bool:
+def apply_changes(connection: Connection, changes: RegistryChanges) -> bool:
     """Make this store's registry that of ``changes``; whether anything was new. States stay with their agents.
 
     Changes that come twice, or late, do nothing. Raises :class:`Diverged`; the caller's transaction must then end with
@@ -97,7 +97,7 @@ def take_over(connection: Connection, changes: RegistryChanges) -> bool:
     """
     here = position(connection)
     if changes.since is None:
-        _take_all(connection, changes, fresh=here.source != changes.source)
+        _apply_snapshot(connection, changes, fresh=here.source != changes.source)
         return True
     if here.source != changes.source or here.revision < changes.since:
         raise Diverged(f"at revision {here.revision} of {here.source or 'none'}, sent those after {changes.since}")
@@ -106,47 +106,47 @@ def take_over(connection: Connection, changes: RegistryChanges) -> bool:
     touched = [*(one.id for one in changes.entries), *(one.id for one in changes.tombstones)]
     old = {row[0]: Entry(*row) for row in pick(connection, ENTRY, touched)}
     stones = {row[0]: Tombstone(*row) for row in pick(connection, TOMBSTONE, touched)}
-    ledger = RunningDigest(changes.revision, int(here.digest, 16))
+    digest = RunningDigest(changes.revision, int(here.digest, 16))
     for entry in old.values():
-        ledger.went(entry)
+        digest.subtract(entry)
     for stone in stones.values():
-        ledger.went(stone)
-    _check(ledger, changes)
+        digest.subtract(stone)
+    _check(digest, changes)
     _write(connection, old, stones, changes)
     return True
 
 
-def _take_all(connection: Connection, changes: RegistryChanges, *, fresh: bool) -> None:
+def _apply_snapshot(connection: Connection, changes: RegistryChanges, *, fresh: bool) -> None:
     """``fresh``: from another store than before."""
     _check(RunningDigest(changes.revision, 0), changes)
     old = {one.id: one for one in entries(connection)}
     stones = {one.id: one for one in tombstones(connection)}
     if fresh:
-        old = _same_agents(connection, old, changes.entries)
+        old = _drop_other_agents(connection, old, changes.entries)
     _write(connection, old, stones, changes)
 
 
-def _check(ledger: RunningDigest, changes: RegistryChanges) -> None:
-    """Whether ``ledger`` with the rows of ``changes`` gets where it should. Raises :class:`Diverged`."""
+def _check(digest: RunningDigest, changes: RegistryChanges) -> None:
+    """Whether ``digest`` with the rows of ``changes`` gets where it should. Raises :class:`Diverged`."""
     for entry in changes.entries:
-        ledger.came(entry)
+        digest.add(entry)
     for stone in changes.tombstones:
-        ledger.came(stone)
-    if ledger.text != changes.digest:
-        raise Diverged(f"the digest at revision {changes.revision} would be {ledger.text}, not {changes.digest}")
+        digest.add(stone)
+    if digest.text != changes.digest:
+        raise Diverged(f"the digest at revision {changes.revision} would be {digest.text}, not {changes.digest}")
 
 
 def verify(connection: Connection) -> bool:
     """Whether the digest is that of the rows: reads all of them."""
-    ledger = RunningDigest(0, 0)
+    digest = RunningDigest(0, 0)
     for entry in entries(connection):
-        ledger.came(entry)
+        digest.add(entry)
     for stone in tombstones(connection):
-        ledger.came(stone)
-    return ledger.text == get(connection, "digest")
+        digest.add(stone)
+    return digest.text == get(connection, "digest")
 
 
-def _same_agents(connection: Connection, old: Mapping[int, Entry], coming: Iterable[Entry]) -> dict[int, Entry]:
+def _drop_other_agents(connection: Connection, old: Mapping[int, Entry], coming: Iterable[Entry]) -> dict[int, Entry]:
     """``old`` without those that are other agents in another registry, though with the same id; they are deleted."""
     keys = {one.id: one.internal_key for one in coming}
     _delete(connection, agents, [one.id for one in old.values() if keys.get(one.id) != one.internal_key])

@@ -18,10 +18,10 @@ MAX_TEXT = 65_536
 MAX_LABELS = 8 * MAX_TEXT
 """The same for the labels, which are JSON: a control character takes six."""
 
-_MOMENTS = ("last_keepalive", "disconnection_time")
-_NEEDED = frozenset(name for name in REPORTED if not agents.c[name].nullable)
+_TIMES = ("last_keepalive", "disconnection_time")
+_REQUIRED = frozenset(name for name in REPORTED if not agents.c[name].nullable)
 _NUMBERS = frozenset(name for name in REPORTED if isinstance(agents.c[name].type, Integer))
-_KNOWN: dict[str, frozenset[object]] = {
+_ALLOWED: dict[str, frozenset[object]] = {
     "connection_status": frozenset(get_args(Status)),
     "group_config_status": frozenset(get_args(ConfigStatus)),
     "status_code": frozenset(range(RESET + 1)),
@@ -42,7 +42,7 @@ class ReportClock(NamedTuple):
         return ours if 0 < ours <= self.latest else None
 
 
-def row_of(agent: int, values: tuple[str | int | None, ...], times: ReportClock) -> dict[str, Any]:
+def checked_row(agent: int, values: tuple[str | int | None, ...], times: ReportClock) -> dict[str, Any]:
     """The reported values by name, in the order of ``REPORTED``, with times of our clock.
 
     Raises SecmonError 3045 naming the agent and the values that make no sense.
@@ -52,8 +52,8 @@ def row_of(agent: int, values: tuple[str | int | None, ...], times: ReportClock)
     if len(values) != len(REPORTED):
         raise SecmonError(3045, f"the state of agent {agent} has {len(values)} values, not {len(REPORTED)}")
     row: dict[str, Any] = dict(zip(REPORTED, values, strict=True))
-    wrong = [name for name, value in row.items() if not _sound(name, value)]
-    for name in _MOMENTS:
+    wrong = [name for name, value in row.items() if not _is_valid(name, value)]
+    for name in _TIMES:
         if name not in wrong and row[name] is not None:
             row[name] = times.read(row[name])
             wrong += [name] if row[name] is None else []
@@ -62,19 +62,19 @@ def row_of(agent: int, values: tuple[str | int | None, ...], times: ReportClock)
     return row
 
 
-def _sound(name: str, value: str | int | None) -> bool:
+def _is_valid(name: str, value: str | int | None) -> bool:
     if value is None:
-        return name not in _NEEDED
+        return name not in _REQUIRED
     if isinstance(value, int) != (name in _NUMBERS):
         return False
-    if name in _KNOWN:
-        return value in _KNOWN[name]
+    if name in _ALLOWED:
+        return value in _ALLOWED[name]
     if isinstance(value, str):
-        return _labels(value) if name == "labels" else len(value) <= MAX_TEXT
+        return _are_labels(value) if name == "labels" else len(value) <= MAX_TEXT
     return True
 
 
-def _labels(text: str) -> bool:
+def _are_labels(text: str) -> bool:
     if len(text) > MAX_LABELS:
         return False
     try:

@@ -84,14 +84,14 @@ class SilenceMonitor:
         if not self._settings.sweeping:
             _log.info("Agents' silence is not watched: monitord.monitor_agents is 0")
             await asyncio.Event().wait()
-        await self._attempt(self._remember)
+        await self._attempt(self._load_silent)
         while True:
             await self.tick()
             await asyncio.sleep(self.tick_seconds)
 
     async def tick(self) -> None:
         """Look once; what fails is logged and done at the next look."""
-        await self._attempt(self._look)
+        await self._attempt(self._sweep)
         await self._deliver()
 
     async def _attempt(self, work: Callable[[], None]) -> None:
@@ -106,7 +106,7 @@ class SilenceMonitor:
     def _now(self) -> int:
         return int(self._clock.now().timestamp())
 
-    def _remember(self) -> None:
+    def _load_silent(self) -> None:
         """Those that were found silent before this process began, and whose alert is still to come."""
         due = self._now() - self._settings.disconnection_seconds - self._settings.alert_seconds
         columns = (agents.c.id, agents.c.name, agents.c.register_ip, agents.c.last_keepalive)
@@ -115,14 +115,14 @@ class SilenceMonitor:
             rows = connection.execute(select(*columns).where(*silent, agents.c.last_keepalive >= due))
             self._watched = {row[0]: SilentAgent(*row) for row in rows}
 
-    def _look(self) -> None:
+    def _sweep(self) -> None:
         now, settings = self._now(), self._settings
         with self._states.write() as connection:
             lost = sweep(connection, now=now, limit=settings.disconnection_seconds)
         self._watched.update({one.id: one for one in lost})
         if lost:
             self._counters.add("agents.lost", len(lost))
-            _log.info("Not heard of in time: %s", _ids(one.id for one in lost))
+            _log.info("Not heard of in time: %s", _format_ids(one.id for one in lost))
         self._alert(now)
         if settings.delete_after_seconds and self._clock.monotonic() >= self._next_removal:
             self._next_removal = self._clock.monotonic() + settings.delete_after_seconds
@@ -143,21 +143,21 @@ class SilenceMonitor:
         for one in list(self._watched.values()):
             row = found.get(one.id)
             if row is None or (row.name, row.register_ip) != (one.name, one.register_ip):
-                self._tell_removed(one.name, one.register_ip)
+                self._queue_removed(one.name, one.register_ip)
             elif row.connection_status != "disconnected":
                 pass
             elif (row.last_keepalive or 0) < now - limit:
-                self._tell_lost(one)
+                self._queue_disconnected(one)
             else:
                 continue
             del self._watched[one.id]
 
-    def _tell_lost(self, one: SilentAgent) -> None:
+    def _queue_disconnected(self, one: SilentAgent) -> None:
         address = bare(one.register_ip)
         place = source(padded(one.id), one.name, address)
         self._events.append(f"1:{place}{LOCATION}:ossec: Agent disconnected: '{one.name}-{address}'.".encode())
 
-    def _tell_removed(self, name: str, address: str) -> None:
+    def _queue_removed(self, name: str, address: str) -> None:
         self._events.append(f"1:{LOCATION}:ossec: Agent removed: '{name}-{bare(address)}'.".encode())
 
     def _remove_old(self, now: int) -> None:
@@ -168,10 +168,12 @@ class SilenceMonitor:
             gone = registry.remove(connection, ids, purge=self._settings.purge)
         for entry in gone:
             self._watched.pop(entry.id, None)
-            self._tell_removed(entry.name, entry.register_ip)
+            self._queue_removed(entry.name, entry.register_ip)
         if gone:
             self._counters.add("agents.removed_as_old", len(gone))
-            _log.warning("Removed, because nothing was heard of them for long: %s", _ids(entry.id for entry in gone))
+            _log.warning(
+                "Removed, because nothing was heard of them for long: %s", _format_ids(entry.id for entry in gone)
+            )
 
     async def _deliver(self) -> None:
         while self._events:
@@ -186,6 +188,6 @@ class SilenceMonitor:
                 return
 
 
-def _ids(ids: Iterable[int]) -> str:
+def _format_ids(ids: Iterable[int]) -> str:
     shown = [padded(one) for one in ids]
     return ", ".join(shown[:20]) + (f" and {len(shown) - 20} more" if len(shown) > 20 else "")

@@ -11,13 +11,13 @@ import msgspec
 from sqlalchemy import Connection, bindparam, func, or_, select, update
 
 from secmon.agents.registry.schema import agents
-from secmon.agents.report_checks import MAX_ID, REPORTED, ReportClock, row_of
+from secmon.agents.report_checks import MAX_ID, REPORTED, ReportClock, checked_row
 from secmon.common.errors import SecmonError
 
 BATCH = 1000
 """Agents in one report."""
 
-_MOMENT = "last_keepalive"
+_VOLATILE = "last_keepalive"
 
 
 class StateReport(msgspec.Struct, array_like=True, frozen=True):
@@ -41,7 +41,7 @@ class PendingReport(msgspec.Struct, frozen=True):
     changed: int
 
     @property
-    def touch(self) -> KeepaliveReport | None:
+    def keepalive(self) -> KeepaliveReport | None:
         """The short form; None for an agent that is not active."""
         values = dict(zip(REPORTED, self.state.values, strict=True))
         keepalive = values["last_keepalive"]
@@ -52,12 +52,12 @@ class PendingReport(msgspec.Struct, frozen=True):
         )
 
     @property
-    def lasting(self) -> int:
+    def fingerprint(self) -> int:
         """A hash of what a keepalive alone does not change; good within this process."""
-        return hash(tuple(value for name, value in zip(REPORTED, self.state.values, strict=True) if name != _MOMENT))
+        return hash(tuple(value for name, value in zip(REPORTED, self.state.values, strict=True) if name != _VOLATILE))
 
 
-def waiting(connection: Connection, limit: int = BATCH) -> list[PendingReport]:
+def pending_reports(connection: Connection, limit: int = BATCH) -> list[PendingReport]:
     """States to report, the oldest change first."""
     columns = [agents.c[name] for name in REPORTED]
     rows = connection.execute(
@@ -69,7 +69,7 @@ def waiting(connection: Connection, limit: int = BATCH) -> list[PendingReport]:
     return [PendingReport(StateReport(row[0], tuple(row[2:])), row[1]) for row in rows]
 
 
-def confirm(connection: Connection, reported: Sequence[PendingReport]) -> None:
+def mark_reported(connection: Connection, reported: Sequence[PendingReport]) -> None:
     """The master has these; what changed since waits on."""
     if reported:
         statement = update(agents).where(agents.c.id == bindparam("agent")).values(reported=bindparam("at"))
@@ -83,13 +83,15 @@ class ReportResult(NamedTuple):
     refused: dict[int, str]
 
 
-def take(connection: Connection, node: str, states: Iterable[StateReport], times: ReportClock) -> dict[int, str]:
+def store_states(
+    connection: Connection, node: str, states: Iterable[StateReport], times: ReportClock
+) -> dict[int, str]:
     """Write what ``node`` reported of agents that exist; reasons (3045) by agent of the rows that make no sense.
 
     An agent that moved is reported by both nodes for a moment: what is older than the state known from another node
     is dropped, by the later of keepalive and disconnection. A stored time that cannot be counts for nothing.
     """
-    rows, refused = _sift(states, times)
+    rows, refused = _validated(states, times)
     known = func.max(func.coalesce(agents.c.last_keepalive, 0), agents.c.disconnection_time)
     allowed = or_(agents.c.node_name == node, known <= bindparam("moment"), known > times.latest)
     statement = (
@@ -102,12 +104,12 @@ def take(connection: Connection, node: str, states: Iterable[StateReport], times
     return refused
 
 
-def _sift(states: Iterable[StateReport], times: ReportClock) -> tuple[list[dict[str, Any]], dict[int, str]]:
+def _validated(states: Iterable[StateReport], times: ReportClock) -> tuple[list[dict[str, Any]], dict[int, str]]:
     rows: list[dict[str, Any]] = []
     refused: dict[int, str] = {}
     for state in states:
         try:
-            values = row_of(state.id, state.values, times)
+            values = checked_row(state.id, state.values, times)
         except SecmonError as error:
             refused[state.id] = error.message
             continue
@@ -116,7 +118,9 @@ def _sift(states: Iterable[StateReport], times: ReportClock) -> tuple[list[dict[
     return rows, refused
 
 
-def touch(connection: Connection, node: str, touches: Sequence[KeepaliveReport], times: ReportClock) -> ReportResult:
+def store_keepalives(
+    connection: Connection, node: str, touches: Sequence[KeepaliveReport], times: ReportClock
+) -> ReportResult:
     """Note keepalives. The whole state is needed of agents that another node had meanwhile, and of those that count as
     disconnected because nothing was heard of their node. An agent that no longer exists is not asked for.
     """

@@ -140,20 +140,20 @@ class SilentAgent(NamedTuple):
 def apply(connection: Connection, updates: Iterable[StateUpdate], origin: Origin) -> None:
     """Write ``updates`` in their order; those of agents that do not exist are dropped."""
     full: dict[int, Values] = {}
-    touched: dict[int, int] = {}
+    keepalives: dict[int, int] = {}
     for one in updates:
         if isinstance(one, UnchangedKeepalive) and one.agent not in full:
-            touched[one.agent] = one.at
+            keepalives[one.agent] = one.at
         else:
-            if one.agent in touched:  # keep the order within an agent
-                full[one.agent] = UnchangedKeepalive(one.agent, touched.pop(one.agent)).values(origin)
+            if one.agent in keepalives:  # keep the order within an agent
+                full[one.agent] = UnchangedKeepalive(one.agent, keepalives.pop(one.agent)).values(origin)
             full.setdefault(one.agent, {}).update(one.values(origin))
-    if not full and not touched:
+    if not full and not keepalives:
         return
     sequence = advance(connection, "sequence")
-    for agent in _not_as_a_touch_leaves_it(connection, touched, origin.node):
-        full[agent] = UnchangedKeepalive(agent, touched.pop(agent)).values(origin)
-    _write_touches(connection, touched, sequence)
+    for agent in _need_full_update(connection, keepalives, origin.node):
+        full[agent] = UnchangedKeepalive(agent, keepalives.pop(agent)).values(origin)
+    _write_keepalives(connection, keepalives, sequence)
     _write(connection, full, sequence)
 
 
@@ -185,7 +185,7 @@ def sweep(connection: Connection, *, now: int, limit: int) -> list[SilentAgent]:
     return lost
 
 
-def _not_as_a_touch_leaves_it(connection: Connection, touched: Mapping[int, int], node: str) -> list[int]:
+def _need_full_update(connection: Connection, keepalives: Mapping[int, int], node: str) -> list[int]:
     """Touched agents of which more than the moment must be written."""
     other = or_(
         agents.c.connection_status != "active",
@@ -194,27 +194,27 @@ def _not_as_a_touch_leaves_it(connection: Connection, touched: Mapping[int, int]
         agents.c.status_code != 0,
     )
     found: list[int] = []
-    ids = list(touched)
+    ids = list(keepalives)
     for start in range(0, len(ids), 1000):
         some = ids[start : start + 1000]
         found += connection.execute(select(agents.c.id).where(agents.c.id.in_(some), other)).scalars()
     return found
 
 
-def _write_touches(connection: Connection, touched: Mapping[int, int], sequence: int) -> None:
-    if touched:
+def _write_keepalives(connection: Connection, keepalives: Mapping[int, int], sequence: int) -> None:
+    if keepalives:
         statement = update(agents).where(agents.c.id == bindparam("agent")).values(last_keepalive=bindparam("at"))
-        rows = [{"agent": agent, "at": at} for agent, at in touched.items()]
+        rows = [{"agent": agent, "at": at} for agent, at in keepalives.items()]
         connection.execute(statement.values(changed=sequence), rows)
 
 
 def _write(connection: Connection, full: Mapping[int, Values], sequence: int) -> None:
     """One statement for each set of columns: there are few."""
-    alike: dict[tuple[str, ...], list[Values]] = {}
+    by_columns: dict[tuple[str, ...], list[Values]] = {}
     for agent, values in full.items():
         row = {f"new_{name}": value for name, value in values.items()}
-        alike.setdefault(tuple(values), []).append(row | {"agent": agent})
-    for names, rows in alike.items():
+        by_columns.setdefault(tuple(values), []).append(row | {"agent": agent})
+    for names, rows in by_columns.items():
         statement = update(agents).where(agents.c.id == bindparam("agent"))
         statement = statement.values({name: bindparam(f"new_{name}") for name in names} | {"changed": sequence})
         connection.execute(statement, rows)

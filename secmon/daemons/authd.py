@@ -90,7 +90,7 @@ class AuthDaemon:
     def _admit(self) -> Admit:
         if self.node.role == "master":
             return by_itself(self.node.admission)
-        return by_the_master(partial(self._master.ask, OPERATION))
+        return by_the_master(partial(self._master.call, OPERATION))
 
     async def finished(self) -> None:
         await self.tasks.failed()

@@ -85,7 +85,10 @@ class ClusterDaemon:
         aside.unlink(missing_ok=True)
         server = aio.server(options=OPTIONS)
         service = PeerService(
-            clock=self.node.clock, admit=_admit_local, whole=self.role.router.route, part=self._executor.run_part
+            clock=self.node.clock,
+            authorize=_authorize_local,
+            whole=self.role.router.route,
+            part=self._executor.run_part,
         )
         pb_grpc.add_PeerServicer_to_server(service, server)
         try:
@@ -119,7 +122,7 @@ class ClusterDaemon:
         return {"cluster": self.node.main_config.cluster.as_dict()}
 
 
-def _admit_local(context: PeerContext, call: Call) -> Call:
+def _authorize_local(context: PeerContext, call: Call) -> Call:
     """Who may open the socket is trusted: its mode is 0660, and it belongs to the service user."""
     if not context.peer().startswith("unix:"):
         raise SecmonError(4000, "the local socket only")

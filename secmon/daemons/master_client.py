@@ -23,7 +23,7 @@ class MasterClient:
         self._node, self._client = node, client
         self._channel: aio.Channel | None = None
 
-    async def ask(self, operation: str, params: dict[str, Any]) -> object:
+    async def call(self, operation: str, params: dict[str, Any]) -> object:
         """The data that the master answers. Raises SecmonError: 3012, 3020, 3021, 3023, and the master's own."""
         node, socket = self._node, self._node.paths.cluster_socket
         if self._channel is None:

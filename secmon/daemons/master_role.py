@@ -70,11 +70,11 @@ class MasterRole:
             files=self.files,
             security=node.security,
             registry=self.registry,
-            admit=self.cluster.sessions.caller,
+            authorize=self.cluster.sessions.caller,
         )
         self._reports = ReportService(
             node.agents,
-            admit=self.cluster.sessions.caller,
+            authorize=self.cluster.sessions.caller,
             health=self.cluster.health,
             clock=node.clock,
             counters=node.counters,
@@ -117,11 +117,11 @@ class MasterRole:
 
     def _serve_workers(self, server: aio.Server) -> None:
         service = PeerService(
-            clock=self._node.clock, admit=self._admit, whole=self.router.route, part=self._refuse_part
+            clock=self._node.clock, authorize=self._authorize, whole=self.router.route, part=self._refuse_part
         )
         pb_grpc.add_PeerServicer_to_server(service, server)
 
-    def _admit(self, context: PeerContext, call: Call) -> Call:
+    def _authorize(self, context: PeerContext, call: Call) -> Call:
         """Connected workers only, which say nothing about the caller but the token."""
         return self._callers.judged(call, self.cluster.sessions.caller(context).name)
 

@@ -95,7 +95,7 @@ class RemoteDaemon:
         master = self._master = MasterClient(node, self.name)
 
         async def assign(wanted: Mapping[int, str]) -> Mapping[int, str]:
-            groups = await master.ask(OPERATION, {"agents": list(wanted), "sums": list(wanted.values())})
+            groups = await master.call(OPERATION, {"agents": list(wanted), "sums": list(wanted.values())})
             return {int(number): joined for number, joined in groups.items()} if isinstance(groups, dict) else {}
 
         return assign

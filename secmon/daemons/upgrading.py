@@ -25,7 +25,7 @@ def upgrade_modules(node: Node, master: MasterClient) -> Mapping[str, Module]:
     """Upgrades of the node's agents; on the master also what looks after everybody's tasks."""
     settings = read_upgrades(node.main_config)
     link = LinkClient(node.paths.agent_link_socket)
-    task_source: TaskSource = MasterTaskSource(master.ask)
+    task_source: TaskSource = MasterTaskSource(master.call)
     modules: dict[str, Module] = {}
     if node.role == "master":
         task_source = RegistryTaskSource(node.tasks, node.name, node.clock)

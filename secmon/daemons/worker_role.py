@@ -77,11 +77,11 @@ class WorkerRole:
 
     def _serve_master(self, server: aio.Server) -> None:
         service = PeerService(
-            clock=self._node.clock, admit=self._admit, whole=self._executor.run, part=self._executor.run_part
+            clock=self._node.clock, authorize=self._authorize, whole=self._executor.run, part=self._executor.run_part
         )
         pb_grpc.add_PeerServicer_to_server(service, server)
 
-    def _admit(self, context: PeerContext, call: Call) -> Call:
+    def _authorize(self, context: PeerContext, call: Call) -> Call:
         """The master only; nobody is ``local`` to another host."""
         caller = peer_identity(context)
         if not caller.is_master or call.identity.local:

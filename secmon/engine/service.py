@@ -277,11 +277,11 @@ class AnalysisService:
             except TimeoutError:
                 pass
             else:
-                await self._watch.settled()
+                await self._watch.debounce()
             woken = self._changed.is_set()
             self._changed.clear()
-            touched = self._watch.take()
-            await asyncio.to_thread(self._watch.renew)
+            touched = self._watch.take_touched()
+            await asyncio.to_thread(self._watch.renew_watches)
             if not woken or touched is None or any(path.startswith(_WATCHED) for path in touched):
                 await self._refresh()
 

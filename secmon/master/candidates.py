@@ -8,7 +8,7 @@ from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.config.cluster import NAME, NODE_NAME
 from secmon.config.values import Check
-from secmon.master.membership import Candidate, MembershipRules, objection
+from secmon.master.membership import Candidate, MembershipRules, ineligibility
 
 _VERSION = Check(
     lambda text: re.fullmatch(r"[0-9A-Za-z.+_-]{1,64}", text) is not None,
@@ -38,9 +38,9 @@ def candidate_of(hello: pb.NodeHello, *, ip: str, serial: int, clock: Clock) -> 
     )
 
 
-def demand(candidate: Candidate, rules: MembershipRules) -> None:
+def require_eligible(candidate: Candidate, rules: MembershipRules) -> None:
     """Raise SecmonError with the code of what makes ``candidate`` unfit for this cluster."""
-    refusal = objection(candidate, rules)
+    refusal = ineligibility(candidate, rules)
     if refusal:
         raise SecmonError(*refusal)
 

@@ -123,51 +123,51 @@ class ClusterServer:
         pb_grpc.add_MembershipServicer_to_server(self._membership, cluster)
         for add in services:
             add(cluster)
-        strangers = new_server(
+        enrolling = new_server(
             max_message_bytes=enrolment_service.MAX_MESSAGE_BYTES,
             calls_per_connection=enrolment_service.CALLS_PER_CONNECTION,
         )
-        pb_grpc.add_EnrolmentServicer_to_server(self._enrolment, strangers)
-        self._servers = [cluster, strangers]
+        pb_grpc.add_EnrolmentServicer_to_server(self._enrolment, enrolling)
+        self._servers = [cluster, enrolling]
         host, settings = self.settings.bind_addr, self.settings
         try:
             self._ports.append(
                 RelayedPort.for_nodes(
                     cluster, server_credentials(self.keystore, self._clock, clients=True),
-                    host=host, port=settings.listen_port, setting=self._setting(),
+                    host=host, port=settings.listen_port, setting=self._port_setting(),
                     clock=self._clock, counters=self.counters, is_known=self.sessions.has_address,
                 )
             )  # fmt: skip
             self._ports.append(
                 RelayedPort(
-                    strangers, server_credentials(self.keystore, self._clock, clients=False),
-                    host=host, port=settings.enrol_port, setting=self._enrol_setting(),
-                    limiter=self._strangers_limiter(), ends_after=enrolment_service.CONNECTION_SECONDS,
+                    enrolling, server_credentials(self.keystore, self._clock, clients=False),
+                    host=host, port=settings.enrol_port, setting=self._enrol_port_setting(),
+                    limiter=self._enrolment_limiter(), ends_after=enrolment_service.CONNECTION_SECONDS,
                 )
             )  # fmt: skip
             self.port, self.enrol_port = (each.port for each in self._ports)
             await cluster.start()
-            await strangers.start()
+            await enrolling.start()
             for each in self._ports:
                 each.start()
         except BaseException:
             await self.stop()
             raise
-        self._tasks.keep(MEMBERSHIP, self._beat)
+        self._tasks.keep(MEMBERSHIP, self._run_membership)
         log.info("master %s of cluster %s listens on %s:%s", settings.node_name, settings.cluster_name, host, self.port)
 
-    def _strangers_limiter(self) -> ConnectionLimiter:
+    def _enrolment_limiter(self) -> ConnectionLimiter:
         return ConnectionLimiter(
             "cluster.enrolment", within_descriptors(enrolment_service.LIMITS, each=relay.DESCRIPTORS, share=0.25),
             log=log, clock=self._clock, counters=self.counters, is_known=self.sessions.has_address,
         )  # fmt: skip
 
-    def _setting(self) -> str:
+    def _port_setting(self) -> str:
         if self.settings.listen_port == self.settings.port:
             return f"cluster.port in {self._paths.main_config}"
         return f"clusterd.peer_port in {self._paths.local_internal_options}"
 
-    def _enrol_setting(self) -> str:
+    def _enrol_port_setting(self) -> str:
         return f"clusterd.enrol_port (by default cluster.port + 1) in {self._paths.local_internal_options}"
 
     async def stop(self, reason: str = "the master stops", grace: float = 2.0) -> None:
@@ -182,7 +182,7 @@ class ClusterServer:
         await self.channels.close()
         await asyncio.to_thread(self._known.save)
 
-    async def _beat(self) -> None:
+    async def _run_membership(self) -> None:
         """Membership and renewal at each heartbeat.
 
         When this process itself was held up, the workers' messages wait unread: they get another turn before they

@@ -21,7 +21,7 @@ from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.master.authority import Authority
-from secmon.master.candidates import candidate_of, demand
+from secmon.master.candidates import candidate_of, require_eligible
 from secmon.master.failure_backoff import FailureBackoff
 from secmon.master.refusal_log import RefusalLog
 from secmon.master.session_table import SessionTable
@@ -60,7 +60,7 @@ class EnrolmentService(pb_grpc.EnrolmentServicer):
     ) -> pb.EnrolReply:
         """Answer with a certificate, or with code and reason of the refusal."""
         ip, name = peer_address(context), request.hello.node_name
-        proved = self._proved(request)
+        proved = self._has_valid_proof(request)
         if not proved:
             self._counters.add("cluster.enrolment.unproved")
             pause = self._throttle.paused(ip)
@@ -78,7 +78,7 @@ class EnrolmentService(pb_grpc.EnrolmentServicer):
         log.info("node %s (%s) from %s got a certificate: %r", name, request.hello.version, ip, request.reason[:200])
         return pb.EnrolReply(enrolled=enrolled)
 
-    def _proved(self, request: pb.EnrolRequest) -> bool:
+    def _has_valid_proof(self, request: pb.EnrolRequest) -> bool:
         """Whether the node knows the key and saw this server's own certificate."""
         current = self._keystore.current
         if current is None or len(request.nonce) != NONCE_BYTES:
@@ -95,10 +95,10 @@ class EnrolmentService(pb_grpc.EnrolmentServicer):
         if not proved:
             raise SecmonError(3025, "the keys differ, or somebody between the nodes changes the connection")
         candidate = candidate_of(hello, ip=ip, serial=0, clock=self._clock)
-        demand(candidate, self._sessions.rules)
-        clash = self._sessions.clash(candidate)
-        if clash:
-            raise SecmonError(*clash)
+        require_eligible(candidate, self._sessions.rules)
+        name_conflict = self._sessions.name_conflict(candidate)
+        if name_conflict:
+            raise SecmonError(*name_conflict)
         identity = PeerIdentity(candidate.name, candidate.installation_id, is_master=False)
         certificate = self._authority.sign(request_key(request.csr), identity)
         enrolled = pb.Enrolled(certificate=certificate, authority=self._authority.pem)

@@ -67,7 +67,7 @@ class ClusterHealth:
             if files.digest and record.files.digest == files.digest:  # each beat compares the whole file set
                 record.checked = (record.last_keep_alive, record.last_keep_alive)
         elif message.HasField("files_ack"):
-            _note(record, message.files_ack)
+            _record_ack(record, message.files_ack)
         elif message.HasField("registry_ack"):
             now = iso_micro(self._clock.now())
             record.assigned, record.assignments = (now, now), record.assignments + 1
@@ -89,7 +89,7 @@ class ClusterHealth:
         item["info"]["n_active_agents"] = self._active_agents()
         lost = [
             {"name": node.name, "version": node.version, "ip": node.ip, "last_seen": iso_micro(node.last_seen)}
-            for node in self._sessions.lost()
+            for node in self._sessions.absent_workers()
         ]
         item |= {"lost": lost} if lost else {}
         refused = self._refusals.items()
@@ -118,7 +118,7 @@ class ClusterHealth:
         }
 
 
-def _note(record: _WorkerHealth, ack: pb.FilesAck) -> None:
+def _record_ack(record: _WorkerHealth, ack: pb.FilesAck) -> None:
     dates = (_date(ack.started), _date(ack.ended))
     record.checked = dates
     record.sync_error = ack.error

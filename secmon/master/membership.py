@@ -124,7 +124,7 @@ def decide(snapshot: MembershipView, now: Instant) -> list[Transition]:
     Close the silent and those whose clocks went wrong, judge the candidates, forget the long absent.
     """
     transitions: list[Transition] = []
-    for step in (_silent, _skewed, _judge, _outdated):
+    for step in (_close_silent, _close_skewed, _judge_candidates, _forget_absent):
         for transition in step(snapshot, now):
             transitions.append(transition)
             snapshot = apply(snapshot, transition, now)
@@ -145,12 +145,12 @@ def apply(snapshot: MembershipView, transition: Transition, now: Instant) -> Mem
             )
             expected = KnownNode(name=candidate.name, version=candidate.version, ip=candidate.ip, last_seen=now.wall)
             return replace(
-                _without(snapshot, candidate),
+                _without_candidate(snapshot, candidate),
                 sessions=(*snapshot.sessions, joined),
                 known=(*(node for node in snapshot.known if node.name != candidate.name), expected),
             )
         case Refuse(candidate):
-            return _without(snapshot, candidate)
+            return _without_candidate(snapshot, candidate)
         case Close(session):
             return replace(
                 snapshot,
@@ -163,7 +163,7 @@ def apply(snapshot: MembershipView, transition: Transition, now: Instant) -> Mem
             return replace(snapshot, known=tuple(node for node in snapshot.known if node.name != name))
 
 
-def objection(candidate: Candidate, rules: MembershipRules) -> tuple[int, str] | None:
+def ineligibility(candidate: Candidate, rules: MembershipRules) -> tuple[int, str] | None:
     """Why a candidate cannot be in this cluster whoever else is (cluster.md 3.2); code and reason."""
     if not version.compatible(candidate.protocol, candidate.min_protocol):
         theirs = version.spoken(candidate.protocol, candidate.min_protocol)
@@ -171,61 +171,61 @@ def objection(candidate: Candidate, rules: MembershipRules) -> tuple[int, str] |
         return 3031, f"{candidate.version} speaks {theirs} of the link, the master {ours}"
     if candidate.cluster_name != rules.cluster_name:
         return 3030, f"the node is of cluster {candidate.cluster_name}, the master of {rules.cluster_name}"
-    if _too_far(candidate.skew, rules):
-        return 3041, _distance(candidate.skew, rules)
+    if _skew_exceeded(candidate.skew, rules):
+        return 3041, _skew_text(candidate.skew, rules)
     if candidate.name.casefold() == rules.master_name.casefold():
         return 3029, f"{candidate.name} is the master's name"
     return None
 
 
-def clash(candidate: Candidate, sessions: tuple[ConnectedWorker, ...]) -> tuple[int, str] | None:
+def name_conflict(candidate: Candidate, sessions: tuple[ConnectedWorker, ...]) -> tuple[int, str] | None:
     """The live session of another installation that has the candidate's name; names differ by more than case."""
     for session in sessions:
-        if session.name.casefold() == candidate.name.casefold() and not _same(session, candidate):
+        if session.name.casefold() == candidate.name.casefold() and not _same_node(session, candidate):
             return 3028, f"{session.name} is connected from {session.ip}"
     return None
 
 
-def _silent(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
+def _close_silent(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
     for session in snapshot.sessions:
         silence = now.monotonic - session.last_heard
         if silence > snapshot.rules.silence + snapshot.rules.delay(session.round_trip):
             yield Close(session, f"{session.name} has been silent for {silence:.1f} s")
 
 
-def _skewed(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
+def _close_skewed(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
     """What a join would refuse ends a session too: tokens and states of agents are judged by these clocks."""
     for session in snapshot.sessions:
-        if _too_far(session.skew, snapshot.rules):
-            yield Close(session, str(SecmonError(3041, _distance(session.skew, snapshot.rules))))
+        if _skew_exceeded(session.skew, snapshot.rules):
+            yield Close(session, str(SecmonError(3041, _skew_text(session.skew, snapshot.rules))))
 
 
-def _too_far(skew: float, rules: MembershipRules) -> bool:
+def _skew_exceeded(skew: float, rules: MembershipRules) -> bool:
     return not abs(skew) <= rules.max_skew  # so that no number at all is too far, too
 
 
-def _distance(skew: float, rules: MembershipRules) -> str:
+def _skew_text(skew: float, rules: MembershipRules) -> str:
     side = "ahead of" if skew > 0 else "behind"
     return f"the node is {abs(skew):.1f} s {side} the master, allowed are {rules.max_skew:g} s"
 
 
-def _judge(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
+def _judge_candidates(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
     for candidate in snapshot.candidates:
-        refusal = objection(candidate, snapshot.rules) or clash(candidate, snapshot.sessions)
+        refusal = ineligibility(candidate, snapshot.rules) or name_conflict(candidate, snapshot.sessions)
         if refusal:
             code, reason = refusal
             yield Refuse(candidate, code, reason)
             continue
         for session in snapshot.sessions:
-            if _same(session, candidate):
-                yield (replaced := Close(session, _replaced(session, candidate)))
-                snapshot = apply(snapshot, replaced, now)
+            if _same_node(session, candidate):
+                yield (closed := Close(session, _rejoin_reason(session, candidate)))
+                snapshot = apply(snapshot, closed, now)
         admitted = Admit(candidate, f"{candidate.name} ({candidate.version}) joined from {candidate.ip}")
         yield admitted
         snapshot = apply(snapshot, admitted, now)
 
 
-def _outdated(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
+def _forget_absent(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
     connected = {session.name for session in snapshot.sessions}
     for node in snapshot.known:
         away = now.wall - node.last_seen
@@ -233,16 +233,16 @@ def _outdated(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
             yield Forget(node.name, f"{node.name} has been away for {away.total_seconds() / 3600:.0f} h")
 
 
-def _same(session: ConnectedWorker, candidate: Candidate) -> bool:
+def _same_node(session: ConnectedWorker, candidate: Candidate) -> bool:
     return session.name == candidate.name and session.installation_id == candidate.installation_id
 
 
-def _replaced(session: ConnectedWorker, candidate: Candidate) -> str:
+def _rejoin_reason(session: ConnectedWorker, candidate: Candidate) -> str:
     reason = f"{session.name} joins again"
     if session.ip != candidate.ip:
         reason += f", now from {candidate.ip} instead of {session.ip}; is one installation a copy of the other?"
     return reason
 
 
-def _without(snapshot: MembershipView, candidate: Candidate) -> MembershipView:
+def _without_candidate(snapshot: MembershipView, candidate: Candidate) -> MembershipView:
     return replace(snapshot, candidates=tuple(each for each in snapshot.candidates if each.serial != candidate.serial))

@@ -49,7 +49,7 @@ class MembershipService(pb_grpc.MembershipServicer):
         if first.ByteSize() > MAX_MESSAGE_BYTES:
             return
         try:
-            session = self._admit(hello, context)
+            session = self._admit_worker(hello, context)
         except SecmonError as error:
             self._refusals.record(error, name=hello.node_name, ip=peer_address(context), proved=True)
             refusal = pb.Refusal(code=error.code, reason=error.extra or "")
@@ -58,12 +58,15 @@ class MembershipService(pb_grpc.MembershipServicer):
         self._refusals.accepted(name=session.name, ip=session.ip)
         try:
             await session.serve(
-                request_iterator, context, self._sessions.received, most=self._settings.max_messages_per_second
+                request_iterator,
+                context,
+                self._sessions.received,
+                max_per_second=self._settings.max_messages_per_second,
             )
         finally:
             self._sessions.remove(session)
 
-    def _admit(self, hello: pb.NodeHello, context: JoinContext) -> WorkerSession:
+    def _admit_worker(self, hello: pb.NodeHello, context: JoinContext) -> WorkerSession:
         identity = peer_identity(context)
         if (identity.name, identity.installation_id) != (hello.node_name, hello.installation_id):
             raise SecmonError(3042, f"it was made for {identity.name}, the node calls itself {hello.node_name[:64]!r}")
@@ -72,7 +75,9 @@ class MembershipService(pb_grpc.MembershipServicer):
             raise SecmonError(3025, f"of node {identity.name}")
         if not 0 < hello.peer_port < 65536:
             raise SecmonError(3004, f"peer_port: {hello.peer_port} is not a port")
-        candidate = candidate_of(hello, ip=peer_address(context), serial=self._sessions.serial(), clock=self._clock)
+        candidate = candidate_of(
+            hello, ip=peer_address(context), serial=self._sessions.next_serial(), clock=self._clock
+        )
         return self._sessions.admit(candidate, hello.peer_port, self._welcome)
 
     def _welcome(self) -> pb.Welcome:
@@ -85,7 +90,7 @@ class MembershipService(pb_grpc.MembershipServicer):
             clock=self._clock.now().timestamp(),
         )
         heartbeat = round(self._settings.heartbeat_seconds * 1000)
-        return pb.Welcome(master=master, members=self._sessions.wire_members(), heartbeat_ms=heartbeat)
+        return pb.Welcome(master=master, members=self._sessions.members_message(), heartbeat_ms=heartbeat)
 
     async def Renew(
         self, request: pb.RenewRequest, context: aio.ServicerContext[pb.RenewRequest, pb.RenewReply]

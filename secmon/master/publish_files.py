@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 BULK = 5000
 """Entries above which workers fetch the manifest as a stream instead of getting one large message."""
 BULK_BYTES = 1 << 20
-_UNSETTLED_SECONDS = 0.5
+_RESCAN_SECONDS = 0.5
 
 
 class Session(Protocol):
@@ -67,16 +67,16 @@ class FilePublisher:
         """Publish until cancelled."""
         await self._watch.start()
         try:
-            await self._round(everything=True)
+            await self._scan_and_publish(everything=True)
             self._ready.set()
             full = asyncio.get_running_loop().time() + self._anti_entropy_seconds
             while True:
-                await self._await_touch(full)
+                await self._wait_for_change(full)
                 now = asyncio.get_running_loop().time()
                 everything = now >= full
                 full = now + self._anti_entropy_seconds if everything else full
                 try:
-                    await self._round(everything=everything)
+                    await self._scan_and_publish(everything=everything)
                 except OSError:
                     _log.exception("The replicated files could not be scanned; trying again with the next change")
         finally:
@@ -123,31 +123,31 @@ class FilePublisher:
             self._counters.add("files.refused")
             _log.warning("Files not applied by %s: %s", session.name, message.files_ack.error)
 
-    async def _await_touch(self, full: float) -> None:
+    async def _wait_for_change(self, full: float) -> None:
         """Wait for changes and the end of their burst, or until the loop's time is ``full``."""
         loop = asyncio.get_running_loop()
-        end = min(full, loop.time() + _UNSETTLED_SECONDS) if self._scanner.unsettled else full
+        end = min(full, loop.time() + _RESCAN_SECONDS) if self._scanner.unstable else full
         try:
             async with asyncio.timeout_at(end):
                 await self._touched.wait()
         except TimeoutError:
             return
         self._touched.clear()
-        await self._watch.settled()
+        await self._watch.debounce()
 
-    async def _round(self, *, everything: bool) -> None:
-        touched = self._watch.take()
+    async def _scan_and_publish(self, *, everything: bool) -> None:
+        touched = self._watch.take_touched()
         if everything or touched is None:
             delta = await asyncio.to_thread(self._scan, None)
         else:
-            delta = await asyncio.to_thread(self._scan, touched | self._scanner.unsettled)
+            delta = await asyncio.to_thread(self._scan, touched | self._scanner.unstable)
         self._counters.set("files.replicated", len(self._scanner.manifest))
         self._counters.set("files.skipped", len(self._scanner.skipped))
         if delta or self.revision == 0:
             self._publish(delta)
 
     def _scan(self, touched: set[str] | None) -> Delta:
-        self._watch.renew()
+        self._watch.renew_watches()
         return self._scanner.rescan() if touched is None else self._scanner.rescan_paths(touched)
 
     def _publish(self, delta: Delta) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.store import AgentStore, get, number
-from secmon.agents.replica import rows_since
+from secmon.agents.replica import changes_since
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.counters import Counters
 
@@ -64,7 +64,7 @@ class RegistryPublisher:
         """What a copy of ``source`` at ``since`` lacks, as msgpack of ``RegistryChanges``. Blocks."""
         with self._store.read() as connection:
             same = source == get(connection, "store_id")
-            return msgspec.msgpack.encode(rows_since(connection, since if same else None))
+            return msgspec.msgpack.encode(changes_since(connection, since if same else None))
 
     def _read(self) -> pb.Position:
         with self._store.read() as connection:

@@ -40,7 +40,7 @@ class Source(Protocol):
 
 
 @dataclass
-class _Worker:
+class _Replica:
     """A session: where it says it stands (None: not heard yet), and the revision last pushed to it."""
 
     session: Session
@@ -85,7 +85,7 @@ class SecurityPublisher:
         self._counters = counters
         self._ack_timeout_seconds = ack_timeout_seconds
         self._poll_seconds = poll_seconds
-        self._workers: list[_Worker] = []
+        self._replicas: list[_Replica] = []
         self._state = _State()
         self._due = asyncio.Event()
         self._progress = asyncio.Event()
@@ -98,7 +98,7 @@ class SecurityPublisher:
         """Push until cancelled. Commits of other processes, which cannot call :meth:`publish`, are found by polling."""
         while True:
             try:
-                await self._round()
+                await self._push_all()
             except (OSError, sqlite3.Error, SQLAlchemyError) as error:
                 self._counters.add("security.publish_failures")
                 _log.error("The security state could not be published: %s", error)
@@ -119,7 +119,7 @@ class SecurityPublisher:
 
         A worker that leaves meanwhile is not waited for any longer but named, unless it is back and up to date.
         """
-        expected = {worker.session.name for worker in self._workers}
+        expected = {worker.session.name for worker in self._replicas}
         self.publish()
 
         try:
@@ -128,21 +128,25 @@ class SecurityPublisher:
                     await self._progress.wait()
         except TimeoutError:
             self._counters.add("security.confirmations_late")
-        return sorted(expected - {worker.session.name for worker in self._workers if self._has(worker, revision)})
+        return sorted(
+            expected - {worker.session.name for worker in self._replicas if self._has_reached(worker, revision)}
+        )
 
     def _pending(self, expected: set[str], revision: int) -> bool:
-        return any(worker.session.name in expected and not self._has(worker, revision) for worker in self._workers)
+        return any(
+            worker.session.name in expected and not self._has_reached(worker, revision) for worker in self._replicas
+        )
 
-    def _has(self, worker: _Worker, revision: int) -> bool:
+    def _has_reached(self, worker: _Replica, revision: int) -> bool:
         return worker.acknowledged(self._state.epoch) >= revision
 
     # SessionTable
 
     def joined(self, session: Session) -> None:
-        self._workers.append(_Worker(session))
+        self._replicas.append(_Replica(session))
 
     def left(self, session: Session) -> None:
-        self._workers = [worker for worker in self._workers if worker.session is not session]
+        self._replicas = [worker for worker in self._replicas if worker.session is not session]
         self._notify()
 
     def received(self, session: Session, message: pb.WorkerMessage) -> None:
@@ -154,7 +158,7 @@ class SecurityPublisher:
                 position = message.heartbeat.security
             case _:
                 return
-        worker = next((worker for worker in self._workers if worker.session is session), None)
+        worker = next((worker for worker in self._replicas if worker.session is session), None)
         if worker is None:
             return
         worker.position = position
@@ -164,11 +168,11 @@ class SecurityPublisher:
 
     # Pushing
 
-    async def _round(self) -> None:
-        behind = {worker.base for worker in self._workers if worker.base is not None}
+    async def _push_all(self) -> None:
+        behind = {worker.base for worker in self._replicas if worker.base is not None}
         state, changes = await asyncio.to_thread(self._read, self._state, behind)
         self._state = state
-        for worker in self._workers:
+        for worker in self._replicas:
             if worker.base is None or worker.base not in changes:
                 continue  # it came while we read: the next round is due already
             known = worker.sent is not None or worker.acknowledged(state.epoch) >= 0

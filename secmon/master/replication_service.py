@@ -16,7 +16,7 @@ from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Delta
 from secmon.master.publish_files import FilePublisher
-from secmon.master.serve_files import PIECE, FileReader
+from secmon.master.serve_files import PIECE_BYTES, FileReader
 from secmon.security.store.replication import Snapshot
 
 READERS = 4
@@ -42,7 +42,7 @@ class RegistrySource(Protocol):
 class ReplicationService(pb_grpc.ReplicationServicer):
     """Served on the cluster port. Every method streams; a slow worker costs its own stream only.
 
-    ``admit`` raises :class:`SecmonError` for callers that may not have the data; they get ``PERMISSION_DENIED``.
+    ``authorize`` raises :class:`SecmonError` for callers that may not have the data; they get ``PERMISSION_DENIED``.
     Disk reads run on a few threads of their own and only while the stream has room, so that neither heartbeats nor
     other workers wait for a large file. :meth:`close` when the server has stopped.
     """
@@ -54,10 +54,10 @@ class ReplicationService(pb_grpc.ReplicationServicer):
         files: FilePublisher,
         security: SnapshotSource,
         registry: RegistrySource,
-        admit: Callable[[Context], object],
+        authorize: Callable[[Context], object],
     ) -> None:
         self._root = root
-        self._admit = admit
+        self._authorize = authorize
         self._files = files
         self._security = security
         self._registry = registry
@@ -106,7 +106,7 @@ class ReplicationService(pb_grpc.ReplicationServicer):
 
     async def _check(self, context: Context) -> None:
         try:
-            self._admit(context)
+            self._authorize(context)
         except SecmonError as error:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
 
@@ -115,4 +115,4 @@ class ReplicationService(pb_grpc.ReplicationServicer):
 
 
 def _pieces(document: bytes) -> Iterator[pb.Blob]:
-    return (pb.Blob(data=document[start : start + PIECE]) for start in range(0, len(document), PIECE))
+    return (pb.Blob(data=document[start : start + PIECE_BYTES]) for start in range(0, len(document), PIECE_BYTES))

@@ -11,7 +11,7 @@ from grpc import aio
 
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.report_checks import MAX_ID, ReportClock
-from secmon.agents.state_reports import BATCH, KeepaliveReport, StateReport, take, touch
+from secmon.agents.state_reports import BATCH, KeepaliveReport, StateReport, store_keepalives, store_states
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import Clock
@@ -28,7 +28,7 @@ NOTICEABLE_SECONDS = 5.0
 Context = aio.ServicerContext[Any, Any]
 
 
-class Caller(Protocol):
+class ReportingWorker(Protocol):
     """A connected worker; ``skew``: seconds that its clock is ahead of ours."""
 
     name: str
@@ -37,7 +37,7 @@ class Caller(Protocol):
     def skew(self) -> float: ...
 
 
-class Health(Protocol):
+class ReportListener(Protocol):
     """Where it shows that a worker reports."""
 
     def agents_reported(self, node: str, started: float) -> None:
@@ -51,23 +51,23 @@ class ReportService(pb_grpc.ReportsServicer):
         self,
         store: AgentStore,
         *,
-        admit: Callable[[Context], Caller],
-        health: Health,
+        authorize: Callable[[Context], ReportingWorker],
+        health: ReportListener,
         clock: Clock,
         counters: Counters,
         max_skew_seconds: float,
     ) -> None:
-        """``admit`` raises SecmonError for callers without a session."""
-        self._store, self._admit, self._health = store, admit, health
+        """``authorize`` raises SecmonError for callers without a session."""
+        self._store, self._authorize, self._health = store, authorize, health
         self._clock, self._counters, self._max_skew_seconds = clock, counters, max_skew_seconds
 
     async def ReportAgents(self, request: pb.AgentReport, context: Context) -> pb.AgentReportReply:
         """Take over the states of a worker's agents."""
         try:
-            caller = self._admit(context)
+            caller = self._authorize(context)
             started = self._clock.now().timestamp()
-            most = self._max_skew_seconds
-            times = ReportClock(latest=int(started + most), ahead=correction(caller.skew, most))
+            max_skew = self._max_skew_seconds
+            times = ReportClock(latest=int(started + max_skew), ahead=skew_correction(caller.skew, max_skew))
             reply, count = await asyncio.to_thread(self._take, caller.name, request, times)
             self._counters.add("agents.reported", count)
             self._health.agents_reported(caller.name, started)
@@ -82,8 +82,8 @@ class ReportService(pb_grpc.ReportsServicer):
     def _take(self, node: str, request: pb.AgentReport, times: ReportClock) -> tuple[pb.AgentReportReply, int]:
         states, touches = _read(request.full, _read_states), _read(request.touched, _read_touches)
         with self._store.write() as connection:
-            refused = take(connection, node, states, times)
-            incomplete, false = touch(connection, node, touches, times)
+            refused = store_states(connection, node, states, times)
+            incomplete, false = store_keepalives(connection, node, touches, times)
         refused |= false
         if refused:
             self._counters.add("agents.reports_refused", len(refused))
@@ -93,17 +93,17 @@ class ReportService(pb_grpc.ReportsServicer):
         return pb.AgentReportReply(incomplete=incomplete, refused=named), len(states) + len(touches) - len(refused)
 
 
-def correction(skew: float, most: float) -> int:
-    """Whole seconds to take off a worker's times, ``most`` of them in either direction: its session ends beyond that.
+def skew_correction(skew: float, max_skew: float) -> int:
+    """Whole seconds to subtract from a worker's times; ``max_skew`` at most, beyond which its session ends.
 
-    Small differences are left alone: greetings and heartbeats, by which the clocks are compared, may be that late.
+    Small differences are not corrected: the messages by which clocks are compared may be that late.
     """
-    return round(min(most, max(-most, skew))) if abs(skew) >= NOTICEABLE_SECONDS else 0
+    return round(min(max_skew, max(-max_skew, skew))) if abs(skew) >= NOTICEABLE_SECONDS else 0
 
 
-_MOST = msgspec.Meta(max_length=BATCH)  # looked at before the rows: a report of millions costs nothing
-_read_states = msgspec.msgpack.Decoder(Annotated[list[StateReport], _MOST]).decode
-_read_touches = msgspec.msgpack.Decoder(Annotated[list[KeepaliveReport], _MOST]).decode
+_MAX_ROWS = msgspec.Meta(max_length=BATCH)  # looked at before the rows: a report of millions costs nothing
+_read_states = msgspec.msgpack.Decoder(Annotated[list[StateReport], _MAX_ROWS]).decode
+_read_touches = msgspec.msgpack.Decoder(Annotated[list[KeepaliveReport], _MAX_ROWS]).decode
 
 
 def _read(data: bytes, decode: Callable[[bytes], list[T]]) -> list[T]:

@@ -9,9 +9,9 @@ from secmon.common.errors import SecmonError
 from secmon.common.files.categories import checked
 from secmon.common.files.tree import content_hash, open_file, opened_folder
 
-PIECE = 256 * 1024
+PIECE_BYTES = 256 * 1024
 """Bytes of content in one message."""
-_BATCH_BYTES = 4 * PIECE
+_BATCH_BYTES = 4 * PIECE_BYTES
 _BATCH_PIECES = 256
 
 
@@ -52,8 +52,8 @@ def _file(root: Path, index: int, entry: pb.FileEntry) -> Iterator[pb.FileChunk]
             raise FileNotFoundError(entry.path)
         digest = content_hash()
         left = entry.size
-        while left > PIECE:
-            data = os.read(descriptor, PIECE)
+        while left > PIECE_BYTES:
+            data = os.read(descriptor, PIECE_BYTES)
             if not data:
                 raise FileNotFoundError(entry.path)
             digest.update(data)

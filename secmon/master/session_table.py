@@ -33,7 +33,7 @@ log = logging.getLogger("secmon.clusterd.membership")
 Positions = Callable[[], tuple[pb.Position, pb.Position]]
 """Where the security state and the files of this node stand."""
 
-_SEEN_EVERY = 3600.0  # seconds between two notes of when connected workers were last seen
+_LAST_SEEN_SECONDS = 3600.0  # seconds between two notes of when connected workers were last seen
 
 
 class SessionTable:
@@ -47,7 +47,7 @@ class SessionTable:
         self._clock, self._master, self._known, self._positions = clock, master, known, positions
         self._serials = itertools.count(1)
         self._sessions: dict[int, WorkerSession] = {}
-        self._noted = clock.monotonic()
+        self._last_seen_recorded = clock.monotonic()
         self._changed = False
 
     # -- who is there
@@ -59,9 +59,9 @@ class SessionTable:
 
     def absent(self) -> Sequence[str]:
         """Expected workers that are not connected."""
-        return [node.name for node in self.lost()]
+        return [node.name for node in self.absent_workers()]
 
-    def lost(self) -> Sequence[KnownNode]:
+    def absent_workers(self) -> Sequence[KnownNode]:
         """What is known of the absent workers, by name."""
         connected = {session.name for session in self._sessions.values()}
         return sorted((node for node in self._known.all() if node.name not in connected), key=lambda node: node.name)
@@ -88,13 +88,13 @@ class SessionTable:
             raise SecmonError(3022, f"{identity.name} has no session", ids=(identity.name,))
         return session
 
-    def clash(self, candidate: membership.Candidate) -> tuple[int, str] | None:
+    def name_conflict(self, candidate: membership.Candidate) -> tuple[int, str] | None:
         """The refusal of a candidate whose name is taken by a live session of another installation."""
-        return membership.clash(candidate, self._snapshot().sessions)
+        return membership.name_conflict(candidate, self._snapshot().sessions)
 
     # -- acting
 
-    def serial(self) -> int:
+    def next_serial(self) -> int:
         """The number of the next candidate."""
         return next(self._serials)
 
@@ -110,7 +110,7 @@ class SessionTable:
                 case Admit():
                     admitted = self._open(candidate, peer_port, transition.reason)
                 case _:
-                    self._act(transition)
+                    self._execute(transition)
         assert admitted is not None, "a candidate is admitted or refused"
         admitted.send(pb.MasterMessage(welcome=welcome()))
         for listener in self.listeners:
@@ -121,21 +121,21 @@ class SessionTable:
     def tick(self) -> None:
         """Close silent sessions, forget nodes that stay away, announce changes; due at every heartbeat."""
         for transition in self._decide():
-            self._act(transition)
+            self._execute(transition)
         if self._changed:
             self._changed = False
-            self._announce()
-        if self._clock.monotonic() - self._noted >= _SEEN_EVERY:
-            self._noted = self._clock.monotonic()
+            self._announce_members()
+        if self._clock.monotonic() - self._last_seen_recorded >= _LAST_SEEN_SECONDS:
+            self._last_seen_recorded = self._clock.monotonic()
             for session in self._sessions.values():
-                self._seen(session)
+                self._record_last_seen(session)
 
     def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
         """Any message is a sign of life; beats are answered with the master's positions."""
         session.last_heard = self._clock.monotonic()
         if message.HasField("heartbeat"):
             session.round_trip = max(0.0, message.heartbeat.round_trip)
-            self._watch_clock(session, message.heartbeat.clock)
+            self._record_clock(session, message.heartbeat.clock)
             security, files = self._positions()
             heartbeat = pb.MasterHeartbeat(
                 clock=self._clock.now().timestamp(), sequence=message.heartbeat.sequence, security=security, files=files
@@ -144,9 +144,9 @@ class SessionTable:
         for listener in self.listeners:
             listener.received(session, message)
 
-    def _watch_clock(self, session: WorkerSession, clock: float) -> None:
+    def _record_clock(self, session: WorkerSession, clock: float) -> None:
         """A clock that goes wrong later is reported once; the session is closed at the next :meth:`tick`."""
-        session.note_clock(clock - self._clock.now().timestamp())
+        session.record_skew(clock - self._clock.now().timestamp())
         skew = session.skew
         if not abs(skew) <= self.rules.max_skew and not session.clock_reported:
             session.clock_reported = True
@@ -157,7 +157,7 @@ class SessionTable:
         if self._sessions.pop(session.candidate.serial, None) is None:
             return
         log.info("worker %s is gone: %s", session.name, session.reason)
-        self._seen(session)
+        self._record_last_seen(session)
         for listener in self.listeners:
             listener.left(session)
         self._changed = True
@@ -175,7 +175,7 @@ class SessionTable:
         sessions = tuple(session.connected() for session in self._sessions.values())
         return MembershipView(rules=self.rules, sessions=sessions, known=self._known.all())
 
-    def _act(self, transition: Transition) -> None:
+    def _execute(self, transition: Transition) -> None:
         match transition:
             case Close(connected, reason):
                 session = self._sessions[connected.serial]
@@ -190,22 +190,22 @@ class SessionTable:
             candidate, peer_port=peer_port, now=self._clock.now(), monotonic=self._clock.monotonic()
         )
         self._sessions[candidate.serial] = session
-        self._seen(session)
+        self._record_last_seen(session)
         log.info("worker %s", reason)
         return session
 
-    def _seen(self, session: WorkerSession) -> None:
+    def _record_last_seen(self, session: WorkerSession) -> None:
         self._known.put(
             KnownNode(name=session.name, version=session.version, ip=session.ip, last_seen=self._clock.now())
         )
 
-    def _announce(self) -> None:
+    def _announce_members(self) -> None:
         """Once a heartbeat at most: when many workers come at once, each learns of all in a few messages."""
-        members = self.wire_members()
+        members = self.members_message()
         for session in self._sessions.values():
             session.send(pb.MasterMessage(members=members))
 
-    def wire_members(self) -> pb.Members:
+    def members_message(self) -> pb.Members:
         """The members as workers receive them."""
         return pb.Members(
             members=[pb.Member(name=m.name, type=m.type, version=m.version, ip=m.ip) for m in self.members()]

@@ -19,9 +19,9 @@ QUEUE_LIMIT = 1024
 """Messages that wait for a worker. One that is further behind is disconnected, and resynchronises when it is back."""
 MAX_MESSAGE_BYTES = 64 * 1024
 """Of one message of a worker on this stream: positions and counts, nothing that grows with the installation."""
-_SKEWS = 8
+_SKEW_SAMPLES = 8
 """Readings of a worker's clock that are remembered."""
-FAREWELL_SECONDS = 1.0
+LEAVE_SECONDS = 1.0
 """Time for the reason of a closed session to reach the worker."""
 
 JoinContext = aio.ServicerContext[pb.WorkerMessage, pb.MasterMessage]
@@ -44,7 +44,7 @@ class WorkerSession:
         self.reason: str | None = None
         """Why the session was closed; None while it is open."""
         self.clock_reported = False
-        self._skews = deque([candidate.skew], _SKEWS)
+        self._skew_samples = deque([candidate.skew], _SKEW_SAMPLES)
         self.closed = asyncio.Event()
         self._queue: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
 
@@ -54,11 +54,11 @@ class WorkerSession:
 
         What is late on its way looks like a clock behind, so the largest of the latest readings is nearest the truth.
         """
-        return max(self._skews)
+        return max(self._skew_samples)
 
-    def note_clock(self, skew: float) -> None:
+    def record_skew(self, skew: float) -> None:
         """A heartbeat has come whose time differs by ``skew`` seconds from ours."""
-        self._skews.append(skew if math.isfinite(skew) else math.inf)
+        self._skew_samples.append(skew if math.isfinite(skew) else math.inf)
 
     def send(self, message: pb.MasterMessage) -> None:
         """Queue ``message`` in order; nothing happens once the session is closed. An overflow closes it."""
@@ -97,20 +97,20 @@ class WorkerSession:
         context: JoinContext,
         received: Callable[["WorkerSession", pb.WorkerMessage], None],
         *,
-        most: int,
+        max_per_second: int,
     ) -> None:
         """Move messages both ways until the session is closed from either side; ``reason`` says why then.
 
-        ``most``: messages that the worker may send in a second.
+        ``max_per_second``: messages that the worker may send in a second.
         """
         writer = asyncio.create_task(self._write(context), name=f"write to {self.name}")
-        reader = asyncio.create_task(self._read(incoming, received, most), name=f"read from {self.name}")
+        reader = asyncio.create_task(self._read(incoming, received, max_per_second), name=f"read from {self.name}")
         closing = asyncio.create_task(self.closed.wait())
         tasks = {writer, reader, closing}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            self.close(self._ending(reader, writer))
-            await asyncio.wait({writer}, timeout=FAREWELL_SECONDS)
+            self.close(self._end_reason(reader, writer))
+            await asyncio.wait({writer}, timeout=LEAVE_SECONDS)
         finally:
             self.close("the connection was lost")
             for task in tasks:
@@ -128,7 +128,7 @@ class WorkerSession:
         self,
         incoming: AsyncIterator[pb.WorkerMessage],
         received: Callable[["WorkerSession", pb.WorkerMessage], None],
-        most: int,
+        max_per_second: int,
     ) -> str:
         loop = asyncio.get_running_loop()
         began, count = loop.time(), 0
@@ -136,8 +136,8 @@ class WorkerSession:
             if loop.time() - began >= 1.0:
                 began, count = loop.time(), 0
             count += 1
-            if count > most:
-                return f"it sends more than {most} messages a second"
+            if count > max_per_second:
+                return f"it sends more than {max_per_second} messages a second"
             if message.ByteSize() > MAX_MESSAGE_BYTES:
                 return f"it sent a message of {message.ByteSize()} bytes, {MAX_MESSAGE_BYTES} are allowed"
             if message.HasField("leave"):
@@ -147,7 +147,7 @@ class WorkerSession:
             received(self, message)
         return "it closed the connection"
 
-    def _ending(self, reader: asyncio.Task[str], writer: asyncio.Task[None]) -> str:
+    def _end_reason(self, reader: asyncio.Task[str], writer: asyncio.Task[None]) -> str:
         for task in (reader, writer):
             if task.done() and not task.cancelled() and (error := task.exception()):
                 if isinstance(error, aio.AioRpcError | aio.BaseError):

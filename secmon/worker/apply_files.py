@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 _BATCH_BYTES = 512 << 20
 _BATCH_FILES = 25_000
-_UNSETTLED_SECONDS = 0.5
+_RESCAN_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class FileLimits:
 
 
 @dataclass
-class _Report:
+class _RoundResult:
     """What one round did."""
 
     started: datetime
@@ -93,13 +93,13 @@ class FileApplier:
         self._staging = Staging(staging, owner or FileOwner())
         self._installer = FileInstaller(root, owner or FileOwner())
         self._wake = asyncio.Event()
-        self._news = asyncio.Event()
+        self._pushed = asyncio.Event()
         self._watch = FolderWatch(root, self._wake.set)
         self._link: Link | None = None
         self._target: TargetManifest | None = None
         self._pushes: list[pb.FilesPush] = []
-        self._stale = True
-        self._full = True
+        self._target_outdated = True
+        self._full_scan_due = True
         self._applied = ("", 0)
         self._digest = ""
 
@@ -112,14 +112,14 @@ class FileApplier:
         """A session began: compare, whatever is known from earlier ones."""
         self._link = link
         self._pushes.clear()
-        self._stale = True
-        self._hurry()
+        self._target_outdated = True
+        self._wake_all()
 
     async def received(self, link: Link, message: pb.MasterMessage) -> None:
         match message.WhichOneof("message"):
             case "files":
                 self._pushes.append(message.files)
-                self._hurry()
+                self._wake_all()
             case "heartbeat" if message.heartbeat.files.epoch:
                 self._compare(message.heartbeat.files)
 
@@ -130,31 +130,31 @@ class FileApplier:
     async def run(self) -> None:
         """Apply until cancelled."""
         await asyncio.to_thread(self._clean)
-        self._full = self._stale = True
+        self._full_scan_due = self._target_outdated = True
         await self._watch.start()
         loop = asyncio.get_running_loop()
         full_at, pause = loop.time() + self._limits.anti_entropy_seconds, 0.0
         try:
             while True:
-                if await self._attempt():
+                if await self._run_round():
                     pause = 0.0
-                    unsettled = self._scanner.unsettled
-                    await _wait(self._wake, min(full_at - loop.time(), _UNSETTLED_SECONDS if unsettled else math.inf))
+                    unstable = self._scanner.unstable
+                    await _wait(self._wake, min(full_at - loop.time(), _RESCAN_SECONDS if unstable else math.inf))
                 else:
                     pause = min(max(2 * pause, self._limits.retry_seconds), self._limits.retry_most_seconds)
-                    await _wait(self._news, pause)
+                    await _wait(self._pushed, pause)
                 self._wake.clear()
-                self._news.clear()
+                self._pushed.clear()
                 if loop.time() >= full_at:
-                    self._full = True
+                    self._full_scan_due = True
                     full_at = loop.time() + self._limits.anti_entropy_seconds
         finally:
             await self._watch.stop()
             await asyncio.to_thread(self._staging.clear)
 
-    def _hurry(self) -> None:
+    def _wake_all(self) -> None:
         self._wake.set()
-        self._news.set()
+        self._pushed.set()
 
     def _compare(self, master: pb.Position) -> None:
         """A beat comes after the pushes it knows of: a target that differs once they are taken is wrong."""
@@ -162,102 +162,102 @@ class FileApplier:
         if target is None or self._pushes:
             return
         if (target.epoch, target.revision, target.manifest.digest) != (master.epoch, master.revision, master.digest):
-            self._stale = True
+            self._target_outdated = True
             self._wake.set()
 
-    async def _attempt(self) -> bool:
+    async def _run_round(self) -> bool:
         """One round; whether there is nothing to try again."""
         link = self._link
-        report = _Report(self._clock.now())
+        result = _RoundResult(self._clock.now())
         try:
             await self._rescan()
             if link is None or link.channel is None:
                 return True
             before = self._applied
-            await self._round(link.channel, report)
+            await self._synchronize(link.channel, result)
         except (SecmonError, OSError) as error:
             text = os_text(error) if isinstance(error, OSError) else str(error)
             _log.warning("The files could not be brought up to date: %s", text)
             if link is self._link:
-                self._acknowledge(report, text)
+                self._acknowledge(result, text)
             return False
         finally:
             await asyncio.to_thread(self._staging.clear)
             self._digest = self._scanner.manifest.digest
-        if report.complete and (self._applied != before or not report.idle):
-            self._acknowledge(report, "")
-        return report.complete
+        if result.complete and (self._applied != before or not result.idle):
+            self._acknowledge(result, "")
+        return result.complete
 
     async def _rescan(self) -> None:
         if self._watch.pending:
-            await self._watch.settled()
-        touched = self._watch.take()
-        full, self._full = self._full or touched is None, False
+            await self._watch.debounce()
+        touched = self._watch.take_touched()
+        full, self._full_scan_due = self._full_scan_due or touched is None, False
         if full or touched is None:
             await asyncio.to_thread(self._scan, None)
-        elif touched or self._scanner.unsettled:
-            await asyncio.to_thread(self._scan, touched | self._scanner.unsettled)
+        elif touched or self._scanner.unstable:
+            await asyncio.to_thread(self._scan, touched | self._scanner.unstable)
 
     def _scan(self, touched: set[str] | None) -> None:
-        self._watch.renew()
+        self._watch.renew_watches()
         if touched is None:
             self._scanner.rescan()
         else:
             self._scanner.rescan_paths(touched)
 
-    async def _round(self, channel: aio.Channel, report: _Report) -> None:
-        target = await self._follow(channel)
+    async def _synchronize(self, channel: aio.Channel, result: _RoundResult) -> None:
+        target = await self._update_target(channel)
         difference = self._scanner.manifest.difference(target.manifest)
         # What the master has a file for is replaced by that; deleting it afterwards would delete the file.
-        foreign = sorted(path for path in self._scanner.foreign if path not in target.manifest)
-        if difference.empty and not foreign:
+        stray = sorted(path for path in self._scanner.special_files if path not in target.manifest)
+        if difference.empty and not stray:
             self._applied = (target.epoch, target.revision)
             return
-        too_large = await self._fill(channel, difference, report)
+        too_large = await self._install_missing(channel, difference, result)
         if self._superseded():
             return  # go on with the newest
-        if report.complete:
-            await self._remove([*difference.extra, *foreign], report)
-            self._scanner.foreign.difference_update(foreign)
+        if result.complete:
+            await self._remove([*difference.extra, *stray], result)
+            self._scanner.special_files.difference_update(stray)
         if too_large:
             limit = self._limits.max_file_bytes
             raise SecmonError(3045, f"larger than the limit of {limit} bytes: {', '.join(too_large[:10])}")
-        if report.complete:
+        if result.complete:
             self._applied = (target.epoch, target.revision)
             _log.info(
                 "Files at revision %d: %d created, %d overwritten, %d deleted",
                 target.revision,
-                report.missing,
-                report.shared,
-                report.extra,
+                result.missing,
+                result.shared,
+                result.extra,
             )
 
-    async def _follow(self, channel: aio.Channel) -> TargetManifest:
+    async def _update_target(self, channel: aio.Channel) -> TargetManifest:
         """The newest target: by the pushes that came, or asked for."""
         pushes, self._pushes = self._pushes, []
         target = self._target
         for push in pushes:
-            if target is None or not target.follow(push, self._limits.max_files):
-                self._stale = True
+            if target is None or not target.apply_push(push, self._limits.max_files):
+                self._target_outdated = True
                 break
-        if self._stale or target is None:
+        if self._target_outdated or target is None:
             target = await fetch_target(channel, target, self._scanner.manifest, self._limits.max_files)
-            self._target, self._stale = target, False
+            self._target, self._target_outdated = target, False
         return target
 
-    async def _fill(self, channel: aio.Channel, difference: Difference, report: _Report) -> list[str]:
+    async def _install_missing(self, channel: aio.Channel, difference: Difference, result: _RoundResult) -> list[str]:
         """Create and overwrite; the paths that are too large to be accepted."""
         wanted = {**difference.missing, **difference.shared}
         too_large = [path for path, entry in wanted.items() if entry.size > self._limits.max_file_bytes]
         for path in too_large:
             del wanted[path]
         for batch in split(list(wanted.items()), most_bytes=_BATCH_BYTES, most_files=_BATCH_FILES):
-            placed = await self._apply(channel, batch)
-            report.missing += sum(path in difference.missing for path in placed)
-            report.shared += sum(path in difference.shared for path in placed)
+            placed = await self._install_batch(channel, batch)
+            result.missing += sum(path in difference.missing for path in placed)
+            result.shared += sum(path in difference.shared for path in placed)
             if len(placed) < len(batch):
                 # They changed on the master since: its next push says how. Ask, in case it is lost.
-                report.complete, self._stale = False, True
+                result.complete, self._target_outdated = False, True
             if self._superseded():
                 break
         return too_large
@@ -265,7 +265,7 @@ class FileApplier:
     def _superseded(self) -> bool:
         return self._target is not None and not all(self._target.covers(push) for push in self._pushes)
 
-    async def _apply(self, channel: aio.Channel, wanted: list[tuple[str, Entry]]) -> list[str]:
+    async def _install_batch(self, channel: aio.Channel, wanted: list[tuple[str, Entry]]) -> list[str]:
         """Fetch and place one batch; the paths that are in place."""
         batch = await asyncio.to_thread(self._staging.begin, wanted)
         try:
@@ -274,51 +274,51 @@ class FileApplier:
             batch.close()
         placed = list(batch.received)
         if placed:
-            await in_thread(partial(self._place, batch.received, dict(wanted), batch.barrier))
-            self._tell(placed)
+            await in_thread(partial(self._install_files, batch.received, dict(wanted), batch.flush))
+            self._notify_applied(placed)
         return placed
 
-    def _place(self, staged: dict[str, Path], entries: dict[str, Entry], barrier: Callable[[], None]) -> None:
-        barrier()
+    def _install_files(self, staged: dict[str, Path], entries: dict[str, Entry], flush: Callable[[], None]) -> None:
+        flush()
         try:
             for path, file in staged.items():
-                self._installer.place(path, file)
-                self._scanner.adopt(path, entries[path])
+                self._installer.install(path, file)
+                self._scanner.record_written(path, entries[path])
         finally:
             self._installer.sync()
 
-    async def _remove(self, extra: list[str], report: _Report) -> None:
+    async def _remove(self, extra: list[str], result: _RoundResult) -> None:
         if not extra:
             return
         await in_thread(partial(self._delete, extra))
-        report.extra = len(extra)
-        self._tell(extra)
+        result.extra = len(extra)
+        self._notify_applied(extra)
 
     def _delete(self, paths: list[str]) -> None:
         try:
             for path in paths:
                 self._installer.remove(path)
-                self._scanner.adopt(path, None)
+                self._scanner.record_written(path, None)
         finally:
             self._installer.sync()
 
-    def _tell(self, paths: Sequence[str]) -> None:
+    def _notify_applied(self, paths: Sequence[str]) -> None:
         for listener in self.on_applied:
             listener(paths)
 
     def _clean(self) -> None:
         self._staging.clear()
-        self._installer.clean()
+        self._installer.remove_leftovers()
 
-    def _acknowledge(self, report: _Report, error: str) -> None:
+    def _acknowledge(self, result: _RoundResult, error: str) -> None:
         if self._link is None:
             return
         ack = pb.FilesAck(
             position=self.position(),
-            missing=report.missing,
-            shared=report.shared,
-            extra=report.extra,
-            started=report.started.timestamp(),
+            missing=result.missing,
+            shared=result.shared,
+            extra=result.extra,
+            started=result.started.timestamp(),
             ended=self._clock.now().timestamp(),
             error=error,
         )

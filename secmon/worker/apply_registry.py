@@ -13,11 +13,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.replica import Diverged, Position, RegistryChanges, position, take_over
+from secmon.agents.replica import Diverged, Position, RegistryChanges, apply_changes, position
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
-from secmon.worker.streams import receiving
+from secmon.worker.streams import reading_stream
 
 log = logging.getLogger("secmon.clusterd.registry")
 
@@ -95,15 +95,15 @@ class RegistryApplier:
             raise SecmonError(3023)
         request = pb.RegistryRequest(source=source, since=since)
         document = bytearray()
-        async with receiving() as stall:
+        async with reading_stream() as timer:
             async for piece in pb_grpc.ReplicationStub(link.channel).FetchRegistry(request):
                 document += piece.data
                 if len(document) > MOST_BYTES:
                     raise SecmonError(3045, f"registry of more than {MOST_BYTES} bytes")
-                stall.progress()
+                timer.progress()
         changes = await asyncio.to_thread(msgspec.msgpack.decode, bytes(document), type=RegistryChanges)
         try:
-            await asyncio.to_thread(self._take_over, changes)
+            await asyncio.to_thread(self._apply, changes)
         except Diverged as error:
             if changes.since is None:
                 raise
@@ -114,12 +114,12 @@ class RegistryApplier:
         with self._store.read() as connection:
             return position(connection)
 
-    def _take_over(self, changes: RegistryChanges) -> None:
+    def _apply(self, changes: RegistryChanges) -> None:
         with self._store.write() as connection:
             held = connection.execute(select(func.count()).select_from(agents)).scalar_one()
             if held and not changes.entries and not changes.tombstones and changes.since is None:
                 raise SecmonError(3045, f"the master has lost its registry; this node keeps {held} agents")
-            take_over(connection, changes)
+            apply_changes(connection, changes)
         if changes.since is None:
             log.info("Registry of %d agents taken over as a whole", len(changes.entries))
 

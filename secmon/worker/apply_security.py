@@ -17,7 +17,7 @@ from secmon.common.errors import SecmonError
 from secmon.security.store.position import Position
 from secmon.security.store.replication import Change, Snapshot
 from secmon.security.store.security_store import SecurityStore
-from secmon.worker.streams import receiving
+from secmon.worker.streams import reading_stream
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class SecurityApplier:
         self._wake = asyncio.Event()
         self._progress = asyncio.Event()
         self._stale = False
-        self._suspect: tuple[str, int, str, int] | None = None
+        self._mismatch: tuple[str, int, str, int] | None = None
 
     def position(self) -> pb.Position:
         """Where this node's copy stands; the epoch is empty when it has received nothing. Costs microseconds."""
@@ -75,7 +75,7 @@ class SecurityApplier:
         """A session began: say where we stand, so that the master knows what to push."""
         self._link = link
         self._queue.clear()
-        self._suspect = None
+        self._mismatch = None
         self._acknowledge()
 
     async def received(self, link: Link, message: pb.MasterMessage) -> None:
@@ -100,7 +100,7 @@ class SecurityApplier:
             await self._wake.wait()
             self._wake.clear()
             try:
-                await self._work()
+                await self._drain_queue()
                 pause = self._retry_seconds
             except _FAILURES as error:
                 self._stale = True
@@ -109,17 +109,17 @@ class SecurityApplier:
                 pause = min(pause * 2, self._retry_most_seconds)
                 self._wake.set()
 
-    async def _work(self) -> None:
+    async def _drain_queue(self) -> None:
         while self._link is not None and (self._queue or self._stale):
             if self._stale:
                 await self._fetch_snapshot(self._link)
                 self._stale = False
             elif isinstance(item := self._queue.popleft(), pb.SecurityPush):
-                await self._take(item)
+                await self._apply_push(item)
             else:
                 await self._compare(item)
 
-    async def _take(self, push: pb.SecurityPush) -> None:
+    async def _apply_push(self, push: pb.SecurityPush) -> None:
         own = self._store.position()
         if (own.store_id, own.revision) == (push.epoch, push.revision):
             self._acknowledge()
@@ -140,11 +140,11 @@ class SecurityApplier:
         """Anti-entropy: equal revisions must mean equal content. A beat comes after the pushes it knows of."""
         own = self._store.position()
         if (own.store_id, own.revision) != (master.epoch, master.revision):
-            suspect = (own.store_id, own.revision, master.epoch, master.revision)
-            self._stale = suspect == self._suspect  # a second time: no push is on its way
-            self._suspect = suspect
+            mismatch = (own.store_id, own.revision, master.epoch, master.revision)
+            self._stale = mismatch == self._mismatch  # a second time: no push is on its way
+            self._mismatch = mismatch
             return
-        self._suspect = None
+        self._mismatch = None
         if not master.digest:
             return
         digest = await asyncio.to_thread(self._store.digest)
@@ -157,17 +157,17 @@ class SecurityApplier:
         if channel is None:
             raise SecmonError(3023)
         document = bytearray()
-        async with receiving() as stall:
+        async with reading_stream() as timer:
             async for piece in pb_grpc.ReplicationStub(channel).FetchSecurity(pb.SecurityRequest()):
                 document += piece.data
                 if len(document) > SNAPSHOT_LIMIT:
                     raise SecmonError(3045, f"snapshot of more than {SNAPSHOT_LIMIT} bytes")
-                stall.progress()
+                timer.progress()
         snapshot = await asyncio.to_thread(msgspec.msgpack.decode, bytes(document), type=Snapshot)
         before = self._store.position()
         await asyncio.to_thread(self._store.apply_snapshot, snapshot)
-        _tell(before, snapshot)
-        self._suspect = None
+        _log_snapshot(before, snapshot)
+        self._mismatch = None
         self._acknowledge()
 
     def _acknowledge(self) -> None:
@@ -178,7 +178,7 @@ class SecurityApplier:
                 self._link.send(pb.WorkerMessage(security_ack=pb.SecurityAck(position=self.position())))
 
 
-def _tell(before: Position, taken: Snapshot) -> None:
+def _log_snapshot(before: Position, taken: Snapshot) -> None:
     """Log a snapshot taken over; loudly where it is not what follows: there is one master, so it has the say."""
     if before.store_id not in ("", taken.store_id):
         _log.error(

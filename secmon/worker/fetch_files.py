@@ -13,7 +13,7 @@ from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Entry, Manifest
 from secmon.worker.staging import StagedBatch
-from secmon.worker.streams import in_thread, receiving
+from secmon.worker.streams import in_thread, reading_stream
 
 REQUEST_FILES = 1000
 """Files of one request; the master takes no more bytes than so many of the longest paths have."""
@@ -33,7 +33,7 @@ class TargetManifest:
         """Whether the target is at the push's position or past it."""
         return push.position.epoch == self.epoch and push.position.revision <= self.revision
 
-    def follow(self, push: pb.FilesPush, max_files: int) -> bool:
+    def apply_push(self, push: pb.FilesPush, max_files: int) -> bool:
         """Apply a pushed change; whether the result is what the master has. If not, the target is void.
 
         Raises 3045, and changes nothing, when the push holds what may not be replicated.
@@ -66,13 +66,13 @@ async def fetch_target(
         request.epoch, request.since = target.epoch, target.revision
     entries: dict[str, Entry | None] = {}
     position, base = pb.Position(), 0
-    async with receiving() as stall:
+    async with reading_stream() as timer:
         async for part in pb_grpc.ReplicationStub(channel).FetchManifest(request):
             position, base = part.position, part.base
             entries.update(from_wire(part.entries))
             if len(entries) > 2 * max_files:  # a delta may hold as many deletions
                 raise SecmonError(3045, f"more than {max_files} files")
-            stall.progress()
+            timer.progress()
     if position.digest == known.digest:
         return TargetManifest(position.epoch, position.revision, known.copy())
     manifest = known.copy() if base else Manifest()
@@ -94,14 +94,14 @@ async def fetch_contents(channel: aio.Channel, wanted: Sequence[tuple[str, Entry
         size = 0
         call = stub.FetchFiles(pb.FilesRequest(entries=entries))
         try:
-            async with receiving() as stall:
+            async with reading_stream() as timer:
                 async for chunk in call:
                     buffer.append(chunk)
                     size += len(chunk.data)
                     if size >= _BUFFER_BYTES or len(buffer) >= _BUFFER_PIECES:
-                        await stall.pause(in_thread(partial(batch.write, buffer, offset)))
+                        await timer.pause(in_thread(partial(batch.write, buffer, offset)))
                         buffer, size = [], 0
-                    stall.progress()
+                    timer.progress()
         finally:
             call.cancel()  # no effect once it is complete
         await in_thread(partial(batch.write, buffer, offset))

@@ -17,7 +17,7 @@ from secmon.worker.staging import FSYNC_LIMIT, FileOwner, sync_filesystem
 
 _log = logging.getLogger(__name__)
 
-_ASIDE = ".secmon-new-"
+_COPY_PREFIX = ".secmon-new-"
 """Start of the names of copies made in the destination folder, when that is on another file system than staging."""
 _COPY_BLOCK = 1 << 20
 
@@ -31,23 +31,23 @@ class FileInstaller:
         self._root = root
         self._owner = owner
         self._dirty: set[str] = set()
-        self._thinned: set[tuple[str, str]] = set()
+        self._shrunk: set[tuple[str, str]] = set()
 
-    def clean(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove copies that an earlier run left beside their destination."""
         for category in CATEGORIES:
             with suppress(FileNotFoundError, NotADirectoryError), opened_folder(self._root, category.folder) as folder:
                 for _, _, names, descriptor in os.fwalk(dir_fd=folder):
                     _remove_leftovers(names, descriptor)
 
-    def place(self, path: str, staged: Path) -> None:
+    def install(self, path: str, staged: Path) -> None:
         """Put ``staged`` at ``path``, with the folders it needs, whatever is in its way.
 
         Raises 3045 when the category's own folder is not a real folder, ``OSError`` when the disk refuses.
         """
         folder, _, name = path.rpartition("/")
         checked(path)
-        descriptor = self._enter(folder)
+        descriptor = self._open_folder(folder)
         try:
             self._move(staged, descriptor, name)
         finally:
@@ -64,12 +64,12 @@ class FileInstaller:
                 os.unlink(name, dir_fd=descriptor)
             self._dirty.add(folder)
         if category.remove_emptied:
-            self._thinned.add((folder, category.folder))
+            self._shrunk.add((folder, category.folder))
 
     def sync(self) -> None:
         """Remove emptied folders; return once all names changed since the last call are on the disk."""
-        thinned, self._thinned = self._thinned, set()
-        for folder, top in sorted(thinned, reverse=True):
+        shrunk, self._shrunk = self._shrunk, set()
+        for folder, top in sorted(shrunk, reverse=True):
             self._remove_emptied(folder, top)
         dirty, self._dirty = self._dirty, set()
         if len(dirty) > FSYNC_LIMIT:
@@ -81,14 +81,14 @@ class FileInstaller:
             with suppress(FileNotFoundError, NotADirectoryError), opened_folder(self._root, folder) as descriptor:
                 os.fsync(descriptor)
 
-    def _enter(self, folder: str) -> int:
+    def _open_folder(self, folder: str) -> int:
         """Descriptor of a folder, made as needed. Below the category's own folder, what is no folder gives way."""
         descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         parent = ""
         try:
             for part in folder.split("/"):
                 path = f"{parent}/{part}" if parent else part
-                inner = self._step(descriptor, path)
+                inner = self._open_or_make(descriptor, path)
                 os.close(descriptor)
                 descriptor, parent = inner, path
         except BaseException:
@@ -96,7 +96,7 @@ class FileInstaller:
             raise
         return descriptor
 
-    def _step(self, descriptor: int, path: str) -> int:
+    def _open_or_make(self, descriptor: int, path: str) -> int:
         """Open the folder ``path``, whose parent is open."""
         parent, _, part = path.rpartition("/")
         try:
@@ -133,7 +133,7 @@ class FileInstaller:
 
     def _copy_and_move(self, staged: Path, folder: int, name: str) -> None:
         """From another file system: copy beside the destination first."""
-        aside = f"{_ASIDE}{secrets.token_hex(8)}.tmp"
+        aside = f"{_COPY_PREFIX}{secrets.token_hex(8)}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(aside, flags, 0o600, dir_fd=folder)
         try:
@@ -192,5 +192,5 @@ def _copy(staged: Path, descriptor: int) -> None:
 
 def _remove_leftovers(names: Iterable[str], folder: int) -> None:
     for name in names:
-        if name.startswith(_ASIDE):
+        if name.startswith(_COPY_PREFIX):
             os.unlink(name, dir_fd=folder)

@@ -20,7 +20,7 @@ class LeaseExtender:
         """Let the API say why the lease is not extended; ``None``: the master has let the node in."""
         self._writer.refused(code)
 
-    def heard(self, beat: pb.MasterHeartbeat, asked: float) -> bool:
+    def heartbeat_answered(self, beat: pb.MasterHeartbeat, asked: float) -> bool:
         """``asked``: boottime reading when the beat answered was made. Whether the lease was extended."""
         own = self._security()
         if own.epoch != beat.security.epoch or own.revision < beat.security.revision:

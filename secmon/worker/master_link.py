@@ -28,12 +28,12 @@ from secmon.worker.reconnect_backoff import ReconnectBackoff
 
 log = logging.getLogger("secmon.clusterd.link")
 
-KNOCK_SECONDS = 3.0
+PROBE_SECONDS = 3.0
 """For a connection alone: one that is lost is sent again after a second. Shorter than what gRPC may take for a
 connection, so that a link that was cut is found soon after it heals."""
-ROUND_TRIPS_OF_A_JOIN = 4
+JOIN_ROUND_TRIPS = 4
 """Connection, TLS session, HTTP/2 settings, greeting."""
-HANDSHAKES_BEFORE_ENROLMENT = 3
+REFUSED_HANDSHAKES_BEFORE_ENROLMENT = 3
 """Refused TLS sessions in a row after which the worker enrols again, so that both sides learn the reason."""
 
 
@@ -54,7 +54,7 @@ class MasterLink:
         lease: LeaseExtender | None = None,
         active_agents: Callable[[], int] = lambda: 0,
         node_version: str = API_VERSION,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self.listeners: list[LinkListener] = []
         self.connected = asyncio.Event()
@@ -66,11 +66,11 @@ class MasterLink:
         self._peer_port, self._positions, self._lease = peer_port, positions, lease
         self._active_agents, self._version = active_agents, node_version
         self._backoff = ReconnectBackoff(
-            settings.reconnect_min_seconds, settings.reconnect_max_seconds, chance or random.SystemRandom()
+            settings.reconnect_min_seconds, settings.reconnect_max_seconds, rng or random.SystemRandom()
         )
         self._session: MasterSession | None = None
         self._members: tuple[Member, ...] = ()
-        self._handshakes = 0
+        self._refused_handshakes = 0
 
     # -- for the rest of the node
 
@@ -121,26 +121,26 @@ class MasterLink:
     async def _attempt(self) -> None:
         """One session, from certificate to end. Raises SecmonError when there was none."""
         defect = self._keystore.defect()
-        if defect is None and self._handshakes >= HANDSHAKES_BEFORE_ENROLMENT:
+        if defect is None and self._refused_handshakes >= REFUSED_HANDSHAKES_BEFORE_ENROLMENT:
             defect = f"session refused: {self.reason}"
         if defect:
-            self._handshakes = 0
+            self._refused_handshakes = 0
             await self._enrol(defect)
         session = await self._join()
-        self._note(None)
-        self._handshakes = 0
+        self._set_refusal(None)
+        self._refused_handshakes = 0
         self._backoff.reset()
-        await self._stay(session)
+        await self._run_session(session)
 
     async def _enrol(self, defect: str) -> None:
         try:
             await enrol(self._settings, self._keystore, self._clock, self._hello(), defect)
         except SecmonError as error:
             if error.code != 3023:
-                self._note(error)
+                self._set_refusal(error)
             raise
 
-    def _note(self, refusal: SecmonError | None) -> None:
+    def _set_refusal(self, refusal: SecmonError | None) -> None:
         self.refusal = refusal
         if self._lease:
             self._lease.refused(refusal.code if refusal else None)
@@ -149,7 +149,7 @@ class MasterLink:
         credentials = self._keystore.current
         assert credentials is not None, "enrolled before joining"
         settings = self._settings
-        await self._knock()
+        await self._probe_port()
         started = self._clock.monotonic()
         trusted = channel_credentials(credentials)
         channel = open_channel(settings.master, settings.port, trusted, MASTER_NAME)
@@ -157,12 +157,12 @@ class MasterLink:
         hello.proof = proof.join(settings.key, hello, fingerprint(credentials.certificate))
         try:
             call = pb_grpc.MembershipStub(channel).Join(None)
-            answer = await self._greet(call, hello)
+            answer = await self._exchange_hello(call, hello)
             if answer.HasField("refusal"):
                 refusal = SecmonError(answer.refusal.code, answer.refusal.reason)
-                self._note(refusal)
+                self._set_refusal(refusal)
                 raise refusal
-            round_trip = (self._clock.monotonic() - started) / ROUND_TRIPS_OF_A_JOIN
+            round_trip = (self._clock.monotonic() - started) / JOIN_ROUND_TRIPS
             _check_version(answer.welcome.master)
         except BaseException:
             await channel.close(None)
@@ -181,7 +181,7 @@ class MasterLink:
             round_trip=round_trip,
         )
 
-    async def _greet(self, call: JoinCall, hello: pb.NodeHello) -> pb.MasterMessage:
+    async def _exchange_hello(self, call: JoinCall, hello: pb.NodeHello) -> pb.MasterMessage:
         """The master's answer. Raises SecmonError 3023; counts the TLS sessions that the master refuses."""
         where = f"{self._settings.master}:{self._settings.port}"
         try:
@@ -192,30 +192,30 @@ class MasterLink:
             raise SecmonError(3023, f"{where}: no answer") from None
         except (aio.AioRpcError, asyncio.InvalidStateError):  # the second when the call failed before it was written to
             if await call.code() is grpc.StatusCode.UNAVAILABLE:
-                await self._knock()
-                self._handshakes += 1
+                await self._probe_port()
+                self._refused_handshakes += 1
             raise SecmonError(3023, f"{where}: {await call.details()}") from None
         if not isinstance(answer, pb.MasterMessage):
             raise SecmonError(3023, f"{where}: closed at once")
         return answer
 
-    async def _knock(self) -> None:
+    async def _probe_port(self) -> None:
         """Raises SecmonError 3023 unless the cluster port takes connections."""
         try:
-            async with asyncio.timeout(KNOCK_SECONDS):
+            async with asyncio.timeout(PROBE_SECONDS):
                 _, writer = await asyncio.open_connection(self._settings.master, self._settings.port)
         except (OSError, TimeoutError) as error:
             reason = "no answer" if isinstance(error, TimeoutError) else error
             raise SecmonError(3023, f"{self._settings.master}:{self._settings.port}: {reason}") from None
         writer.transport.abort()
 
-    async def _stay(self, session: MasterSession) -> None:
+    async def _run_session(self, session: MasterSession) -> None:
         self._session = session
         self._take_members(session.welcome.members)
         self.connected.set()
         log.info("joined cluster %s at %s", session.welcome.master.cluster_name, self._settings.master)
         try:
-            await session.serve(self._opened, self._received)
+            await session.serve(self._notify_connected, self._notify_received)
         finally:
             self.connected.clear()
             self._session = None
@@ -225,11 +225,11 @@ class MasterLink:
             for listener in self.listeners:
                 await listener.disconnected(self.reason)
 
-    async def _opened(self, welcome: pb.Welcome) -> None:
+    async def _notify_connected(self, welcome: pb.Welcome) -> None:
         for listener in self.listeners:
             await listener.connected(self, welcome)
 
-    async def _received(self, message: pb.MasterMessage) -> None:
+    async def _notify_received(self, message: pb.MasterMessage) -> None:
         if message.HasField("members"):
             self._take_members(message.members)
         for listener in self.listeners:

@@ -20,7 +20,7 @@ log = logging.getLogger("secmon.clusterd.link")
 
 QUEUE_LIMIT = 1024
 """Messages that wait in either direction; more end the session, and the next one starts with a comparison."""
-FAREWELL_SECONDS = 1.0
+LEAVE_SECONDS = 1.0
 RENEWAL_PAUSE_SECONDS = 60.0
 """Between a failed renewal and the next try."""
 
@@ -64,7 +64,7 @@ class MasterSession:
         self._out: asyncio.Queue[pb.WorkerMessage] = asyncio.Queue(QUEUE_LIMIT)
         self._in: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
         self._ended = asyncio.Event()
-        self._asked: dict[int, float] = {}
+        self._sent_at: dict[int, float] = {}
         self._round_trip = round_trip
         self._last_heard = clock.monotonic()
         self._renewing: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class MasterSession:
         self.send(pb.WorkerMessage(leave=pb.Leave(reason=reason)))
         self.reason = self.reason or reason
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), FAREWELL_SECONDS)
+            await asyncio.wait_for(self._ended.wait(), LEAVE_SECONDS)
         self.end(reason)
 
     async def serve(self, opened: Opened, received: Received) -> None:
@@ -101,7 +101,7 @@ class MasterSession:
         tasks = {
             asyncio.create_task(self._read(), name="read from the master"),
             asyncio.create_task(self._write(), name="write to the master"),
-            asyncio.create_task(self._beat(), name="heartbeat"),
+            asyncio.create_task(self._send_heartbeats(), name="heartbeat"),
             asyncio.create_task(self._dispatch(opened, received), name="dispatch"),
             asyncio.create_task(self._ended.wait(), name="end"),
         }
@@ -124,23 +124,23 @@ class MasterSession:
                 self.end(f"the master: {message.leave.reason}")
                 return
             if message.HasField("heartbeat"):
-                self._answered(message.heartbeat)
+                self._heartbeat_answered(message.heartbeat)
             try:
                 self._in.put_nowait(message)
             except asyncio.QueueFull:
                 self.end(f"{QUEUE_LIMIT} messages of the master wait: this node does not keep up")
                 return
 
-    def _answered(self, beat: pb.MasterHeartbeat) -> None:
+    def _heartbeat_answered(self, beat: pb.MasterHeartbeat) -> None:
         """Beats answer in order: what was asked before this one is answered, too."""
-        asked = self._asked.pop(beat.sequence, None)
-        for sequence in [each for each in self._asked if each < beat.sequence]:
-            del self._asked[sequence]
+        asked = self._sent_at.pop(beat.sequence, None)
+        for sequence in [each for each in self._sent_at if each < beat.sequence]:
+            del self._sent_at[sequence]
         if asked is None:
             return
         self._round_trip += (self._clock.boottime() - asked - self._round_trip) * SMOOTHING
         if self._lease:
-            self._lease.heard(beat, asked)
+            self._lease.heartbeat_answered(beat, asked)
 
     async def _write(self) -> None:
         while True:
@@ -153,7 +153,7 @@ class MasterSession:
         while True:
             await received(await self._in.get())
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         """Say that we live, and notice when the master does not.
 
         When this process itself was held up, the master's messages wait unread: they get another turn.
@@ -162,7 +162,7 @@ class MasterSession:
         while True:
             silence = self._interval * self._settings.heartbeat_misses + self._settings.delay_seconds(self._round_trip)
             sequence += 1
-            self._ask(sequence)
+            self._send_heartbeat(sequence)
             self._renew_when_due()
             slept_from = self._clock.monotonic()
             await asyncio.sleep(self._interval)
@@ -170,8 +170,8 @@ class MasterSession:
             if now - slept_from <= silence + self._interval and now - self._last_heard > silence:
                 self.end(f"the master has been silent for {now - self._last_heard:.1f} s")
 
-    def _ask(self, sequence: int) -> None:
-        self._asked[sequence] = self._clock.boottime()
+    def _send_heartbeat(self, sequence: int) -> None:
+        self._sent_at[sequence] = self._clock.boottime()
         security, files = self._positions()
         heartbeat = pb.WorkerHeartbeat(
             clock=self._clock.now().timestamp(),

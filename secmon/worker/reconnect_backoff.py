@@ -6,14 +6,14 @@ import random
 class ReconnectBackoff:
     """Exponential with full jitter: a random pause from ``low`` to a bound that doubles up to ``high`` seconds."""
 
-    def __init__(self, low: float, high: float, chance: random.Random) -> None:
-        self._low, self._high, self._chance = low, max(low, high), chance
+    def __init__(self, low: float, high: float, rng: random.Random) -> None:
+        self._low, self._high, self._rng = low, max(low, high), rng
         self._bound = low
 
     def next(self) -> float:
         """Seconds to wait now."""
         self._bound = min(self._high, self._bound * 2)
-        return self._chance.uniform(self._low, self._bound)
+        return self._rng.uniform(self._low, self._bound)
 
     def reset(self) -> None:
         """The last try succeeded."""

@@ -15,9 +15,9 @@ from secmon.agents.state_reports import (
     KeepaliveReport,
     PendingReport,
     StateReport,
-    confirm,
     count_active,
-    waiting,
+    mark_reported,
+    pending_reports,
 )
 from secmon.cluster.rpc.channels import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
@@ -65,7 +65,7 @@ class AgentReporter:
         while True:
             pause = self._pause_seconds
             try:
-                if await self._round():
+                if await self._report_batch():
                     continue
                 self.active = await asyncio.to_thread(self._count)
             except ChannelClosed:
@@ -79,7 +79,7 @@ class AgentReporter:
                 pause = RETRY_SECONDS
             await asyncio.sleep(pause)
 
-    async def _round(self) -> bool:
+    async def _report_batch(self) -> bool:
         """Report one batch; whether more may wait."""
         channel = self._link.channel
         if channel is None:
@@ -87,16 +87,16 @@ class AgentReporter:
         if channel is not self._channel:  # a new session, perhaps with a master that was rebuilt
             self._channel = channel
             self._confirmed.clear()
-        batch = await asyncio.to_thread(self._waiting)
+        batch = await asyncio.to_thread(self._pending)
         if not batch:
             return False
-        report = self._draw(batch)
+        report = self._encode(batch)
         with closable():
             reply = await pb_grpc.ReportsStub(channel).ReportAgents(report, timeout=REPLY_SECONDS)
         incomplete = set(reply.incomplete)
         done = [one for one in batch if one.state.id not in incomplete]
-        await asyncio.to_thread(self._confirm, done)
-        self._confirmed.update((one.state.id, one.lasting) for one in done)
+        await asyncio.to_thread(self._mark_reported, done)
+        self._confirmed.update((one.state.id, one.fingerprint) for one in done)
         for agent in {*incomplete, *reply.refused}:
             self._confirmed.pop(agent, None)
         self._trouble.succeeded()
@@ -106,25 +106,25 @@ class AgentReporter:
             log.error("the master refuses what this node has of agents: %s", ", ".join(map(str, reply.refused[:20])))
         return len(batch) == BATCH or bool(incomplete)
 
-    def _draw(self, batch: list[PendingReport]) -> pb.AgentReport:
+    def _encode(self, batch: list[PendingReport]) -> pb.AgentReport:
         full: list[StateReport] = []
         touched: list[KeepaliveReport] = []
         for one in batch:
-            short = one.touch
-            if short is not None and self._confirmed.get(one.state.id) == one.lasting:
+            short = one.keepalive
+            if short is not None and self._confirmed.get(one.state.id) == one.fingerprint:
                 touched.append(short)
             else:
                 full.append(one.state)
         encode = msgspec.msgpack.encode
         return pb.AgentReport(full=encode(full), touched=encode(touched))
 
-    def _waiting(self) -> list[PendingReport]:
+    def _pending(self) -> list[PendingReport]:
         with self._store.read() as connection:
-            return waiting(connection)
+            return pending_reports(connection)
 
-    def _confirm(self, done: list[PendingReport]) -> None:
+    def _mark_reported(self, done: list[PendingReport]) -> None:
         with self._store.write() as connection:
-            confirm(connection, done)
+            mark_reported(connection, done)
 
     def _count(self) -> int:
         with self._store.read() as connection:

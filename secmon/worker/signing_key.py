@@ -44,14 +44,14 @@ class SigningKeyRegistration:
         while True:
             pause = self._poll_seconds
             try:
-                if self._due():
+                if self._renewal_due():
                     await self._register()
             except (SecmonError, AuthenticationError) as error:
                 log.warning("the key that this node signs tokens with is not registered: %s", error)
                 pause = RETRY_SECONDS
             await asyncio.sleep(pause)
 
-    def _due(self) -> bool:
+    def _renewal_due(self) -> bool:
         view = self._store.view()
         key = view.signing_key
         old = key is None or self._clock.now().timestamp() - key.created > KEY_LIFE_SECONDS
@@ -74,9 +74,9 @@ class SigningKeyRegistration:
         await master.execute(call, part=False)
         await asyncio.to_thread(self._store.keep_private_key, key.kid, key.private_pem)
         log.info("this node signs tokens with key %s from now on", key.kid)
-        await self._known(key.kid)
+        await self._wait_published(key.kid)
 
-    async def _known(self, kid: str) -> None:
+    async def _wait_published(self, kid: str) -> None:
         """Wait until the new key has come back with the security state, lest another be made meanwhile."""
         for _ in range(int(REPLY_SECONDS / self._poll_seconds)):
             if kid in self._store.view().keys:

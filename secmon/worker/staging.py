@@ -104,7 +104,7 @@ class StagedBatch:
             if chunk.last:
                 self._complete(path, entry)
 
-    def barrier(self) -> None:
+    def flush(self) -> None:
         """Return once every received file is on the disk."""
         if len(self._wanted) > FSYNC_LIMIT:
             sync_filesystem(self._folder)

@@ -34,7 +34,7 @@ class StallTimer:
 
 
 @asynccontextmanager
-async def receiving() -> AsyncIterator[StallTimer]:
+async def reading_stream() -> AsyncIterator[StallTimer]:
     """Around the use of a stream. Whatever ends it early becomes SecmonError 3023, or 3020 when it stalled."""
     try:
         with closable():

@@ -15,7 +15,7 @@ from secmon.agents.registry.entries import entries, tombstones
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.schema import agent_groups, agents
 from secmon.agents.registry.store import AgentStore, number
-from secmon.agents.replica import Diverged, RegistryChanges, position, rows_since, take_over, verify
+from secmon.agents.replica import Diverged, RegistryChanges, apply_changes, changes_since, position, verify
 from secmon.common.errors import SecmonError
 from secmon.config.auth import Force
 
@@ -38,18 +38,18 @@ class Pair:
 
     def changes(self, since: int | None) -> RegistryChanges:
         with self.master.read() as connection:
-            changes = rows_since(connection, since)
+            changes = changes_since(connection, since)
         return msgspec.msgpack.decode(msgspec.msgpack.encode(changes), type=RegistryChanges)
 
     def follow(self) -> bool:
         """What a worker does: ask for what it lacks, or for everything when that does not fit."""
         with self.master.read() as connection:
-            source = rows_since(connection, number(connection, "revision")).source
+            source = changes_since(connection, number(connection, "revision")).source
         with self.replica.read() as connection:
             here = position(connection)
         changes = self.changes(here.revision if here.source == source else None)
         with self.replica.write() as connection:
-            return take_over(connection, changes)
+            return apply_changes(connection, changes)
 
     def assert_equal(self) -> None:
         with self.master.read() as one, self.replica.read() as two:
@@ -95,7 +95,7 @@ def test_states_stay(pair: Pair) -> None:
     pair.write(lambda connection: registry.set_groups(connection, 1, ["x"]))
     pair.follow()
     with pair.replica.write() as connection:
-        take_over(connection, pair.changes(None))
+        apply_changes(connection, pair.changes(None))
     with pair.replica.read() as connection:
         row = connection.execute(select(agents)).one()
     assert (row.group, row.connection_status, row.changed) == ("x", "active", 5)
@@ -121,7 +121,7 @@ def test_a_copy_that_was_written_to_is_made_anew(pair: Pair) -> None:
         registry.add(connection, New(name="own"), now=1)
     pair.add("a2")
     with pair.replica.write() as connection, pytest.raises(Diverged):
-        take_over(connection, pair.changes(1))
+        apply_changes(connection, pair.changes(1))
     assert pair.follow()
     pair.assert_equal()
 
@@ -134,9 +134,9 @@ def test_a_damaged_copy_is_found_out(pair: Pair) -> None:
         assert not verify(connection)
     pair.add("a2")
     with pair.replica.write() as connection, pytest.raises(Diverged):
-        take_over(connection, pair.changes(1))
+        apply_changes(connection, pair.changes(1))
     with pair.replica.write() as connection:
-        take_over(connection, pair.changes(None))
+        apply_changes(connection, pair.changes(None))
     pair.assert_equal()
 
 
@@ -146,13 +146,13 @@ def test_changes_out_of_order_or_damaged(pair: Pair) -> None:
     pair.add("a2")
     late = pair.changes(1)
     with pair.replica.write() as connection, pytest.raises(Diverged):
-        take_over(connection, late)
+        apply_changes(connection, late)
     with pair.replica.write() as connection:
-        assert take_over(connection, early)
-        assert take_over(connection, late)
-        assert not take_over(connection, late)
+        assert apply_changes(connection, early)
+        assert apply_changes(connection, late)
+        assert not apply_changes(connection, late)
     with pair.replica.write() as connection, pytest.raises(Diverged):
-        take_over(connection, msgspec.structs.replace(early, entries=[]))
+        apply_changes(connection, msgspec.structs.replace(early, entries=[]))
     pair.assert_equal()
     assert pair.changes(7).since is None
 
@@ -200,4 +200,4 @@ def run(pair: Pair, action: object, *values: object) -> None:
             pair.follow()
         case _:
             with pair.replica.write() as connection:
-                take_over(connection, pair.changes(None))
+                apply_changes(connection, pair.changes(None))

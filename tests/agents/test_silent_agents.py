@@ -134,10 +134,10 @@ async def test_a_restart_forgets_no_alert(watch: Watch) -> None:
     watch.says(one)
     await watch.after(61)
     watch.monitor = watch.another()
-    watch.monitor._remember()
+    watch.monitor._load_silent()
     assert len(await watch.after(30)) == 1
     watch.monitor = watch.another()
-    watch.monitor._remember()
+    watch.monitor._load_silent()
     assert await watch.after(30) == []
 
 

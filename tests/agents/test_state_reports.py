@@ -18,11 +18,11 @@ from secmon.agents.state_reports import (
     KeepaliveReport,
     ReportResult,
     StateReport,
-    confirm,
     count_active,
-    take,
-    touch,
-    waiting,
+    mark_reported,
+    pending_reports,
+    store_keepalives,
+    store_states,
 )
 from secmon.common.query import Query
 
@@ -67,14 +67,14 @@ def test_what_changed_waits_until_it_is_confirmed_and_a_newer_change_waits_on(st
     change(store, 3, changed=7, connection_status="active", last_keepalive=50)
     change(store, 1, changed=9, connection_status="disconnected")
     with store.read() as connection:
-        batch = waiting(connection)
+        batch = pending_reports(connection)
     assert [(one.state.id, one.changed) for one in batch] == [(3, 7), (1, 9)]
-    assert batch[0].touch == KeepaliveReport(3, 50)
-    assert batch[1].touch is None, "only an active agent is reported in short"
+    assert batch[0].keepalive == KeepaliveReport(3, 50)
+    assert batch[1].keepalive is None, "only an active agent is reported in short"
     change(store, 1, changed=12)
     with store.write() as connection:
-        confirm(connection, batch)
-        assert [one.state.id for one in waiting(connection)] == [1]
+        mark_reported(connection, batch)
+        assert [one.state.id for one in pending_reports(connection)] == [1]
 
 
 def test_a_keepalive_alone_does_not_change_what_lasts(store: AgentStore) -> None:
@@ -82,38 +82,38 @@ def test_a_keepalive_alone_does_not_change_what_lasts(store: AgentStore) -> None
     for keepalive, version in ((10, "v1"), (20, "v1"), (30, "v2")):
         change(store, 2, changed=keepalive, last_keepalive=keepalive, version=version)
         with store.read() as connection:
-            seen.append(waiting(connection)[0].lasting)
+            seen.append(pending_reports(connection)[0].fingerprint)
     assert seen[0] == seen[1] != seen[2]
 
 
 def test_the_latest_news_of_an_agent_that_moved_stand(store: AgentStore) -> None:
     with store.write() as connection:
-        take(connection, "worker2", [state(1, last_keepalive=200)], NOW)
-        take(connection, "worker1", [state(1, last_keepalive=150, connection_status="disconnected")], NOW)
+        store_states(connection, "worker2", [state(1, last_keepalive=200)], NOW)
+        store_states(connection, "worker1", [state(1, last_keepalive=150, connection_status="disconnected")], NOW)
     assert (row(store, 1)["node_name"], row(store, 1)["connection_status"]) == ("worker2", "active")
     with store.write() as connection:
-        take(connection, "worker1", [state(1, last_keepalive=201)], NOW)
+        store_states(connection, "worker1", [state(1, last_keepalive=201)], NOW)
     assert row(store, 1)["node_name"] == "worker1"
     with store.write() as connection:  # the node that has it may also tell what is older: its clock was set back
-        take(connection, "worker1", [state(1, last_keepalive=90)], NOW)
+        store_states(connection, "worker1", [state(1, last_keepalive=90)], NOW)
     assert row(store, 1)["last_keepalive"] == 90
 
 
 def test_an_unknown_agent_is_never_made(store: AgentStore) -> None:
     with store.write() as connection:
-        take(connection, "worker1", [state(77)], NOW)
-        assert touch(connection, "worker1", [KeepaliveReport(77, 5)], NOW) == ReportResult([], {})
+        store_states(connection, "worker1", [state(77)], NOW)
+        assert store_keepalives(connection, "worker1", [KeepaliveReport(77, 5)], NOW) == ReportResult([], {})
         assert connection.execute(select(agents.c.id).where(agents.c.id == 77)).first() is None
 
 
 def test_a_touch_is_enough_only_for_an_active_agent_of_that_node(store: AgentStore) -> None:
     with store.write() as connection:
-        take(connection, "worker1", [state(1), state(2)], NOW)
-        take(connection, "worker2", [state(3)], NOW)
+        store_states(connection, "worker1", [state(1), state(2)], NOW)
+        store_states(connection, "worker2", [state(3)], NOW)
         connection.execute(update(agents).where(agents.c.id == 2).values(connection_status="disconnected"))
-        assert touch(connection, "worker1", [KeepaliveReport(one, 300) for one in (1, 2, 3)], NOW) == ReportResult(
-            [2, 3], {}
-        )
+        assert store_keepalives(
+            connection, "worker1", [KeepaliveReport(one, 300) for one in (1, 2, 3)], NOW
+        ) == ReportResult([2, 3], {})
     assert [row(store, one)["last_keepalive"] for one in (1, 2, 3)] == [300, 100, 100]
     with store.read() as connection:
         assert (count_active(connection, "worker1"), count_active(connection, "worker2")) == (1, 1)
@@ -144,7 +144,7 @@ def test_a_touch_is_enough_only_for_an_active_agent_of_that_node(store: AgentSto
 )
 def test_rows_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore, bad: StateReport) -> None:
     with store.write() as connection:
-        refused = take(connection, "worker1", [state(2), bad, state(3)], NOW)
+        refused = store_states(connection, "worker1", [state(2), bad, state(3)], NOW)
     assert list(refused) == [1]
     assert "state of agent 1" in refused[1]
     assert [row(store, one)["node_name"] for one in (1, 2, 3)] == ["unknown", "worker1", "worker1"]
@@ -152,7 +152,7 @@ def test_rows_that_make_no_sense_are_refused_and_the_others_taken(store: AgentSt
 
 def test_touches_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore) -> None:
     with store.write() as connection:
-        take(connection, "worker1", [state(1), state(2)], NOW)
+        store_states(connection, "worker1", [state(1), state(2)], NOW)
         touches = [
             KeepaliveReport(1, 2**40),
             KeepaliveReport(2, 300),
@@ -161,16 +161,16 @@ def test_touches_that_make_no_sense_are_refused_and_the_others_taken(store: Agen
             KeepaliveReport(1, -1),
             KeepaliveReport(-3, 5),
         ]
-        assert set(touch(connection, "worker1", touches, NOW).refused) == {1, 2**40, 0, -3}
+        assert set(store_keepalives(connection, "worker1", touches, NOW).refused) == {1, 2**40, 0, -3}
     assert [row(store, one)["last_keepalive"] for one in (1, 2)] == [100, 300]
 
 
 def test_times_are_those_of_the_node_that_heard_by_our_clock(store: AgentStore) -> None:
     ahead = ReportClock(latest=LATEST, ahead=40)
     with store.write() as connection:
-        take(connection, "worker1", [state(1, last_keepalive=500, disconnection_time=450)], ahead)
-        take(connection, "worker1", [state(2, last_keepalive=500)], ahead)
-        touch(connection, "worker1", [KeepaliveReport(2, 600)], ahead)
+        store_states(connection, "worker1", [state(1, last_keepalive=500, disconnection_time=450)], ahead)
+        store_states(connection, "worker1", [state(2, last_keepalive=500)], ahead)
+        store_keepalives(connection, "worker1", [KeepaliveReport(2, 600)], ahead)
     assert (row(store, 1)["last_keepalive"], row(store, 1)["disconnection_time"]) == (460, 410)
     assert (row(store, 2)["last_keepalive"], row(store, 2)["disconnection_time"]) == (560, 0)
 
@@ -178,7 +178,7 @@ def test_times_are_those_of_the_node_that_heard_by_our_clock(store: AgentStore) 
 def test_a_false_time_that_is_stored_gives_way_to_another_node(store: AgentStore) -> None:
     change(store, 1, changed=1, node_name="worker1", connection_status="active", last_keepalive=2**40)
     with store.write() as connection:
-        take(connection, "worker2", [state(1, last_keepalive=700)], NOW)
+        store_states(connection, "worker2", [state(1, last_keepalive=700)], NOW)
     assert (row(store, 1)["node_name"], row(store, 1)["last_keepalive"]) == ("worker2", 700)
 
 
@@ -204,8 +204,8 @@ def test_whatever_is_reported_every_agent_can_be_shown(
     store: AgentStore, rows: list[StateReport], touches: list[KeepaliveReport]
 ) -> None:
     with store.write() as connection:
-        refused = take(connection, "worker1", rows, NOW)
-        refused |= touch(connection, "worker1", touches, NOW).refused
+        refused = store_states(connection, "worker1", rows, NOW)
+        refused |= store_keepalives(connection, "worker1", touches, NOW).refused
     assert set(refused) <= {one.id for one in rows} | {one.id for one in touches}
     items = listed(store)
     assert [item["id"] for item in items] == ["001", "002", "003", "004", "005"]

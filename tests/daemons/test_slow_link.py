@@ -72,7 +72,7 @@ async def _ask(paths: Paths) -> object:
     try:
         while True:
             try:
-                return await calls.ask("PUT /internal/agents/first-groups", {"agents": [], "sums": []})
+                return await calls.call("PUT /internal/agents/first-groups", {"agents": [], "sums": []})
             except SecmonError as error:
                 if error.code not in (3021, 3023):
                     raise

@@ -43,7 +43,7 @@ async def test_the_master_cannot_be_asked_without_a_cluster_daemon(root: Path) -
     made = node(Paths(root / "n"), WORKER)
     master = MasterClient(made, "test")
     with pytest.raises(SecmonError) as caught:
-        await master.ask("PUT /internal/upgrades/take", {"limit": 1})
+        await master.call("PUT /internal/upgrades/take", {"limit": 1})
     assert caught.value.code == 3012
     await master.close()
     made.security.close()

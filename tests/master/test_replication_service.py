@@ -18,7 +18,7 @@ from secmon.common.files.tree import content_hash
 from secmon.master.cluster_server import REQUEST_BYTES
 from secmon.master.publish_files import BULK, FilePublisher
 from secmon.master.replication_service import ReplicationService
-from secmon.master.serve_files import PIECE
+from secmon.master.serve_files import PIECE_BYTES
 from secmon.worker.fetch_files import REQUEST_FILES
 from tests.common.files.folders import write
 from tests.waiting import until
@@ -37,8 +37,8 @@ def publisher_of(root: Path) -> FilePublisher:
     return FilePublisher(root, clock=SystemClock(), counters=Counters())
 
 
-def service_of(root: Path, publisher: FilePublisher, admit: Any = lambda context: None) -> ReplicationService:
-    return ReplicationService(root, files=publisher, security=NoSnapshots(), registry=NoRegistry(), admit=admit)
+def service_of(root: Path, publisher: FilePublisher, authorize: Any = lambda context: None) -> ReplicationService:
+    return ReplicationService(root, files=publisher, security=NoSnapshots(), registry=NoRegistry(), authorize=authorize)
 
 
 async def fetch(root: Path, *entries: pb.FileEntry) -> list[pb.FileChunk]:
@@ -52,22 +52,22 @@ async def fetch(root: Path, *entries: pb.FileEntry) -> list[pb.FileChunk]:
 
 
 async def test_contents_come_in_pieces_back_to_back(tmp_path: Path) -> None:
-    large = os.urandom(2 * PIECE + 5)
+    large = os.urandom(2 * PIECE_BYTES + 5)
     write(tmp_path, "etc/lists/large", large)
-    write(tmp_path, "etc/lists/exact", large[:PIECE])
+    write(tmp_path, "etc/lists/exact", large[:PIECE_BYTES])
     write(tmp_path, "etc/lists/empty", b"")
     chunks = await fetch(
         tmp_path,
         asked("etc/lists/large", large),
         asked("etc/lists/empty", b""),
-        asked("etc/lists/exact", large[:PIECE]),
+        asked("etc/lists/exact", large[:PIECE_BYTES]),
     )
     assert [(chunk.index, len(chunk.data), chunk.last) for chunk in chunks] == [
-        (0, PIECE, False),
-        (0, PIECE, False),
+        (0, PIECE_BYTES, False),
+        (0, PIECE_BYTES, False),
         (0, 5, True),
         (1, 0, True),
-        (2, PIECE, True),
+        (2, PIECE_BYTES, True),
     ]
     assert b"".join(chunk.data for chunk in chunks if chunk.index == 0) == large
 

@@ -271,20 +271,22 @@ async def test_a_taken_port_stops_the_start(tmp_path: Path) -> None:
         taken = kit.master.port
         worker = kit.build_worker("alpha", listen_port=taken)
         other = kit.build_master("other", listen_port=taken)
-        clash = rf"2010: .*, port {taken}: Address already in use; change"
+        name_conflict = rf"2010: .*, port {taken}: Address already in use; change"
         with pytest.raises(
-            SecmonError, match=rf"{clash} clusterd\.peer_port in {tmp_path}/other/etc/local_internal_opt"
+            SecmonError, match=rf"{name_conflict} clusterd\.peer_port in {tmp_path}/other/etc/local_internal_opt"
         ):
             await other.start()
         with pytest.raises(
-            SecmonError, match=rf"{clash} clusterd\.peer_port in {tmp_path}/alpha/etc/local_internal_opt"
+            SecmonError, match=rf"{name_conflict} clusterd\.peer_port in {tmp_path}/alpha/etc/local_internal_opt"
         ):
             await worker.start()
         third = kit.build_master("third", port=taken, listen_port=taken)
-        with pytest.raises(SecmonError, match=rf"{clash} cluster\.port in {tmp_path}/third/etc/ossec\.conf"):
+        with pytest.raises(SecmonError, match=rf"{name_conflict} cluster\.port in {tmp_path}/third/etc/ossec\.conf"):
             await third.start()
         fourth = kit.build_master("fourth", enrol_port=taken)
-        with pytest.raises(SecmonError, match=rf"{clash} clusterd\.enrol_port \(by default cluster\.port \+ 1\)"):
+        with pytest.raises(
+            SecmonError, match=rf"{name_conflict} clusterd\.enrol_port \(by default cluster\.port \+ 1\)"
+        ):
             await fourth.start()
 
 

@@ -142,7 +142,7 @@ class Master:
             files=self.publisher,
             security=NoSnapshots(),
             registry=NoRegistry(),
-            admit=lambda context: None,
+            authorize=lambda context: None,
         )
 
 

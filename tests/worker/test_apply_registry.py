@@ -49,10 +49,10 @@ class Nodes:
         self.publisher = RegistryPublisher(self.master, counters=Counters(), poll_seconds=0.01, repeat_seconds=0.2)
         files = FilePublisher(root, clock=SystemClock(), counters=Counters())
         self.service = ReplicationService(
-            root, files=files, security=NoSnapshots(), registry=self.publisher, admit=self.admit
+            root, files=files, security=NoSnapshots(), registry=self.publisher, authorize=self.authorize
         )
 
-    def admit(self, context: object) -> object:
+    def authorize(self, context: object) -> object:
         return self.kit.master.sessions.caller(context)  # type: ignore[arg-type]  # whatever gRPC hands in
 
     def serve(self, server: aio.Server) -> None:

@@ -52,7 +52,7 @@ class Cluster:
         )
         files = FilePublisher(folder, clock=SystemClock(), counters=Counters())
         self.service = ReplicationService(
-            folder, files=files, security=store, registry=NoRegistry(), admit=lambda context: None
+            folder, files=files, security=store, registry=NoRegistry(), authorize=lambda context: None
         )
         self.snapshots = 0
 

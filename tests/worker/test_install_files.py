@@ -26,7 +26,7 @@ def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     for content in contents[1:]:
-        installer.place("etc/rules/r", write(tmp_path, "aside", content))
+        installer.install("etc/rules/r", write(tmp_path, "aside", content))
     installer.sync()
     stop.set()
     reader.join()
@@ -40,7 +40,7 @@ def test_nothing_is_placed_or_removed_elsewhere(tmp_path: Path, path: str) -> No
     installer = FileInstaller(tmp_path / "root", FileOwner())
     staged = write(tmp_path, "staged", b"1")
     with pytest.raises(SecmonError):
-        installer.place(path, staged)
+        installer.install(path, staged)
     with pytest.raises(SecmonError):
         installer.remove(path)
     assert staged.exists()
@@ -71,7 +71,7 @@ def test_a_folder_with_something_of_its_own_stays(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_new_folders_belong_to_the_product(tmp_path: Path) -> None:
     write(tmp_path, "etc/shared/old", b"")
-    FileInstaller(tmp_path, FileOwner(1234, 2345)).place("etc/shared/new/er/f", write(tmp_path, "staged", b"1"))
+    FileInstaller(tmp_path, FileOwner(1234, 2345)).install("etc/shared/new/er/f", write(tmp_path, "staged", b"1"))
     for path in ("etc/shared/new", "etc/shared/new/er"):
         status = (tmp_path / path).stat()
         assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1234, 2345, 0o770)

@@ -18,7 +18,7 @@ def test_a_replica_that_is_behind_gets_no_lease(tmp_path: Path, epoch: str, revi
     writer, reader = LeaseWriter(path, clock, seconds=30), LeaseReader(path, clock)
     keeper = LeaseExtender(writer, lambda: pb.Position(epoch=epoch, revision=revision))
     beat = pb.MasterHeartbeat(security=pb.Position(epoch="e", revision=5))
-    assert keeper.heard(beat, clock.boottime() - 2) is extended
+    assert keeper.heartbeat_answered(beat, clock.boottime() - 2) is extended
     assert reader.remaining() == (28 if extended else 0)
     writer.close()
     reader.close()

@@ -62,7 +62,7 @@ class Pair:
         self.counters = Counters()
         self.calls = 0
 
-    def admit(self, context: aio.ServicerContext[Any, Any]) -> Any:
+    def authorize(self, context: aio.ServicerContext[Any, Any]) -> Any:
         self.calls += 1
         return self.kit.master.sessions.caller(context)
 
@@ -70,7 +70,7 @@ class Pair:
         def add(server: aio.Server) -> None:
             made = ReportService(
                 self.master,
-                admit=self.admit,
+                authorize=self.authorize,
                 health=self.kit.master.health,
                 clock=SystemClock(),
                 counters=self.counters,

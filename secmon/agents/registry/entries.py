@@ -1,4 +1,4 @@
-"""Rows of the registry as values, and the ledger that each change of them goes through."""
+"""Rows of the registry as values, and the running digest that each change updates."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -92,10 +92,10 @@ class RunningDigest:
         self.revision = revision
         self.digest = digest
 
-    def came(self, row: Entry | Tombstone) -> None:
+    def add(self, row: Entry | Tombstone) -> None:
         self.digest = (self.digest + fingerprint(row)) % _MODULUS
 
-    def went(self, row: Entry | Tombstone) -> None:
+    def subtract(self, row: Entry | Tombstone) -> None:
         self.digest = (self.digest - fingerprint(row)) % _MODULUS
 
     @property
@@ -109,12 +109,12 @@ _SET_META = update(meta).where(meta.c.name == bindparam("key")).values(value=bin
 
 @contextmanager
 def change(connection: Connection) -> Iterator[RunningDigest]:
-    """The next revision of a registry that is written here; rows touched inside must be told to the ledger.
+    """The next revision of a registry that is written here; rows changed inside are added to and subtracted from it.
 
     From then on this store is a copy of no other (see ``replica``).
     """
     values: dict[str, str] = {name: value for name, value in connection.execute(_META)}  # noqa: C416 - typed rows
-    ledger = RunningDigest(int(values["revision"]) + 1, int(values["digest"], 16))
-    yield ledger
-    after = {"revision": str(ledger.revision), "digest": ledger.text} | ({"source": ""} if "source" in values else {})
+    digest = RunningDigest(int(values["revision"]) + 1, int(values["digest"], 16))
+    yield digest
+    after = {"revision": str(digest.revision), "digest": digest.text} | ({"source": ""} if "source" in values else {})
     connection.execute(_SET_META, [{"key": name, "new": value} for name, value in after.items()])

@@ -79,12 +79,12 @@ def add(
     if host_name is not None and new.name == host_name:
         raise SecmonError(1705, f"{new.name} is the manager")
     agent = _take_id(connection, new.id)
-    with change(connection) as ledger:
-        delete_entries(connection, ledger, [_known(connection, one) for one in replaced], purge=purge)
+    with change(connection) as digest:
+        delete_entries(connection, digest, [_known(connection, one) for one in replaced], purge=purge)
         if new.id is not None:
-            unbury_entries(connection, ledger, _stone(connection, agent))
-        entry = _entry(agent, new, now, ledger.revision)
-        insert_entries(connection, ledger, [entry])
+            unbury_entries(connection, digest, _stone(connection, agent))
+        entry = _entry(agent, new, now, digest.revision)
+        insert_entries(connection, digest, [entry])
     return Added(entry, tuple(replaced.values()))
 
 
@@ -97,9 +97,9 @@ def add_free(connection: Connection, news: Sequence[New], *, now: int) -> list[E
     if not news:
         return []
     put(connection, "next_id", first + len(news))
-    with change(connection) as ledger:
-        entries = [_entry(agent, new, now, ledger.revision) for agent, new in enumerate(news, first)]
-        insert_entries(connection, ledger, entries)
+    with change(connection) as digest:
+        entries = [_entry(agent, new, now, digest.revision) for agent, new in enumerate(news, first)]
+        insert_entries(connection, digest, entries)
     return entries
 
 
@@ -110,8 +110,8 @@ def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -
     """
     gone = sorted((Entry(*row) for row in pick(connection, ENTRY, list(set(ids)))), key=lambda one: one.id)
     if gone:
-        with change(connection) as ledger:
-            delete_entries(connection, ledger, gone, purge=purge)
+        with change(connection) as digest:
+            delete_entries(connection, digest, gone, purge=purge)
     return gone
 
 
@@ -132,10 +132,10 @@ def load(connection: Connection, news: Sequence[New], *, now: int) -> list[Secmo
             ids.add(new.id)
             taken.append((new.id, new))
     if taken:
-        with change(connection) as ledger:
+        with change(connection) as digest:
             stones = {one.id: one for one in tombstones(connection)}
-            unbury_entries(connection, ledger, [stones[agent] for agent, _ in taken if agent in stones])
-            insert_entries(connection, ledger, [_entry(agent, new, now, ledger.revision) for agent, new in taken])
+            unbury_entries(connection, digest, [stones[agent] for agent, _ in taken if agent in stones])
+            insert_entries(connection, digest, [_entry(agent, new, now, digest.revision) for agent, new in taken])
         _reserve(connection, max(agent for agent, _ in taken))
     return results
 
@@ -145,8 +145,8 @@ def bury(connection: Connection, stones: Sequence[tuple[int, str, str, str]]) ->
     known = {*_ids(connection), *connection.execute(select(removed.c.id)).scalars()}
     fresh = [stone for stone in {one[0]: one for one in stones}.values() if stone[0] not in known]
     if fresh:
-        with change(connection) as ledger:
-            bury_entries(connection, ledger, [Tombstone(*stone, 0, ledger.revision) for stone in fresh])
+        with change(connection) as digest:
+            bury_entries(connection, digest, [Tombstone(*stone, 0, digest.revision) for stone in fresh])
         _reserve(connection, max(stone[0] for stone in fresh))
     return [stone[0] for stone in fresh]
 
@@ -156,9 +156,9 @@ def purge(connection: Connection, ids: Iterable[int]) -> list[int]:
     wanted = set(ids)
     stones = [one for one in tombstones(connection) if one.id in wanted and not one.purged]
     if stones:
-        with change(connection) as ledger:
-            unbury_entries(connection, ledger, stones)
-            bury_entries(connection, ledger, [replace(one, purged=1, revision=ledger.revision) for one in stones])
+        with change(connection) as digest:
+            unbury_entries(connection, digest, stones)
+            bury_entries(connection, digest, [replace(one, purged=1, revision=digest.revision) for one in stones])
     return [one.id for one in stones]
 
 
@@ -172,13 +172,13 @@ def rewrite(connection: Connection, lines: Mapping[int, tuple[str, str, str]]) -
     if not changed:
         return []
     where = update(agents).where(agents.c.id == bindparam("agent"))
-    with change(connection) as ledger:
+    with change(connection) as digest:
         after = []
         for agent in changed:
             name, address, key = lines[agent]
-            new = replace(before[agent], name=name, register_ip=address, internal_key=key, revision=ledger.revision)
-            ledger.went(before[agent])
-            ledger.came(new)
+            new = replace(before[agent], name=name, register_ip=address, internal_key=key, revision=digest.revision)
+            digest.subtract(before[agent])
+            digest.add(new)
             after.append(new)
         # Parked first, so that names are unique at every step.
         connection.execute(where.values(name=bindparam("parked")), [{"agent": i, "parked": f" {i}"} for i in changed])
@@ -256,12 +256,12 @@ def assign(connection: Connection, groups: Mapping[int, Sequence[str]]) -> list[
     changed = [agent for agent, text in joined.items() if before[agent].group != text]
     if not changed:
         return []
-    with change(connection) as ledger:
+    with change(connection) as digest:
         for agent in changed:
-            ledger.went(before[agent])
-        after = [_regrouped(before[agent], joined[agent], ledger.revision) for agent in changed]
+            digest.subtract(before[agent])
+        after = [_regrouped(before[agent], joined[agent], digest.revision) for agent in changed]
         for entry in after:
-            ledger.came(entry)
+            digest.add(entry)
         write_groups(connection, after)
     return changed
 

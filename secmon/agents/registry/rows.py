@@ -10,41 +10,41 @@ from secmon.agents.registry.entries import ENTRY, TOMBSTONE, Entry, RunningDiges
 from secmon.agents.registry.schema import agent_groups, agents, removed
 
 
-def insert_entries(connection: Connection, ledger: RunningDigest, rows: Sequence[Entry]) -> None:
+def insert_entries(connection: Connection, digest: RunningDigest, rows: Sequence[Entry]) -> None:
     """Agents that are new, with their groups."""
     if rows:
         connection.execute(insert(agents), [values(ENTRY, row) for row in rows])
         write_members(connection, rows)
         for row in rows:
-            ledger.came(row)
+            digest.add(row)
 
 
-def delete_entries(connection: Connection, ledger: RunningDigest, gone: Sequence[Entry], *, purge: bool) -> None:
+def delete_entries(connection: Connection, digest: RunningDigest, gone: Sequence[Entry], *, purge: bool) -> None:
     """Agents that go, and their tombstones."""
     if gone:
         where = agents.c.id == bindparam("agent")
         connection.execute(delete(agents).where(where), [{"agent": one.id} for one in gone])
         for one in gone:
-            ledger.went(one)
-        purged, revision = int(purge), ledger.revision
+            digest.subtract(one)
+        purged, revision = int(purge), digest.revision
         stones = [Tombstone(one.id, one.name, one.register_ip, one.internal_key, purged, revision) for one in gone]
-        bury_entries(connection, ledger, stones)
+        bury_entries(connection, digest, stones)
 
 
-def bury_entries(connection: Connection, ledger: RunningDigest, stones: Sequence[Tombstone]) -> None:
+def bury_entries(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
     """Tombstones of ids that have none."""
     connection.execute(insert(removed), [values(TOMBSTONE, one) for one in stones])
     for one in stones:
-        ledger.came(one)
+        digest.add(one)
 
 
-def unbury_entries(connection: Connection, ledger: RunningDigest, stones: Sequence[Tombstone]) -> None:
+def unbury_entries(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
     """Take tombstones away."""
     if stones:
         where = removed.c.id == bindparam("agent")
         connection.execute(delete(removed).where(where), [{"agent": one.id} for one in stones])
         for one in stones:
-            ledger.went(one)
+            digest.subtract(one)
 
 
 def write_groups(connection: Connection, rows: Sequence[Entry]) -> None:

@@ -22,20 +22,20 @@ MAX_DEADLINE_SECONDS = 86_400.0
 """A deadline further away is none: no sum with the clock may overflow."""
 
 Run = Callable[[Call], Awaitable[Result]]
-Admit = Callable[["Context", Call], Call]
+Authorize = Callable[["Context", Call], Call]
 Context = aio.ServicerContext[pb.ExecuteRequest, pb.ExecuteChunk]
 
 
 class PeerService(pb_grpc.PeerServicer):
     """Executes calls.
 
-    ``admit`` looks at the caller: it returns the call, perhaps narrowed, or raises. ``whole`` routes a call as if it
-    had been asked here, ``part`` runs this node's share.
+    ``authorize`` checks the caller: it returns the call, perhaps with another identity, or raises. ``whole`` routes a
+    call as if a client had sent it to this node, ``part`` runs this node's share.
     """
 
-    def __init__(self, *, clock: Clock, admit: Admit, whole: Run, part: Run) -> None:
+    def __init__(self, *, clock: Clock, authorize: Authorize, whole: Run, part: Run) -> None:
         self._clock = clock
-        self._admit = admit
+        self._authorize = authorize
         self._whole = whole
         self._part = part
 
@@ -44,7 +44,7 @@ class PeerService(pb_grpc.PeerServicer):
         limited = remaining is not None and remaining < MAX_DEADLINE_SECONDS
         deadline = self._clock.monotonic() + (remaining or 0.0) if limited else None
         try:
-            call = self._admit(context, unpack_call(request, deadline))
+            call = self._authorize(context, unpack_call(request, deadline))
             result = await (self._part if request.part else self._whole)(call)
         except (SecmonError, AuthenticationError) as error:
             log.debug("request %.64r: %.256r failed: %s", request.request_id, request.operation, error)

@@ -45,42 +45,42 @@ class Scanner:
         self._clock = clock
         self._stamps: dict[str, Stamp] = {}
         self._delta: dict[str, Entry | None] = {}
-        self._seen: set[str] = set()
-        self._kept: set[str] = set()
+        self._visited: set[str] = set()
+        self._unreadable: set[str] = set()
         self.manifest = Manifest()
         self.skipped: set[str] = set()
-        self.foreign: set[str] = set()
+        self.special_files: set[str] = set()
         """Those of ``skipped`` that are links or special files."""
         self._warned: set[str] = set()
-        self.unsettled: set[str] = set()
+        self.unstable: set[str] = set()
         """Files that changed while being read: scan them again soon."""
         self.hashed = 0
 
     def rescan(self) -> dict[str, Entry | None]:
         """Scan everything; what changed since the last scan."""
         self.skipped.clear()
-        self.foreign.clear()
+        self.special_files.clear()
         return self.rescan_paths(category.folder for category in CATEGORIES)
 
     def rescan_paths(self, touched: Iterable[str]) -> dict[str, Entry | None]:
         """Scan these files and folders (and all below); what changed. Paths outside the categories cost nothing."""
-        self._delta, self._seen, self._kept = {}, set(), set()
+        self._delta, self._visited, self._unreadable = {}, set(), set()
         folders: set[str] = set()
         for path in _outermost(touched):
             was_file = path in self.manifest
             self._scan(path)
-            if was_file and path not in self._seen:
+            if was_file and path not in self._visited:
                 self._change(path, None)
             elif not was_file:
                 folders.add(path)  # it may have been one
         if folders:
-            self._drop_below(folders)
+            self._forget_below(folders)
         return self._delta
 
-    def adopt(self, path: str, entry: Entry | None) -> None:
+    def record_written(self, path: str, entry: Entry | None) -> None:
         """Take over what the caller itself just wrote (or deleted); the next scan of the path checks it."""
         self.manifest.put(path, entry)
-        self.foreign.discard(path)
+        self.special_files.discard(path)
         self._stamps.pop(path, None)
 
     def _scan(self, path: str) -> None:
@@ -92,11 +92,11 @@ class Scanner:
         parent, _, name = path.rpartition("/")
         try:
             with opened_folder(self._root, parent) as folder:
-                self._look(folder, path, name, os.stat(name, dir_fd=folder, follow_symlinks=False))
+                self._visit(folder, path, name, os.stat(name, dir_fd=folder, follow_symlinks=False))
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            self._keep(path, error)
+            self._keep_unreadable(path, error)
 
     def _scan_category(self, category: Category) -> None:
         try:
@@ -107,7 +107,7 @@ class Scanner:
         except NotADirectoryError as error:  # the folder itself is a symbolic link or a file
             self._skip(category.folder, error.strerror or str(error))
         except OSError as error:
-            self._keep(category.folder, error)
+            self._keep_unreadable(category.folder, error)
 
     def _walk(self, folder: int, prefix: str) -> None:
         with os.scandir(folder) as listing:
@@ -115,47 +115,47 @@ class Scanner:
         for item in found:
             path = f"{prefix}/{item.name}"
             try:
-                self._look(folder, path, item.name, item.stat(follow_symlinks=False))
+                self._visit(folder, path, item.name, item.stat(follow_symlinks=False))
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it vanished meanwhile
             except OSError as error:
-                self._keep(path, error)
+                self._keep_unreadable(path, error)
 
-    def _look(self, folder: int, path: str, name: str, status: os.stat_result) -> None:
+    def _visit(self, folder: int, path: str, name: str, status: os.stat_result) -> None:
         is_folder = stat.S_ISDIR(status.st_mode)
         if not (below_category(path) if is_folder else category_of(path)):
             return
         if not well_formed(path):
             self._skip(path, "the name is not portable, or too deep or long")
         elif is_folder:
-            self._enter(folder, path, name)
+            self._visit_folder(folder, path, name)
         elif stat.S_ISREG(status.st_mode):
-            self._take(folder, path, name, status)
+            self._visit_file(folder, path, name, status)
         else:
-            self.foreign.add(path)
+            self.special_files.add(path)
             self._skip(path, "neither a regular file nor a folder")
 
-    def _enter(self, folder: int, path: str, name: str) -> None:
+    def _visit_folder(self, folder: int, path: str, name: str) -> None:
         descriptor = os.open(name, OPEN_FOLDER, dir_fd=folder)
         try:
             self._walk(descriptor, path)
         finally:
             os.close(descriptor)
 
-    def _take(self, folder: int, path: str, name: str, status: os.stat_result) -> None:
-        self.foreign.discard(path)
+    def _visit_file(self, folder: int, path: str, name: str, status: os.stat_result) -> None:
+        self.special_files.discard(path)
         if self._stamps.get(path) == Stamp.of(status):
-            self._seen.add(path)
+            self._visited.add(path)
             return
         # Setting the modification time is anybody's right and every write moves the change time, so the latter
         # alone decides whether a later write could carry the same stamp.
         now_ns = int(self._clock.now().timestamp() * 1e9)
         digest, before, after = hash_file(folder, name)
         self.hashed += 1
-        self._seen.add(path)
-        self.unsettled.discard(path)
+        self._visited.add(path)
+        self.unstable.discard(path)
         if Stamp.of(before) != Stamp.of(after):
-            self.unsettled.add(path)  # half of one content and half of another: no state to publish
+            self.unstable.add(path)  # half of one content and half of another: no state to publish
             self._stamps.pop(path, None)
             return
         if now_ns - after.st_ctime_ns > RACY_NS:
@@ -167,25 +167,25 @@ class Scanner:
     def _change(self, path: str, entry: Entry | None) -> None:
         if entry is None:
             self._stamps.pop(path, None)
-            self.unsettled.discard(path)
+            self.unstable.discard(path)
         if self.manifest.put(path, entry):
             self._delta[path] = entry
 
-    def _drop_below(self, folders: set[str]) -> None:
+    def _forget_below(self, folders: set[str]) -> None:
         """Forget the files below ``folders`` that the scan has not met."""
         gone = [
             path
             for path in self.manifest
-            if path not in self._seen and any(up in folders for up in _parents(path))
-            if not any(up in self._kept for up in (path, *_parents(path)))
+            if path not in self._visited and any(up in folders for up in _parents(path))
+            if not any(up in self._unreadable for up in (path, *_parents(path)))
         ]
         for path in gone:
             self._change(path, None)
 
-    def _keep(self, path: str, error: OSError) -> None:
-        self._kept.add(path)
+    def _keep_unreadable(self, path: str, error: OSError) -> None:
+        self._unreadable.add(path)
         if path in self.manifest:
-            self._seen.add(path)
+            self._visited.add(path)
         self._skip(path, error.strerror or str(error))
 
     def _skip(self, path: str, reason: str) -> None:

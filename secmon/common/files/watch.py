@@ -62,7 +62,7 @@ class FolderWatch(FileSystemEventHandler):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._observer: InotifyObserver | None = None
         self._watches: dict[str, tuple[ObservedWatch, tuple[int, int]]] = {}
-        self._doubtful: set[str] = set()
+        self._recreated: set[str] = set()
 
     async def start(self) -> None:
         """Create absent category folders and watch; every change after the return is noticed."""
@@ -77,16 +77,16 @@ class FolderWatch(FileSystemEventHandler):
 
     @property
     def pending(self) -> bool:
-        """Whether something was touched since the last :meth:`take`."""
+        """Whether something was touched since the last :meth:`take_touched`."""
         return bool(self._touched)
 
-    def take(self) -> set[str] | None:
+    def take_touched(self) -> set[str] | None:
         """The paths touched since the last call, below the installation folder; None: so many that all may be."""
         with self._lock:
             touched, self._touched, self._count = self._touched, set(), 0
         return touched if len(touched) <= _MANY else None
 
-    async def settled(self) -> None:
+    async def debounce(self) -> None:
         """Return when nothing was touched for a moment, or after the bound: bursts are one change."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._most_seconds
@@ -95,18 +95,18 @@ class FolderWatch(FileSystemEventHandler):
             seen = self._count
             await asyncio.sleep(self._quiet_seconds)
 
-    def renew(self) -> None:
+    def renew_watches(self) -> None:
         """Watch again what was deleted and made anew. Blocks briefly on the disk."""
         observer = self._observer
         if observer is None:
             return
         with self._lock:
-            doubtful, self._doubtful = self._doubtful, set()
+            recreated, self._recreated = self._recreated, set()
         for folder, recursive in _FOLDERS:
             path = self._root / folder
             identity = _identity(path)
             known = self._watches.get(folder)
-            if known is not None and (known[1] != identity or folder in doubtful):
+            if known is not None and (known[1] != identity or folder in recreated):
                 observer.unschedule(known[0])
                 del self._watches[folder]
             if identity is None or folder in self._watches:
@@ -127,7 +127,7 @@ class FolderWatch(FileSystemEventHandler):
             self._touched.update(paths)
             self._count += 1
             if event.is_directory:  # a folder made anew may even have the inode number of the old one
-                self._doubtful.update(path for path in paths if path in dict(_FOLDERS))
+                self._recreated.update(path for path in paths if path in dict(_FOLDERS))
         loop = self._loop
         if first and loop is not None:
             try:
@@ -159,7 +159,7 @@ class FolderWatch(FileSystemEventHandler):
             _log.warning("Changes below %s are found by the periodic scan only: %s", self._root, error.strerror)
             return
         self._observer.start()
-        self.renew()
+        self.renew_watches()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ from secmon.agents.registry import registry
 from secmon.agents.registry.memberships import Memberships
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.store import AgentStore, number
-from secmon.agents.replica import rows_since, take_over
+from secmon.agents.replica import apply_changes, changes_since
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def test_another_registry_is_another_world(store: AgentStore, tmp_path: Path) ->
     add(other, "b1")
     add(other, "b2", "x")
     with other.read() as connection:
-        changes = rows_since(connection, None)
+        changes = changes_since(connection, None)
     with store.write() as connection:
-        take_over(connection, changes)
+        apply_changes(connection, changes)
     assert members.members("x") == {"002"}
     other.close()
 

@@ -28,9 +28,9 @@ class Watching:
             while not self.seen.issuperset(paths):
                 await self._woken.wait()
                 self._woken.clear()
-                self.watch.renew()
-                await self.watch.settled()
-                taken = self.watch.take()
+                self.watch.renew_watches()
+                await self.watch.debounce()
+                taken = self.watch.take_touched()
                 assert taken is not None
                 self.seen |= taken
 
@@ -97,7 +97,7 @@ async def test_very_many_changes_count_as_all(tmp_path: Path) -> None:
             while touched is not None and "etc/lists/1499" not in touched:
                 touched = (watch._touched | touched) if len(watch._touched) <= 1000 else None
                 await asyncio.sleep(0)
-        assert watch.take() is None
-        assert watch.take() == set()
+        assert watch.take_touched() is None
+        assert watch.take_touched() == set()
     finally:
         await watch.stop()

@@ -95,7 +95,7 @@ class GroupKeeper:
     def _take(self) -> tuple[set[str] | None, bool]:
         """Groups whose files were touched (None: any may have been), and whether anything was that matters."""
         self._awake.clear()
-        paths = self._watch.take()
+        paths = self._watch.take_touched()
         if paths is None or not _ALL.isdisjoint(paths) or self._all:
             self._all = False
             return None, True
@@ -107,7 +107,7 @@ class GroupKeeper:
         try:
             async with asyncio.timeout_at(until):
                 await self._awake.wait()
-            await self._watch.settled()
+            await self._watch.debounce()
         except TimeoutError:
             return
 
@@ -119,7 +119,7 @@ class GroupKeeper:
             _log.info("Merged files written: %s", shown)
 
     def _scan_now(self, touched: set[str] | None) -> list[str]:
-        self._watch.renew()
+        self._watch.renew_watches()
         self._reassigned()
         return self._builder.scan(self._combinations, touched)
 

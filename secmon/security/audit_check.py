@@ -1,5 +1,6 @@
 """Checking the audit log: is every line as it was written, and is none missing?"""
 
+import codecs
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -159,6 +160,8 @@ class _Checker:
     def finish(self) -> None:
         if len(self._cut) > 1 or (self._cut and not self._open):
             raise _Broken(self.report.lines - len(self._cut) + 1, _CUT)
+        if self._cut and not _begins_line(self._cut[0], self._last.seq + 1 if self._last else 1, self._hash):
+            raise _Broken(self.report.lines, f"{len(self._cut[0])} bytes after the last line do not belong to this log")
         self.report.unfinished = bool(self._cut)
         if self.report.missing:
             lines = "line 1 is" if self.report.missing == 1 else f"lines 1 to {self.report.missing} are"
@@ -168,6 +171,27 @@ class _Checker:
 
 
 _CUT = "it is not a whole line of this log"
+
+_NUMBER = b"+-.0123456789Ee"
+_HEAD = 320
+"""Bytes of a line within which its revision begins: all members before it are short."""
+
+
+def _begins_line(rest: bytes, seq: int, prev: str) -> bool:
+    """Whether ``rest`` is what a crash leaves of line ``seq``: its first bytes, and not all of them."""
+    start = b'{"seq":%d,"prev":"%s",' % (seq, prev.encode())
+    if not rest.startswith(start):
+        return start.startswith(rest)
+    if len(rest) > _HEAD and b'"revision":' not in rest[:_HEAD]:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(rest)  # takes a character that is cut
+        msgspec.json.decode(rest.rstrip(_NUMBER))  # to the decoder a number that is cut is malformed
+    except msgspec.DecodeError as error:
+        return "truncated" in str(error)
+    except UnicodeDecodeError:
+        return False
+    return False
 
 
 def _revision_fault(last: Line | None, line: Line) -> str | None:

@@ -148,11 +148,34 @@ def test_a_line_whose_line_feed_is_missing_counts(store: SecurityStore, path: Pa
 
 def test_an_unfinished_end_is_no_fault(store: SecurityStore, path: Path) -> None:
     make(store, path, "first")
+    before = path.read_bytes()
+    make(store, path, "zweite-Übernahme 1.5")
+    last = path.read_bytes()[len(before) :]
+    for length in range(1, len(last) - 1):
+        path.write_bytes(before + last[:length])
+        report = verify(path)
+        assert (report.problem, report.unfinished) == (None, True), last[:length]
+
+
+@pytest.mark.parametrize(
+    "junk", [b"x", b"\0" * 4096, b'{"seq":4', b'{"seq":3,"prev":"0', b"{}", b"not a line of this log " * 100_000]
+)
+def test_other_bytes_after_the_last_line_are_found(store: SecurityStore, path: Path, junk: bytes) -> None:
+    make(store, path, "first")
     with path.open("ab") as file:
-        file.write(b'{"seq":3')
-    report = verify(path)
-    assert report.problem is None
-    assert report.unfinished
+        file.write(junk)
+    problem = verify(path).problem
+    assert problem is not None
+    assert (problem.line, problem.text) == (3, f"{len(junk)} bytes after the last line do not belong to this log")
+
+
+@pytest.mark.parametrize("junk", [b"\xff\xfe", b"x" * 1_000_000, b'"changes":}', b"\0"])
+def test_other_bytes_after_a_line_that_was_cut_are_found(store: SecurityStore, path: Path, junk: bytes) -> None:
+    make(store, path, "first")
+    before = path.read_bytes()
+    make(store, path, "second")
+    path.write_bytes(path.read_bytes()[: len(before) + 100] + junk)
+    assert verify(path).problem is not None
 
 
 def test_long_lines_are_found_from_the_end(store: SecurityStore, path: Path) -> None:

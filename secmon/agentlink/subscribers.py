@@ -1,20 +1,17 @@
-"""Those who follow something at the local socket: each is told what happens from its question on."""
+"""Subscribers at the local socket: each gets what happens from its question on."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import Any
 
-from secmon.agents.link.wire import Answer, encode, framed
-from secmon.common.background import cancel
+from secmon.agents.link.wire import Answer, encode
 
 MAX_WAITING = 1000
-"""What waits for one listener; what comes beyond is lost to it."""
-TAKING_SECONDS = 30.0
-"""Time a client has to take an answer."""
+"""Answers that wait for one subscriber; it does not get those beyond."""
 
 
 class Subscribers:
-    """Telling them waits for nobody."""
+    """The subscribers of one kind. Sending to them never waits."""
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[Answer]] = set()
@@ -31,25 +28,12 @@ class Subscribers:
                 told = True
         return told
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Tell one of them, until it goes. Raises OSError, TimeoutError."""
+    async def follow(self) -> AsyncGenerator[bytes, None]:
+        """What one subscriber gets, encoded, until it is closed."""
         queue: asyncio.Queue[Answer] = asyncio.Queue(MAX_WAITING)
         self._queues.add(queue)
-        gone: asyncio.Task[Any] = asyncio.ensure_future(reader.read(1))
-        waiting: asyncio.Task[Any] = asyncio.ensure_future(queue.get())
         try:
-            while not gone.done():
-                await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
-                if waiting.done():
-                    await write(writer, waiting.result())
-                    waiting = asyncio.ensure_future(queue.get())
+            while True:
+                yield encode(await queue.get())
         finally:
             self._queues.discard(queue)
-            await cancel(gone, waiting)
-
-
-async def write(writer: asyncio.StreamWriter, answer: Answer) -> None:
-    """Raises OSError, and TimeoutError when the client does not take it."""
-    async with asyncio.timeout(TAKING_SECONDS):
-        writer.write(framed(encode(answer)))
-        await writer.drain()

@@ -12,7 +12,7 @@ from secmon.cli.group import echo_json, json_option, require_installation, root_
 from secmon.cli.passphrase import ask_passphrase
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.child_channel import ChildLink
+from secmon.daemons.child_channel import ChildChannel
 from secmon.daemons.control import SupervisorControl
 from secmon.daemons.daemon import KEY_PASSWORD, StartError, start_error
 from secmon.daemons.launch import launch
@@ -47,7 +47,7 @@ def start(paths: Paths, daemonize: bool, single_process: bool, link_fd: int | No
     Exit status: 0 stopped cleanly (with -d: running), 1 could not start, 2 wrong usage.
     """
     require_installation(paths)
-    link = ChildLink(link_fd) if link_fd is not None else None
+    link = ChildChannel(link_fd) if link_fd is not None else None
     lock = SupervisorLock(paths.root)
     if lock.held():
         raise _refused(link, AlreadyRunning(paths.root, lock.holder(), stopping=_phase(paths) == STOPPING))
@@ -71,13 +71,13 @@ def start(paths: Paths, daemonize: bool, single_process: bool, link_fd: int | No
     sys.exit(_run(supervisor, single_process))
 
 
-def _refused(link: ChildLink | None, error: AlreadyRunning) -> AlreadyRunning:
+def _refused(link: ChildChannel | None, error: AlreadyRunning) -> AlreadyRunning:
     if link is not None:
         link.failed(str(error))
     return error
 
 
-def _plan_or_fail(paths: Paths, link: ChildLink | None) -> Plan:
+def _plan_or_fail(paths: Paths, link: ChildChannel | None) -> Plan:
     """The plan, or the start-up failure line on standard output and status 1 (conventions.md 11)."""
     try:
         return plan_node(paths)

@@ -1,6 +1,5 @@
 """The analysis engine of this node, as other daemons reach it (analysis-api.md 6.4, 7)."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,9 +7,9 @@ from typing import Any
 import msgspec
 
 from secmon.common.errors import SecmonError
+from secmon.common.ipc.client import call, call_error
+from secmon.common.ipc.commands import command
 
-MAX_ANSWER = 64 << 20
-"""Bytes."""
 _SECONDS = 30.0
 
 
@@ -30,16 +29,16 @@ class EngineClient:
 
         All others are in the journal when this returns: they are analysed, whatever happens then.
         """
-        refused: list[int] = (await self._ask({"command": "events", "events": list(messages)}))["refused"]
+        refused: list[int] = (await self._ask("events", events=list(messages)))["refused"]
         return refused
 
     async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
         """Counters of the engine (manager.md 10.1), or of these agents (11.1)."""
-        return await self._ask({"command": "statistics"} | ({} if agents is None else {"agents": list(agents)}))
+        return await self._ask("statistics", **({} if agents is None else {"agents": list(agents)}))
 
     async def ruleset(self, *, refresh: bool = False) -> Mapping[str, Any]:
         """What is in force, and what is wrong with the files; with ``refresh`` they are looked at before."""
-        return await self._ask({"command": "refresh" if refresh else "ruleset"})
+        return await self._ask("refresh" if refresh else "ruleset")
 
     async def logtest(self, command: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """The whole answer of the log test: ``error``, ``data``, ``message``."""
@@ -49,34 +48,14 @@ class EngineClient:
             "command": command,
             "parameters": parameters,
         }
-        return await _exchange(self._logtest, request)
+        try:
+            answer = await call(self._logtest, msgspec.json.encode(request), seconds=_SECONDS)
+            return msgspec.json.decode(answer, type=dict[str, Any])
+        except OSError as error:
+            raise call_error(error, self._logtest) from error
+        except msgspec.MsgspecError as error:
+            raise SecmonError(1014, f"{self._logtest}: {error}") from error
 
-    async def _ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = await _exchange(self._analysis, request)
-        if answer["error"]:
-            code, message = int(answer["error"]), str(answer.get("message", ""))
-            raise SecmonError(code, message.removeprefix(SecmonError(code).message).removeprefix(": ") or None)
-        data: Mapping[str, Any] = answer["data"]
+    async def _ask(self, name: str, **arguments: Any) -> Mapping[str, Any]:
+        data: Mapping[str, Any] = await command(self._analysis, name, seconds=_SECONDS, **arguments)
         return data
-
-
-async def _exchange(path: Path, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    data = msgspec.json.encode(request)
-    try:
-        async with asyncio.timeout(_SECONDS):
-            reader, writer = await asyncio.open_unix_connection(str(path))
-            try:
-                writer.write(len(data).to_bytes(4, "little") + data)
-                await writer.drain()
-                size = int.from_bytes(await reader.readexactly(4), "little")
-                if size > MAX_ANSWER:
-                    raise EOFError
-                return msgspec.json.decode(await reader.readexactly(size), type=dict[str, Any])
-            finally:
-                writer.close()
-    except FileNotFoundError as error:
-        raise SecmonError(1121, str(path)) from error
-    except (ConnectionRefusedError, PermissionError) as error:
-        raise SecmonError(1013, str(path)) from error
-    except (OSError, EOFError, msgspec.MsgspecError) as error:  # in time is TimeoutError, an OSError
-        raise SecmonError(1014, f"{path}: {error or 'no answer'}") from error

@@ -1,7 +1,7 @@
 """The inherited socket between a supervisor and one of its processes.
 
-Down: one JSON line with secrets, so that they stand in no argument list and no environment. Up: ``ready`` or
-``failed <reason>``. Its end tells each side that the other is gone, however it died.
+Down: one frame with secrets, so that they are in no argument list and no environment. Up: one frame, ``null`` when the
+process is ready, else the reason of its failure. The end of the connection tells each side that the other has ended.
 """
 
 import asyncio
@@ -11,73 +11,81 @@ from contextlib import suppress
 
 import msgspec
 
-_READY = b"ready"
-_FAILED = b"failed "
+from secmon.common.ipc.framing import frame, take_frames
+
+_CHUNK = 4096
 
 
-class ChildLink:
+class ChildChannel:
     """The child's end. Reads the secrets at once, blocking; ``descriptor`` is inherited."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.set_inheritable(False)
-        with self._socket.makefile("rb", buffering=0) as stream:
-            line = stream.readline()
-        self.orphaned = not line
-        """The starter was gone before it had sent them."""
-        self.secrets: Mapping[str, str] = msgspec.json.decode(line, type=dict[str, str]) if line else {}
+        secrets = self._first_frame()
+        self.orphaned = secrets is None
+        """The starter ended before it had sent them."""
+        self.secrets: Mapping[str, str] = msgspec.json.decode(secrets, type=dict[str, str]) if secrets else {}
 
     def ready(self) -> None:
-        self._say(_READY)
+        self._send(None)
 
     def failed(self, reason: str) -> None:
-        self._say(_FAILED + " ".join(reason.split()).encode())
+        """Say why the start failed, on one line."""
+        self._send(" ".join(reason.split()))
 
     async def supervisor_gone(self) -> None:
-        """Wait until the other end is closed; nothing else ever comes after the secrets."""
+        """Wait until the other end is closed; it sends nothing after the secrets."""
         loop = asyncio.get_running_loop()
         self._socket.setblocking(False)
         with suppress(ConnectionError):
-            while await loop.sock_recv(self._socket, 4096):
+            while await loop.sock_recv(self._socket, _CHUNK):
                 pass
 
-    def _say(self, message: bytes) -> None:
+    def _first_frame(self) -> bytes | None:
+        received = bytearray()
+        while chunk := self._socket.recv(_CHUNK):
+            received += chunk
+            for payload in take_frames(received):
+                return payload
+        return None
+
+    def _send(self, failure: str | None) -> None:
         try:
-            self._socket.send(message + b"\n")
+            self._socket.sendall(frame(msgspec.json.encode(failure)))
         except OSError:
-            return  # the supervisor is gone: nobody is left to be told
+            return  # the supervisor has ended: the outcome has no reader
 
 
-class ParentLink:
+class ParentChannel:
     """The starter's end; ``child`` is the descriptor to pass on."""
 
     def __init__(self) -> None:
         self._ours, self._theirs = socket.socketpair()
-        self._said = b""
+        self._received = bytearray()
 
     @property
     def child(self) -> int:
         return self._theirs.fileno()
 
     def opened(self, secrets: Mapping[str, str]) -> None:
-        """To be called when the child has its copy: sends the secrets."""
+        """Send the secrets. Call it when the child has its copy of the descriptor."""
         self._theirs.close()
-        with suppress(ConnectionError):  # a child that has died already is found by ``outcome``
-            self._ours.sendall(msgspec.json.encode(secrets) + b"\n")
+        with suppress(ConnectionError):  # ``outcome`` reports a child that has died already
+            self._ours.sendall(frame(msgspec.json.encode(secrets)))
         self._ours.setblocking(False)
 
     async def outcome(self) -> str | None:
-        """Wait for the child's word: ``None`` when it is ready, else the reason why it is not."""
+        """Wait for the outcome of the start: ``None`` when the child is ready, else the reason why it is not."""
         loop = asyncio.get_running_loop()
         with suppress(ConnectionError):
-            while not self._said.endswith(b"\n") and (chunk := await loop.sock_recv(self._ours, 4096)):
-                self._said += chunk
-        line = self._said.strip()
-        if line == _READY:
-            return None
-        return line.removeprefix(_FAILED).decode("utf-8", "replace") or "it ended before it was ready"
+            while chunk := await loop.sock_recv(self._ours, _CHUNK):
+                self._received += chunk
+                for payload in take_frames(self._received):
+                    return msgspec.json.decode(payload, type=str | None)
+        return "it ended before it was ready"
 
     def close(self) -> None:
-        """Let go of both ends; the child takes that as the end of its starter."""
+        """Close both ends; to the child this is the end of its starter."""
         self._theirs.close()
         self._ours.close()

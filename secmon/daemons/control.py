@@ -1,4 +1,7 @@
-"""Asking the node's processes: the client of the control sockets, and the supervisor as the rooms see it."""
+"""The control sockets of the node's processes, and the supervisor as the other packages see it.
+
+Commands of all daemons: status, counters, config, reload; of the supervisor: status, restart, reload, stop.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,15 +10,18 @@ from typing import Any
 
 import msgspec
 
-from secmon.common.errors import SecmonError
+from secmon.common.ipc.client import call
+from secmon.common.ipc.commands import CommandServer, Handler, command
+from secmon.common.ipc.server import Limits
 from secmon.common.jobs import doer
 from secmon.common.paths import Paths
+from secmon.daemons.privileges import Account, share
 from secmon.daemons.states import daemon_states
 
 PROBE_SECONDS = 2.0
-"""What a daemon has to answer when its state is asked for."""
-MAX_REPLY = 16 * 1024 * 1024
-"""Bytes of one answer; an active configuration is the longest."""
+"""Time a daemon has to answer when its state is asked for."""
+LIMITS = Limits(request=64 * 1024, clients=64, idle_seconds=10.0)
+"""Of each control socket."""
 
 
 def daemon_socket(paths: Paths, daemon: str) -> Path:
@@ -23,59 +29,20 @@ def daemon_socket(paths: Paths, daemon: str) -> Path:
     return paths.sockets / daemon.removeprefix("secmon-")
 
 
-async def ask(
-    socket_path: Path, command: str, *, timeout: float = 5.0, absent: int = 1121, refused: int = 1013, **arguments: Any
-) -> Any:
-    """Send one command to a control socket and return its ``data``; ``timeout`` in seconds covers everything.
-
-    Raises code ``absent`` when the socket does not exist, ``refused`` when it refuses, 1014 when the answer does not
-    come in time or is not understood, and the code that the answer names.
-    """
-    try:
-        async with asyncio.timeout(timeout):
-            line = await _exchange(socket_path, msgspec.json.encode({"command": command, **arguments}))
-        reply = msgspec.json.decode(line)
-        code = int(reply["error"])
-    except FileNotFoundError as error:
-        raise SecmonError(absent, str(socket_path)) from error
-    except (ConnectionRefusedError, PermissionError) as error:
-        raise SecmonError(refused, str(socket_path)) from error
-    except (OSError, ValueError, KeyError, TypeError, msgspec.DecodeError) as error:
-        raise SecmonError(1014, f"{socket_path}: {error or 'no answer in time'}") from error
-    if code:
-        raise _reported(code, str(reply.get("message", "")))
-    return reply.get("data")
+def control_server(path: Path, handler: Handler, account: Account | None) -> CommandServer:
+    """A control socket at ``path`` for processes of the group of ``account``, not open yet."""
+    return CommandServer(path, handler, LIMITS, share=lambda made: share(made, 0o660, account))
 
 
 async def answers(socket_path: Path, seconds: float) -> bool | None:
-    """Whether who listens at ``socket_path`` says anything within ``seconds``; ``None`` when nobody listens there."""
+    """Whether the process at ``socket_path`` sends any answer within ``seconds``; ``None`` when none listens there."""
     try:
-        async with asyncio.timeout(seconds):
-            await _exchange(socket_path, msgspec.json.encode({"command": "status"}))
+        await call(socket_path, msgspec.json.encode({"command": "status"}), seconds=seconds)
     except (FileNotFoundError, ConnectionRefusedError, PermissionError):
         return None
-    except (OSError, ValueError):  # in time is TimeoutError; a queue that is full is BlockingIOError
+    except OSError:  # TimeoutError; BlockingIOError when the queue of connections is full
         return False
     return True
-
-
-async def _exchange(socket_path: Path, request: bytes) -> bytes:
-    reader, writer = await asyncio.open_unix_connection(str(socket_path), limit=MAX_REPLY)
-    try:
-        writer.write(request + b"\n")
-        await writer.drain()
-        line = await reader.readline()
-    finally:
-        writer.close()
-    if not line.endswith(b"\n"):
-        raise ConnectionResetError("the connection ended before the answer")
-    return line
-
-
-def _reported(code: int, message: str) -> SecmonError:
-    """The error that the other side raised; its text begins with the catalogue's, which is not said twice."""
-    base = SecmonError(code).message
-    return SecmonError(code, message.removeprefix(base).removeprefix(": ") or None)
 
 
 class SupervisorControl:
@@ -105,9 +72,9 @@ class SupervisorControl:
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         """See ``cluster.node.Control``."""
-        found: Mapping[str, Any] = await ask(daemon_socket(self._paths, daemon), "config", section=section)
+        found: Mapping[str, Any] = await command(daemon_socket(self._paths, daemon), "config", section=section)
         return found
 
-    async def ask(self, command: str) -> Any:
+    async def ask(self, name: str) -> Any:
         """Send ``status``, ``restart``, ``reload`` or ``stop``; errors as for :meth:`restart`."""
-        return await ask(self._paths.control_socket, command, timeout=self._timeout, absent=1901, refused=1902)
+        return await command(self._paths.control_socket, name, seconds=self._timeout, absent=1901, refused=1902)

@@ -13,12 +13,11 @@ import uvloop
 from secmon.common.background import Background, cancel, ending_of
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.child_channel import ChildLink
-from secmon.daemons.control import daemon_socket
+from secmon.daemons.child_channel import ChildChannel
+from secmon.daemons.control import control_server, daemon_socket
 from secmon.daemons.daemon import EXIT_CRASH, EXIT_START, Context, Daemon, Factory, StartError, start_error
 from secmon.daemons.privileges import SERVICE_USER, Account, act_as, drop_to, find_account, root_started
 from secmon.daemons.run_files import RunFiles
-from secmon.daemons.sockets import ControlServer
 
 log = logging.getLogger("secmon.daemon")
 
@@ -34,7 +33,7 @@ class Frame:
     def __init__(self, daemon: Daemon, paths: Paths, account: Account | None, stop_seconds: float) -> None:
         self.daemon = daemon
         self._run = RunFiles(paths.run, account)
-        self._control = ControlServer(daemon_socket(paths, daemon.name), self._answer, account=account)
+        self._control = control_server(daemon_socket(paths, daemon.name), self._answer, account)
         self._stop_seconds = stop_seconds
         self._state = "starting"
         self._tasks = Background()
@@ -148,7 +147,7 @@ async def tend(work: Callable[[], Awaitable[None]]) -> None:
                 log.error("a run file or socket that was removed cannot be made anew: %s", trouble)
 
 
-async def serve(frame: Frame, link: ChildLink | None) -> int:
+async def serve(frame: Frame, link: ChildChannel | None) -> int:
     """Run ``frame`` until TERM, INT, the end of the supervisor or a failure; returns the process status."""
     loop = asyncio.get_running_loop()
     ending = asyncio.Event()
@@ -201,7 +200,7 @@ def run_daemon(
     *,
     user: str | None = None,
     needs_root: bool = False,
-    link: ChildLink | None = None,
+    link: ChildChannel | None = None,
     stop_seconds: float = 30.0,
 ) -> int:
     """Be the daemon ``name`` of the installation until it ends; returns the process status.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from secmon.daemons.child_channel import ChildLink
+from secmon.daemons.child_channel import ChildChannel
 from secmon.daemons.daemon import EXIT_START, find_factory
 from secmon.daemons.daemon_host import run_daemon
 from secmon.daemons.logs import LogSettings, log_process
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--log-terminal", action="store_true", help="log on standard error too")
     parser.add_argument("--node", default="", help="name of the node in the cluster's log")
     options = parser.parse_args(arguments)
-    link = ChildLink(options.link_fd) if options.link_fd is not None else None
+    link = ChildChannel(options.link_fd) if options.link_fd is not None else None
     if link is not None and link.orphaned:
         return EXIT_START
     settings = LogSettings(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secmon.common.paths import Paths
-from secmon.daemons.child_channel import ParentLink
+from secmon.daemons.child_channel import ParentChannel
 from secmon.daemons.daemon import StartFailed
 from secmon.daemons.privileges import as_started
 from secmon.daemons.states import daemon_states
@@ -20,7 +20,7 @@ class Launched:
     """A supervisor that was started; ``output`` is where it and its daemons print."""
 
     process: subprocess.Popen[bytes]
-    link: ParentLink
+    link: ParentChannel
     output: Path
     paths: Paths
 
@@ -40,7 +40,7 @@ def launch(
     paths: Paths, *, secrets: Mapping[str, str] | None = None, bound: bool, single_process: bool = False
 ) -> Launched:
     """Start the supervisor of ``paths`` in a session of its own; ``bound``: it stops when this process ends."""
-    link = ParentLink()
+    link = ParentChannel()
     output = paths.logs / "start.log"
     output.unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "secmon.cli", "start", "--root", str(paths.root)]

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.child_channel import ParentLink
+from secmon.daemons.child_channel import ParentChannel
 from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import Context, StartError, StartFailed, find_factory, start_error
 from secmon.daemons.daemon_host import Frame
@@ -55,7 +55,7 @@ class ProcessUnit:
         self._server = server
         self._run = RunFiles(paths.run, find_account(plan.user or SERVICE_USER))
         self._process: ForkedProcess | None = None
-        self._link: ParentLink | None = None
+        self._link: ParentChannel | None = None
         self._ready = False
         self._killed: str | None = None
 
@@ -76,7 +76,7 @@ class ProcessUnit:
             raise
 
     async def _launch(self) -> None:
-        self._link = link = ParentLink()
+        self._link = link = ParentChannel()
         self._process = await self._server.fork(self._arguments(), link.child)
         link.opened(self._secrets)
         reason = await link.outcome()

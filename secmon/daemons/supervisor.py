@@ -14,10 +14,11 @@ from secmon.common.backoff import Backoff
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import ConfigError, SecmonError
+from secmon.common.ipc.commands import CommandServer
 from secmon.common.paths import Paths
 from secmon.common.rights import as_root
-from secmon.daemons.child_channel import ChildLink
-from secmon.daemons.control import daemon_socket
+from secmon.daemons.child_channel import ChildChannel
+from secmon.daemons.control import control_server, daemon_socket
 from secmon.daemons.daemon import StartFailed, start_error
 from secmon.daemons.daemon_host import tend
 from secmon.daemons.fork_server import NEEDED_FOLDERS, ForkServer
@@ -28,7 +29,6 @@ from secmon.daemons.plan import Plan
 from secmon.daemons.privileges import SERVICE_USER, Account, act_as, find_account, root_started
 from secmon.daemons.processes import ProcessUnit, Unit, make_units
 from secmon.daemons.run_files import RunFiles, SupervisorLock
-from secmon.daemons.sockets import ControlServer
 from secmon.daemons.states import daemon_states
 from secmon.daemons.watchdog import WatchSettings, until_hung
 
@@ -51,7 +51,7 @@ class Supervisor:
         *,
         secrets: Mapping[str, str] | None = None,
         single_process: bool = False,
-        link: ChildLink | None = None,
+        link: ChildChannel | None = None,
         bound: bool = True,
         clock: Clock | None = None,
     ) -> None:
@@ -91,7 +91,7 @@ class Supervisor:
             _act_for(plan)
             self._run = RunFiles(self._paths.run, account)
             self._run.clear_all()
-            control = ControlServer(self._paths.control_socket, self._answer, account=account)
+            control = control_server(self._paths.control_socket, self._answer, account)
             await control.open()
             self._tasks.keep("run files", lambda: tend(lambda: self._tend(control, account)))
             try:
@@ -102,7 +102,7 @@ class Supervisor:
         finally:
             lock.release()
 
-    async def _tend(self, control: ControlServer, account: Account | None) -> None:
+    async def _tend(self, control: CommandServer, account: Account | None) -> None:
         """Put back what was removed under the node: folders, which only root may make, and the socket."""
         if any(not (self._paths.root / name).is_dir() for name in NEEDED_FOLDERS):
             if self._server is not None:

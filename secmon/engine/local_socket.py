@@ -1,8 +1,4 @@
-"""What other daemons ask of the engine over ``queue/sockets/analysis``: to take events, and to tell how it fares.
-
-Requests are objects with a ``command``; answers ``{"error": 0, "data": ...}`` or ``{"error": code, "message": ...}``
-with codes of the catalogue.
-"""
+"""Commands of other daemons at ``queue/sockets/analysis``: events to store, statistics, the state of the ruleset."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -15,17 +11,17 @@ from secmon.journal.batch_writer import BatchWriter
 
 MAX_REQUEST = 64 << 20
 """Bytes."""
-TOO_LONG = msgspec.json.encode({"error": 1014, "message": f"The request is longer than {MAX_REQUEST} bytes"})
 
 
 class _Request(msgspec.Struct):
-    command: str
+    """Arguments of all commands."""
+
     events: list[str] = msgspec.field(default_factory=list)
     agents: list[int] | None = None
 
 
 class Desk:
-    """Answers requests."""
+    """Answers commands."""
 
     def __init__(
         self,
@@ -40,18 +36,10 @@ class Desk:
         self.ingested = 0
         """Events taken."""
 
-    async def answer(self, request: bytes) -> bytes:
-        """Answer one request."""
-        try:
-            data = await self._data(msgspec.json.decode(request, type=_Request))
-        except SecmonError as error:
-            return msgspec.json.encode({"error": error.code, "message": error.message})
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            return msgspec.json.encode({"error": 1014, "message": f"The request is not understood: {error}"})
-        return msgspec.json.encode({"error": 0, "data": data})
-
-    async def _data(self, request: _Request) -> Mapping[str, Any]:
-        match request.command:
+    async def answer(self, command: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The data that ``command`` yields. Raises SecmonError, and ValidationError for arguments of a wrong type."""
+        request = msgspec.convert(arguments, _Request)
+        match command:
             case "events":
                 return await self._events(request.events)
             case "statistics":
@@ -60,7 +48,7 @@ class Desk:
                 return await self._ruleset(False)
             case "refresh":
                 return await self._ruleset(True)
-        raise SecmonError(1014, f"unknown command {request.command!r}")
+        raise SecmonError(1014, f"unknown command {command!r}")
 
     async def _events(self, events: list[str]) -> Mapping[str, Any]:
         """Answered when they are in the journal: from then on they are analysed, whatever happens."""

@@ -13,14 +13,15 @@ from secmon.common.atomic import write_file
 from secmon.common.background import Background
 from secmon.common.errors import os_text
 from secmon.common.files.watch import FolderWatch
+from secmon.common.ipc.commands import CommandServer
+from secmon.common.ipc.server import FrameServer, Limits
 from secmon.engine.active_configuration import active_config
 from secmon.engine.analysis_thread import Worker
 from secmon.engine.assembly import Surroundings, build_worker
 from secmon.engine.counters import Tallies
-from secmon.engine.framing import FramedServer
 from secmon.engine.input.datagrams import DatagramSource
 from secmon.engine.input.tail import Tails, local_files
-from secmon.engine.local_socket import MAX_REQUEST, TOO_LONG, Desk
+from secmon.engine.local_socket import MAX_REQUEST, Desk
 from secmon.engine.logtest.protocol import FAILED
 from secmon.engine.logtest.protocol import MAX_REQUEST as LOGTEST_REQUEST
 from secmon.engine.logtest.protocol import TOO_LONG as LOGTEST_TOO_LONG
@@ -36,6 +37,8 @@ from secmon.journal.journal import JournalWriter
 log = logging.getLogger("secmon.analysisd")
 
 NAME = "secmon-analysisd"
+MAX_CLIENTS = 4096
+"""Connections to each of the sockets for other daemons and for log tests."""
 LOOK_SECONDS = 5.0
 """Between two looks at the files of the ruleset, besides those that a change causes."""
 AGENTS_SECONDS = 600.0
@@ -74,7 +77,7 @@ class AnalysisService:
         self.local_events: BatchWriter | None = None
         self._desk: Desk | None = None
         self._datagrams: DatagramSource | None = None
-        self._servers: list[FramedServer] = []
+        self._servers: list[FrameServer] = []
         self._tails: Tails | None = None
         self._watch = FolderWatch(paths.root, self._wake)
         self._changed = asyncio.Event()
@@ -213,11 +216,11 @@ class AnalysisService:
         assert self._datagrams is not None, "opened first"
         paths = self._given.paths
         self._desk = Desk(self.local_events, self.statistics, self._ruleset_status)
-        servers = [FramedServer(paths.analysis_socket, self._desk.answer, most=MAX_REQUEST, too_long=TOO_LONG)]
+        limits = Limits(request=MAX_REQUEST, clients=MAX_CLIENTS)
+        servers: list[FrameServer] = [CommandServer(paths.analysis_socket, self._desk.answer, limits)]
         if self.session_settings.enabled:
-            servers.append(
-                FramedServer(paths.logtest_socket, self._logtest, most=LOGTEST_REQUEST, too_long=LOGTEST_TOO_LONG)
-            )
+            limits = Limits(request=LOGTEST_REQUEST, clients=MAX_CLIENTS)
+            servers.append(FrameServer(paths.logtest_socket, self._logtest, limits, too_long=LOGTEST_TOO_LONG))
         for server in servers:
             await server.open()
             self._servers.append(server)

@@ -7,13 +7,14 @@ import pytest
 
 from secmon.agentlink.local_socket import LocalSocket
 from secmon.agents.link.client import LinkClient
-from secmon.agents.link.wire import Answer, FollowReports, Question, encode, framed
+from secmon.agents.link.wire import Answer, FollowReports, Question, encode
+from secmon.common.ipc.framing import frame
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_removed_socket_is_created_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     async def answer(question: Question) -> Answer:
@@ -32,7 +33,7 @@ async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: py
     go_on.set()
     assert await under_way == [7]
     assert await client.send([(7, "x")]) == [7]
-    assert caplog.text.count("is made anew") == 1
+    assert caplog.text.count("is created again") == 1
     await local.close()
     assert not path.exists()
 
@@ -44,7 +45,7 @@ async def test_a_stop_leaves_no_task_of_a_listener(tmp_path: Path) -> None:
     local = LocalSocket(tmp_path / "remote", answer)
     await local.open()
     reader, writer = await asyncio.open_unix_connection(tmp_path / "remote")
-    writer.write(framed(encode(FollowReports())))
+    writer.write(frame(encode(FollowReports())))
     await until(lambda: len(local.reports) == 1)
     await local.close()
     assert await reader.read() == b""

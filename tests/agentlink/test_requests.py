@@ -9,9 +9,10 @@ import pytest
 
 from secmon.agentlink.requests import BUSY, NO_ACK, NO_ANSWER, NOT_SENT
 from secmon.agents.link.client import LinkClient
-from secmon.agents.link.wire import AgentRequest, FollowReports, SendMessages, Statistics, encode, framed
+from secmon.agents.link.wire import AgentRequest, FollowReports, SendMessages, Statistics, encode
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
+from secmon.common.ipc.framing import frame
 from tests.agentlink.field import FieldAgent, field
 from tests.waiting import until
 
@@ -186,9 +187,9 @@ async def test_reports_reach_those_who_listen(tmp_path: Path) -> None:
         b"",
         b"\1",
         b"\xff" * 8,
-        framed(b"junk"),
-        framed(encode({"type": "AgentRequest"})),
-        framed(encode(FollowReports()))[:-1],
+        frame(b"junk"),
+        frame(encode({"type": "AgentRequest"})),
+        frame(encode(FollowReports()))[:-1],
     ],
 )
 async def test_noise_at_the_local_socket(tmp_path: Path, noise: bytes) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from secmon.common.errors import SecmonError
+from secmon.common.ipc.commands import command
 from secmon.common.paths import Paths
-from secmon.daemons.control import SupervisorControl, ask, daemon_socket
+from secmon.daemons.control import SupervisorControl, daemon_socket
 from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import daemon_states, process_start
 from tests.folders import REPOSITORY
@@ -49,8 +50,8 @@ class ToyNode:
     def ask(self, command: str) -> Any:
         return asyncio.run(SupervisorControl(self.paths).ask(command))
 
-    def ask_daemon(self, daemon: str, command: str, **arguments: Any) -> Any:
-        return asyncio.run(ask(daemon_socket(self.paths, daemon), command, **arguments))
+    def ask_daemon(self, daemon: str, name: str, **arguments: Any) -> Any:
+        return asyncio.run(command(daemon_socket(self.paths, daemon), name, **arguments))
 
     def phase(self) -> str:
         try:

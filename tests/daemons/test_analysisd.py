@@ -15,10 +15,11 @@ import pytest
 
 from secmon.cluster.analysis_client import EngineClient
 from secmon.common.errors import SecmonError
+from secmon.common.ipc.commands import command
 from secmon.common.paths import Paths
 from secmon.config.main import AgentPorts
 from secmon.daemons.analysisd import AnalysisDaemon, build
-from secmon.daemons.control import ask, daemon_socket
+from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.install import install
 from secmon.daemons.states import DAEMONS
@@ -85,7 +86,7 @@ async def test_events_over_both_sockets_become_alerts(paths: Paths) -> None:
         state = await until(lambda: (paths.run / "secmon-analysisd.state").exists())
         assert state
         with pytest.raises(SecmonError) as refusal:
-            await client(paths)._ask({"command": "dance"})
+            await client(paths)._ask("dance")
         assert refusal.value.code == 1014
     assert not paths.analysis_socket.exists()
     with pytest.raises(SecmonError) as absent:
@@ -237,7 +238,7 @@ async def until_answered(paths: Paths) -> dict[str, dict[str, int]]:
     end = time.monotonic() + LIMIT_SECONDS
     while True:
         try:
-            made: dict[str, dict[str, int]] = await ask(daemon_socket(paths, "secmon-analysisd"), "counters")
+            made: dict[str, dict[str, int]] = await command(daemon_socket(paths, "secmon-analysisd"), "counters")
             return made
         except SecmonError:
             assert time.monotonic() < end

@@ -11,7 +11,8 @@ from sqlalchemy import select
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
 from secmon.common.background import Background, Work
-from secmon.daemons.control import ask, daemon_socket
+from secmon.common.ipc.commands import command
+from secmon.daemons.control import daemon_socket
 from secmon.daemons.plan import plan_node
 from secmon.simulator import Fleet, Options, Timing
 from tests.daemons.inprocess import daemon, install_master, install_worker, ports_of, short_folder
@@ -105,7 +106,7 @@ async def test_long_lived_tasks_are_restarted(
         for reason in REASONS:
             for _, name in kept:
                 assert f"The task {name} ended: {reason}" in caplog.text
-        told = await ask(daemon_socket(worker.paths, "secmon-clusterd"), "counters")
+        told = await command(daemon_socket(worker.paths, "secmon-clusterd"), "counters")
         assert told["task_restarts"]["reporter of agents"] == len(WAYS)
         # All of it works: an agent enrols at the worker, is judged there, and its state reaches the master.
         late = Fleet([server_of(worker)], 1, prefix="late", options=Options(timing=TIMING))

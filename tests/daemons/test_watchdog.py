@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secmon.config.options import InternalOptions
-from secmon.daemons.control import answers
-from secmon.daemons.sockets import ControlServer
+from secmon.daemons.control import answers, control_server
 from secmon.daemons.watchdog import LATE, Silence, WatchSettings, until_hung
 
 SETTINGS = WatchSettings(interval_seconds=2.0, misses=8)
@@ -63,7 +62,7 @@ async def hang(command: str, request: Mapping[str, Any]) -> object:
 async def test_any_answer_will_do_and_a_socket_without_a_listener_is_none(root: Path) -> None:
     path = root / "toy"
     assert await answers(path, 5) is None
-    control = ControlServer(path, refuse)
+    control = control_server(path, refuse, None)
     await control.open()
     assert await answers(path, 5) is True
     await control.close()
@@ -73,7 +72,7 @@ async def test_any_answer_will_do_and_a_socket_without_a_listener_is_none(root: 
 
 @pytest.mark.anyio
 async def test_watching_ends_when_the_daemon_hangs(root: Path) -> None:
-    control = ControlServer(root / "toy", hang)
+    control = control_server(root / "toy", hang, None)
     await control.open()
     try:
         assert await until_hung(root / "toy", WatchSettings(interval_seconds=0.05, misses=3)) > 0

@@ -9,7 +9,8 @@ from sqlalchemy import select
 
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
-from secmon.daemons.control import ask, daemon_socket
+from secmon.common.ipc.commands import command
+from secmon.daemons.control import daemon_socket
 from secmon.simulator import Fleet, Options, Timing
 from tests.daemons.inprocess import install_master, install_worker, ports_of, short_folder
 from tests.integration.kit import RealNode
@@ -37,7 +38,7 @@ def pids(node: RealNode) -> dict[str, int | None]:
 
 async def restarts(node: RealNode) -> int:
     """Of long-lived tasks, in all daemons."""
-    answers = [await ask(daemon_socket(node.paths, name), "counters") for name in DAEMONS]
+    answers = [await command(daemon_socket(node.paths, name), "counters") for name in DAEMONS]
     return sum(sum(one["task_restarts"].values()) for one in answers)
 
 
@@ -75,7 +76,7 @@ async def test_a_link_that_flaps_costs_neither_daemons_nor_states() -> None:
         assert pids(worker) == before
         assert await restarts(worker) == 0
         assert fleet.counters.losses == 0
-        link_counters = await ask(daemon_socket(worker.paths, "secmon-remoted"), "counters")
+        link_counters = await command(daemon_socket(worker.paths, "secmon-remoted"), "counters")
         assert link_counters["link"]["journal"]["events"] >= fleet.counters.events > 0
 
 

@@ -1,15 +1,13 @@
 """The agents of this node, for daemons that are not ``secmon-remoted``: an ``AgentLink`` over its local socket."""
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from secmon.agents.link.wire import (
-    MAX_FRAME,
     AgentRequest,
     Answer,
     AppendEvents,
@@ -22,9 +20,9 @@ from secmon.agents.link.wire import (
     Statistics,
     decode_answer,
     encode,
-    framed,
 )
 from secmon.common.errors import SecmonError
+from secmon.common.ipc.client import call, subscribe
 
 _SHORT_SECONDS = 30.0
 """Bound of an answer that takes no agent's answer."""
@@ -87,31 +85,23 @@ class LinkClient:
                     yield answer.wanted
 
     async def _follow(self, question: Question) -> AsyncGenerator[Answer, None]:
-        async with self._connection() as (reader, writer):
-            await _send(writer, question)
-            while True:
-                yield await _receive(reader)
+        with _link_errors():
+            async with aclosing(subscribe(self._path, encode(question))) as answers:
+                async for answer in answers:
+                    yield decode_answer(answer)
 
     async def _ask(self, question: Question, seconds: float | None = None) -> Answer:
-        try:
-            async with asyncio.timeout(seconds), self._connection() as (reader, writer):
-                await _send(writer, question)
-                return await _receive(reader)
-        except TimeoutError:
-            raise SecmonError(1014, "secmon-remoted") from None
+        with _link_errors():
+            return decode_answer(await call(self._path, encode(question), seconds=seconds))
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        try:
-            reader, writer = await asyncio.open_unix_connection(str(self._path))
-        except OSError as error:
-            raise SecmonError(1014, "secmon-remoted") from error
-        try:
-            yield reader, writer
-        except (OSError, EOFError, msgspec.MsgspecError) as error:
-            raise SecmonError(1014, "secmon-remoted") from error
-        finally:
-            writer.close()
+
+@contextmanager
+def _link_errors() -> Iterator[None]:
+    """Failed calls as SecmonError 1014."""
+    try:
+        yield
+    except (OSError, msgspec.MsgspecError) as error:
+        raise SecmonError(1014, "secmon-remoted") from error
 
 
 def _batches(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
@@ -125,16 +115,3 @@ def _batches(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
         size += len(line)
     if batch:
         yield batch
-
-
-async def _send(writer: asyncio.StreamWriter, question: Question) -> None:
-    writer.write(framed(encode(question)))
-    await writer.drain()
-
-
-async def _receive(reader: asyncio.StreamReader) -> Answer:
-    """Raises OSError, EOFError, MsgspecError."""
-    size = int.from_bytes(await reader.readexactly(4), "little")
-    if size > MAX_FRAME:
-        raise EOFError
-    return decode_answer(await reader.readexactly(size))

@@ -1,8 +1,6 @@
-"""The messages on the local socket of ``secmon-remoted``.
+"""The messages on the local socket of ``secmon-remoted``: msgpack in frames (``common.ipc``).
 
-One question for each connection: a frame (32-bit little-endian length, msgpack) each way. :class:`FollowReports` and
-:class:`FollowMissingKeys` are answered by a frame for each item until one side closes. Clients that can open the socket
-are trusted: its mode is 0660.
+:class:`FollowReports` and :class:`FollowMissingKeys` are answered by a frame for each item until one side closes.
 """
 
 from collections.abc import Mapping
@@ -10,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-MAX_FRAME = 16 << 20
-"""Bytes of one question or answer."""
+MAX_REQUEST = 16 << 20
+"""Bytes of one question."""
 
 
 class AgentRequest(msgspec.Struct, frozen=True, tag=True):
@@ -83,7 +81,3 @@ class Answer(msgspec.Struct, frozen=True):
 encode = msgspec.msgpack.Encoder().encode
 decode_question = msgspec.msgpack.Decoder(Question).decode
 decode_answer = msgspec.msgpack.Decoder(Answer).decode
-
-
-def framed(data: bytes) -> bytes:
-    return len(data).to_bytes(4, "little") + data

@@ -20,7 +20,8 @@ import msgspec
 
 from secmon.common.clock import Clock
 from secmon.common.errors import os_text
-from secmon.engine.lookahead.process import Batch, Done, Failed, Ready, Rules, cut, frame
+from secmon.common.ipc.framing import take_frames
+from secmon.engine.lookahead.process import Batch, Done, Failed, Ready, Rules, encoded
 from secmon.engine.ruleset.compiled import Settings
 from secmon.engine.ruleset.files import Sources
 
@@ -111,7 +112,7 @@ class Crew:
         self._generation += 1
         self._answers.clear()
         self._holders.clear()
-        self._rules = b"" if sources is None else frame(
+        self._rules = b"" if sources is None else encoded(
             Rules(
                 self._generation, sources.decoders, sources.lists, sources.rules, settings, self._host, self._everything
             )
@@ -140,7 +141,7 @@ class Crew:
         member = min(able, key=lambda one: len(one.in_flight))
         self._numbers += 1
         member.in_flight.append(self._numbers)
-        member.out += frame(Batch(self._numbers, moment.isoformat(), list(messages)))
+        member.out += encoded(Batch(self._numbers, moment.isoformat(), list(messages)))
         self._holders[self._numbers] = member
         self._send(member)
         return self._numbers
@@ -243,7 +244,7 @@ class Crew:
         except OSError:
             ended = True
         try:
-            for data in cut(member.received):
+            for data in take_frames(member.received):
                 self._heard(member, self._decoder.decode(data))
         except msgspec.MsgspecError:
             ended = True

@@ -1,7 +1,7 @@
 """A process that looks ahead for the engine: ``python -m secmon.engine.lookahead.process DESCRIPTOR``.
 
 It gets a ruleset, then batches of messages, and answers each batch with what it has found out. It writes no files and
-no log, and ends with the process that started it. Frames on its socket: a length of four bytes, then MessagePack.
+no log, and ends with the process that started it. Its socket has frames (``common.ipc``) of MessagePack.
 """
 
 import ctypes
@@ -11,10 +11,10 @@ import socket
 import sys
 from collections.abc import Iterator
 from datetime import datetime
-from struct import Struct
 
 import msgspec
 
+from secmon.common.ipc.framing import frame, take_frames
 from secmon.engine.analysis import Engine
 from secmon.engine.lookahead.codec import Packer
 from secmon.engine.lookahead.prepare import look_ahead, stateless
@@ -22,7 +22,6 @@ from secmon.engine.rules.loader import DraftCache
 from secmon.engine.ruleset.compiled import Settings, compile_ruleset
 from secmon.engine.ruleset.diagnostics import RulesetError
 
-LENGTH = Struct(">I")
 _CHUNK = 1 << 16
 _PR_SET_PDEATHSIG = 1
 
@@ -67,21 +66,9 @@ class Done(msgspec.Struct, tag=True, array_like=True):
     answers: list[bytes]
 
 
-def frame(message: Rules | Batch | Ready | Failed | Done) -> bytes:
-    data = msgspec.msgpack.encode(message)
-    return LENGTH.pack(len(data)) + data
-
-
-def cut(received: bytearray) -> Iterator[bytes]:
-    """The frames that are complete; they are taken out of ``received``."""
-    start = 0
-    while len(received) - start >= LENGTH.size:
-        end = start + LENGTH.size + LENGTH.unpack_from(received, start)[0]
-        if len(received) < end:
-            break
-        yield bytes(memoryview(received)[start + LENGTH.size : end])
-        start = end
-    del received[:start]
+def encoded(message: Rules | Batch | Ready | Failed | Done) -> bytes:
+    """``message`` as a frame."""
+    return frame(msgspec.msgpack.encode(message))
 
 
 class Helper:
@@ -100,12 +87,12 @@ class Helper:
         received = bytearray()
         while chunk := self._link.recv(_CHUNK):
             received += chunk
-            for data in cut(received):
+            for data in take_frames(received):
                 message = decoder.decode(data)
                 if isinstance(message, Rules):
                     self._take(message)
                 else:
-                    self._link.sendall(frame(Done(message.number, list(self._answers(message)))))
+                    self._link.sendall(encoded(Done(message.number, list(self._answers(message)))))
 
     def _take(self, new: Rules) -> None:
         self._engine = self._packer = None  # the old ones are not needed any more: room for the new ones
@@ -113,13 +100,13 @@ class Helper:
         try:
             ruleset = compile_ruleset(new.decoders, new.lists, new.rules, new.settings, cache=self._cache)
         except RulesetError as error:
-            self._link.sendall(frame(Failed(new.generation, str(error.message))))
+            self._link.sendall(encoded(Failed(new.generation, str(error.message))))
             raise
         self._engine, self._packer = stateless(ruleset, new.host), Packer(ruleset)
         self._everything = new.everything
         gc.collect()
         gc.freeze()  # a ruleset is large and stays: the collector need not walk through it
-        self._link.sendall(frame(Ready(new.generation)))
+        self._link.sendall(encoded(Ready(new.generation)))
 
     def _answers(self, batch: Batch) -> Iterator[bytes]:
         assert self._engine is not None, "rules come first"

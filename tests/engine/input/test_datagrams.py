@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from secmon.engine.framing import FramedServer
 from secmon.engine.input.datagrams import DatagramSource
 from secmon.journal.journal import JournalReader
 from tests.journal.writing import stored, writing
@@ -58,24 +57,3 @@ async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: py
         assert not path.exists()
     assert stored(reader) == [b"before", b"after"]
     reader.close()
-
-
-async def test_a_framed_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def echo(request: bytes) -> bytes:
-        return request
-
-    path = tmp_path / "analysis"
-    server = FramedServer(path, echo, most=100, too_long=b"")
-    await server.open()
-    _, kept = await asyncio.open_unix_connection(str(path))
-    path.unlink()
-    await server.tend()
-    await server.tend()
-    reader, writer = await asyncio.open_unix_connection(str(path))
-    writer.write((2).to_bytes(4, "little") + b"hi")
-    assert await reader.readexactly(6) == (2).to_bytes(4, "little") + b"hi"
-    assert caplog.text.count("is made anew") == 1
-    for one in (writer, kept):
-        one.close()
-    await server.close()
-    assert not path.exists()

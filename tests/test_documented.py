@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -136,3 +137,14 @@ def test_quoted_lines_are_in_the_code() -> None:
             for line in quoted_lines(text):
                 with offenders.row(page, line):
                     assert occurs(line)
+
+
+def test_the_rooms_are_drawn_in_the_order_of_the_layers() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    drawing = next(found["code"] for found in FENCE.finditer(text) if "┌" in found["code"])
+    drawn = [re.findall(r"[a-z]+", line) for line in drawing.splitlines()]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [layer.split(" | ") for layer in contracts[0]["layers"]]
+    assert [line for line in drawn if line] == layers
+    described = re.findall(r"^\| `([a-z]+)` \|", text, re.MULTILINE)
+    assert described == [room for layer in layers for room in layer]

@@ -16,16 +16,16 @@ import psutil
 from bench import engines
 from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
-from secmon.engine.analysis import Engine
 from secmon.engine.decoders.decoder import INTERNAL
+from secmon.engine.engine import Engine
 from secmon.engine.input.predecode import Message
 from secmon.engine.memory.state import State
 from secmon.engine.output.document import Documents, Origin
-from secmon.engine.output.text import alert_record
-from secmon.engine.rules.loader import DraftCache
+from secmon.engine.output.text_records import alert_record
+from secmon.engine.rules.rule_loader import DraftCache
 from secmon.engine.ruleset.case_files import find_files, read_file
-from secmon.engine.ruleset.compiled import File, Ruleset, Settings, compile_ruleset
-from secmon.engine.ruleset.files import Sources, collect_folder
+from secmon.engine.ruleset.compiled import File, Ruleset, RulesetSettings, compile_ruleset
+from secmon.engine.ruleset.sources import Sources, collect_folder
 from tests.integration.kit import RealCluster, RealNode
 from tests.waiting import wait_until
 
@@ -159,7 +159,9 @@ def _sample(ruleset: Ruleset) -> list[bytes]:
         for case in read_file(file):
             for log in case.logs:
                 verdict = engine.process(Message("1", b"/var/log/bench", log), NOW)
-                noisy = verdict.alert and verdict.rule is not None and verdict.rule.level >= Settings().alert_level
+                noisy = (
+                    verdict.alert and verdict.rule is not None and verdict.rule.level >= RulesetSettings().alert_level
+                )
                 (alerting if noisy else quiet).append(log)
     pairs = zip(cycle(alerting), cycle(quiet), strict=False)
     return [log for pair in islice(pairs, SAMPLE // 2) for log in pair]

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.harness import Figure, median_figure
-from secmon.engine.ruleset.files import Sources, compile_sources
+from secmon.engine.ruleset.sources import Sources, compile_sources
 from tests.engine.analysis_kit import Analysis, analysing
 from tests.waiting import wait_until
 
@@ -51,13 +51,15 @@ def measure(name: str, sources: Sources, logs: Sequence[bytes], rounds: int) -> 
 
 def _rate(analysis: Analysis, events: Sequence[bytes]) -> float:
     """Events a second until the last one is analysed."""
-    worker = analysis.worker
-    wait_until(lambda: worker.counters()["helpers_ready"] == worker.counters()["engines"] - 1, what="helpers")
+    thread = analysis.thread
+    wait_until(
+        lambda: thread.counters()["decoders_ready"] == thread.counters()["engines"] - 1, what="decoder processes"
+    )
     started = time.perf_counter()
     analysis.send(events)
     wanted = analysis.writers[0].next
-    while worker.feed.positions[0] < wanted:
-        if worker.failure is not None or time.perf_counter() - started > _GIVE_UP_SECONDS:
+    while thread.feed.positions[0] < wanted:
+        if thread.failure is not None or time.perf_counter() - started > _GIVE_UP_SECONDS:
             raise RuntimeError("the analysis has failed")
         time.sleep(_LOOK_SECONDS)
     return len(events) / (time.perf_counter() - started)

@@ -9,7 +9,7 @@ import click
 
 from secmon.cli.rulesets import Source, source_options
 from secmon.common.clock import SystemClock
-from secmon.engine.analysis import Engine, Verdict
+from secmon.engine.engine import Engine, Verdict
 from secmon.engine.event import Event
 from secmon.engine.input.predecode import Message
 from secmon.engine.matching import MatchLimit

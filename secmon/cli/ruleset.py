@@ -14,8 +14,8 @@ from secmon.cli.rulesets import Source, source_options
 from secmon.common.paths import Paths
 from secmon.common.rights import as_root
 from secmon.daemons.install import renew_ruleset
-from secmon.engine.rules.loader import FIRST_BELOW
 from secmon.engine.rules.rule import Rule
+from secmon.engine.rules.rule_loader import FIRST_BELOW
 from secmon.engine.ruleset.case_files import Case, CaseError, Result, find_files, read_file, run_case
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.diagnostics import Message, RulesetError

@@ -12,7 +12,7 @@ from secmon.common.paths import Paths
 from secmon.config.shipped import shipped_ruleset
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.diagnostics import RulesetError
-from secmon.engine.ruleset.files import collect_folder, compile_installation, compile_sources
+from secmon.engine.ruleset.sources import collect_folder, compile_installation, compile_sources
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +37,7 @@ class Source:
         try:
             return self.compile()
         except RulesetError as error:
-            raise click.ClickException(error.message.told()) from error
+            raise click.ClickException(error.message.detail()) from error
 
 
 def source_options(command: F) -> F:

@@ -247,7 +247,7 @@ class RulesetFiles(Protocol):
         With ``changed``: the same as if the files were so.
         """
 
-    def objection(self, changed: Changed) -> Finding | None:
+    def blocking_error(self, changed: Changed) -> Finding | None:
         """Why the files must not be ``changed`` so: an error of the whole ruleset that would come of it.
 
         Where there is an error already, only one in another file is an objection. Takes seconds.

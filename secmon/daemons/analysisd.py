@@ -18,7 +18,7 @@ from secmon.daemons.assembly import Installation, read_installation
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.daemon_host import tend
 from secmon.daemons.layout import restore_folders
-from secmon.engine.assembly import Surroundings
+from secmon.engine.build import AnalysisEnvironment
 from secmon.engine.output.labels import StoredLabels
 from secmon.engine.ruleset.diagnostics import RulesetError
 from secmon.engine.service import AnalysisService
@@ -58,7 +58,7 @@ class AnalysisDaemon:
             max_age_seconds=options.get("analysisd.label_cache_maxage"),
             show_hidden=bool(options.get("analysisd.show_hidden_labels")),
         )
-        given = Surroundings(
+        given = AnalysisEnvironment(
             paths=paths,
             config=self._installation.main,
             options=options,
@@ -84,7 +84,7 @@ class AnalysisDaemon:
             return await asyncio.to_thread(read)
         except (SQLAlchemyError, OSError) as error:
             log.warning("The agents cannot be read, their counters are kept: %s", error)
-            return set(self.service.tallies.agents) if self.service is not None else set()
+            return set(self.service.event_counters.agents) if self.service is not None else set()
 
     async def finished(self) -> None:
         await self.tasks.failed()

@@ -25,7 +25,7 @@ _MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeeperSettings:
+class LogRotationSettings:
     """The internal options ``monitord.*`` (manager.md 17)."""
 
     compress: bool = True
@@ -35,7 +35,7 @@ class KeeperSettings:
     daily_rotations: int = 12
 
     @classmethod
-    def of(cls, options: InternalOptions) -> "KeeperSettings":
+    def of(cls, options: InternalOptions) -> "LogRotationSettings":
         """The settings that ``options`` hold."""
         return cls(
             compress=bool(options.get("monitord.compress")),
@@ -46,14 +46,14 @@ class KeeperSettings:
         )
 
 
-class LogKeeper:
+class LogRotationTask:
     """Rotates ``ossec.log``, ``ossec.json`` and ``cluster.log`` at day change, the first two by size as well.
 
     Holds no state that a restart would miss: what is due follows from the files. Old parts of the daemon log are
     deleted, those of the cluster log never.
     """
 
-    def __init__(self, paths: Paths, settings: KeeperSettings, clock: Clock, counters: Counters) -> None:
+    def __init__(self, paths: Paths, settings: LogRotationSettings, clock: Clock, counters: Counters) -> None:
         self._daemon = daemon_series(paths)
         self._all = (*self._daemon, cluster_series(paths))
         self._settings = settings

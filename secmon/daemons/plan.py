@@ -18,7 +18,7 @@ from secmon.config.main import MainConfig, check_main_config, load_main_config
 from secmon.config.options import InternalOptions, load_internal_options
 from secmon.config.ports import check_ports
 from secmon.config.remote import load_remote
-from secmon.daemons.log_rotation import KeeperSettings
+from secmon.daemons.log_rotation import LogRotationSettings
 from secmon.daemons.logs import LogSettings
 from secmon.daemons.privileges import SERVICE_USER, closed_to, obeyed_account, root_started
 from secmon.daemons.watchdog import WatchSettings
@@ -54,7 +54,7 @@ class Plan:
     log: LogSettings = field(default_factory=LogSettings)
     watch: WatchSettings | None = field(default_factory=WatchSettings)
     """When a daemon counts as hung; ``None``: never."""
-    keeper: KeeperSettings | None = None
+    keeper: LogRotationSettings | None = None
     """How the node's logs are rotated; ``None``: not at all."""
     unusable: Mapping[Path, str] = field(default_factory=dict)
     """Damaged stores that are set aside before the daemons start, with what is wrong with each."""
@@ -128,7 +128,7 @@ def plan_node(paths: Paths) -> Plan:
         encrypted_key=_encrypted_key(paths, api),
         log=_log("", main, options),
         watch=WatchSettings.of(options),
-        keeper=KeeperSettings.of(options),
+        keeper=LogRotationSettings.of(options),
         unusable=stores.replaceable,
         notes=(*api.warnings, *report.warnings, *options.warnings, *notes),
     )

@@ -23,7 +23,7 @@ from secmon.daemons.daemon import StartFailed, start_error
 from secmon.daemons.daemon_host import tend
 from secmon.daemons.fork_server import NEEDED_FOLDERS, ForkServer
 from secmon.daemons.layout import restore_folders
-from secmon.daemons.log_rotation import LogKeeper
+from secmon.daemons.log_rotation import LogRotationTask
 from secmon.daemons.notify import notify
 from secmon.daemons.plan import Plan
 from secmon.daemons.privileges import SERVICE_USER, Account, act_as, find_account, root_started
@@ -146,7 +146,7 @@ class Supervisor:
         if plan.keeper is not None:
             # One task for the logs of all processes. New settings count from the next start on. Not before the daemons
             # on this event loop have given up root's rights: it works in a thread, which would have them too.
-            self._tasks.keep("logs", LogKeeper(self._paths, plan.keeper, self._clock, Counters()).run)
+            self._tasks.keep("logs", LogRotationTask(self._paths, plan.keeper, self._clock, Counters()).run)
         self._phase = "running"
         notify("READY=1")
         if self._link:

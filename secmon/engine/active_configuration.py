@@ -6,9 +6,9 @@ from typing import Any
 from secmon.config.main import MainConfig
 from secmon.config.options import OPTIONS, InternalOptions
 from secmon.engine.decoders.decoder import Decoder, Offset
-from secmon.engine.input.tail import followed
-from secmon.engine.logtest.sessions import SessionSettings
-from secmon.engine.memory.state import MEMORY
+from secmon.engine.input.local_files import followed
+from secmon.engine.logtest.logtest_sessions import SessionSettings
+from secmon.engine.memory.state import MEMORY_SIZE
 from secmon.engine.output.outputs import OutputSettings
 from secmon.engine.rules.rule import Rule
 from secmon.engine.ruleset.compiled import Ruleset
@@ -72,7 +72,7 @@ def _global(config: MainConfig, outputs: OutputSettings) -> dict[str, Any]:
         "jsonout_output": _yes(outputs.alerts_json),
         "alerts_log": _yes(outputs.alerts_text),
         "stats": number("stats", 4),
-        "memory_size": number("memory_size", MEMORY),
+        "memory_size": number("memory_size", MEMORY_SIZE),
         "white_list": _texts(config, "white_list"),
         "rotate_interval": outputs.rotate_seconds,
         "max_output_size": outputs.max_bytes,

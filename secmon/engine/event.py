@@ -31,9 +31,9 @@ MANAGER_ID = "000"
 SYSLOG = "syslog"
 
 
-Key = tuple[str | bytes, ...]
-"""What events must share to count together for a composite."""
-Memory = dict[Key, "deque[Event]"]
+CompositeKey = tuple[str | bytes, ...]
+"""The values that events share when a composite counts them together."""
+CompositeMemory = dict[CompositeKey, "deque[Event]"]
 """Events of one composite, oldest first, by key."""
 
 
@@ -80,25 +80,25 @@ class Event:
     rule: "Rule | None" = None
     bound_rule: int | None = None
     """A forwarded alert names its rule itself (ruleset.md 5.7)."""
-    holders: list[tuple[Memory, Key]] = field(default_factory=list)
-    """Memories of composites that hold the event, and under which key."""
-    places: int = 1
+    memories: list[tuple[CompositeMemory, CompositeKey]] = field(default_factory=list)
+    """Memories of composites that hold the event, each with its key."""
+    occurrences: int = 1
     """How often composites by group count the event: once for each place of its rule in the tree (ruleset.md 6.7)."""
-    matched: int = 0
-    """Level of the composite that has used this event."""
+    used_by_level: int = 0
+    """Level of the composite that this event has completed; 0: none."""
     previous: list[bytes] = field(default_factory=list)
     """Logs of the events that completed a composite, or the previous output of ``check_diff``."""
     previous_log: bytes | None = None
     first_seen: bool = False
-    """A finding that is new in the agent's store (rootcheck)."""
+    """A finding that is new in the store of the agent (rootcheck)."""
 
     @property
     def from_agent(self) -> bool:
         return self.agent_id != MANAGER_ID
 
     @property
-    def full(self) -> bool:
-        """Whether there are as many dynamic fields as may be."""
+    def fields_full(self) -> bool:
+        """Whether the event has as many dynamic fields as it may have."""
         return len(self.dynamic) >= self.field_limit
 
     def set_static(self, name: str, value: bytes) -> None:

@@ -1,25 +1,24 @@
-"""One message on its way from the journal to the files (ruleset.md 11)."""
+"""One message on its way from the journal to the output files (ruleset.md 11)."""
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from secmon.engine.analysis import Engine, Verdict
-from secmon.engine.counters import AgentCounts, Tallies
+from secmon.engine.engine import Engine, Verdict
 from secmon.engine.event import MANAGER_ID, Event
+from secmon.engine.event_counters import AgentCounts, EventCounters
 from secmon.engine.input.predecode import split_message
-from secmon.engine.lookahead.codec import Packer
-from secmon.engine.lookahead.prepare import KEPT, Prepared, prepare
+from secmon.engine.lookahead.codec import LookaheadCodec
+from secmon.engine.lookahead.stateless import OTHER_CONSUMERS, Lookahead, decode_message
 from secmon.engine.memory.state import State
 from secmon.engine.output.document import Documents, Labels
+from secmon.engine.output.event_statistics import EventStatistics, StatisticsSettings
 from secmon.engine.output.outputs import Outputs
-from secmon.engine.output.statistics import Statistics, StatisticsSettings
-from secmon.engine.output.text import complete, is_firewall
+from secmon.engine.output.text_records import complete, is_firewall
 from secmon.engine.rules.rule import Rule
 from secmon.engine.ruleset.compiled import Ruleset
 
-_INTEGRITY = "8"
+_SYSCHECK = "8"
 FAILED = Rule(
     10,
     8,
@@ -28,95 +27,98 @@ FAILED = Rule(
     description=b"An event could not be analysed: the log of its node says why.",
     groups=b"analysis_failure,",
 )
-"""The internal rule of events whose analysis failed: whoever finds out how to cause that must not be hidden by it."""
+"""The internal rule of events whose analysis failed: an event that makes it fail must not stay without an alert."""
 
 
 @dataclass(slots=True)
 class Pipeline:
-    """The engine with all around it. For one thread, which calls :meth:`turn` before each batch."""
+    """The engine with its counters, statistics and outputs. For one thread.
+
+    The thread calls :meth:`begin_batch` before each batch.
+    """
 
     engine: Engine
     documents: Documents
     outputs: Outputs
-    statistics: Statistics
-    excess: StatisticsSettings
-    tallies: Tallies
+    statistics: EventStatistics
+    statistics_settings: StatisticsSettings
+    event_counters: EventCounters
     labels: Callable[[str], Labels | None]
     log_firewall: bool
     incomplete: int = 0
-    """Events of firewalls that lack what their line shows: they go no further."""
-    packer: Packer = field(init=False)
-    by_others: int = 0
-    """Events that came with what another process has found out about them."""
-    asked_again: int = 0
-    """Those of them whose rules look at what happened before."""
+    """Firewall events that lack a field of their line in firewall.log: they are dropped."""
+    codec: LookaheadCodec = field(init=False)
+    looked_ahead: int = 0
+    """Events that came with the result of a decoder process."""
+    resumed: int = 0
+    """Those of them whose rules read state, so that the search was resumed here."""
 
     def __post_init__(self) -> None:
-        self.packer = Packer(self.engine.ruleset)
+        self.codec = LookaheadCodec(self.engine.ruleset)
 
-    def turn(self, now: datetime) -> None:
-        """The files and the hour of ``now``, local time. Raises OSError; to be repeated then."""
-        self.outputs.turn(now)
-        if self.statistics.turn(now):
+    def begin_batch(self, now: datetime) -> None:
+        """Rotate files and end hours that are due at ``now``, local time. Raises OSError; then call it again."""
+        self.outputs.rotate_due(now)
+        if self.statistics.begin_hour(now):
             self.engine.state.fired.clear()
-        self.tallies.whole.written["stats"] = self.statistics.written
+        self.event_counters.total.written["stats"] = self.statistics.written
 
-    def handle(self, data: bytes, moment: datetime, ahead: bytes | Prepared | None = None) -> None:
+    def handle(self, data: bytes, moment: datetime, ahead: bytes | Lookahead | None = None) -> None:
         """Analyse one message that was received at ``moment``, local time.
 
-        ``ahead``: what :func:`prepare` has made of it, or what another process has packed of it, with the same ruleset.
+        ``ahead``: the result of :func:`decode_message`, or the encoded one of a decoder process, for this ruleset.
         """
-        self.tallies.received += 1
-        self.tallies.bytes += len(data)
+        self.event_counters.received += 1
+        self.event_counters.bytes += len(data)
         self.statistics.received(1)
         if isinstance(ahead, bytes) and ahead:
-            prepared = self.packer.unpack(ahead, moment)
-            self.by_others += 1
-            self.asked_again += prepared.event is not None and not prepared.walked
+            known = self.codec.decode(ahead, moment)
+            self.looked_ahead += 1
+            self.resumed += known.event is not None and not known.evaluated
         else:
-            prepared = ahead or prepare(self.engine, data, moment)
-        self._finish(prepared, moment)
+            known = ahead or decode_message(self.engine, data, moment)
+        self._finish(known, moment)
 
-    def rescue(self, data: bytes, moment: datetime) -> None:
-        """Write a message whose analysis failed: as it came, by the rule :data:`FAILED`."""
+    def write_unanalysed(self, data: bytes, moment: datetime) -> None:
+        """Write a message whose analysis failed as it came, with an alert of the rule :data:`FAILED`."""
         message = split_message(data)
-        if message is None or message.queue in KEPT:
+        if message is None or message.queue in OTHER_CONSUMERS:
             return
-        self._write(Verdict(self.engine.bare(message, moment), FAILED, alert=True), labels=False)
+        self._write(Verdict(self.engine.predecode(message, moment), FAILED, alert=True), labels=False)
 
-    def _finish(self, prepared: Prepared, moment: datetime) -> None:
-        """Count, judge, remember and write."""
-        tallies, queue, event = self.tallies, prepared.queue, prepared.event
+    def _finish(self, ahead: Lookahead, moment: datetime) -> None:
+        """All that changes counters, state and outputs."""
+        counters, queue, event = self.event_counters, ahead.queue, ahead.event
         if not queue:
-            tallies.malformed += 1
+            counters.malformed += 1
             return
-        if queue == _INTEGRITY:
+        if queue == _SYSCHECK:
             self.statistics.syscheck()
-        if queue in KEPT:
-            tallies.kept += 1
+        if queue in OTHER_CONSUMERS:
+            counters.for_others += 1
             return
-        tallies.whole.decoded[prepared.source] += 1
-        agent = None if prepared.agent_id == MANAGER_ID else tallies.of(prepared.agent_id, int(moment.timestamp()))
+        counters.total.decoded[ahead.component] += 1
+        agent = None if ahead.agent_id == MANAGER_ID else counters.of(ahead.agent_id, int(moment.timestamp()))
         if agent is not None:
-            agent.decoded[prepared.source] = agent.decoded.get(prepared.source, 0) + 1
+            agent.decoded[ahead.component] = agent.decoded.get(ahead.component, 0) + 1
         if event is not None:
-            self.engine.state.accumulator.lend(event)
+            self.engine.state.accumulator.apply(event)
         if event is None or self._firewall(event, agent):
-            self._excess(moment)
-            self._judge(prepared)
+            self._count_processed(moment)
+            self._apply_rules(ahead)
             if agent is not None:
                 agent.processed += 1
 
     def swap(self, ruleset: Ruleset, host: bytes) -> None:
-        """Go on with another ruleset: memories of rules that are the same stay, those of others go."""
+        """Use another ruleset from now on. Memories of rules that count the same events are kept."""
         old, state = self.engine.ruleset, self.engine.state
-        forget_gone(state, old, ruleset)
+        forget_removed_rules(state, old, ruleset)
         self.documents.forget()
         self.engine = Engine(ruleset, state, host=host)
-        self.packer = Packer(ruleset)
+        self.codec = LookaheadCodec(ruleset)
 
     def _firewall(self, event: Event, agent: AgentCounts | None) -> bool:
-        """Whether the event goes on to the rules."""
+        """Write the line of a firewall event; whether the rules see the event."""
         if not is_firewall(event):
             return True
         self.statistics.firewall()
@@ -126,29 +128,29 @@ class Pipeline:
             self.incomplete += 1
             return False
         self.outputs.firewall(event)
-        self.tallies.whole.written["firewall"] += 1
+        self.event_counters.total.written["firewall"] += 1
         if agent is not None:
             agent.firewall += 1
         return True
 
-    def _excess(self, moment: datetime) -> None:
-        """Count the event; tell when they are too many."""
-        told = self.statistics.processed(moment)
-        if told is None:
+    def _count_processed(self, moment: datetime) -> None:
+        """Count an event; write an alert when there are far more than usual."""
+        excess = self.statistics.processed(moment)
+        if excess is None:
             return
-        text, rule = told.encode(), self.excess.rule()
+        text, rule = excess.encode(), self.statistics_settings.rule()
         event = Event("1", b"ossec-analysisd", text, text, moment, int(moment.timestamp()), rule=rule)
         self._write(Verdict(event, rule, alert=True))
 
-    def _judge(self, prepared: Prepared) -> None:
-        event, found, engine = prepared.event, prepared.found, self.engine
-        self.tallies.whole.processed += 1
-        if event is None:  # its rule writes and remembers nothing
-            if found is not None:
-                engine.count(found.rule)
-                self.statistics.selected(found.rule)
+    def _apply_rules(self, ahead: Lookahead) -> None:
+        event, selection, engine = ahead.event, ahead.selection, self.engine
+        self.event_counters.total.processed += 1
+        if event is None:  # no rule, or one of level 0: nothing to remember or write
+            if selection is not None:
+                engine.count(selection.rule)
+                self.statistics.selected(selection.rule)
             return
-        verdict = engine.conclude(event, found if prepared.walked else engine.find(event, way=prepared.way))
+        verdict = engine.apply(event, selection if ahead.evaluated else engine.select_rule(event, resume=ahead.resume))
         if verdict.rule is not None:
             self.statistics.selected(verdict.rule)
         if verdict.alert or self.outputs.archives:
@@ -157,59 +159,27 @@ class Pipeline:
     def _write(self, verdict: Verdict, *, labels: bool = True) -> None:
         event = verdict.event
         self.outputs.write(verdict, self.labels(event.agent_id) if labels and event.from_agent else None)
-        written = self.tallies.whole.written
+        written = self.event_counters.total.written
         written["alerts"] += verdict.alert
         written["archives"] += self.outputs.archives
-        agent = self.tallies.of(event.agent_id, event.received)
+        agent = self.event_counters.of(event.agent_id, event.received)
         if agent is not None:
             agent.alerts += verdict.alert
             agent.archives += self.outputs.archives
 
 
-def forget_gone(state: State, old: Ruleset, new: Ruleset) -> None:
-    """Drop what ``state`` remembers of rules that ``new`` does not have, or has with other memories.
+def forget_removed_rules(state: State, old: Ruleset, new: Ruleset) -> None:
+    """Drop the state of rules that ``new`` does not have, and of composites that count other events there.
 
-    Events that stay remembered let go of the old ruleset, which could not be freed otherwise.
+    Remembered events drop their references to the old ruleset, which could not be freed otherwise.
     """
-    known, before = new.rules.by_id, old.rules.by_id
-    for memory in (state.fired, state.silent_since):
-        for gone in [rule for rule in memory if rule not in known]:
-            del memory[gone]
+    after, before = new.rules.by_id, old.rules.by_id
+    for by_rule in (state.fired, state.ignored_since):
+        for removed in [rule for rule in by_rule if rule not in after]:
+            del by_rule[removed]
     for number in list(state.composites):
-        now, then = (rule.composite if (rule := rules.get(number)) else None for rules in (known, before))
-        if now is None or then is None or not now.counts_alike(then):
+        now, then = (rule.composite if (rule := rules.get(number)) else None for rules in (after, before))
+        if now is None or then is None or not now.counts_same_events(then):
             del state.composites[number]
     for event in state.recent:
         event.rule = event.decoder = None
-
-
-class Credits:
-    """The bound of events a second (ruleset.md 11): what is taken comes back ``timeframe`` seconds later."""
-
-    def __init__(self, maximum: int, timeframe: int) -> None:
-        """``maximum`` events a second, 0: no bound; ``timeframe`` in seconds."""
-        self.limit = maximum * timeframe
-        self.available = self.limit
-        self.seconds_over = 0
-        """Seconds in which somebody had to wait."""
-        self._timeframe = timeframe
-        self._spent: deque[tuple[int, int]] = deque()
-        self._over = -1
-
-    def take(self, wanted: int, now: float) -> int:
-        """How many of ``wanted`` events may go on at ``now``, monotonic seconds."""
-        if not self.limit:
-            return wanted
-        second = int(now)
-        while self._spent and self._spent[0][0] <= second - self._timeframe:
-            self.available += self._spent.popleft()[1]
-        taken = min(wanted, self.available)
-        self.available -= taken
-        if taken and self._spent and self._spent[-1][0] == second:
-            self._spent[-1] = (second, self._spent[-1][1] + taken)
-        elif taken:
-            self._spent.append((second, taken))
-        if not taken and wanted and second != self._over:
-            self._over = second
-            self.seconds_over += 1
-        return taken

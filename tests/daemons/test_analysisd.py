@@ -23,10 +23,10 @@ from secmon.daemons.control import daemon_socket
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.install import install
 from secmon.daemons.states import DAEMONS
-from secmon.engine.analysis_thread import Worker
+from secmon.engine.analysis_thread import AnalysisThread
 from tests.engine.analysis_kit import read_alerts
 from tests.engine.rules_kit import ROOTS
-from tests.engine.ruleset.test_live import CONFIG, local, rules, status
+from tests.engine.ruleset.test_live_ruleset import CONFIG, local, rules, status
 from tests.folders import REPOSITORY
 from tests.integration.kit import free_port
 from tests.waiting import LIMIT_SECONDS, until
@@ -97,50 +97,50 @@ async def test_events_over_both_sockets_become_alerts(paths: Paths) -> None:
 async def test_a_changed_file_is_in_force_within_a_second(paths: Paths) -> None:
     async with running(paths) as daemon:
         assert daemon.service is not None
-        worker = daemon.service.worker
-        assert worker is not None
+        thread = daemon.service.thread
+        assert thread is not None
         local(paths).write_text(rules(100001, 100002).replace("<description>100001", "<match>old</match><description>"))
-        await until(lambda: 100002 in worker.ruleset.rules.by_id)
+        await until(lambda: 100002 in thread.ruleset.rules.by_id)
         await client(paths).store(["1:/x:app 3"])
         await until(lambda: read_alerts(paths))
         assert read_alerts(paths)[0]["rule"]["id"] == "100002"
         local(paths).write_text("<group")
         await until(lambda: status(paths)["status"] == "rejected")
-        assert 100002 in worker.ruleset.rules.by_id
+        assert 100002 in thread.ruleset.rules.by_id
         assert (await client(paths).ruleset())["error"]["file"] == "etc/rules/local_rules.xml"
         local(paths).write_text(rules(100009))
         assert (await client(paths).ruleset(refresh=True))["status"] == "current"
-        await until(lambda: 100009 in worker.ruleset.rules.by_id)
+        await until(lambda: 100009 in thread.ruleset.rules.by_id)
         configured = CONFIG.replace(">3<", ">9<")
         paths.main_config.write_text(configured)
         await daemon.reload()
-        await until(lambda: worker.ruleset.settings.alert_level == 9)
+        await until(lambda: thread.ruleset.settings.alert_level == 9)
         assert daemon.active_config()["alerts"]["log_alert_level"] == 9
 
 
-async def test_helpers_share_the_work_and_follow_the_files(paths: Paths) -> None:
+async def test_decoder_processes_share_the_work_and_follow_the_files(paths: Paths) -> None:
     paths.local_internal_options.write_text("analysisd.engines=3\n")
     async with running(paths) as daemon:
         assert daemon.service is not None
-        worker = daemon.service.worker
-        assert worker is not None
-        await share(paths, worker, 1)
+        thread = daemon.service.thread
+        assert thread is not None
+        await share(paths, thread, 1)
         local(paths).write_text(rules(100002))
         assert (await client(paths).ruleset(refresh=True))["status"] == "current"
-        await until(lambda: worker.swaps, what="the swap")
-        await share(paths, worker, 2)
+        await until(lambda: thread.swaps, what="the swap")
+        await share(paths, thread, 2)
         shown = daemon.counters()["engines"]
         assert (shown["engines"], shown["helper_restarts"]) == (3, 0)
     assert [alert["rule"]["id"] for alert in read_alerts(paths)] == ["100001"] * 1000 + ["100002"] * 1000
 
 
-async def share(paths: Paths, worker: Worker, turn: int) -> None:
-    """Have helpers prepare some of a thousand events."""
-    await until(lambda: worker.counters()["helpers_ready"] == 2, what="helpers")
-    before = worker.counters()["by_helpers"]
+async def share(paths: Paths, thread: AnalysisThread, turn: int) -> None:
+    """Have decoder processes decode some of a thousand events."""
+    await until(lambda: thread.counters()["decoders_ready"] == 2, what="decoder processes")
+    before = thread.counters()["looked_ahead"]
     await client(paths).store([f"1:/x:app {number}" for number in range(1000)])
-    await until(lambda: worker.pipeline.tallies.received == turn * 1000, what="the analysis")
-    assert worker.counters()["by_helpers"] > before
+    await until(lambda: thread.pipeline.event_counters.received == turn * 1000, what="the analysis")
+    assert thread.counters()["looked_ahead"] > before
 
 
 async def test_log_tests(paths: Paths) -> None:

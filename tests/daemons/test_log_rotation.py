@@ -12,7 +12,7 @@ from secmon.common.counters import Counters
 from secmon.common.logfile import setup_daemon_log
 from secmon.common.paths import Paths
 from secmon.config.options import InternalOptions
-from secmon.daemons.log_rotation import KeeperSettings, LogKeeper
+from secmon.daemons.log_rotation import LogRotationSettings, LogRotationTask
 from tests.localtime import zone
 
 
@@ -42,7 +42,7 @@ def archived(paths: Paths) -> dict[str, list[str]]:
 
 @pytest.mark.anyio
 async def test_day_change(paths: Paths, clock: ManualClock) -> None:
-    keeper = LogKeeper(paths, KeeperSettings(), clock, Counters())
+    keeper = LogRotationTask(paths, LogRotationSettings(), clock, Counters())
     logger = logging.getLogger("secmon.worker")
     logger.info("before")
     await keeper.step()
@@ -74,7 +74,7 @@ async def test_day_change(paths: Paths, clock: ManualClock) -> None:
 async def test_run_works_until_cancelled(paths: Paths, clock: ManualClock) -> None:
     logging.getLogger("secmon.apid").info("x")
     clock.advance(3600)
-    task = asyncio.create_task(LogKeeper(paths, KeeperSettings(), clock, Counters()).run())
+    task = asyncio.create_task(LogRotationTask(paths, LogRotationSettings(), clock, Counters()).run())
     while "secmon/2026/Mar/ossec-05.log.gz" not in archived(paths):  # noqa: ASYNC110 - files have no event
         await asyncio.sleep(0.01)
     task.cancel()
@@ -83,7 +83,7 @@ async def test_run_works_until_cancelled(paths: Paths, clock: ManualClock) -> No
 
 
 def test_size_stops_at_the_daily_maximum(paths: Paths, clock: ManualClock) -> None:
-    keeper = LogKeeper(paths, KeeperSettings(size_bytes=50, daily_rotations=2), clock, Counters())
+    keeper = LogRotationTask(paths, LogRotationSettings(size_bytes=50, daily_rotations=2), clock, Counters())
     for _ in range(4):
         logging.getLogger("secmon.apid").info("a text that is long enough")
         keeper.step_now()
@@ -99,7 +99,7 @@ def test_leftovers_are_compressed_and_old_parts_deleted_at_start(paths: Paths, c
     for name in ("Jan/ossec-01.log.gz", "Mar/ossec-04.log"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"x\n")
-    LogKeeper(paths, KeeperSettings(), clock, Counters()).step_now()
+    LogRotationTask(paths, LogRotationSettings(), clock, Counters()).step_now()
     assert archived(paths) == {"secmon/2026/Mar/ossec-04.log.gz": ["x"]}
     assert not (folder / "Jan").exists()
 
@@ -107,7 +107,7 @@ def test_leftovers_are_compressed_and_old_parts_deleted_at_start(paths: Paths, c
 def test_without_compression_parts_stay_plain(paths: Paths, clock: ManualClock) -> None:
     logging.getLogger("secmon.apid").info("x")
     clock.advance(3600)
-    LogKeeper(paths, KeeperSettings(compress=False), clock, Counters()).step_now()
+    LogRotationTask(paths, LogRotationSettings(compress=False), clock, Counters()).step_now()
     assert (paths.logs / "secmon/2026/Mar/ossec-05.log").is_file()
 
 
@@ -115,7 +115,7 @@ def test_a_failure_is_counted_and_tried_again_a_minute_later(paths: Paths, clock
     logging.getLogger("secmon.apid").info("x")
     (paths.logs / "secmon").write_text("a file where the folder should be")
     counters = Counters()
-    keeper = LogKeeper(paths, KeeperSettings(), clock, counters)
+    keeper = LogRotationTask(paths, LogRotationSettings(), clock, counters)
     clock.advance(3600)
     keeper.step_now()
     failures = counters.snapshot()["log.rotation_errors"]
@@ -136,14 +136,14 @@ def test_settings_from_internal_options() -> None:
         "monitord.size_rotate": 2,
         "monitord.daily_rotations": 3,
     }
-    assert KeeperSettings.of(InternalOptions(values)) == KeeperSettings(
+    assert LogRotationSettings.of(InternalOptions(values)) == LogRotationSettings(
         compress=False, day_wait_seconds=20, keep_days=7, size_bytes=2 << 20, daily_rotations=3
     )
 
 
 @pytest.mark.anyio
 async def test_a_log_that_was_removed_is_written_anew(paths: Paths, clock: ManualClock) -> None:
-    keeper = LogKeeper(paths, KeeperSettings(), clock, Counters())
+    keeper = LogRotationTask(paths, LogRotationSettings(), clock, Counters())
     logging.getLogger("secmon.apid").info("lost")
     await keeper.step()
     (paths.logs / "ossec.log").unlink()
@@ -156,7 +156,7 @@ async def test_a_log_that_was_removed_is_written_anew(paths: Paths, clock: Manua
 
 @pytest.mark.anyio
 async def test_a_log_that_was_rotated_was_not_removed(paths: Paths, clock: ManualClock) -> None:
-    keeper = LogKeeper(paths, KeeperSettings(), clock, Counters())
+    keeper = LogRotationTask(paths, LogRotationSettings(), clock, Counters())
     logging.getLogger("secmon.apid").info("before")
     await keeper.step()
     clock.advance(16 * 60)

@@ -11,12 +11,12 @@ from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.config.main import parse_main_config
 from secmon.config.options import InternalOptions
-from secmon.engine.analysis_thread import Worker
-from secmon.engine.assembly import Surroundings, build_worker
-from secmon.engine.counters import Tallies
+from secmon.engine.analysis_thread import AnalysisThread
+from secmon.engine.build import AnalysisEnvironment, build_analysis_thread
+from secmon.engine.event_counters import EventCounters
 from secmon.engine.output.labels import LabelSource
 from secmon.engine.ruleset.compiled import Ruleset
-from secmon.engine.ruleset.files import Sources
+from secmon.engine.ruleset.sources import Sources
 from secmon.journal.journal import JournalWriter
 from secmon.journal.segments import consumers
 from tests.waiting import wait_until
@@ -31,7 +31,7 @@ def make_folders(root: Path) -> Paths:
 
 
 class Analysis:
-    """A worker on its journals."""
+    """A thread on its journals."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Analysis:
             JournalWriter(folder, self.clock, limit=64 << 20, segment=1 << 20)
             for folder in (self.paths.events, self.paths.local_events)
         ]
-        self.tallies = Tallies(int(self.clock.now().timestamp()))
-        given = Surroundings(
+        self.event_counters = EventCounters(int(self.clock.now().timestamp()))
+        given = AnalysisEnvironment(
             paths=self.paths,
             config=parse_main_config(
                 f"<ossec_config><cluster><disabled>yes</disabled></cluster>{config}</ossec_config>"
@@ -62,7 +62,7 @@ class Analysis:
             host="mgr.example",
             labels=labels,
         )
-        self.worker: Worker = build_worker(given, ruleset, self.tallies, sources)
+        self.thread: AnalysisThread = build_analysis_thread(given, ruleset, self.event_counters, sources)
 
     def send(self, events: Sequence[str | bytes], journal: int = 0) -> None:
         self.writers[journal].append([one.encode() if isinstance(one, str) else one for one in events])
@@ -70,8 +70,8 @@ class Analysis:
     def drained(self) -> None:
         """Wait until all that was sent is committed."""
         wanted = [writer.next for writer in self.writers]
-        wait_until(lambda: self.worker.failure or self.committed() == wanted, what="all events committed")
-        assert self.worker.failure is None
+        wait_until(lambda: self.thread.failure or self.committed() == wanted, what="all events committed")
+        assert self.thread.failure is None
 
     def committed(self) -> list[int]:
         return [consumers(folder)["analysisd"] or 0 for folder in (self.paths.events, self.paths.local_events)]
@@ -80,7 +80,7 @@ class Analysis:
         return read_alerts(self.paths)
 
     def close(self) -> None:
-        self.worker.stop()
+        self.thread.stop()
         for writer in self.writers:
             writer.close()
 
@@ -106,7 +106,7 @@ def whole_lines(data: bytes) -> list[dict[str, Any]]:
 def analysing(root: Path, ruleset: Ruleset, **options: Any) -> Iterator[Analysis]:
     """At work inside the block."""
     made = Analysis(root, ruleset, **options)
-    made.worker.start()
+    made.thread.start()
     try:
         yield made
     finally:

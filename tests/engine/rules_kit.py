@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from secmon.engine.analysis import Engine, Verdict
+from secmon.engine.engine import Engine, Verdict
 from secmon.engine.input.predecode import Message
 from secmon.engine.memory.state import State
-from secmon.engine.rules.evaluate import Trace
 from secmon.engine.rules.rule import Rule
-from secmon.engine.ruleset.compiled import Ruleset, Settings, compile_ruleset
+from secmon.engine.rules.rule_search import Trace
+from secmon.engine.ruleset.compiled import Ruleset, RulesetSettings, compile_ruleset
 from secmon.engine.ruleset.diagnostics import RulesetError
 
 START = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
@@ -25,7 +25,7 @@ NODE_DECODER = r"""<decoder name="node"><program_name>^noded$</program_name></de
 
 
 def ruleset(
-    decoders: str, rules: str, *, lists: dict[str, bytes] | None = None, settings: Settings | None = None
+    decoders: str, rules: str, *, lists: dict[str, bytes] | None = None, settings: RulesetSettings | None = None
 ) -> Ruleset:
     return compile_ruleset(
         [("etc/decoders/d.xml", decoders.encode())],
@@ -51,7 +51,7 @@ class Bench:
         self, compiled: Ruleset, *, memory: int = 8192, session: bool = False, folder: Path = Path("/nowhere")
     ) -> None:
         self.state = State.private(folder)
-        self.state.memory = memory
+        self.state.memory_size = memory
         self.engine = Engine(compiled, self.state, host=b"mgr", session=session)
 
     def run(self, log: str, at: float = 0, location: str = LOCATION, trace: Trace | None = None) -> Verdict:

@@ -3,7 +3,7 @@
 from secmon.config.main import parse_main_config
 from secmon.config.options import InternalOptions
 from secmon.engine.active_configuration import active_config
-from secmon.engine.logtest.sessions import SessionSettings
+from secmon.engine.logtest.logtest_sessions import SessionSettings
 from secmon.engine.output.outputs import OutputSettings
 from tests.engine.rules_kit import below, nodes
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from secmon.engine.analysis_thread import COMMIT_EVENTS
-from secmon.engine.assembly import ledger_path
+from secmon.engine.build import output_checkpoint_path
+from secmon.engine.event_rate_limit import EventRateLimit
 from secmon.engine.output.document import Labels
-from secmon.engine.pipeline import Credits
 from tests.engine.analysis_kit import Analysis, analysing, read_alerts
 from tests.engine.rules_kit import below, nodes, ruleset
 from tests.filelimit import file_size_limit
@@ -42,22 +42,22 @@ def test_events_of_both_journals_become_alerts(tmp_path: Path) -> None:
         alerts = one.alerts()
         assert sorted(numbers(alerts)) == [1, 2, 3]
         assert next(a for a in alerts if a["data"]["number"] == "2")["agent"]["labels"] == {"site": "007"}
-        tallies = one.tallies
-        assert (tallies.received, tallies.malformed, tallies.whole.processed) == (6, 2, 4)
-        metrics = tallies.metrics({})["events"]
+        event_counters = one.event_counters
+        assert (event_counters.received, event_counters.malformed, event_counters.total.processed) == (6, 2, 4)
+        metrics = event_counters.metrics({})["events"]
         decoded = metrics["received_breakdown"]["decoded_breakdown"]
         assert decoded["syslog"] == 1
         assert decoded["modules_breakdown"]["logcollector_breakdown"]["others"] == 3
         assert metrics["written_breakdown"]["alerts"] == 3
-        assert tallies.agent_metrics([7, 8])[0]["metrics"]["events"]["written_breakdown"]["alerts"] == 1
-        assert tallies.state({})["alerts_written"] == 3
+        assert event_counters.agent_metrics([7, 8])[0]["metrics"]["events"]["written_breakdown"]["alerts"] == 1
+        assert event_counters.state({})["alerts_written"] == 3
 
 
 def test_types_of_other_consumers_are_counted_and_left_to_them(tmp_path: Path) -> None:
     with analysing(tmp_path, PLAIN, config="<global><logall_json>yes</logall_json></global>") as one:
         one.send([f"{kind}:/x:app 1" for kind in "3589depu"])
         one.drained()
-        assert (one.tallies.kept, one.tallies.whole.processed) == (8, 0)
+        assert (one.event_counters.for_others, one.event_counters.total.processed) == (8, 0)
         assert (tmp_path / "logs/archives/archives.json").read_bytes() == b""
 
 
@@ -69,7 +69,7 @@ def test_a_restart_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
         two.send([app(number) for number in range(50, 60)])
         two.drained()
         assert numbers(two.alerts()) == list(range(60))
-        assert two.worker.repeated == 0
+        assert two.thread.repeated == 0
 
 
 def test_a_full_disk_makes_it_wait(tmp_path: Path) -> None:
@@ -81,22 +81,22 @@ def test_a_full_disk_makes_it_wait(tmp_path: Path) -> None:
         with file_size_limit(live.stat().st_size + 1000):
             one.send([app(number) for number in range(1, 2)])
             one.send([app(number) for number in range(2, 30)])
-            wait_until(lambda: one.worker.trouble, what="trouble")
+            wait_until(lambda: one.thread.waits_for, what="trouble")
             assert one.committed()[0] <= before[0] + 1
         one.drained()
         assert numbers(one.alerts()) == list(range(30))
-        assert not one.worker.trouble
-        assert one.worker.waits
+        assert not one.thread.waits_for
+        assert one.thread.waits
 
 
 def test_a_stop_while_the_disk_is_full_commits_nothing(tmp_path: Path) -> None:
     one = Analysis(tmp_path, PLAIN)
-    one.worker.start()
+    one.thread.start()
     one.send([app(0)])
     one.drained()
     with file_size_limit((tmp_path / "logs/alerts/alerts.json").stat().st_size):
         one.send([app(1)])
-        wait_until(lambda: one.worker.trouble, what="trouble")
+        wait_until(lambda: one.thread.waits_for, what="trouble")
         one.close()
     with analysing(tmp_path, PLAIN) as two:
         two.drained()
@@ -112,16 +112,16 @@ def test_a_swap_keeps_what_is_remembered(tmp_path: Path) -> None:
     with analysing(tmp_path, nodes(four)) as one:
         one.send([log, log])
         one.drained()
-        one.worker.swap(nodes(four, below(100303, 3, "<action>b</action>")))
-        wait_until(lambda: one.worker.swaps, what="the swap")
-        assert all(event.rule is None for event in one.worker.pipeline.engine.state.recent)
+        one.thread.swap(nodes(four, below(100303, 3, "<action>b</action>")))
+        wait_until(lambda: one.thread.swaps, what="the swap")
+        assert all(event.rule is None for event in one.thread.pipeline.engine.state.recent)
         one.send([log, log])
         one.drained()
         rules = [alert["rule"]["id"] for alert in one.alerts()]
         assert rules == ["100301", "100301", "100301", "100302"]
-        one.worker.swap(nodes(below(100303, 3, "<action>a</action>")))
-        wait_until(lambda: one.worker.swaps == 2, what="the swap")
-        state = one.worker.pipeline.engine.state
+        one.thread.swap(nodes(below(100303, 3, "<action>a</action>")))
+        wait_until(lambda: one.thread.swaps == 2, what="the swap")
+        state = one.thread.pipeline.engine.state
         assert (state.composites, set(state.fired) <= {100303}) == ({}, True)
         one.send([log])
         one.drained()
@@ -138,18 +138,18 @@ def test_firewall_events_need_all_their_fields(tmp_path: Path) -> None:
         one.send(["1:/x:fw deny TCP 192.0.2.1:5 192.0.2.2:6", "1:/x:fw something else"])
         one.drained()
         assert len(one.alerts()) == 1
-        assert one.worker.pipeline.incomplete == 1
+        assert one.thread.pipeline.incomplete == 1
         line = (tmp_path / "logs/firewall/firewall.log").read_text()
         assert line.endswith("mgr->/x DROP TCP 192.0.2.1:5->192.0.2.2:6\n")
 
 
 def test_credits_come_back_after_the_timeframe() -> None:
-    one = Credits(5, 2)
+    one = EventRateLimit(5, 2)
     assert (one.take(8, 0.0), one.take(8, 0.5), one.take(8, 1.0), one.take(1, 1.5)) == (8, 2, 0, 0)
     assert one.seconds_over == 1
     assert (one.take(20, 2.1), one.take(1, 3.0)) == (10, 0)
     assert one.take(3, 4.2) == 3
-    assert Credits(0, 10).take(1000, 0) == 1000
+    assert EventRateLimit(0, 10).take(1000, 0) == 1000
 
 
 DYING = """
@@ -158,7 +158,7 @@ from pathlib import Path
 from tests.engine.analysis_kit import Analysis
 from tests.engine.test_analysis_thread import PLAIN, app
 one = Analysis(Path(sys.argv[1]), PLAIN)
-one.worker.start()
+one.thread.start()
 number = int(sys.argv[2])
 while True:
     one.send([app(each) for each in range(number, number + 200)])
@@ -190,7 +190,7 @@ def test_a_kill_under_load_loses_nothing(tmp_path: Path, least: int) -> None:
         found = numbers(last.alerts())
         assert set(range(stored)) <= set(found)
         assert len(found) - len(set(found)) <= 2 * 2 * COMMIT_EVENTS
-        assert ledger_path(last.paths).exists()
+        assert output_checkpoint_path(last.paths).exists()
 
 
 def read_whole(root: Path) -> bytes:
@@ -207,5 +207,5 @@ def test_what_may_stand_twice_is_counted(tmp_path: Path) -> None:
     with analysing(tmp_path, PLAIN) as two:
         two.send([app(2)])
         two.drained()
-        assert two.worker.repeated == 3
+        assert two.thread.repeated == 3
         assert len(read_alerts(two.paths)) == 6

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from secmon.engine.analysis_thread import _FAILURES
 from secmon.engine.decoders.json_text import CUT_FROM
-from secmon.engine.lookahead.codec import Packer
-from secmon.engine.lookahead.prepare import look_ahead, stateless
+from secmon.engine.lookahead.codec import LookaheadCodec
+from secmon.engine.lookahead.stateless import look_ahead, stateless_engine
 from secmon.engine.output.document import Labels, encode
 from secmon.engine.pipeline import FAILED
 from secmon.engine.ruleset.case_files import find_files, read_cases, read_file, run_case
 from secmon.engine.ruleset.compiled import Ruleset, compile_ruleset
-from secmon.engine.ruleset.files import collect_folder
+from secmon.engine.ruleset.sources import collect_folder
 from tests.engine.analysis_kit import Analysis, analysing
 from tests.engine.rules_kit import START, ruleset
 from tests.engine.test_analysis_thread import PLAIN, app
@@ -35,20 +35,20 @@ ALL = """<group name="all,">
 ARCHIVES = "<global><logall>yes</logall><logall_json>yes</logall_json></global>"
 
 
-class Desk:
+class PipelineHarness:
     """A pipeline of one thread with all of its outputs; what each event has left behind."""
 
     def __init__(self, root: Path, rules: Ruleset) -> None:
         self.analysis = Analysis(root, rules, config=ARCHIVES, labels=lambda agent: Labels(None, [("a.b", agent)]))
-        self.pipeline = self.analysis.worker.pipeline
-        self.pipeline.turn(START)
-        self._ahead, self._packer = stateless(rules, b"mgr"), Packer(rules)
+        self.pipeline = self.analysis.thread.pipeline
+        self.pipeline.begin_batch(START)
+        self._ahead, self._codec = stateless_engine(rules, b"mgr"), LookaheadCodec(rules)
         self._files = [root / f"logs/{name}.json" for name in ("alerts/alerts", "archives/archives")]
         self._read = [0, 0]
 
     def handle(self, data: bytes) -> tuple[list[Any], list[Any]]:
         """Alerts and archived events of ``data``: each line is what RFC 8259 calls JSON."""
-        self._packer.pack(look_ahead(self._ahead, data, START, everything=True))
+        self._codec.encode(look_ahead(self._ahead, data, START, archiving=True))
         self.pipeline.handle(data, START)
         self.pipeline.outputs.flush()
         found = []
@@ -77,10 +77,12 @@ def strict(line: bytes) -> Any:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineHarness]:
     sources = collect_folder(REPOSITORY / "ruleset")
     rules = [*sources.rules, ("etc/rules/all.xml", ALL.encode())]
-    made = Desk(tmp_path_factory.mktemp("desk"), compile_ruleset(sources.decoders, sources.lists, rules, None))
+    made = PipelineHarness(
+        tmp_path_factory.mktemp("desk"), compile_ruleset(sources.decoders, sources.lists, rules, None)
+    )
     yield made
     made.close()
 
@@ -125,13 +127,13 @@ MESSAGES = st.builds(
 
 @effort(600)
 @given(MESSAGES | BYTES)
-def test_no_event_raises(desk: Desk, message: bytes) -> None:
+def test_no_event_raises(desk: PipelineHarness, message: bytes) -> None:
     desk.handle(message)
 
 
 @effort(600)
 @given(VALUES, QUOTED, st.booleans())
-def test_no_value_hides_an_event(desk: Desk, value: bytes, name: bytes, last: bool) -> None:
+def test_no_value_hides_an_event(desk: PipelineHarness, value: bytes, name: bytes, last: bool) -> None:
     """Who controls a value, or a name, cannot keep a rule from seeing the rest, nor change what was said before."""
     if not last:
         name = b'"event"'
@@ -142,7 +144,9 @@ def test_no_value_hides_an_event(desk: Desk, value: bytes, name: bytes, last: bo
 
 @effort(200)
 @given(VALUES, QUOTED, st.integers(1))
-def test_no_value_hides_what_comes_before_it_by_its_length(desk: Desk, value: bytes, name: bytes, cut: int) -> None:
+def test_no_value_hides_what_comes_before_it_by_its_length(
+    desk: PipelineHarness, value: bytes, name: bytes, cut: int
+) -> None:
     head, member, long = b'{"event":"break-in","where":"gate",', name + b":" + value, b'"' + b"x" * CUT_FROM
     logs = [
         head + member + b',"pad":' + long,
@@ -180,7 +184,7 @@ def mutated(data: bytes, random: Random, pieces: list[bytes]) -> bytes:
     return bytes(made)
 
 
-def test_no_mutated_event_raises(desk: Desk) -> None:
+def test_no_mutated_event_raises(desk: PipelineHarness) -> None:
     known = corpus()
     odd = [b"\\ud800", b"\xff", b"\x00", b"\n", b"\\", b'"', b"{", b"}", b"[", b"]", b"," + b"9" * 400, b"[" * 400]
     random = Random(1)
@@ -207,7 +211,7 @@ def test_no_mutated_event_raises(desk: Desk) -> None:
     ],
     ids=range(9),
 )
-def test_each_becomes_an_alert(desk: Desk, log: bytes) -> None:
+def test_each_becomes_an_alert(desk: PipelineHarness, log: bytes) -> None:
     found, archived = desk.handle(b"1:/x:" + log)
     assert len(found) == len(archived) == 1
     assert found[0]["full_log"] == log.decode("utf-8", "backslashreplace")
@@ -224,7 +228,7 @@ def test_each_becomes_an_alert(desk: Desk, log: bytes) -> None:
     ],
     ids=["name", "name without UTF-8", "tabs", "depth", "dots"],
 )
-def test_what_an_event_leaves_behind_is_bounded(desk: Desk, log: bytes) -> None:
+def test_what_an_event_leaves_behind_is_bounded(desk: PipelineHarness, log: bytes) -> None:
     text = desk.analysis.paths.logs / "alerts/alerts.log"
     before = text.stat().st_size
     (made,), _ = desk.handle(b"1:/x:" + log)
@@ -232,13 +236,13 @@ def test_what_an_event_leaves_behind_is_bounded(desk: Desk, log: bytes) -> None:
     assert len(encode(made)) < 30 * len(log)
 
 
-def test_hosts_of_any_name_have_their_last_content(desk: Desk) -> None:
+def test_hosts_of_any_name_have_their_last_content(desk: PipelineHarness) -> None:
     names = [b"..", b"../../x", b"c\x00d", b"a" * 5000, "ä".encode() * 200, b"\xff", b"a\nb"]
     for log in (b"one", b"two"):
         found = [desk.handle(b"1:[001] (" + name + b") any->/x:plain " + log)[0] for name in names]
     assert [one[0]["rule"]["id"] for one in found] == ["100003"] * len(names)
     root = desk.analysis.paths.root
-    desk.analysis.worker._flushes[-1]()
+    desk.analysis.thread._flushes[-1]()
     assert {path.parent.parent.parent for path in root.rglob("last-entry")} == {root / "queue/diff"}
 
 
@@ -255,7 +259,7 @@ def test_a_failure_costs_little_and_hides_nothing(tmp_path: Path, caplog: pytest
         assert [alert["rule"]["id"] for alert in alerts] == [str(FAILED.id)] * 50 + ["100001"]
         assert [alert["full_log"] for alert in alerts] == [f"app {number}" for number in range(51)]
         assert alerts[0]["agent"]["id"] == "007"
-        assert (one.tallies.failed, one.tallies.unwritten) == (50, 0)
+        assert (one.event_counters.failed, one.event_counters.unwritten) == (50, 0)
         assert (tmp_path / "logs/alerts/alerts.log").read_bytes().count(b"** Alert") == 51
     assert caplog.text.count("could not be analysed") == _FAILURES
     assert f"ZeroDivisionError: {50 - _FAILURES} more" in caplog.text
@@ -273,7 +277,7 @@ def test_a_rule_that_fails_hides_nothing(tmp_path: Path) -> None:
         one.drained()
         found = [(alert["rule"]["id"], alert["full_log"]) for alert in one.alerts()]
         assert found == [(str(FAILED.id), "app 1"), (str(FAILED.id), "other")]
-        assert one.tallies.failed == 2
+        assert one.event_counters.failed == 2
 
 
 @pytest.mark.parametrize("where", ["rule", "decoder"])
@@ -293,6 +297,6 @@ def test_a_pattern_that_gives_up_hides_nothing(tmp_path: Path, where: str) -> No
             (str(FAILED.id), log),
             ("100001", "app login a"),
         ]
-        assert one.tallies.failed == 1
+        assert one.event_counters.failed == 1
     case = read_cases(f"[a]\nlog 1 pass = {log}\nrule = 100001\nalert = 5\ndecoder = app\n", "a.ini")[0]
     assert "costs too much on this event" in run_case(rules, case).problem

@@ -4,7 +4,7 @@ import pytest
 
 from secmon.engine.output.describe import describe
 from secmon.engine.ruleset.compiled import Ruleset
-from tests.engine.decoders.test_walk import DUAL, KV, OWN, PCX, SYS, VAULT
+from tests.engine.decoders.test_decoder_search import DUAL, KV, OWN, PCX, SYS, VAULT
 from tests.engine.rules_kit import NODE_DECODER, Bench, Lines, below, node_log, nodes, ruleset
 
 H = "Nov 14 22:13:20 hq "

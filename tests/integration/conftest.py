@@ -9,7 +9,7 @@ from tests.integration.kit import RealCluster, cluster
 from tests.integration.nodelogs import troubles
 
 EXPECTED = (
-    r"analysisd: ERROR: The ruleset (cannot be used|of before stays in force)",
+    r"analysisd: ERROR: The (ruleset does not load|previous ruleset stays live)",
     r"secmon(:supervisor)?: ERROR: secmon-\w+: (killed by SIGKILL|it did not answer for)",
     r"ERROR: ExecuteBatchError raised in core by servicer method",  # gRPC's word for a peer that was killed
 )

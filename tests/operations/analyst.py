@@ -8,7 +8,7 @@ from secmon.cluster.node import Node
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
-from secmon.engine.assembly import Surroundings
+from secmon.engine.build import AnalysisEnvironment
 from secmon.engine.catalogue import RulesetCatalogue
 from secmon.engine.service import AnalysisService
 from tests.operations.office import Office
@@ -70,7 +70,7 @@ def stocked(world: World) -> Office:
 @asynccontextmanager
 async def analysing(node: Node) -> AsyncIterator[AnalysisService]:
     """The engine of the node, as long as this lasts."""
-    given = Surroundings(
+    given = AnalysisEnvironment(
         paths=node.paths,
         config=node.main_config,
         options=node.options,

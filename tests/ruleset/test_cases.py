@@ -11,8 +11,8 @@ import pytest
 from secmon.config.shipped import shipped_ruleset
 from secmon.engine.ruleset.case_files import Result, find_files, read_file, run_case
 from secmon.engine.ruleset.compiled import Ruleset
-from secmon.engine.ruleset.files import collect_folder, compile_sources
-from secmon.engine.ruleset.xml import Element, parse
+from secmon.engine.ruleset.ruleset_xml import Element, parse
+from secmon.engine.ruleset.sources import collect_folder, compile_sources
 
 HERE = Path(__file__).parent
 FILES = list(find_files((HERE,)))
@@ -101,12 +101,12 @@ def test_parents_lists_and_groups_exist(compiled: Ruleset) -> None:
 def test_composites_count_each_alert_alike(compiled: Ruleset) -> None:
     """An alert counts once for each place of its rule: those of Windows twice, and no agent sends others with them."""
     for rule in compiled.rules.by_id.values():
-        for composite in () if rule.watchers else rule.feeds:
+        for composite in () if rule.composites_by_id else rule.composites_by_group:
             assert composite is not rule, f"{rule.id} counts its own alerts"
             needed = (composite.composite.frequency if composite.composite else 0) - 1
             both_of_windows = all("windows" in one.file for one in (rule, composite))
             assert needed == 1 or "windows" not in composite.file or needed % 2 == 0, composite.id
-            assert needed == 1 or rule.places == (2 if both_of_windows else 1) or "windows" in rule.file, rule.id
+            assert needed == 1 or rule.occurrences == (2 if both_of_windows else 1) or "windows" in rule.file, rule.id
 
 
 def test_compliance_and_techniques(compiled: Ruleset) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from secmon.config.shipped import shipped_ruleset
-from secmon.engine.analysis import Engine
+from secmon.engine.engine import Engine
 from secmon.engine.input.predecode import Message
 from secmon.engine.memory.state import State
 from secmon.engine.ruleset.compiled import Ruleset
-from secmon.engine.ruleset.files import collect_folder, compile_sources
+from secmon.engine.ruleset.sources import collect_folder, compile_sources
 
 BYTES = 8000
 NOW = datetime(2023, 11, 14, 12, tzinfo=UTC)

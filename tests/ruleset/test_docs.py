@@ -6,7 +6,7 @@ import pytest
 
 from secmon.config.shipped import shipped_ruleset
 from secmon.engine.ruleset.case_files import read_cases, run_case
-from secmon.engine.ruleset.files import Sources, collect_folder, compile_sources
+from secmon.engine.ruleset.sources import Sources, collect_folder, compile_sources
 from tests.folders import REPOSITORY
 
 TEXT = (REPOSITORY / "docs/write-rules.md").read_text()

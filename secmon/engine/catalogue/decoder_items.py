@@ -4,7 +4,7 @@ from typing import Any
 
 from secmon.cluster.node import RulesetFile
 from secmon.engine.catalogue.rule_items import text_of
-from secmon.engine.ruleset.xml import Element, parse_payload
+from secmon.engine.ruleset.ruleset_xml import Element, parse_payload
 
 _PATTERNS = frozenset(("program_name", "prematch", "regex"))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from secmon.cluster.node import RulesetFile
-from secmon.engine.ruleset.xml import Element, parse_payload
+from secmon.engine.ruleset.ruleset_xml import Element, parse_payload
 
 Item = dict[str, Any]
 

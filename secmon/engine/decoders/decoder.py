@@ -10,7 +10,7 @@ Category = Literal["syslog", "firewall", "ids", "web-log", "squid", "windows", "
 
 
 class Offset(Enum):
-    """Where a pattern begins to look."""
+    """Where in the log a pattern is applied."""
 
     NONE = ""
     AFTER_PARENT = "after_parent"
@@ -22,8 +22,8 @@ class Offset(Enum):
 class Decoder:
     """One decoder. ``id`` is what ``decoded_as`` of rules compares; a child has its parent's, unless it has its own.
 
-    ``continued``: a later sibling of the same name goes on where this one ends. ``fts``: fields that make an event new
-    (ruleset.md 8.1); names of static fields, then dynamic ones.
+    ``continued``: a later sibling of the same name continues where this one ends. ``fts``: fields of the first-time
+    key (ruleset.md 8.1); names of static fields, then dynamic ones.
     """
 
     name: str

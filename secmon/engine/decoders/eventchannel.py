@@ -11,7 +11,7 @@ from secmon.engine.decoders.decoder import Decoder
 from secmon.engine.decoders.json_fields import flatten
 from secmon.engine.decoders.json_text import read_object, to_bytes
 from secmon.engine.event import Event
-from secmon.engine.ruleset.xml import Element, parse_beginning
+from secmon.engine.ruleset.ruleset_xml import Element, parse_beginning
 
 NAME = "windows_eventchannel"
 _SEVERITIES = {"1": "CRITICAL", "2": "ERROR", "3": "WARNING", "4": "INFORMATION", "5": "VERBOSE"}

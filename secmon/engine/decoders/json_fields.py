@@ -44,7 +44,7 @@ def flatten(event: Event, value: Members | dict[str, Any], decoder: Decoder) -> 
     given: set[str] = set()
     for name, item in _leaves(value):
         static = STATIC_KEYS.get(name)
-        if static in given or (static is None and (event.full or len(name) > MAX_NAME)):
+        if static in given or (static is None and (event.fields_full or len(name) > MAX_NAME)):
             continue
         text = _text(item, decoder)
         if text is None:

@@ -1,4 +1,4 @@
-"""What was read from the journals and is not analysed yet, in pieces; helpers look at some ahead of their turn."""
+"""Events that were read from the journals and are not analysed yet, in chunks; decoder processes look ahead at some."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -6,27 +6,26 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from secmon.common.clock import Clock
-from secmon.engine.analysis import Engine
-from secmon.engine.input.journals import Feed
-from secmon.engine.lookahead.pool import Crew
-from secmon.engine.lookahead.prepare import Prepared, prepare
+from secmon.engine.engine import Engine
+from secmon.engine.input.event_feed import EventFeed
+from secmon.engine.lookahead.decoder_pool import DecoderPool
+from secmon.engine.lookahead.stateless import Lookahead, decode_message
 
-PIECE_EVENTS = 250
-"""Events that are looked at ahead of their turn together."""
-PIECE_BYTES = 64 << 10
-LEAST_AHEAD = 50
-"""Fewer events alone are analysed at once: to hand them out would only delay them."""
-_AT_ONCE = 20
-"""Events that the engine prepares itself between two looks for the answer it waits for."""
-_SPARE = 2
-"""Pieces that are read besides those that helpers have in hand."""
+CHUNK_EVENTS = 250
+CHUNK_BYTES = 64 << 10
+MIN_SUBMITTED = 50
+"""A single chunk of fewer events is analysed at once: the pool would only delay it."""
+_DECODED_AT_ONCE = 20
+"""Events that the analysis thread decodes between two looks for the result it waits for."""
+_SPARE_CHUNKS = 2
+"""Chunks that are read besides those that the pool holds."""
 
 
 @dataclass(slots=True, eq=False)
-class Piece:
-    """Events of one journal and one moment. ``number``: under which a helper has them.
+class Chunk:
+    """Consecutive events of one journal and one moment. ``number``: that of its batch in the pool.
 
-    ``own``: what the engine has prepared of the first of them while it had to wait; None where that was not possible.
+    ``decoded``: the first events, decoded by the analysis thread while it had to wait; None where that failed.
     """
 
     journal: int
@@ -34,89 +33,93 @@ class Piece:
     events: list[bytes]
     moment: datetime
     number: int | None = None
-    own: list[Prepared | None] = field(default_factory=list)
+    decoded: list[Lookahead | None] = field(default_factory=list)
 
 
 class Backlog:
-    """For the engine's thread."""
+    """A queue of chunks. For the analysis thread."""
 
-    def __init__(self, feed: Feed, clock: Clock, crew: Crew | None) -> None:
-        self._feed, self._clock, self._crew = feed, clock, crew
-        self._pieces: deque[Piece] = deque()
+    def __init__(self, feed: EventFeed, clock: Clock, pool: DecoderPool | None) -> None:
+        self._feed, self._clock, self._pool = feed, clock, pool
+        self._chunks: deque[Chunk] = deque()
 
     def __len__(self) -> int:
-        """Pieces."""
-        return len(self._pieces)
+        """Number of chunks."""
+        return len(self._chunks)
 
-    def take(self) -> Piece:
-        """The next piece."""
-        return self._pieces.popleft()
+    def take(self) -> Chunk:
+        """Remove and return the next chunk."""
+        return self._chunks.popleft()
 
     def read(self) -> None:
-        """Take what has come into the journals. Raises OSError."""
+        """Append new events of the journals. Raises OSError."""
         for journal, blocks in self._feed.read():
             for block in blocks:
                 moment = datetime.fromtimestamp(min(block.at, self._clock.now().timestamp())).astimezone()
                 first = block.first
-                for events in _cut(block.events):
-                    self._pieces.append(Piece(journal, first, events, moment))
+                for events in _split(block.events):
+                    self._chunks.append(Chunk(journal, first, events, moment))
                     first += len(events)
 
     @property
-    def short(self) -> bool:
-        """Whether there is less than would keep all helpers busy."""
-        return self._crew is not None and self._crew.ready > 0 and len(self._pieces) < self._crew.depth + _SPARE
+    def low(self) -> bool:
+        """Whether there are fewer chunks than keep the pool busy."""
+        return (
+            self._pool is not None and self._pool.ready > 0 and len(self._chunks) < self._pool.capacity + _SPARE_CHUNKS
+        )
 
-    def hand_out(self) -> None:
-        """Give helpers what comes next, as much as they take."""
-        crew, pieces = self._crew, self._pieces
-        if crew is None:
+    def submit(self) -> None:
+        """Give the next chunks to the pool, as many as it accepts."""
+        pool, chunks = self._pool, self._chunks
+        if pool is None:
             return
-        crew.tend()
-        if len(pieces) == 1 and len(pieces[0].events) < LEAST_AHEAD:
+        pool.maintain()
+        if len(chunks) == 1 and len(chunks[0].events) < MIN_SUBMITTED:
             return
-        for piece in pieces:
-            if piece.number is None and not piece.own:
-                piece.number = crew.hand_out(piece.events, piece.moment)
-                if piece.number is None:
+        for chunk in chunks:
+            if chunk.number is None and not chunk.decoded:
+                chunk.number = pool.submit(chunk.events, chunk.moment)
+                if chunk.number is None:
                     return
 
-    def found_out(self, piece: Piece, engine: Engine) -> Sequence[bytes | Prepared | None]:
-        """What is known ahead about the first events of ``piece``, packed by a helper or prepared by the engine itself.
+    def lookahead(self, chunk: Chunk, engine: Engine) -> Sequence[bytes | Lookahead | None]:
+        """What is known of the first events of ``chunk``: encoded by a decoder process, or decoded by this thread.
 
-        While the answer of a helper is not there, the engine prepares events that nobody has in hand.
+        While a result is pending, this thread decodes events that are not in the pool.
         """
-        crew, number = self._crew, piece.number
-        if crew is None or number is None:
-            return piece.own
-        while crew.awaited(number):
-            other = next((one for one in self._pieces if one.number is None and len(one.own) < len(one.events)), None)
+        pool, number = self._pool, chunk.number
+        if pool is None or number is None:
+            return chunk.decoded
+        while pool.pending(number):
+            other = next(
+                (one for one in self._chunks if one.number is None and len(one.decoded) < len(one.events)), None
+            )
             if other is None:
                 break
-            start = len(other.own)
-            for data in other.events[start : start + _AT_ONCE]:
-                other.own.append(_prepared(engine, data, other.moment))
-        return crew.answers(number)
+            start = len(other.decoded)
+            for data in other.events[start : start + _DECODED_AT_ONCE]:
+                other.decoded.append(_decoded(engine, data, other.moment))
+        return pool.results(number)
 
-    def void(self) -> None:
-        """Another ruleset is in force: nothing is known ahead."""
-        for piece in self._pieces:
-            piece.number = None
-            piece.own.clear()
+    def invalidate(self) -> None:
+        """Drop all results: they belong to another ruleset."""
+        for chunk in self._chunks:
+            chunk.number = None
+            chunk.decoded.clear()
 
 
-def _prepared(engine: Engine, data: bytes, moment: datetime) -> Prepared | None:
+def _decoded(engine: Engine, data: bytes, moment: datetime) -> Lookahead | None:
     try:
-        return prepare(engine, data, moment)
-    except Exception:  # noqa: BLE001 - whatever it is, it comes again at the event's turn, where it is logged and counted
+        return decode_message(engine, data, moment)
+    except Exception:  # noqa: BLE001 - the same error comes again at the event's turn, where it is logged and counted
         return None
 
 
-def _cut(events: list[bytes]) -> Iterator[list[bytes]]:
-    """``events`` in order, so many at once that they are neither too many nor too long."""
+def _split(events: list[bytes]) -> Iterator[list[bytes]]:
+    """``events`` in order, each part within CHUNK_EVENTS and, unless it is one event, CHUNK_BYTES."""
     start = size = 0
     for at, event in enumerate(events):
-        if at > start and (at - start >= PIECE_EVENTS or size + len(event) > PIECE_BYTES):
+        if at > start and (at - start >= CHUNK_EVENTS or size + len(event) > CHUNK_BYTES):
             yield events[start:at]
             start, size = at, 0
         size += len(event)

@@ -1,4 +1,4 @@
-"""What was prepared in one process, as bytes for another that has the same ruleset."""
+"""The results of a decoder process, as bytes for the analysis thread. Both sides have compiled the same ruleset."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -7,22 +7,22 @@ import msgspec
 
 from secmon.engine.decoders.decoder import Decoder
 from secmon.engine.event import MANAGER_ID, SYSLOG, Event
-from secmon.engine.lookahead.prepare import Prepared
-from secmon.engine.rules.evaluate import Selection
+from secmon.engine.lookahead.stateless import Lookahead
 from secmon.engine.rules.rule import Rule
+from secmon.engine.rules.rule_search import Selection
 from secmon.engine.ruleset.compiled import Ruleset
 
-_NOT_WALKED, _NO_RULE = -2, -1
+_NOT_EVALUATED, _NO_RULE = -2, -1
 _NO_DECODER = -1
 
 
 class _Event(msgspec.Struct, array_like=True, omit_defaults=True):
-    """An event; its time is known where it is unpacked. ``decoder``: its place among those of the ruleset."""
+    """An event without its time, which the receiver knows. ``decoder``: its index in the ruleset."""
 
     location: bytes
     full_log: bytes
     log: bytes | int
-    """A number: so many bytes at the end of ``full_log``."""
+    """A number: the length of the end of ``full_log`` that is the log."""
     size: int
     hostname: bytes
     decoder: int = _NO_DECODER
@@ -36,65 +36,65 @@ class _Event(msgspec.Struct, array_like=True, omit_defaults=True):
     bound_rule: int | None = None
 
 
-class _Packed(msgspec.Struct, array_like=True, omit_defaults=True):
-    """``rule``, ``previous`` and ``way`` are ids."""
+class _Lookahead(msgspec.Struct, array_like=True, omit_defaults=True):
+    """``rule``, ``previous`` and ``resume`` are ids of rules."""
 
     queue: str
-    source: str = ""
+    component: str = ""
     agent_id: str = MANAGER_ID
-    rule: int = _NOT_WALKED
+    rule: int = _NOT_EVALUATED
     previous: int = _NO_RULE
     event: _Event | None = None
-    way: list[int] = []
+    resume: list[int] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Packed).decode
+_decode = msgspec.msgpack.Decoder(_Lookahead).decode
 
 
-class Packer:
-    """For one ruleset: both sides have compiled it from the same sources, and so number its decoders alike."""
+class LookaheadCodec:
+    """For one ruleset: both sides have compiled it from the same sources, so they number its decoders alike."""
 
     def __init__(self, ruleset: Ruleset) -> None:
         known = ruleset.decoders
         roots = (*known.with_program, *known.without_program, *known.internal.values())
-        self._decoders: list[Decoder | None] = [*_all(roots), None]  # the last one is that of events without
+        self._decoders: list[Decoder | None] = [*_all(roots), None]  # index -1: no decoder
         self._numbers = {one: number for number, one in enumerate(self._decoders[:-1])}
         self._rules = ruleset.rules.by_id
 
-    def pack(self, prepared: Prepared) -> bytes:
-        """Raises UnicodeEncodeError for an event with texts that have no UTF-8, KeyError for a rule without an id."""
-        made = _Packed(prepared.queue, prepared.source, prepared.agent_id)
-        if prepared.walked:
-            found = prepared.found
-            made.rule = _NO_RULE if found is None else self._id(found.rule)
-            if found is not None and found.previous is not None:
-                made.previous = self._id(found.previous)
+    def encode(self, ahead: Lookahead) -> bytes:
+        """Raises UnicodeEncodeError for texts that UTF-8 cannot hold, KeyError for a rule of another ruleset."""
+        encoded = _Lookahead(ahead.queue, ahead.component, ahead.agent_id)
+        if ahead.evaluated:
+            selection = ahead.selection
+            encoded.rule = _NO_RULE if selection is None else self._id(selection.rule)
+            if selection is not None and selection.previous is not None:
+                encoded.previous = self._id(selection.previous)
         else:
-            made.way = [self._id(rule) for rule in prepared.way]
-        if prepared.event is not None:
-            made.event = self._packed_event(prepared.event)
-        return _encode(made)
+            encoded.resume = [self._id(rule) for rule in ahead.resume]
+        if ahead.event is not None:
+            encoded.event = self._encode_event(ahead.event)
+        return _encode(encoded)
 
-    def unpack(self, data: bytes, moment: datetime) -> Prepared:
-        """What was packed of a message of ``moment``. Raises msgspec.MsgspecError for anything else."""
-        packed = _decode(data)
-        event = None if packed.event is None else self._event(packed, packed.event, moment)
-        if packed.rule == _NOT_WALKED:
-            way = [self._rules[number] for number in packed.way]
-            return Prepared(packed.queue, packed.source, packed.agent_id, event, way=way)
-        found = None
-        if packed.rule != _NO_RULE:
-            previous = None if packed.previous == _NO_RULE else self._rules[packed.previous]
-            found = Selection(self._rules[packed.rule], previous)
-        return Prepared(packed.queue, packed.source, packed.agent_id, event, True, found)
+    def decode(self, data: bytes, moment: datetime) -> Lookahead:
+        """The inverse of :meth:`encode`, for a message received at ``moment``. Raises msgspec.MsgspecError."""
+        encoded = _decode(data)
+        event = None if encoded.event is None else self._decode_event(encoded, encoded.event, moment)
+        if encoded.rule == _NOT_EVALUATED:
+            resume = [self._rules[number] for number in encoded.resume]
+            return Lookahead(encoded.queue, encoded.component, encoded.agent_id, event, resume=resume)
+        selection = None
+        if encoded.rule != _NO_RULE:
+            previous = None if encoded.previous == _NO_RULE else self._rules[encoded.previous]
+            selection = Selection(self._rules[encoded.rule], previous)
+        return Lookahead(encoded.queue, encoded.component, encoded.agent_id, event, True, selection)
 
     def _id(self, rule: Rule) -> int:
         if self._rules.get(rule.id) is not rule:
             raise KeyError(rule.id)
         return rule.id
 
-    def _packed_event(self, event: Event) -> _Event:
+    def _encode_event(self, event: Event) -> _Event:
         return _Event(
             event.location,
             event.full_log,
@@ -112,16 +112,16 @@ class Packer:
             event.bound_rule,
         )
 
-    def _event(self, packed: _Packed, one: _Event, moment: datetime) -> Event:
+    def _decode_event(self, encoded: _Lookahead, one: _Event, moment: datetime) -> Event:
         full, log = one.full_log, one.log
         event = Event(
-            packed.queue,
+            encoded.queue,
             one.location,
             full,
             log if isinstance(log, bytes) else full[len(full) - log :],
             moment,
             int(moment.timestamp()),
-            packed.agent_id,
+            encoded.agent_id,
             one.agent_name,
             one.hostname,
             one.program_name,

@@ -10,7 +10,7 @@ from secmon.engine.matching.pcre import Pcre, PcreError
 Kind = Literal["osmatch", "osregex", "pcre2", "string"]
 
 
-REMEMBERED = 32768
+CACHE_SIZE = 32768
 """Patterns that are not compiled anew at the next load of a ruleset."""
 
 
@@ -42,7 +42,7 @@ class Expression(Protocol):
         """End index and groups of the match."""
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHE_SIZE)
 def compile_expression(kind: Kind, pattern: bytes) -> Expression:
     """Raises PatternError. Compiled once, however often a ruleset is loaded: an expression has no state."""
     try:

@@ -1,16 +1,19 @@
-"""Events of one transaction that lend each other their fields (ruleset.md 8.4)."""
+"""Fields that events of one transaction share (decoder option ``accumulate``, ruleset.md 8.4)."""
 
 from dataclasses import dataclass, field
 
 from secmon.engine.event import Event
 
 LIFETIME = 120
-"""Seconds since the last event of an entry."""
+"""Seconds that an entry lives after its last event."""
 VALUE_LIMIT = 80
+"""Bytes of a value that is kept."""
 PURGE_EVERY = 200
+"""Look-ups between two purges."""
 _FIELDS = ("dstuser", "srcuser", "dstip", "srcip", "dstport", "srcport", "data")
 
-Key = tuple[bytes, str, bytes]
+AccumulatorKey = tuple[bytes, str, bytes]
+"""Host, decoder and id of a transaction."""
 
 
 @dataclass(slots=True)
@@ -23,11 +26,11 @@ class Accumulator:
     """Fields of events by host, decoder and id."""
 
     def __init__(self) -> None:
-        self._entries: dict[Key, _Entry] = {}
+        self._entries: dict[AccumulatorKey, _Entry] = {}
         self._lookups = 0
 
-    def lend(self, event: Event) -> None:
-        """Fill what ``event`` lacks from earlier events of its id, and remember what it has."""
+    def apply(self, event: Event) -> None:
+        """Fill the missing fields of ``event`` from earlier events of its id, and keep its own."""
         decoder, number = event.decoder, event.static.get("id")
         if decoder is None or not decoder.accumulate or number is None:
             return
@@ -39,10 +42,10 @@ class Accumulator:
         if entry is None or event.received - entry.updated > LIFETIME:
             entry = self._entries[key] = _Entry(event.received)
         for name in _FIELDS:
-            own, lent = event.static.get(name), entry.values.get(name)
-            if not own and lent:
-                event.static[name] = lent
-            elif own and not lent and len(own) <= VALUE_LIMIT:
+            own, kept = event.static.get(name), entry.values.get(name)
+            if not own and kept:
+                event.static[name] = kept
+            elif own and not kept and len(own) <= VALUE_LIMIT:
                 entry.values[name] = own
         entry.updated = event.received
 

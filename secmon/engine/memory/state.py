@@ -1,4 +1,4 @@
-"""What an engine remembers from one event to the next. Each session of logtest has its own (analysis-api.md 6.3)."""
+"""What an engine keeps from one event to the next. Each session of logtest has its own (analysis-api.md 6.3)."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -6,50 +6,55 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from secmon.engine.event import Event, Key, Memory
+from secmon.engine.event import CompositeKey, CompositeMemory, Event
 from secmon.engine.memory.accumulator import Accumulator
-from secmon.engine.memory.seen import FirstTimes, LastContents, Muted
+from secmon.engine.memory.check_diff import LastContents
+from secmon.engine.memory.fts import FirstTimeKeys, IgnoredKeys
 
 if TYPE_CHECKING:
     from secmon.engine.rules.rule import Rule
 
-MEMORY = 8192
-"""Events that composites can look back on."""
+MEMORY_SIZE = 8192
+"""Events that composites can look back on (``memory_size``)."""
 
 
 @dataclass
 class State:
-    """Counters and memories. ``composites``: for each composite by its id, the events that it can look back on."""
+    """``fired`` and ``ignored_since`` by rule id; ``composites``: the memory of each composite by its rule id.
+
+    An event that was alerted on is in ``recent`` once and in the memory of each composite that counts it; ``memories``
+    of the event names them, so that both forget it together.
+    """
 
     contents: LastContents
-    first_times: FirstTimes = field(default_factory=FirstTimes)
-    muted: Muted = field(default_factory=Muted)
+    first_time_keys: FirstTimeKeys = field(default_factory=FirstTimeKeys)
+    ignored_keys: IgnoredKeys = field(default_factory=IgnoredKeys)
     accumulator: Accumulator = field(default_factory=Accumulator)
-    memory: int = MEMORY
+    memory_size: int = MEMORY_SIZE
     fired: dict[int, int] = field(default_factory=dict)
-    silent_since: dict[int, int] = field(default_factory=dict)
+    ignored_since: dict[int, int] = field(default_factory=dict)
     recent: deque[Event] = field(default_factory=deque)
-    composites: dict[int, Memory] = field(default_factory=dict)
+    composites: dict[int, CompositeMemory] = field(default_factory=dict)
 
     @classmethod
     def private(cls, diff_folder: Path) -> "State":
-        """Of a session that starts with nothing and leaves nothing, but for ``check_diff``."""
+        """Of a session: it starts empty, and only ``check_diff`` writes files."""
         return cls(LastContents(diff_folder))
 
-    def remember(self, event: Event, watchers: Iterable[tuple[int, Key]]) -> None:
+    def remember(self, event: Event, composites: Iterable[tuple[int, CompositeKey]]) -> None:
         """Keep an event that was alerted on, for the composites that count it, each under a key of its own."""
-        for composite, key in watchers:
+        for composite, key in composites:
             memory = self.composites.setdefault(composite, {})
             memory.setdefault(key, deque()).append(event)
-            event.holders.append((memory, key))
+            event.memories.append((memory, key))
         self.recent.append(event)
-        if len(self.recent) > self.memory:
-            self._forget()
+        if len(self.recent) > self.memory_size:
+            self._forget_oldest()
 
-    def _forget(self) -> None:
-        """Drop the oldest, some at once. What is oldest of all is oldest in each memory that holds it."""
-        for _ in range(max(10, self.memory // 32)):
-            for memory, key in self.recent.popleft().holders:
+    def _forget_oldest(self) -> None:
+        """Drop a batch of the oldest events: the oldest of all is also the first in each memory that holds it."""
+        for _ in range(max(10, self.memory_size // 32)):
+            for memory, key in self.recent.popleft().memories:
                 events = memory[key]
                 events.popleft()
                 if not events:
@@ -57,15 +62,15 @@ class State:
 
 
 class StateNeeded(Exception):
-    """The rules cannot be asked any further ahead of time. ``way``: from the one that needs state up to its root."""
+    """A rule cannot be evaluated without state. ``path``: from that rule up to its root."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
-        self.way: list[Rule] = []
+        self.path: list[Rule] = []
 
 
 class NoState:
-    """Stands where a State would: to look at anything of it raises StateNeeded."""
+    """In the place of a State in decoder processes: each access raises StateNeeded."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise StateNeeded(name)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from secmon.engine.analysis import Verdict
+from secmon.engine.engine import Verdict
 from secmon.engine.event import STATIC, Event, printable
 from secmon.engine.output.describe import describe
 from secmon.engine.rules.rule import Rule

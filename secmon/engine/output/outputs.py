@@ -1,4 +1,4 @@
-"""What the engine writes: alerts, archives and firewall events, as text and as JSON lines (ruleset.md 9)."""
+"""The output files of the engine: alerts, archives and firewall events, as text and JSON lines (ruleset.md 9)."""
 
 import logging
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from secmon.common.paths import Paths
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
 from secmon.config.values import seconds
-from secmon.engine.analysis import Verdict
+from secmon.engine.engine import Verdict
 from secmon.engine.event import Event
 from secmon.engine.output.describe import describe
 from secmon.engine.output.document import Documents, Labels, encode
-from secmon.engine.output.file import OutputFile
-from secmon.engine.output.text import KEEPALIVE, alert_record, archive_line, custom_record, firewall_line
+from secmon.engine.output.output_file import OutputFile
+from secmon.engine.output.text_records import KEEPALIVE, alert_record, archive_line, custom_record, firewall_line
 
 log = logging.getLogger("secmon.analysisd")
 
@@ -42,7 +42,7 @@ class OutputSettings:
 
     @classmethod
     def of(cls, config: MainConfig, options: InternalOptions) -> "OutputSettings":
-        """The ``global`` section. Intervals and sizes that are too short are taken as the shortest."""
+        """The ``global`` section. Intervals and sizes that are too small are raised to the smallest allowed."""
         interval = seconds(config.text("global", "rotate_interval")) or 0
         size = read_size(config.text("global", "max_output_size"))
         return cls(
@@ -58,13 +58,13 @@ class OutputSettings:
 
 
 def read_size(text: str) -> int:
-    """Bytes of a size with a suffix B, K, M or G; 0 for what is none."""
+    """Bytes of a size with a suffix B, K, M or G; 0 for any other text."""
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "B")
     return int(number) * _UNITS.get(unit, 0) if number.isascii() and number.isdecimal() else 0
 
 
 def output_series(paths: Paths) -> dict[str, LogSeries]:
-    """The files by what is counted of them."""
+    """The series of each output by its setting."""
     alerts, archives, firewall = paths.logs / "alerts", paths.logs / "archives", paths.logs / "firewall"
     return {
         "alerts_text": LogSeries(alerts / "alerts.log", alerts, "ossec-alerts-", ".log", "-", 3),
@@ -76,9 +76,9 @@ def output_series(paths: Paths) -> dict[str, LogSeries]:
 
 
 class Outputs:
-    """Gathers what a batch of events yields; :meth:`flush` writes it. For one thread.
+    """Collects the records of a batch of events; :meth:`flush` writes them. For one thread.
 
-    A batch begins with :meth:`turn`, which takes the files of the moment, with nothing waiting.
+    A batch begins with :meth:`rotate_due`, when everything is flushed.
     """
 
     def __init__(self, paths: Paths, settings: OutputSettings, documents: Documents, counters: Counters) -> None:
@@ -86,7 +86,7 @@ class Outputs:
         self._documents = documents
         self._counters = counters
         files = {
-            name: OutputFile(series, ending=self._ending(name), on_torn=self._torn)
+            name: OutputFile(series, ending=self._ending(name), on_cut=self._cut)
             for name, series in output_series(paths).items()
             if getattr(settings, name)
         }
@@ -106,20 +106,20 @@ class Outputs:
         """Bytes not written yet."""
         return sum(file.waiting for file in self._files.values())
 
-    def turn(self, now: datetime) -> None:
-        """Open or rotate what is due at ``now``, local time. Raises OSError; to be repeated then."""
+    def rotate_due(self, now: datetime) -> None:
+        """Open or rotate files that are due at ``now``, local time. Raises OSError; then call it again."""
         for file in self._files.values():
-            file.turn(now, rotate_seconds=self._settings.rotate_seconds, max_bytes=self._settings.max_bytes)
+            file.rotate_due(now, rotate_seconds=self._settings.rotate_seconds, max_bytes=self._settings.max_bytes)
 
     def write(self, verdict: Verdict, labels: Labels | None = None) -> None:
-        """Gather what ``verdict`` is to leave behind."""
+        """Collect the records of ``verdict``."""
         if not verdict.alert and not self.archives:
             return
         number = self._number(verdict.event)
         archived = self.archives and not verdict.event.location.endswith(KEEPALIVE)
         records = self._alert(verdict, number, labels) if verdict.alert else []
         records += self._archive(verdict, number, labels) if archived else []
-        for file, record in records:  # all of them are made by now: an event is written whole or not at all
+        for file, record in records:  # after all of them are made: an event is written whole or not at all
             file.add(record)
         if verdict.alert:
             self._counters.add("written.alerts")
@@ -127,18 +127,18 @@ class Outputs:
             self._counters.add("written.archives")
 
     def firewall(self, event: Event) -> None:
-        """Gather the line of a complete event of a firewall."""
+        """Collect the line of a complete firewall event."""
         if self._firewall is not None:
             self._firewall.add(firewall_line(event))
             self._counters.add("written.firewall")
 
     def flush(self) -> None:
-        """Write all that waits. Raises OSError; what was not written goes on waiting."""
+        """Write all collected records. Raises OSError; what is not written stays collected."""
         for file in self._files.values():
             file.flush()
 
-    def ends(self) -> dict[str, int]:
-        """Size of each file of the day, by path, when nothing waits."""
+    def sizes(self) -> dict[str, int]:
+        """Size of each file of the day by path, when everything is flushed."""
         return {str(file.path): file.end for file in self._files.values()}
 
     def close(self) -> None:
@@ -177,6 +177,6 @@ class Outputs:
     def _ending(self, name: str) -> bytes:
         return b"\n\n" if name == "alerts_text" and not self._settings.custom else b"\n"
 
-    def _torn(self, path: Path) -> None:
+    def _cut(self, path: Path) -> None:
         self._counters.add("written.torn_records")
         log.warning("%s ended in a record that was cut: it stays, ended, and its event is analysed again", path)

@@ -1,41 +1,43 @@
-"""Looking back: rules that need several events (ruleset.md 6.8, 6.9)."""
+"""Composite rules: they match when enough earlier events fit (``frequency``, ``timeframe``; ruleset.md 6.8, 6.9)."""
 
 from collections.abc import Iterator
 
 from secmon.engine.event import Event
 from secmon.engine.matching import Expression
-from secmon.engine.memory.seen import value_of
+from secmon.engine.memory.fts import static_or_location
 from secmon.engine.memory.state import State
 from secmon.engine.rules.rule import Composite, Condition
 
 OUTPUT_LIMIT = 11
-"""Logs of previous events that an alert shows."""
+"""Logs of earlier events that an alert shows."""
 
 
-def looking_back(rule: int, level: int, composite: Composite) -> Condition:
-    """The search of the composite ``rule``. On success the events used are marked, so that it is armed anew.
+def composite_condition(rule: int, level: int, composite: Composite) -> Condition:
+    """The last condition of the composite ``rule``: whether enough earlier events fit.
 
-    An event counts once for each place of its rule, as in ruleset.md 6.7. Public rules depend on it.
+    On success the completing event and the newest earlier one are marked with ``level``. A later search of this level
+    stops at a marked event, so that the count starts again behind it. An event counts once for each occurrence of its
+    rule in the tree (ruleset.md 6.7); public rules depend on it.
     """
     needed = max(composite.frequency, 2) - 1
 
     def search(event: Event, state: State) -> bool:
         output: list[bytes] = []
         count = 0
-        first: Event | None = None
+        newest: Event | None = None
         for earlier in _earlier(rule, composite, event, state):
-            if not _fits(composite, event, earlier):
+            if not _different(composite, event, earlier):
                 continue
-            if earlier.matched >= level:
+            if earlier.used_by_level >= level:  # used by an alert already: nothing before it counts
                 return False
-            times = min(1 if composite.regex else earlier.places, needed - count)
+            times = min(1 if composite.regex else earlier.occurrences, needed - count)
             output += [earlier.full_log] * min(times, OUTPUT_LIMIT - len(output))
             count += times
-            first = first or earlier
+            newest = newest or earlier
             if count == needed:
-                event.matched = level
+                event.used_by_level = level
                 if needed > 1:
-                    first.matched = level
+                    newest.used_by_level = level
                 event.previous = output
                 return True
         return False
@@ -44,10 +46,10 @@ def looking_back(rule: int, level: int, composite: Composite) -> Condition:
 
 
 def _earlier(rule: int, composite: Composite, event: Event, state: State) -> Iterator[Event]:
-    """Earlier events within the time frame that may count, the latest first.
+    """Earlier events within the time frame that may count, the newest first.
 
-    They are of the same agent, and have the values that must be the same; the memory is kept by these. A composite by
-    pattern looks back on all events instead.
+    The memory of a composite is kept by agent and by the values that must be the same. A composite by pattern
+    (``if_matched_regex``) has no memory of its own and searches all recent events.
     """
     key = composite.key(event)
     if key is None:
@@ -55,28 +57,28 @@ def _earlier(rule: int, composite: Composite, event: Event, state: State) -> Ite
     for earlier in reversed(state.recent if composite.regex else state.composites.get(rule, {}).get(key, ())):
         if event.received - earlier.received > composite.timeframe:
             return
-        if composite.regex is None or _alike(composite.regex, composite, event, earlier):
+        if composite.regex is None or _same_key_and_pattern(composite.regex, composite, event, earlier):
             yield earlier
 
 
-def _alike(regex: Expression, composite: Composite, event: Event, earlier: Event) -> bool:
+def _same_key_and_pattern(regex: Expression, composite: Composite, event: Event, earlier: Event) -> bool:
     same = earlier.category == event.category and composite.key(event) == composite.key(earlier)
     return same and regex.test(earlier.log)
 
 
-def _fits(composite: Composite, event: Event, earlier: Event) -> bool:
-    """Whether what must be different is."""
+def _different(composite: Composite, event: Event, earlier: Event) -> bool:
+    """Whether the events differ in all ``different_*`` fields of the composite."""
     for name in composite.different:
-        value = value_of(event, name)
-        if value is not None and value == value_of(earlier, name):
+        value = static_or_location(event, name)
+        if value is not None and value == static_or_location(earlier, name):
             return False
     if not composite.different_fields:
         return True
     if not event.dynamic and not earlier.dynamic:
         return False
-    return not any(_shared(name, event, earlier) for name in composite.different_fields)
+    return not any(_same_field(name, event, earlier) for name in composite.different_fields)
 
 
-def _shared(name: str, event: Event, earlier: Event) -> bool:
+def _same_field(name: str, event: Event, earlier: Event) -> bool:
     value = event.names.get(name)
     return value is not None and value == earlier.names.get(name)

@@ -1,30 +1,30 @@
-"""The conditions of a rule in the order in which they are asked (ruleset.md 6.6)."""
+"""The conditions of a rule, in the order of their evaluation (ruleset.md 6.6)."""
 
 from collections.abc import Callable, Mapping
 
 from secmon.engine.event import Event
 from secmon.engine.matching.osmatch import OSMatch
 from secmon.engine.memory.state import State
-from secmon.engine.rules.reader import Draft, ListUse, Text
-from secmon.engine.rules.rule import Condition, Need
-from secmon.engine.rules.texts import GETTERS, LIST_GETTERS, dynamic, need_of, text_condition
-from secmon.engine.ruleset.lists import CdbList
+from secmon.engine.rules.rule import Condition, Precondition
+from secmon.engine.rules.rule_reader import Draft, ListLookup, TextElement
+from secmon.engine.rules.text_conditions import GETTERS, LIST_GETTERS, dynamic, precondition_of, text_condition
+from secmon.engine.ruleset.cdb_list import CdbList
 
 _BEFORE_FIELDS = ("program_name", "id", "system_name", "protocol", "match", "regex", "action", "url", "location")
 _AFTER_ADDRESSES = ("srcport", "dstport")
 _AFTER_PREDICATE = ("user", "srcgeoip", "dstgeoip")
 _AFTER_CALENDAR = ("data", "extra_data", "hostname", "status")
 _INDEXED = ("id", "action", "status")
-"""Static fields by whose exact value rules are found."""
+"""Static fields whose exact values an index uses."""
 
 
-def conditions_of(draft: Draft, lists: Mapping[str, CdbList]) -> tuple[tuple[Condition, ...], tuple[Need, ...]]:
-    """All but the search of a composite; and what every event that passes them has."""
+def conditions_of(draft: Draft, lists: Mapping[str, CdbList]) -> tuple[tuple[Condition, ...], tuple[Precondition, ...]]:
+    """All conditions but the search of a composite; and the preconditions that follow from them."""
     found: list[Condition] = []
-    needs: list[Need] = []
+    preconditions: list[Precondition] = []
     if draft.decoded_as is not None:
         found.append(_decoded_as(draft.decoded_as))
-        needs.append(Need(decoders=frozenset((draft.decoded_as,))))
+        preconditions.append(Precondition(decoders=frozenset((draft.decoded_as,))))
 
     def texts(names: tuple[str, ...]) -> None:
         for name in names:
@@ -32,12 +32,12 @@ def conditions_of(draft: Draft, lists: Mapping[str, CdbList]) -> tuple[tuple[Con
                 text = draft.texts[name]
                 found.append(_text(GETTERS[name], text))
                 if name in _INDEXED:
-                    _note(needs, need_of(name, text.content, text.kind, negated=text.negated))
+                    _note(preconditions, precondition_of(name, text.content, text.kind, negated=text.negated))
 
     texts(_BEFORE_FIELDS)
     for name, text in draft.fields:
         found.append(_text(dynamic(name), text))
-        _note(needs, need_of(f".{name.lower()}", text.content, text.kind, negated=text.negated))
+        _note(preconditions, precondition_of(f".{name.lower()}", text.content, text.kind, negated=text.negated))
     found += [_address(name, draft.address_tests[name], negated) for name, (_, negated) in draft.addresses.items()]
     texts(_AFTER_ADDRESSES)
     found += [draft.predicate] if draft.predicate is not None else []
@@ -48,15 +48,15 @@ def conditions_of(draft: Draft, lists: Mapping[str, CdbList]) -> tuple[tuple[Con
     found += [_changed(draft.id)] if draft.check_diff else []
     found += [_first_time] if draft.first_time else []
     found += [_list(use, lists[use.path]) for use in draft.lists]
-    return tuple(found), tuple(needs)
+    return tuple(found), tuple(preconditions)
 
 
-def _note(needs: list[Need], need: Need | None) -> None:
-    if need is not None:
-        needs.append(need)
+def _note(preconditions: list[Precondition], one: Precondition | None) -> None:
+    if one is not None:
+        preconditions.append(one)
 
 
-def _text(getter: Callable[[Event], bytes | None], text: Text) -> Condition:
+def _text(getter: Callable[[Event], bytes | None], text: TextElement) -> Condition:
     assert text.expression is not None, "compiled when the rule was read"
     return text_condition(getter, text.expression, negated=text.negated)
 
@@ -86,10 +86,10 @@ def _changed(rule: int) -> Condition:
 
 
 def _first_time(event: Event, state: State) -> bool:
-    return event.first_seen or state.first_times.new(event)
+    return event.first_seen or state.first_time_keys.add(event)
 
 
-def _list(use: ListUse, one: CdbList) -> Condition:
+def _list(use: ListLookup, one: CdbList) -> Condition:
     getter = LIST_GETTERS.get(use.field) or dynamic(use.field)
     value = None if use.value is None else OSMatch(use.value)
 

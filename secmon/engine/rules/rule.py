@@ -1,12 +1,12 @@
-"""A rule, as loaded (ruleset.md 6.1, 6.2). Rules never change after the load: what happens stands in ``State``."""
+"""A rule as loaded (ruleset.md 6.1, 6.2). Rules never change after the load: what changes is in ``State``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from secmon.engine.event import Event, Key
+from secmon.engine.event import CompositeKey, Event
 from secmon.engine.matching import Expression
-from secmon.engine.memory.seen import value_of
+from secmon.engine.memory.fts import static_or_location
 from secmon.engine.memory.state import State
 
 Category = Literal["syslog", "firewall", "ids", "web-log", "squid", "windows", "ossec"]
@@ -27,10 +27,10 @@ class Mitre:
 
 @dataclass(slots=True)
 class Composite:
-    """What makes a rule one of several events (ruleset.md 6.8, 6.9).
+    """What a composite rule counts (ruleset.md 6.8, 6.9).
 
     ``same`` and ``different`` name static fields or ``location``; the ``_fields`` forms dynamic fields in lower case.
-    One of ``sid``, ``group`` and ``regex`` says which events count.
+    One of ``sid``, ``group`` and ``regex`` selects the events that count.
     """
 
     frequency: int = DEFAULT_FREQUENCY
@@ -44,11 +44,11 @@ class Composite:
     different_fields: tuple[str, ...] = ()
     every_agent: bool = False
 
-    def key(self, event: Event) -> Key | None:
-        """What an earlier event must share with ``event`` to count with it; None: there can be no such event."""
+    def key(self, event: Event) -> CompositeKey | None:
+        """The key that an earlier event must have too to count with ``event``; None: no event can."""
         parts: list[str | bytes] = [] if self.every_agent else [event.agent_id]
         for name in self.same:
-            value = value_of(event, name)
+            value = static_or_location(event, name)
             if value is None:
                 return None
             parts.append(value)
@@ -59,8 +59,8 @@ class Composite:
             parts.append(value)
         return tuple(parts)
 
-    def counts_alike(self, other: "Composite") -> bool:
-        """Whether both look back on the same events under the same keys."""
+    def counts_same_events(self, other: "Composite") -> bool:
+        """Whether both count the same events by the same keys."""
         mine, others = (
             (one.sid, one.group, one.regex, one.same, one.same_fields, one.every_agent) for one in (self, other)
         )
@@ -68,10 +68,11 @@ class Composite:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """What every event that a rule matches has: used to skip rules, never to decide.
+class Precondition:
+    """A property of every event that a rule can match: an index skips the rule for other events.
 
-    ``decoder``: one of these ids. ``fields``: a field with one of these values in lower case.
+    ``decoders``: ids, one of which the event has. ``field_name``, ``values``: a field and its possible values in lower
+    case.
     """
 
     decoders: frozenset[int] | None = None
@@ -88,9 +89,9 @@ class Candidates(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Rule:
-    """One rule: what it asks of an event, and what it says about one.
+    """One rule: its conditions, and what its alerts say.
 
-    ``conditions`` stand in the order of ruleset.md 6.6. ``groups`` is the whole group string.
+    ``conditions`` are in the order of ruleset.md 6.6. ``groups`` is the whole group string.
     """
 
     id: int
@@ -103,10 +104,10 @@ class Rule:
     noalert: bool = False
     accuracy: int = 1
     ignore: int = 0
-    """Seconds for which the rule stays silent after it has fired."""
+    """Seconds after the rule has fired in which it does not alert."""
     composite: Composite | None = None
     conditions: tuple[Condition, ...] = ()
-    needs: tuple[Need, ...] = ()
+    preconditions: tuple[Precondition, ...] = ()
     ignored_fields: tuple[str, ...] = ()
     """Fields of the ``ignore`` element."""
     check_ignored: tuple[str, ...] = ()
@@ -121,15 +122,15 @@ class Rule:
     mitre: tuple[Mitre, ...] = ()
 
     children: list["Rule"] = field(default_factory=list)
-    watchers: tuple["Rule", ...] = ()
-    """Composites that ask for this rule's events by its id."""
-    feeds: tuple["Rule", ...] = ()
-    """Composites that ask for events of this rule's groups; only without watchers (ruleset.md 14, Q8)."""
-    places: int = 1
-    """Places in the tree: one for each place of each parent."""
+    composites_by_id: tuple["Rule", ...] = ()
+    """Composites that count the events of this rule by its id (``if_matched_sid``)."""
+    composites_by_group: tuple["Rule", ...] = ()
+    """Composites that count them by group; only used without ``composites_by_id`` (ruleset.md 14, Q8)."""
+    occurrences: int = 1
+    """Places of the rule in the tree: one for each place of each parent."""
 
     index: "Candidates | None" = None
-    """Finds the children that an event can match; None: all are asked."""
+    """Finds the children that an event can match; None: all are evaluated."""
     weight: int = 0
     """Siblings are tried in falling order: level 0 first, ``accuracy="0"`` last (ruleset.md 6.4, Q6). An overwrite
     changes it, but moves no rule."""

@@ -1,4 +1,4 @@
-"""Test cases of a ruleset, in files that people write (ruleset.md 12).
+"""Test cases of a ruleset, in ini files (ruleset.md 12).
 
 A file holds sections::
 
@@ -26,15 +26,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from secmon.engine.analysis import EVENT_CHANNEL, Engine, Verdict
 from secmon.engine.decoders.decoder import INTERNAL
 from secmon.engine.decoders.json_fields import flatten
 from secmon.engine.decoders.json_text import read_object
+from secmon.engine.engine import EVENT_CHANNEL, Engine, Verdict
 from secmon.engine.event import STATIC, Event
 from secmon.engine.input.predecode import Message, predecode
 from secmon.engine.matching import MatchLimit
 from secmon.engine.memory.state import State
-from secmon.engine.rules.evaluate import Trace
+from secmon.engine.rules.rule_search import Trace
 from secmon.engine.ruleset.compiled import Ruleset
 
 NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
@@ -52,7 +52,7 @@ class CaseError(ValueError):
         self.file, self.line, self.problem = file, line, problem
 
 
-class Triple(NamedTuple):
+class RuleMatch(NamedTuple):
     """What a case is about: rule id, level and name of the decoder, empty for none."""
 
     rule: str = ""
@@ -63,7 +63,7 @@ class Triple(NamedTuple):
         return f"rule {self.rule or 'none'}, level {self.alert or 'none'}, decoder {self.decoder or 'none'}"
 
 
-NONE = Triple()
+NONE = RuleMatch()
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Case:
     key: str
     passes: bool
     logs: list[bytes]
-    expected: Triple = NONE
+    expected: RuleMatch = NONE
     fields: dict[str, bytes] = field(default_factory=dict)
     at: datetime = NOON
     queue: str = LOG_LINE
@@ -88,7 +88,7 @@ class Result:
     """What became of a case. ``problem`` is empty when all is as expected; ``rules`` are those of each event."""
 
     case: Case
-    found: Triple
+    found: RuleMatch
     rules: tuple[int | None, ...]
     problem: str = ""
 
@@ -168,7 +168,7 @@ class _Section:
             self._cases.setdefault(key, case).logs.append(value.encode("utf-8", "surrogateescape"))
         elif found := _FIELD.fullmatch(key):
             self._fields[found[1]] = value.encode("utf-8", "surrogateescape")
-        elif key in Triple._fields:
+        elif key in RuleMatch._fields:
             self._values[key] = value
         elif key == "at":
             self._at = self._moment(number, value)
@@ -188,13 +188,13 @@ class _Section:
     def close(self) -> list[Case]:
         if not self._cases:
             raise CaseError(self._file, self._line, f"section {self._name!r} has no logs")
-        missing = [name for name in Triple._fields if name not in self._values]
+        missing = [name for name in RuleMatch._fields if name not in self._values]
         if missing:
             raise CaseError(self._file, self._line, f"section {self._name!r} does not say {' and '.join(missing)}")
         if self._queue in INTERNAL:
             self._check_json()
         for case in self._cases.values():
-            case.expected = Triple(**self._values)
+            case.expected = RuleMatch(**self._values)
             case.fields, case.at, case.queue = self._fields, self._at, self._queue
         return list(self._cases.values())
 
@@ -222,7 +222,7 @@ def run_case(ruleset: Ruleset, case: Case, trace: Trace | None = None) -> Result
         except MatchLimit as error:
             return Result(case, NONE, (), str(error))
     last = verdicts[-1]
-    found = triple_of(last)
+    found = rule_match_of(last)
     rules = tuple(each.rule.id if each.rule else None for each in verdicts)
     return Result(case, found, rules, _problem(case, found, last.event))
 
@@ -237,16 +237,20 @@ def _process(engine: Engine, case: Case, log: bytes, trace: Trace | None) -> Ver
     event.decoder = engine.ruleset.decoders.internal[case.queue]
     event.category = event.decoder.category
     flatten(event, fields, event.decoder)
-    return engine.judge(event, trace)
+    return engine.evaluate(event, trace)
 
 
-def triple_of(verdict: Verdict) -> Triple:
+def rule_match_of(verdict: Verdict) -> RuleMatch:
     """The rule, level and decoder of a verdict."""
     decoder = verdict.event.decoder.name if verdict.event.decoder else ""
-    return Triple(str(verdict.rule.id), str(verdict.rule.level), decoder) if verdict.rule else Triple(decoder=decoder)
+    return (
+        RuleMatch(str(verdict.rule.id), str(verdict.rule.level), decoder)
+        if verdict.rule
+        else RuleMatch(decoder=decoder)
+    )
 
 
-def _problem(case: Case, found: Triple, event: Event) -> str:
+def _problem(case: Case, found: RuleMatch, event: Event) -> str:
     if case.passes is not (found == case.expected):
         return f"expected {'' if case.passes else 'anything but '}{case.expected}; found {found}"
     if not case.passes:

@@ -1,18 +1,18 @@
-"""A ruleset, compiled: decoders, lists and rules that belong together and never change (ruleset.md 1)."""
+"""A compiled ruleset: decoders, lists and rules that belong together and never change (ruleset.md 1)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from secmon.engine.decoders.decoder import Decoders
+from secmon.engine.decoders.decoder_loader import load_decoders
+from secmon.engine.decoders.decoder_search import DecoderTree, Plugin
 from secmon.engine.decoders.devices import decode_forwarded_alert, decode_pf, decode_sonicwall, decode_symantec
 from secmon.engine.decoders.json_fields import decode_json
-from secmon.engine.decoders.loader import load_decoders
-from secmon.engine.decoders.walk import DecoderWalk, Plugin
-from secmon.engine.rules.index import index_children
-from secmon.engine.rules.loader import DraftCache, RuleLoader, Rules
+from secmon.engine.rules.child_index import index_children
 from secmon.engine.rules.rule import ALERT_LEVEL, MAIL_LEVEL
+from secmon.engine.rules.rule_loader import DraftCache, RuleLoader, Rules
+from secmon.engine.ruleset.cdb_list import CdbList
 from secmon.engine.ruleset.diagnostics import Diagnostics, Message
-from secmon.engine.ruleset.lists import CdbList
 
 File = tuple[str, bytes]
 """Path below the installation folder, and content."""
@@ -27,8 +27,8 @@ PLUGINS: Mapping[str, Plugin] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What the configuration says about a load (ruleset.md 6.2, 11)."""
+class RulesetSettings:
+    """Options of the configuration that a load depends on (ruleset.md 6.2, 11)."""
 
     alert_level: int = ALERT_LEVEL
     mail_level: int = MAIL_LEVEL
@@ -38,30 +38,30 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """What one engine, or many sessions, work with."""
+    """Shared by the live engine and logtest sessions."""
 
     decoders: Decoders
-    walk: DecoderWalk
+    decoder_tree: DecoderTree
     lists: Mapping[str, CdbList]
     rules: Rules
-    settings: Settings
+    settings: RulesetSettings
     messages: tuple[Message, ...]
-    """What the load had to say, warnings only."""
+    """Warnings of the load."""
 
 
 def compile_ruleset(
     decoders: Iterable[File],
     lists: Mapping[str, bytes],
     rules: Iterable[File],
-    settings: Settings | None = None,
+    settings: RulesetSettings | None = None,
     *,
     cache: DraftCache | None = None,
 ) -> Ruleset:
     """Compile files in load order. ``lists``: source by path. Raises RulesetError.
 
-    With the ``cache`` of an earlier load, files that have not changed are not read again.
+    With the ``cache`` of an earlier load, rule files that have not changed are not parsed again.
     """
-    chosen = settings or Settings()
+    chosen = settings or RulesetSettings()
     diagnostics = Diagnostics()
     known = load_decoders(decoders, diagnostics, order_size=chosen.field_limit)
     compiled = {path: CdbList(source) for path, source in lists.items()}
@@ -82,5 +82,4 @@ def compile_ruleset(
     if cache is not None:
         cache.finish()
     index_children([*loader.rules.by_id.values()])
-    walk = DecoderWalk(known, PLUGINS)
-    return Ruleset(known, walk, compiled, loader.rules, chosen, tuple(diagnostics.messages))
+    return Ruleset(known, DecoderTree(known, PLUGINS), compiled, loader.rules, chosen, tuple(diagnostics.messages))

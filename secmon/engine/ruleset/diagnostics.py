@@ -1,11 +1,11 @@
-"""What the loaders of a ruleset have to say (ruleset.md 15)."""
+"""Warnings and errors of the loaders of a ruleset (ruleset.md 15)."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
 Severity = Literal["WARNING", "ERROR", "CRITICAL"]
 
-MOST = 50
+MAX_MESSAGES = 50
 """Messages kept of one load."""
 
 
@@ -21,16 +21,16 @@ class Message:
 
     def __str__(self) -> str:
         """As logs and the API show it."""
-        return f"{self.severity}: {self.told()}"
+        return f"{self.severity}: {self.detail()}"
 
-    def told(self) -> str:
-        """Without the severity, for those who say it themselves."""
+    def detail(self) -> str:
+        """Number, text and place, without the severity."""
         place = f" ({self.file}, line {self.line})" if self.line else f" ({self.file})" if self.file else ""
         return f"({self.number}): {self.text}{place}"
 
 
 class RulesetError(Exception):
-    """The ruleset cannot be used; ``message`` says where and why."""
+    """The ruleset does not load; ``message`` says where and why."""
 
     def __init__(self, number: int, text: str, *, file: str = "", line: int = 0) -> None:
         self.message = Message("ERROR", number, text, file, line)
@@ -44,7 +44,7 @@ class Diagnostics:
     messages: list[Message] = field(default_factory=list)
 
     def add(self, message: Message) -> None:
-        if len(self.messages) < MOST:
+        if len(self.messages) < MAX_MESSAGES:
             self.messages.append(message)
 
     def warn(self, number: int, text: str, *, file: str = "", line: int = 0) -> None:

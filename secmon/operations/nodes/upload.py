@@ -19,7 +19,7 @@ from secmon.config.replace import replace_main_config
 from secmon.config.upload import check_upload
 from secmon.config.xml import Element, XmlError, parse_xml
 from secmon.operations.permissions import OfNode, on_manager, on_node
-from secmon.operations.ruleset.files import to_its_end
+from secmon.operations.ruleset.file_operations import to_its_end
 
 log = logging.getLogger("secmon.operations")
 
@@ -114,7 +114,7 @@ def _check_ruleset(node: Node, new: bytes) -> None:
     """Raises 1908 when the engine could no longer use the ruleset, because of the files that ``new`` names."""
     if node.services.ruleset is not None:
         file = str(node.paths.main_config.relative_to(node.paths.root))
-        refused = node.services.ruleset.objection({file: new})
+        refused = node.services.ruleset.blocking_error({file: new})
         if refused is not None:
             raise SecmonError(1908, refused.text)
 

@@ -24,7 +24,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Result
 from secmon.common.query import Fields, Sort
 from secmon.operations.nodes.upload import OCTETS
-from secmon.operations.ruleset.files import (
+from secmon.operations.ruleset.file_operations import (
     DELETED,
     LISTED,
     READ,

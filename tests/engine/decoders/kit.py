@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
+from secmon.engine.decoders.decoder_loader import load_decoders
+from secmon.engine.decoders.decoder_search import DecoderTree
 from secmon.engine.decoders.json_fields import decode_json
-from secmon.engine.decoders.loader import load_decoders
-from secmon.engine.decoders.walk import DecoderWalk
 from secmon.engine.event import Event
 from secmon.engine.input.predecode import Message, predecode
 from secmon.engine.ruleset.diagnostics import Diagnostics
@@ -13,9 +13,9 @@ NOW = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 HEADER = "Nov 14 22:13:20 hq "
 
 
-def walk(xml: str) -> DecoderWalk:
+def walk(xml: str) -> DecoderTree:
     decoders = load_decoders([("etc/decoders/test.xml", xml.encode())], Diagnostics())
-    return DecoderWalk(decoders, {"JSON_Decoder": decode_json})
+    return DecoderTree(decoders, {"JSON_Decoder": decode_json})
 
 
 def decoded(xml: str, log: str) -> Event:

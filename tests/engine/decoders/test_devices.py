@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secmon.engine.decoders.decoder import Decoder
+from secmon.engine.decoders.decoder_search import Plugin
 from secmon.engine.decoders.devices import decode_forwarded_alert, decode_pf, decode_sonicwall, decode_symantec
 from secmon.engine.decoders.eventchannel import convert as convert_event
 from secmon.engine.decoders.eventchannel import decode_eventchannel
 from secmon.engine.decoders.json_text import CUT_FROM
-from secmon.engine.decoders.walk import Plugin
 from secmon.engine.event import Event
 from secmon.engine.input.predecode import Message, predecode
 

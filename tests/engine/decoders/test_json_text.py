@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from secmon.engine.decoders.json_text import CUT_FROM, MAX_DEPTH, _repaired, read_object, to_bytes
 from secmon.engine.event import printable
 from tests.engine.decoders.kit import decoded, decoded_bytes, fields
-from tests.engine.decoders.test_walk import JSON
+from tests.engine.decoders.test_decoder_search import JSON
 from tests.offenders import Offenders
 
 VALUES = st.recursive(

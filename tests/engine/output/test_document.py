@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.engine.analysis import Verdict
+from secmon.engine.engine import Verdict
 from secmon.engine.event import Event
 from secmon.engine.output.document import Documents, Labels, Origin, Technique, encode, mitre_of, split_groups
-from secmon.engine.output.text import alert_record, archive_line, complete, custom_record, firewall_line
+from secmon.engine.output.text_records import alert_record, archive_line, complete, custom_record, firewall_line
 from secmon.engine.rules.rule import Mitre, Rule
 from tests.engine.rules_kit import LOCATION, START, Bench, ruleset
 

@@ -13,7 +13,7 @@ from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.config.main import parse_main_config
 from secmon.config.options import InternalOptions
-from secmon.engine.analysis import Verdict
+from secmon.engine.engine import Verdict
 from secmon.engine.output.document import Documents, Origin
 from secmon.engine.output.outputs import Outputs, OutputSettings, output_series, read_size
 from secmon.engine.output.past_days import tidy
@@ -24,7 +24,7 @@ from tests.engine.rules_kit import Bench, ruleset
 from tests.filelimit import file_size_limit
 
 
-class Desk:
+class AnalysisRequests:
     """Outputs below a folder."""
 
     def __init__(self, root: Path, settings: OutputSettings | None = None) -> None:
@@ -37,7 +37,7 @@ class Desk:
         return self.bench.run(log)
 
     def alert(self, now: datetime = LOCAL, count: int = 1) -> None:
-        self.outputs.turn(now)
+        self.outputs.rotate_due(now)
         for _ in range(count):
             self.outputs.write(self.verdict())
         self.outputs.flush()
@@ -48,8 +48,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = Desk(tmp_path)
+def desk(tmp_path: Path) -> Iterator[AnalysisRequests]:
+    made = AnalysisRequests(tmp_path)
     yield made
     made.outputs.close()
 
@@ -58,7 +58,7 @@ def lines(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines()
 
 
-def test_live_files_are_second_names_of_those_of_the_day(desk: Desk) -> None:
+def test_live_files_are_second_names_of_those_of_the_day(desk: AnalysisRequests) -> None:
     desk.alert()
     logs = desk.paths.logs
     assert desk.names() == [
@@ -74,7 +74,7 @@ def test_live_files_are_second_names_of_those_of_the_day(desk: Desk) -> None:
     assert desk.counters.snapshot() == {"written.alerts": 1}
 
 
-def test_ids_are_offsets_in_the_text(desk: Desk) -> None:
+def test_ids_are_offsets_in_the_text(desk: AnalysisRequests) -> None:
     desk.alert(count=3)
     text = (desk.paths.logs / "alerts/alerts.log").read_bytes()
     ids = [json.loads(line)["id"] for line in lines(desk.paths.logs / "alerts/alerts.json")]
@@ -85,7 +85,7 @@ def test_ids_are_offsets_in_the_text(desk: Desk) -> None:
     assert len(set(ids)) == 3
 
 
-def test_a_new_day_has_new_files_and_none_that_are_empty(desk: Desk) -> None:
+def test_a_new_day_has_new_files_and_none_that_are_empty(desk: AnalysisRequests) -> None:
     desk.alert()
     desk.alert(LOCAL + timedelta(days=1), count=2)
     assert desk.names()[:4] == [
@@ -101,13 +101,13 @@ def test_a_new_day_has_new_files_and_none_that_are_empty(desk: Desk) -> None:
 
 
 def test_rotation_by_interval_and_size_goes_on_after_a_restart(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, OutputSettings(alerts_text=False, firewall=False, rotate_seconds=600))
+    desk = AnalysisRequests(tmp_path, OutputSettings(alerts_text=False, firewall=False, rotate_seconds=600))
     for minutes in (0, 5, 10, 15, 20):
         desk.alert(LOCAL + timedelta(minutes=minutes))
     desk.outputs.close()
     folder = "2023/Nov/ossec-alerts-14"
     assert desk.names() == [f"{folder}-001.json", f"{folder}-002.json", f"{folder}.json", "alerts.json"]
-    again = Desk(tmp_path, OutputSettings(alerts_text=False, firewall=False, max_bytes=1000))
+    again = AnalysisRequests(tmp_path, OutputSettings(alerts_text=False, firewall=False, max_bytes=1000))
     again.alert(LOCAL + timedelta(minutes=30), count=3)
     assert again.names() == [f"{folder}-001.json", f"{folder}-002.json", f"{folder}.json", "alerts.json"]
     again.alert(LOCAL + timedelta(minutes=31))
@@ -117,7 +117,7 @@ def test_rotation_by_interval_and_size_goes_on_after_a_restart(tmp_path: Path) -
     again.outputs.close()
 
 
-def test_files_that_somebody_removes_come_back(desk: Desk) -> None:
+def test_files_that_somebody_removes_come_back(desk: AnalysisRequests) -> None:
     desk.alert()
     live = desk.paths.logs / "alerts/alerts.json"
     live.unlink()
@@ -130,8 +130,8 @@ def test_files_that_somebody_removes_come_back(desk: Desk) -> None:
 
 
 def test_archives_hold_every_event_but_keepalives(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, OutputSettings(archives_text=True, archives_json=True))
-    desk.outputs.turn(LOCAL)
+    desk = AnalysisRequests(tmp_path, OutputSettings(archives_text=True, archives_json=True))
+    desk.outputs.rotate_due(LOCAL)
     desk.outputs.write(desk.bench.run("nothing known", 0, "/var/log/x"))
     desk.outputs.write(desk.bench.run("alive", 0, "[001] (a) any->ossec-keepalive"))
     desk.outputs.write(desk.verdict())
@@ -144,11 +144,11 @@ def test_archives_hold_every_event_but_keepalives(tmp_path: Path) -> None:
     desk.outputs.close()
 
 
-def test_a_full_disk_loses_nothing(desk: Desk) -> None:
+def test_a_full_disk_loses_nothing(desk: AnalysisRequests) -> None:
     desk.alert()
     live = desk.paths.logs / "alerts/alerts.json"
     room = live.stat().st_size + 100
-    desk.outputs.turn(LOCAL)
+    desk.outputs.rotate_due(LOCAL)
     for _ in range(5):
         desk.outputs.write(desk.verdict())
     with file_size_limit(room):
@@ -164,7 +164,7 @@ def test_a_full_disk_loses_nothing(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("cut", ["third", "line end", "one byte"])
-def test_a_torn_record_is_a_record_of_its_own(desk: Desk, cut: str) -> None:
+def test_a_torn_record_is_a_record_of_its_own(desk: AnalysisRequests, cut: str) -> None:
     """Nothing is taken back: who follows the file has read it. What comes next begins on its own line."""
     desk.alert(count=2)
     desk.outputs.close()
@@ -177,7 +177,7 @@ def test_a_torn_record_is_a_record_of_its_own(desk: Desk, cut: str) -> None:
         with (logs / name).open("ab") as file:
             file.write(torn)
         sizes[name] = len(whole) + len(torn)
-    again = Desk(desk.paths.root)
+    again = AnalysisRequests(desk.paths.root)
     again.alert(count=2)
     for name, size in sizes.items():
         assert (logs / name).stat().st_size > size
@@ -193,23 +193,23 @@ def test_a_torn_record_is_a_record_of_its_own(desk: Desk, cut: str) -> None:
     again.outputs.close()
 
 
-def test_a_record_that_a_full_disk_tore_before_the_end_is_ended_by_the_next_process(desk: Desk) -> None:
+def test_a_record_that_a_full_disk_tore_before_the_end_is_ended_by_the_next_process(desk: AnalysisRequests) -> None:
     desk.alert()
     live = desk.paths.logs / "alerts/alerts.json"
-    desk.outputs.turn(LOCAL)
+    desk.outputs.rotate_due(LOCAL)
     desk.outputs.write(desk.verdict())
     with file_size_limit(live.stat().st_size + 50), pytest.raises(OSError):
         desk.outputs.flush()
     desk.outputs.close()
-    again = Desk(desk.paths.root)
+    again = AnalysisRequests(desk.paths.root)
     with file_size_limit(live.stat().st_size), pytest.raises(OSError):
-        again.outputs.turn(LOCAL)
+        again.outputs.rotate_due(LOCAL)
     again.alert()
     assert [len(lines(live)), len(whole_lines(live.read_bytes()))] == [3, 2]
     again.outputs.close()
 
 
-def test_old_days_are_signed_and_compressed(desk: Desk, tmp_path: Path) -> None:
+def test_old_days_are_signed_and_compressed(desk: AnalysisRequests, tmp_path: Path) -> None:
     for day in range(3):
         desk.alert(LOCAL + timedelta(days=day))
     series = list(output_series(desk.paths).values())

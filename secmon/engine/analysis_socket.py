@@ -1,0 +1,63 @@
+"""Commands of other daemons at ``queue/sockets/analysis``: events to store, statistics, the state of the ruleset."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from secmon.common.errors import SecmonError
+from secmon.engine.input.datagrams import MAX_MESSAGE
+from secmon.journal.batch_writer import BatchWriter
+
+MAX_REQUEST = 64 << 20
+"""Bytes."""
+
+
+class _Request(msgspec.Struct):
+    """Arguments of all commands."""
+
+    events: list[str] = msgspec.field(default_factory=list)
+    agents: list[int] | None = None
+
+
+class AnalysisCommands:
+    """Answers commands."""
+
+    def __init__(
+        self,
+        local_events: BatchWriter,
+        statistics: Callable[[list[int] | None], Mapping[str, Any]],
+        ruleset: Callable[[bool], Awaitable[Mapping[str, Any]]],
+    ) -> None:
+        """``statistics``: in total, or of agents; ``ruleset``: its status, after a refresh if true."""
+        self._local_events = local_events
+        self._statistics = statistics
+        self._ruleset = ruleset
+        self.ingested = 0
+        """Events accepted."""
+
+    async def answer(self, command: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The data that ``command`` yields. Raises SecmonError, and ValidationError for arguments of a wrong type."""
+        request = msgspec.convert(arguments, _Request)
+        match command:
+            case "events":
+                return await self._events(request.events)
+            case "statistics":
+                return self._statistics(request.agents)
+            case "ruleset":
+                return await self._ruleset(False)
+            case "refresh":
+                return await self._ruleset(True)
+        raise SecmonError(1014, f"unknown command {command!r}")
+
+    async def _events(self, events: list[str]) -> Mapping[str, Any]:
+        """Store events; the answer follows when they are in the journal, so that they survive a crash."""
+        messages = [event.encode() for event in events]
+        refused = [index for index, message in enumerate(messages) if not 4 <= len(message) <= MAX_MESSAGE]
+        accepted = [message for index, message in enumerate(messages) if index not in refused] if refused else messages
+        try:
+            await self._local_events.store(accepted)
+        except BlockingIOError as error:
+            raise SecmonError(1014, str(error)) from error
+        self.ingested += len(accepted)
+        return {"stored": len(accepted), "refused": refused}

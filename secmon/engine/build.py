@@ -1,0 +1,110 @@
+"""Builds the analysis of a node from its configuration."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from secmon.common.clock import Clock
+from secmon.common.counters import Counters
+from secmon.common.paths import Paths
+from secmon.config.main import MainConfig
+from secmon.config.options import InternalOptions
+from secmon.engine.analysis_thread import AnalysisThread
+from secmon.engine.engine import Engine
+from secmon.engine.event_counters import EventCounters
+from secmon.engine.event_rate_limit import EventRateLimit
+from secmon.engine.input.event_feed import EventFeed
+from secmon.engine.lookahead.decoder_pool import DecoderPool, pool_size
+from secmon.engine.memory.check_diff import DeferredContents
+from secmon.engine.memory.fts import FirstTimeKeys, IgnoredKeys
+from secmon.engine.memory.key_file import KeyFile
+from secmon.engine.memory.state import MEMORY_SIZE, State
+from secmon.engine.output.checkpoint import OutputCheckpoint
+from secmon.engine.output.document import Documents, Origin, Techniques
+from secmon.engine.output.event_statistics import EventStatistics, StatisticsSettings
+from secmon.engine.output.labels import LabelSource
+from secmon.engine.output.outputs import Outputs, OutputSettings
+from secmon.engine.pipeline import Pipeline
+from secmon.engine.ruleset.compiled import Ruleset
+from secmon.engine.ruleset.sources import Sources
+
+MIN_MEMORY_SIZE = 2048
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisEnvironment:
+    """What the analysis needs of its node. ``host`` is the full host name."""
+
+    paths: Paths
+    config: MainConfig
+    options: InternalOptions
+    clock: Clock
+    counters: Counters
+    host: str
+    labels: LabelSource
+    techniques: Techniques | None = None
+
+    @property
+    def short_host(self) -> bytes:
+        return self.host.partition(".")[0].encode()
+
+    @property
+    def origin(self) -> Origin:
+        cluster = self.config.cluster
+        hidden = cluster.disabled or cluster.hidden
+        return Origin(self.host, None if hidden else (cluster.name, cluster.node_name))
+
+
+def build_analysis_thread(
+    env: AnalysisEnvironment, ruleset: Ruleset, event_counters: EventCounters, sources: Sources | None = None
+) -> AnalysisThread:
+    """A thread that is not started yet. Registers with the journals. Raises OSError.
+
+    ``sources`` of the ruleset, for the decoder processes.
+    """
+    paths, config, options = env.paths, env.config, env.options
+    first_time = KeyFile(paths.root / "queue/fts/fts-queue", event_counters.total)
+    ignored = KeyFile(paths.root / "queue/fts/ig-queue")
+    contents = DeferredContents(paths.root / "queue/diff")
+    state = State(
+        contents,
+        first_time_keys=FirstTimeKeys(
+            first_time.lines(),
+            first_time,
+            compared=options.get("analysisd.fts_list_size"),
+            prefix=options.get("analysisd.fts_min_size_for_str"),
+        ),
+        ignored_keys=IgnoredKeys(ignored.lines(), ignored),
+        memory_size=max(MIN_MEMORY_SIZE, config.integer("global", "memory_size", default=MEMORY_SIZE)),
+    )
+    statistics_settings = StatisticsSettings.of(config, options)
+    documents = Documents(env.origin, env.techniques)
+    pipeline = Pipeline(
+        engine=Engine(ruleset, state, host=env.short_host),
+        documents=documents,
+        outputs=Outputs(paths, OutputSettings.of(config, options), documents, env.counters),
+        statistics=EventStatistics(paths.stats, statistics_settings, env.clock.now().astimezone()),
+        statistics_settings=statistics_settings,
+        event_counters=event_counters,
+        labels=env.labels,
+        log_firewall=bool(options.get("analysisd.log_fw")),
+    )
+    processes = pool_size(options.get("analysisd.engines"))
+    pool = DecoderPool(processes, env.clock, host=env.short_host, archiving=pipeline.outputs.archives)
+    return AnalysisThread(
+        pipeline,
+        EventFeed([paths.events, paths.local_events]),
+        OutputCheckpoint(output_checkpoint_path(paths)),
+        env.clock,
+        host=env.short_host,
+        rate_limit=EventRateLimit(
+            config.integer("global", "limits", "eps", "maximum", default=0),
+            config.integer("global", "limits", "eps", "timeframe", default=10),
+        ),
+        flushes=(first_time.flush, ignored.flush, contents.flush),
+        pool=pool if processes else None,
+        sources=sources,
+    )
+
+
+def output_checkpoint_path(paths: Paths) -> Path:
+    return paths.root / "queue/alerts/analysisd.written"

@@ -1,0 +1,249 @@
+"""What the operations on files of rules, decoders and lists share: reading, uploading and deleting them.
+
+Uploads and deletions run on the master; what they change reaches the workers as all replicated files do.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from secmon.cluster.executor import Context
+from secmon.cluster.node import Finding, RulesetFile, RulesetFiles, RulesetKind, XmlKind
+from secmon.cluster.parameters import Common, text_format
+from secmon.common.errors import Kind, SecmonError
+from secmon.common.outcome import Messages, Outcome, Raw, Result
+from secmon.security.rbac.authorization import Require
+
+log = logging.getLogger("secmon.operations")
+
+XML = "application/xml"
+TEXT = "text/plain"
+MOST_NOTES = 5
+"""Findings about the ruleset that one answer holds."""
+MOST_NAME = 255
+"""Bytes that file systems take for a name."""
+BEFORE_SHARE = 0.3
+"""Part of the time left that the check of the ruleset as it is may take; the check of the change comes after it."""
+
+XmlName = Annotated[str, text_format("xml_filename_path", r"[\w\-]+\.xml")]
+ListName = Annotated[str, text_format("cdb_filename_path", r"[\w\-]+")]
+XmlNames = Annotated[str, text_format("xml_filename", r"[\w\-]+\.xml")]
+FolderName = Annotated[
+    str, text_format("get_dirnames_path", r"((etc|ruleset)/(decoders|rules)[\w\-/]*)|(etc/lists[\w\-/]*)")
+]
+InFolder = Annotated[FolderName | None, Meta(description="Folder below the installation folder.")]
+AsItIs = Annotated[bool, Meta(description="Answer with the file itself.")]
+Overwrite = Annotated[bool, Meta(description="Replace the file if there is one of this name.")]
+
+
+class ListedFile(Struct):
+    """A file of rules or decoders; ``disabled``: the configuration leaves it out."""
+
+    filename: str
+    relative_dirname: str
+    status: str
+
+
+class XmlFileQuery(Common, frozen=True, kw_only=True):
+    """Which file, and how to show it."""
+
+    filename: XmlName
+    raw: AsItIs = False
+    relative_dirname: InFolder = None
+
+
+class PutXmlFile(Common, frozen=True, kw_only=True):
+    """The whole new file, and its place."""
+
+    filename: XmlName
+    body: bytes
+    overwrite: Overwrite = False
+    relative_dirname: InFolder = None
+
+
+class DeleteXmlFile(Common, frozen=True, kw_only=True):
+    """Which file."""
+
+    filename: XmlName
+    relative_dirname: InFolder = None
+
+
+READ = Messages(all="The file was read", none="The file was not read")
+UPLOADED = Messages(all="The file was stored", none="The file was not stored")
+DELETED = Messages(all="The file was deleted", none="The file was not deleted")
+LISTED = Messages(all="The files were read", some="Some files could not be read", none="No file was read")
+
+
+def ruleset_of(ctx: Context) -> RulesetFiles:
+    """Raises 1000 in a process that has none: no operation runs there."""
+    if ctx.node.services.ruleset is None:
+        raise SecmonError(1000, "no ruleset in this process")
+    return ctx.node.services.ruleset
+
+
+def trimmed(folder: str | None) -> str | None:
+    return None if folder is None else folder.rstrip("/")
+
+
+async def listed_files(ctx: Context, kind: XmlKind, *, folder: str | None, status: str) -> Outcome:
+    """The files that the caller may see, in the order of the configuration."""
+    files = await asyncio.to_thread(ruleset_of(ctx).listed, kind)
+    names = set(ctx.grant(f"{kind}:file").select(dict.fromkeys(file.filename for file in files)))
+    where = trimmed(folder)
+
+    def wanted(file: RulesetFile) -> bool:
+        return file.filename in names and where in (None, file.relative_dirname) and status in ("all", file.status)
+
+    return Outcome(
+        items=[
+            {"filename": file.filename, "relative_dirname": file.relative_dirname, "status": file.status}
+            for file in files
+            if wanted(file)
+        ]
+    )
+
+
+async def read_file(ctx: Context, kind: RulesetKind, filename: str, folder: str | None, *, raw: bool) -> Result:
+    """One file, as an object or as it is. What is wrong with it is a failed item."""
+    files = ruleset_of(ctx)
+
+    def work() -> Any:
+        data = files.read(kind, files.find(kind, filename, folder))
+        return data if raw else files.as_object(kind, data)
+
+    outcome = Outcome()
+    try:
+        found = await asyncio.to_thread(work)
+    except SecmonError as error:
+        if error.kind is Kind.INTERNAL:
+            raise
+        outcome.fail(SecmonError(error.code, error.extra), filename)
+        return outcome
+    if raw:
+        return Raw(body=found, content_type=f"{TEXT if kind == 'list' else XML}; charset=utf-8")
+    outcome.items.append(found)
+    return outcome
+
+
+async def upload_file(
+    ctx: Context, kind: RulesetKind, filename: str, folder: str | None, data: bytes, *, overwrite: bool
+) -> Outcome:
+    """Store a file (analysis-api.md 5.2). Raises 1911, 1006 (name too long); the rest that is wrong is a failed item.
+
+    There is no moment without the old file or the new one, so no copy of the old one is needed.
+    """
+    if len(os.fsencode(filename)) > MOST_NAME:
+        raise SecmonError(1006, f"the name is longer than {MOST_NAME} bytes")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise SecmonError(1911, f"byte {error.start}") from None
+    files, outcome = ruleset_of(ctx), Outcome()
+    path = _shown_path(kind, filename, folder)
+    try:
+        path = await asyncio.to_thread(files.target, kind, filename, folder)
+        await asyncio.to_thread(files.check, kind, data)
+        async with files.changes:
+            if await asyncio.to_thread(files.exists, path):
+                if not overwrite:
+                    raise SecmonError(1905, path)
+                await _may_delete(ctx, kind)
+            notes = await _judged(ctx, files, path, data)
+            # A step of its own: a caller who gives up during the checks leaves everything as it was.
+            await to_its_end(partial(files.write, kind, path, data, overwrite=overwrite))
+    except SecmonError as error:
+        return _failed(outcome, error, path)
+    log.info("%s: %s stored %s", ctx.call.title, ctx.call.identity.user, path)
+    outcome.items.append(path)
+    outcome.notes += notes
+    return outcome
+
+
+async def delete_file(ctx: Context, kind: RulesetKind, filename: str, folder: str | None) -> Outcome:
+    """Delete a file of users (analysis-api.md 5.5)."""
+    files, outcome = ruleset_of(ctx), Outcome()
+    path = _shown_path(kind, filename, folder)
+    try:
+        path = await asyncio.to_thread(files.target, kind, filename, folder)
+        async with files.changes:
+            if not await asyncio.to_thread(files.exists, path):
+                raise SecmonError(1906, path)
+            notes = await _judged(ctx, files, path, None)
+            await to_its_end(partial(files.delete, kind, path))
+    except SecmonError as error:
+        return _failed(outcome, error, path)
+    log.info("%s: %s deleted %s", ctx.call.title, ctx.call.identity.user, path)
+    outcome.items.append(path)
+    outcome.notes += notes
+    return outcome
+
+
+async def to_its_end(change: Callable[[], None]) -> None:
+    """Run ``change`` in a thread. A caller who gives up waits for it: the next change is judged on its result."""
+    running = asyncio.ensure_future(asyncio.to_thread(change))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running})
+        raise
+
+
+def _shown_path(kind: RulesetKind, filename: str, folder: str | None) -> str:
+    """The id of failures before the path is known to be allowed."""
+    return f"{trimmed(folder) or f'etc/{kind}s'}/{filename}"
+
+
+async def _may_delete(ctx: Context, kind: RulesetKind) -> None:
+    """Raises 4000 unless the caller may delete the file that the request names."""
+    if not await ctx.allows(Require(f"{kind}s:delete", f"{kind}:file", param="filename")):
+        raise SecmonError(4000, f"Resource type: {kind}:file")
+
+
+def _failed(outcome: Outcome, error: SecmonError, path: str) -> Outcome:
+    if error.kind is Kind.INTERNAL:
+        raise error
+    outcome.fail(SecmonError(error.code, error.extra), path)
+    return outcome
+
+
+async def _diagnosed(ctx: Context, files: RulesetFiles, share: float) -> Sequence[Finding] | None:
+    """What the engine would say of the ruleset as it is now; None when ``share`` of the time left is not enough."""
+    left = None if ctx.call.deadline is None else ctx.call.deadline - ctx.node.clock.monotonic()
+    try:
+        async with asyncio.timeout(None if left is None else max(0.0, left * share)):
+            return await asyncio.to_thread(files.diagnose)
+    except TimeoutError:
+        return None
+
+
+async def _judged(ctx: Context, files: RulesetFiles, path: str, data: bytes | None) -> list[str]:
+    """Notes on the ruleset with ``data`` at ``path``, None: without this file.
+
+    Raises 1908 when the engine could not use it. To be called while ``files.changes`` is held.
+    """
+    before = await _diagnosed(ctx, files, BEFORE_SHARE)
+    changed = {path: data}
+    refused = await asyncio.to_thread(files.blocking_error, changed)
+    if refused is not None:
+        raise SecmonError(1908, refused.text)
+    return remarks(await asyncio.to_thread(files.diagnose, changed), path, before)
+
+
+def remarks(findings: Sequence[Finding], path: str | None = None, before: Sequence[Finding] | None = None) -> list[str]:
+    """Notes for an answer: errors, warnings about the file ``path``, and those that ``before`` does not have; bounded.
+
+    After an error there are no warnings, so nothing is known to be new when ``before`` holds one.
+    """
+    known = None if before is None or any(one.error for one in before) else set(before)
+    told = [
+        f"The engine cannot use the ruleset: {one.text}" if one.error else one.text
+        for one in findings
+        if one.error or (path is not None and one.file == path) or (known is not None and one not in known)
+    ]
+    more = len(told) - MOST_NOTES
+    return [*told[:MOST_NOTES], f"{more} more findings"] if more > 0 else told

@@ -1,0 +1,62 @@
+"""The index of children against asking every one."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secmon.engine.rules.child_index import ChildIndex
+from tests.engine.rules_kit import NODE_DECODER, Bench, Lines, node_log, ruleset
+
+WORDS = st.sampled_from(["GET", "put", "Del", "a", "b"])
+CONDITIONS = st.one_of(
+    WORDS.map(lambda word: f"<action>{word}</action>"),
+    st.sampled_from(["^200$", "^200$|^401$", "^4", "401"]).map(lambda code: f"<id>{code}</id>"),
+    st.sampled_from(["^200$", "^4"]).map(lambda code: f'<id negate="yes">{code}</id>'),
+    WORDS.map(lambda word: f"<match>{word}</match>"),
+    st.sampled_from(["node", "sca"]).map(lambda name: f"<decoded_as>{name}</decoded_as>"),
+    st.just(""),
+)
+RULES = st.lists(st.tuples(st.integers(0, 6), CONDITIONS, CONDITIONS, st.integers(0, 12), st.booleans()), max_size=25)
+
+
+def tree(drawn: list[tuple[int, str, str, int, bool]]) -> str:
+    """Rules below the root or below one that came before."""
+    base = '<rule id="100300" level="0"><decoded_as>node</decoded_as><description>base</description></rule>'
+    lines = [base]
+    for at, (level, one, other, parent, hub) in enumerate(drawn):
+        above = f"<if_sid>{100299 + parent if parent <= at else 100300}</if_sid>" if parent else ""
+        attributes = 'noalert="1"' if hub else ""
+        both = one + other if one.split(">")[0] != other.split(">")[0] else one
+        lines.append(
+            f'<rule id="{100301 + at}" level="{level}" {attributes}>{above}{both}<description>x</description></rule>'
+        )
+    return f'<group name="g,">{"".join(lines)}</group>'
+
+
+@settings(max_examples=150)
+@given(RULES, st.lists(st.tuples(WORDS, st.sampled_from([200, 401, 404])), min_size=1, max_size=4))
+def test_the_result_is_that_of_asking_every_rule(
+    drawn: list[tuple[int, str, str, int, bool]], events: list[tuple[str, int]]
+) -> None:
+    bench = Bench(ruleset(NODE_DECODER, tree(drawn)))
+    for action, code in events:
+        log = node_log(action, code=code)
+        quick, slow = bench.run(log), bench.run(log, trace=Lines())
+        assert (quick.rule and quick.rule.id) == (slow.rule and slow.rule.id)
+    assert bench.rule("no node at all") in (None, *range(100301, 100330))
+
+
+def test_values_of_events_are_not_remembered() -> None:
+    below = "".join(
+        f'<rule id="{100301 + at}" level="3"><if_sid>100300</if_sid><id>^{at}$</id><description>x</description></rule>'
+        for at in range(10)
+    )
+    base = '<rule id="100300" level="1"><decoded_as>node</decoded_as><description>base</description></rule>'
+    compiled = ruleset(NODE_DECODER, f'<group name="g,">{base}{below}</group>')
+    bench = Bench(compiled)
+    assert [bench.rule(node_log("GET", code=code)) for code in (*range(10), *range(100, 200))] == [
+        *range(100301, 100311),
+        *[100300] * 100,
+    ]
+    index = compiled.rules.by_id[100300].index
+    assert isinstance(index, ChildIndex)
+    assert len(index._known) == 11

@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.state_updates import ChangedKeepalive, Origin, StateUpdate, apply
-from secmon.common.logfile.lasting_trouble import LastingTrouble
+from secmon.common.logfile.failure_log import FailureLog
 from secmon.common.sqlite.faults import storage_reason
 
 log = logging.getLogger("secmon.agentlink")
@@ -25,7 +25,7 @@ class StateQueue:
         self._origin = origin
         self._waiting: dict[int, list[StateUpdate]] = {}
         self._stopping = asyncio.Event()
-        self._trouble = LastingTrouble(
+        self._trouble = FailureLog(
             log, "States of agents cannot be written, and are kept", "States of agents are written again"
         )
 

@@ -12,7 +12,7 @@ from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.logfile import AppendFile, WriteTrouble
 from secmon.common.logfile.rotation import LogSeries, api_series, finish, first_day, rotate_day, rotate_size
-from secmon.common.logfile.secrets import MASK, Redaction
+from secmon.common.logfile.secrets import MASK, SecretMasker
 from secmon.common.logfile.text import bounded, message_text, one_line, stamp
 from secmon.common.paths import Paths
 from secmon.config.api import Logs
@@ -237,7 +237,7 @@ def _dump(value: Any) -> str:
     if value == {}:  # most requests
         return "{}"
     try:
-        redaction = Redaction(MAX_LOGGED)
+        redaction = SecretMasker(MAX_LOGGED)
         shown = redaction.apply(value)
         if not redaction.cut and _small(shown):
             return json.dumps(shown)

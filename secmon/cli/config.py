@@ -7,7 +7,7 @@ import click
 from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.common.paths import Paths
 from secmon.config.checks import installation_warnings
-from secmon.daemons.plan import check_node
+from secmon.daemons.supervisor_settings import installation_problems
 from secmon.engine.catalogue import RulesetCatalogue
 
 
@@ -32,7 +32,7 @@ def check(paths: Paths, as_json: bool) -> None:
     Exit status: 0 valid, 1 not valid, 2 wrong usage.
     """
     require_installation(paths)
-    problems, warnings = check_node(paths), installation_warnings(paths)
+    problems, warnings = installation_problems(paths), installation_warnings(paths)
     if not problems:  # the ruleset is that of the configuration
         problems = [one.text for one in RulesetCatalogue(paths).diagnose() if one.error]
     if as_json:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from secmon.cli.group import installation_paths
-from secmon.daemons.demo import AGENTS, Demo
+from secmon.daemons.demo.nodes import AGENTS, Demo
 
 
 @click.command(short_help="Run a master and two workers here, to try the product.")

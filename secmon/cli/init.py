@@ -13,7 +13,7 @@ from secmon.config.auth import AuthSettings
 from secmon.config.cluster import ClusterSection, wrong_values
 from secmon.config.main import AgentPorts
 from secmon.config.options import InternalOptions
-from secmon.config.ports import check_ports
+from secmon.config.port_check import check_ports
 from secmon.config.remote import RemoteBlock
 from secmon.daemons.install import COMPLETE, Credentials, generate_cluster_key, install
 

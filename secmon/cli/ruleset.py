@@ -138,7 +138,7 @@ def _read(paths: tuple[Path, ...]) -> tuple[list[Case], list[CaseError]]:
     return read, mistakes
 
 
-def _run(compiled: Ruleset, cases: list[Case], *, progress: bool, trace: "Stopwatch | None" = None) -> list[Result]:
+def _run(compiled: Ruleset, cases: list[Case], *, progress: bool, trace: "RuleTimer | None" = None) -> list[Result]:
     results = []
     for number, case in enumerate(cases, 1):
         results.append(run_case(compiled, case, trace))
@@ -163,7 +163,7 @@ def stats(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
     mistakes: list[CaseError] = []
     data: dict[str, object] = {"counts": _sizes(compiled), **_counts(compiled.rules.by_id.values())}
     if cases:
-        watch = Stopwatch()
+        watch = RuleTimer()
         read, mistakes = _read(cases)
         for mistake in mistakes:
             click.echo(str(mistake), err=True)
@@ -230,7 +230,7 @@ def _cost(one: dict[str, float]) -> str:
     return f"rule {one['rule']}: {one['microseconds']} us, asked {one['times']} times"
 
 
-class Stopwatch:
+class RuleTimer:
     """Measures the conditions of each rule: from one step of the trace to the next one of the same event."""
 
     def __init__(self) -> None:

@@ -13,13 +13,13 @@ from secmon.cli.passphrase import ask_passphrase
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.child_channel import ChildChannel
-from secmon.daemons.control import SupervisorControl
+from secmon.daemons.control_sockets import SupervisorClient
 from secmon.daemons.daemon import KEY_PASSWORD, StartError, start_error
 from secmon.daemons.launch import launch
-from secmon.daemons.logs import log_process
-from secmon.daemons.plan import Plan, plan_node
+from secmon.daemons.process_log import set_up_process_log
 from secmon.daemons.run_files import AlreadyRunning, SupervisorLock
 from secmon.daemons.supervisor import Supervisor
+from secmon.daemons.supervisor_settings import SupervisorSettings, read_supervisor_settings
 
 _START_SECONDS = 180.0
 _DAEMON_SECONDS = 60.0
@@ -34,9 +34,9 @@ STOPPING = "stopping"
 @root_option
 @click.option("--daemonize", "-d", is_flag=True, help="Return when the node runs; it goes on in the background.")
 @click.option("--single-process", is_flag=True, help="Run all daemons in one process: less memory, for small hosts.")
-@click.option("--link-fd", type=int, hidden=True, help="Inherited socket to the process that starts this one.")
-@click.option("--unbound", is_flag=True, hidden=True, help="Outlive the process at the other end of --link-fd.")
-def start(paths: Paths, daemonize: bool, single_process: bool, link_fd: int | None, unbound: bool) -> None:
+@click.option("--channel-fd", type=int, hidden=True, help="Inherited socket to the process that starts this one.")
+@click.option("--unbound", is_flag=True, hidden=True, help="Outlive the process at the other end of --channel-fd.")
+def start(paths: Paths, daemonize: bool, single_process: bool, channel_fd: int | None, unbound: bool) -> None:
     """Start the node's daemons and keep them running.
 
     Stays in the foreground until Ctrl-C or "secmon stop". The configuration is checked first; a pass phrase of the
@@ -47,45 +47,45 @@ def start(paths: Paths, daemonize: bool, single_process: bool, link_fd: int | No
     Exit status: 0 stopped cleanly (with -d: running), 1 could not start, 2 wrong usage.
     """
     require_installation(paths)
-    link = ChildChannel(link_fd) if link_fd is not None else None
+    channel = ChildChannel(channel_fd) if channel_fd is not None else None
     lock = SupervisorLock(paths.root)
     if lock.held():
-        raise _refused(link, AlreadyRunning(paths.root, lock.holder(), stopping=_phase(paths) == STOPPING))
-    plan = _plan_or_fail(paths, link)
-    secrets = dict(link.secrets) if link else {}
-    if plan.encrypted_key is not None and not secrets:
-        secrets[KEY_PASSWORD] = ask_passphrase(paths.root, plan.encrypted_key)
+        raise _refused(channel, AlreadyRunning(paths.root, lock.holder(), stopping=_phase(paths) == STOPPING))
+    settings = _settings_or_fail(paths, channel)
+    secrets = dict(channel.secrets) if channel else {}
+    if settings.encrypted_key is not None and not secrets:
+        secrets[KEY_PASSWORD] = ask_passphrase(paths.root, settings.encrypted_key)
     if daemonize:
         _start_detached(paths, secrets, single_process=single_process)
         return
-    log_process(paths.root, "secmon", plan.on_terminal().log)
+    set_up_process_log(paths.root, "secmon", settings.on_terminal().log)
     supervisor = Supervisor(
         paths,
         # In the background standard error is start.log, which nothing rotates: the daemons leave it alone.
-        lambda: plan_node(paths) if link else plan_node(paths).on_terminal(),
+        lambda: read_supervisor_settings(paths) if channel else read_supervisor_settings(paths).on_terminal(),
         secrets=secrets,
         single_process=single_process,
-        link=link,
+        channel=channel,
         bound=not unbound,
     )
     sys.exit(_run(supervisor, single_process))
 
 
-def _refused(link: ChildChannel | None, error: AlreadyRunning) -> AlreadyRunning:
-    if link is not None:
-        link.failed(str(error))
+def _refused(channel: ChildChannel | None, error: AlreadyRunning) -> AlreadyRunning:
+    if channel is not None:
+        channel.failed(str(error))
     return error
 
 
-def _plan_or_fail(paths: Paths, link: ChildChannel | None) -> Plan:
-    """The plan, or the start-up failure line on standard output and status 1 (conventions.md 11)."""
+def _settings_or_fail(paths: Paths, channel: ChildChannel | None) -> SupervisorSettings:
+    """The settings, or the start-up failure line on standard output and status 1 (conventions.md 11)."""
     try:
-        return plan_node(paths)
+        return read_supervisor_settings(paths)
     except (SecmonError, StartError) as error:
         api = isinstance(error, ConfigError) and error.file.startswith(str(paths.api_config))
         failure = start_error(error)
-        if link is not None:
-            link.failed(str(failure))
+        if channel is not None:
+            channel.failed(str(failure))
         click.echo(failure.line("secmon-apid" if api else "secmon"))
         sys.exit(1)
 
@@ -103,7 +103,7 @@ def _start_detached(paths: Paths, secrets: Mapping[str, str], *, single_process:
     try:
         asyncio.run(launched.ready(_START_SECONDS))
     finally:
-        launched.link.close()
+        launched.channel.close()
     click.echo(f"secmon runs in the background (process {launched.process.pid})")
     click.echo(f"Stop it: secmon stop --root {paths.root}")
 
@@ -181,8 +181,9 @@ def _start_after_stop(paths: Paths, timeout: int, *, single_process: bool) -> No
     lock = SupervisorLock(paths.root)
     if not wait_for(lambda: not lock.held(), "Stopping", timeout):
         raise click.ClickException(f"secmon has not stopped in {paths.root} (process {lock.holder()})")
-    plan = _plan_or_fail(paths, None)
-    secrets = {KEY_PASSWORD: ask_passphrase(paths.root, plan.encrypted_key)} if plan.encrypted_key is not None else {}
+    settings = _settings_or_fail(paths, None)
+    key = settings.encrypted_key
+    secrets = {} if key is None else {KEY_PASSWORD: ask_passphrase(paths.root, key)}
     _start_detached(paths, secrets, single_process=single_process)
 
 
@@ -233,7 +234,7 @@ def status(paths: Paths, as_json: bool, everything: bool) -> None:
 
 
 def _states(paths: Paths) -> Mapping[str, str]:
-    return asyncio.run(SupervisorControl(paths).checked_status())
+    return asyncio.run(SupervisorClient(paths).checked_status())
 
 
 def _print_states(paths: Paths, *, everything: bool) -> None:
@@ -253,7 +254,7 @@ def require_running(paths: Paths) -> None:
 
 
 def _ask(paths: Paths, command: str) -> Any:
-    return asyncio.run(SupervisorControl(paths).ask(command))
+    return asyncio.run(SupervisorClient(paths).ask(command))
 
 
 def _phase(paths: Paths) -> str:
@@ -264,7 +265,7 @@ def _phase(paths: Paths) -> str:
 def _supervisor(paths: Paths) -> Mapping[str, Any]:
     """What the supervisor says of itself; nothing when it does not in time."""
     try:
-        found: Mapping[str, Any] = asyncio.run(SupervisorControl(paths, timeout=_PHASE_SECONDS).ask("status"))
+        found: Mapping[str, Any] = asyncio.run(SupervisorClient(paths, timeout=_PHASE_SECONDS).ask("status"))
     except SecmonError:
         return {}
     return found

@@ -10,7 +10,7 @@ MAX_DEPTH = 200
 """Objects and lists within each other."""
 
 
-def unportable(value: object) -> str | None:
+def json_problem(value: object) -> str | None:
     """Why ``value`` (of JSON's own types) is nothing that can travel, for "the body ..."; None when it can."""
     try:
         msgspec.msgpack.encode(value)

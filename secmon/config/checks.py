@@ -13,7 +13,7 @@ from secmon.config.api import ApiConfig, load_api_config
 from secmon.config.auth import read_auth
 from secmon.config.main import Problem, check_main_config, load_main_config, validate_main_config
 from secmon.config.options import check_internal_options, load_internal_options, unknown_options
-from secmon.config.ports import check_ports
+from secmon.config.port_check import check_ports
 from secmon.config.remote import load_remote
 
 MAX_VALUE = 200

@@ -15,7 +15,7 @@ _TIMES = ("agents_disconnection_time", 600), ("agents_disconnection_alert_time",
 _WORDS = {True: "yes", False: "no"}
 
 
-def shown_jobs(node: Node) -> Mapping[str, Any]:
+def substitute_sections(node: Node) -> Mapping[str, Any]:
     """Sections of execd, monitord and db: commands, log formats, silent agents, rotation, and copies of the stores."""
     main, options = node.main_config, node.options
     formats = {one.strip() for one in main.text("logging", "log_format", default="plain").split(",")}

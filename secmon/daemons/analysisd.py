@@ -14,10 +14,10 @@ from secmon.agents.registry.store import AgentStore
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
-from secmon.daemons.assembly import Installation, read_installation
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.daemon_host import tend
-from secmon.daemons.layout import restore_folders
+from secmon.daemons.installation_files import restore_folders
+from secmon.daemons.node_builder import Installation, read_installation
 from secmon.engine.build import AnalysisEnvironment
 from secmon.engine.output.labels import StoredLabels
 from secmon.engine.ruleset.diagnostics import RulesetError

@@ -14,8 +14,8 @@ from secmon.cluster.rpc.channels import local_channel, local_failure
 from secmon.cluster.rpc.peer import RemotePeer
 from secmon.common.background import Background
 from secmon.common.clock import Clock, SystemClock
-from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import KEY_PASSWORD, Context
+from secmon.daemons.node_builder import Installation, open_node, read_installation
 from secmon.master.router import MasterRouter
 from secmon.operations.all import CATALOGUE, EXECUTABLE
 

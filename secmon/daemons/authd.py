@@ -18,9 +18,9 @@ from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.config.auth import AuthSettings, read_auth
 from secmon.config.main import load_main_config
-from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.master_client import MasterClient
+from secmon.daemons.node_builder import open_node, read_installation
 
 OPERATION = "POST /internal/agents"
 

@@ -18,10 +18,10 @@ from secmon.cluster.rpc.peer import PeerService
 from secmon.common.background import Background
 from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
-from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.daemon_host import tend
 from secmon.daemons.master_role import MasterRole
+from secmon.daemons.node_builder import open_node, read_installation
 from secmon.daemons.worker_role import WorkerRole
 from secmon.operations.all import EXECUTABLE
 

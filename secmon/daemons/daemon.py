@@ -1,6 +1,6 @@
 """What a daemon is to the process that runs it: its contract, its factory, and how its start may fail.
 
-The order of a start decides what may need root. A daemon that needs it (``DaemonSpec.needs_root``):
+The order of a start decides what may need root. A daemon that needs it (``ProcessSpec.needs_root``):
 
 1. the factory builds the daemon with the service user's rights, and has root's for what needs them: reading a key,
    binding a port (``common.rights.as_root``);

@@ -1,4 +1,4 @@
-"""The frame around a daemon: run files, control socket, signals, privileges, and the process itself."""
+"""The host around a daemon: run files, control socket, signals, privileges, and the process itself."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from secmon.common.background import Background, cancel, ending_of
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.child_channel import ChildChannel
-from secmon.daemons.control import control_server, daemon_socket
+from secmon.daemons.control_sockets import control_server, daemon_socket
 from secmon.daemons.daemon import EXIT_CRASH, EXIT_START, Context, Daemon, Factory, StartError, start_error
 from secmon.daemons.privileges import SERVICE_USER, Account, act_as, drop_to, find_account, root_started
 from secmon.daemons.run_files import RunFiles
@@ -27,7 +27,7 @@ _GRACE_SECONDS = 1.0
 """What a daemon may take beyond the bound that it keeps itself."""
 
 
-class Frame:
+class DaemonHost:
     """One daemon with its run files and its control socket; the same in a process of its own and in a shared one."""
 
     def __init__(self, daemon: Daemon, paths: Paths, account: Account | None, stop_seconds: float) -> None:
@@ -147,20 +147,20 @@ async def tend(work: Callable[[], Awaitable[None]]) -> None:
                 log.error("a run file or socket that was removed cannot be made anew: %s", trouble)
 
 
-async def serve(frame: Frame, link: ChildChannel | None) -> int:
-    """Run ``frame`` until TERM, INT, the end of the supervisor or a failure; returns the process status."""
+async def serve(host: DaemonHost, channel: ChildChannel | None) -> int:
+    """Run ``host`` until TERM, INT, the end of the supervisor or a failure; returns the process status."""
     loop = asyncio.get_running_loop()
     ending = asyncio.Event()
     reloads: set[asyncio.Task[None]] = set()
 
     async def reload() -> None:
         try:
-            await frame.reload()
+            await host.reload()
         except SecmonError:
-            return  # logged by the frame; the daemon goes on
+            return  # logged by the host; the daemon goes on
 
     def hang_up() -> None:
-        if not frame.running:
+        if not host.running:
             return  # the start under way reads the new configuration, or the supervisor asks again after it
         task = loop.create_task(reload())
         reloads.add(task)
@@ -170,26 +170,26 @@ async def serve(frame: Frame, link: ChildChannel | None) -> int:
         loop.add_signal_handler(number, ending.set)
     loop.add_signal_handler(signal.SIGHUP, hang_up)
     waits: list[asyncio.Task[Any]] = [loop.create_task(ending.wait())]
-    if link is not None:
-        waits.append(loop.create_task(link.supervisor_gone()))
-    starting = loop.create_task(frame.start())
+    if channel is not None:
+        waits.append(loop.create_task(channel.supervisor_gone()))
+    starting = loop.create_task(host.start())
     await asyncio.wait([*waits, starting], return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
         return 0
     starting.result()
-    if link is not None:
-        link.ready()
-    return await _until_end(frame, waits)
+    if channel is not None:
+        channel.ready()
+    return await _until_end(host, waits)
 
 
-async def _until_end(frame: Frame, waits: list[asyncio.Task[Any]]) -> int:
-    working = asyncio.create_task(frame.ended())
+async def _until_end(host: DaemonHost, waits: list[asyncio.Task[Any]]) -> int:
+    working = asyncio.create_task(host.ended())
     await asyncio.wait([*waits, working], return_when=asyncio.FIRST_COMPLETED)
     failed = not any(wait.done() for wait in waits)
     await cancel(working, *waits)
-    await frame.stop(failed=failed)
+    await host.stop(failed=failed)
     return EXIT_CRASH if failed else 0
 
 
@@ -200,7 +200,7 @@ def run_daemon(
     *,
     user: str | None = None,
     needs_root: bool = False,
-    link: ChildChannel | None = None,
+    channel: ChildChannel | None = None,
     stop_seconds: float = 30.0,
 ) -> int:
     """Be the daemon ``name`` of the installation until it ends; returns the process status.
@@ -211,7 +211,7 @@ def run_daemon(
     """
     paths = Paths(install_dir)
     account = find_account(user or SERVICE_USER)
-    context = Context(name=name, paths=paths, secrets=link.secrets if link else {})
+    context = Context(name=name, paths=paths, secrets=channel.secrets if channel else {})
     try:
         if user is not None and root_started():
             if account is None:
@@ -222,11 +222,11 @@ def run_daemon(
             daemon = daemon or factory(context)
         else:
             daemon = factory(context)
-        return uvloop.run(serve(Frame(daemon, paths, account, stop_seconds), link))
-    except Exception as error:  # noqa: BLE001 - the outermost frame: every failure becomes one line; unknown ones are logged
+        return uvloop.run(serve(DaemonHost(daemon, paths, account, stop_seconds), channel))
+    except Exception as error:  # noqa: BLE001 - the outermost host: every failure becomes one line; unknown ones are logged
         failure = start_error(error)
         RunFiles(paths.run, account).failed(name)
         print(failure.line(name), flush=True)
-        if link is not None:
-            link.failed(str(failure))
+        if channel is not None:
+            channel.failed(str(failure))
         return EXIT_START

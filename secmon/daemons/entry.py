@@ -12,7 +12,7 @@ from pathlib import Path
 from secmon.daemons.child_channel import ChildChannel
 from secmon.daemons.daemon import EXIT_START, find_factory
 from secmon.daemons.daemon_host import run_daemon
-from secmon.daemons.logs import LogSettings, log_process
+from secmon.daemons.process_log import LogSettings, set_up_process_log
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,15 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--factory", required=True, help="module:function that builds the daemon")
     parser.add_argument("--user", help="service user to become before serving")
     parser.add_argument("--needs-root", action="store_true", help="build the daemon before becoming the user")
-    parser.add_argument("--link-fd", type=int, help="inherited socket to the supervisor")
+    parser.add_argument("--channel-fd", type=int, help="inherited socket to the supervisor")
     parser.add_argument("--stop-seconds", type=float, default=30.0, help="bound of a clean stop")
     parser.add_argument("--log-level", default="info", choices=["info", "debug", "debug2"], help="detail of the log")
     parser.add_argument("--log-formats", default="plain", help="plain, json or both with a comma")
     parser.add_argument("--log-terminal", action="store_true", help="log on standard error too")
     parser.add_argument("--node", default="", help="name of the node in the cluster's log")
     options = parser.parse_args(arguments)
-    link = ChildChannel(options.link_fd) if options.link_fd is not None else None
-    if link is not None and link.orphaned:
+    channel = ChildChannel(options.channel_fd) if options.channel_fd is not None else None
+    if channel is not None and channel.orphaned:
         return EXIT_START
     settings = LogSettings(
         level=options.log_level,
@@ -39,14 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         node=options.node,
         terminal=options.log_terminal,
     )
-    log_process(options.root, options.name, settings)
+    set_up_process_log(options.root, options.name, settings)
     return run_daemon(
         options.name,
         options.root,
         lambda context: find_factory(options.factory)(context),
         user=options.user,
         needs_root=options.needs_root,
-        link=link,
+        channel=channel,
         stop_seconds=options.stop_seconds,
     )
 

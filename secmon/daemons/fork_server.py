@@ -25,7 +25,7 @@ from setproctitle import setproctitle
 from secmon.common.paths import Paths
 from secmon.daemons import entry
 from secmon.daemons.daemon import StartFailed
-from secmon.daemons.layout import restore_folders
+from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.privileges import as_started, find_account, is_root
 
 NEEDED_FOLDERS = ("queue", "queue/sockets", "var/run", "backup", "backup/agents")
@@ -185,7 +185,7 @@ def _serve(requests: socket.socket) -> list[str] | None:
             answer = os.fork()
             if answer == 0:
                 os.setsid()
-                return [*request, "--link-fd", str(descriptors[0])]
+                return [*request, "--channel-fd", str(descriptors[0])]
             os.close(descriptors[0])
         with suppress(ConnectionError):
             requests.send(msgspec.json.encode(answer))

@@ -13,7 +13,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.rights import as_root
 from secmon.config.main import AgentPorts, ClusterSection
-from secmon.daemons.layout import create_layout, restore_folders, update_ruleset
+from secmon.daemons.installation_files import create_installation_files, restore_folders, update_ruleset
 from secmon.daemons.privileges import acting_as, find_account, is_root
 from secmon.daemons.run_files import AlreadyRunning, SupervisorLock
 from secmon.security.admin import initialise
@@ -70,7 +70,7 @@ def install(
         close_store(paths)
 
     with _alone(paths, owner):
-        create_layout(
+        create_installation_files(
             paths,
             cluster=cluster,
             owner=owner,

@@ -16,11 +16,11 @@ from secmon.daemons.states import daemon_states
 
 
 @dataclass(frozen=True)
-class Launched:
+class LaunchedSupervisor:
     """A supervisor that was started; ``output`` is where it and its daemons print."""
 
     process: subprocess.Popen[bytes]
-    link: ParentChannel
+    channel: ParentChannel
     output: Path
     paths: Paths
 
@@ -28,7 +28,7 @@ class Launched:
         """Wait until the node runs. Raises StartFailed with what stopped it."""
         try:
             async with asyncio.timeout(seconds):
-                reason = await self.link.outcome()
+                reason = await self.channel.outcome()
         except TimeoutError:
             late = [daemon for daemon, state in daemon_states(self.paths).items() if state in ("starting", "failed")]
             reason = f"{', '.join(late) or 'the node'}: not ready within {seconds:g} s"
@@ -38,13 +38,13 @@ class Launched:
 
 def launch(
     paths: Paths, *, secrets: Mapping[str, str] | None = None, bound: bool, single_process: bool = False
-) -> Launched:
+) -> LaunchedSupervisor:
     """Start the supervisor of ``paths`` in a session of its own; ``bound``: it stops when this process ends."""
-    link = ParentChannel()
+    channel = ParentChannel()
     output = paths.logs / "start.log"
     output.unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "secmon.cli", "start", "--root", str(paths.root)]
-    command += ["--link-fd", str(link.child)] + ([] if bound else ["--unbound"])
+    command += ["--channel-fd", str(channel.child)] + ([] if bound else ["--unbound"])
     command += ["--single-process"] if single_process else []
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
     try:
@@ -53,11 +53,11 @@ def launch(
             stdin=subprocess.DEVNULL,
             stdout=descriptor,
             stderr=descriptor,
-            pass_fds=(link.child,),
+            pass_fds=(channel.child,),
             start_new_session=True,
             **as_started(),
         )
     finally:
         os.close(descriptor)
-    link.opened(secrets or {})
-    return Launched(process, link, output, paths)
+    channel.opened(secrets or {})
+    return LaunchedSupervisor(process, channel, output, paths)

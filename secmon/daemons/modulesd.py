@@ -23,14 +23,14 @@ from secmon.cluster.updates.check import Updates
 from secmon.common.background import Background
 from secmon.common.errors import os_text
 from secmon.config.updates import read_updates
-from secmon.daemons.active_configuration import shown_jobs
-from secmon.daemons.assembly import open_node, read_installation
+from secmon.daemons.active_configuration import substitute_sections
 from secmon.daemons.audit_anchors import AuditAnchors
 from secmon.daemons.daemon import Context
 from secmon.daemons.key_requests import key_request_modules
 from secmon.daemons.master_client import MasterClient
-from secmon.daemons.update_check import UpdateKeeper
-from secmon.daemons.upgrading import Module, shown_modules, upgrade_modules
+from secmon.daemons.node_builder import open_node, read_installation
+from secmon.daemons.update_check import UpdateCheckTask
+from secmon.daemons.upgrade_modules import Module, shown_modules, upgrade_modules
 
 log = logging.getLogger("secmon.modulesd")
 
@@ -90,16 +90,16 @@ class ModulesDaemon:
             "groups": keeper,
             "files of groups": remote,
             "agents": monitor,
-            "key file": KeyFileKeeper(node),
+            "key file": KeyFileTask(node),
             "audit anchors": AuditAnchors(node.security, node.clock),
         }
         updates = Updates(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
         if updates.settings.enabled and updates.settings.url:
-            modules["newer versions"] = UpdateKeeper(updates, node.clock)
+            modules["newer versions"] = UpdateCheckTask(updates, node.clock)
         return modules
 
     def _worker_modules(self) -> Mapping[str, Module]:
-        return {"key file": KeyFileKeeper(self.node)}
+        return {"key file": KeyFileTask(self.node)}
 
     async def finished(self) -> None:
         await self.tasks.failed()
@@ -119,10 +119,10 @@ class ModulesDaemon:
         return self.node.counters.snapshot()
 
     def active_config(self) -> Mapping[str, Any]:
-        return {"wmodules": shown_modules(self.node), **shown_jobs(self.node)}
+        return {"wmodules": shown_modules(self.node), **substitute_sections(self.node)}
 
 
-class KeyFileKeeper:
+class KeyFileTask:
     """Keeps the key file and the registry alike; a failure is told once, and what failed is tried again."""
 
     def __init__(self, node: Node) -> None:

@@ -20,10 +20,10 @@ from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.rights import as_root
 from secmon.config.remote import load_remote
-from secmon.daemons.assembly import Installation, open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.daemon_host import tend
 from secmon.daemons.master_client import MasterClient
+from secmon.daemons.node_builder import Installation, open_node, read_installation
 
 OPERATION = "PUT /internal/agents/first-groups"
 

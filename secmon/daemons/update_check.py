@@ -16,7 +16,7 @@ LOOK_SECONDS = 3600.0
 ASK_SECONDS = 30.0
 
 
-class UpdateKeeper:
+class UpdateCheckTask:
     """Asks when the last answer is a day old; a client may have asked meanwhile."""
 
     def __init__(self, updates: Updates, clock: Clock) -> None:

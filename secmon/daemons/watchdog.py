@@ -6,7 +6,7 @@ from pathlib import Path
 
 from secmon.common.clock import Clock, SystemClock
 from secmon.config.options import InternalOptions
-from secmon.daemons.control import answers
+from secmon.daemons.control_sockets import answers
 
 LATE = 1.5
 """Intervals that one look may take before this process itself counts as held up."""
@@ -26,7 +26,7 @@ class WatchSettings:
         return cls(interval_seconds=options.get("daemons.watchdog_ms") / 1000, misses=misses) if misses else None
 
 
-class Silence:
+class MissedAnswers:
     """Questions without an answer, counted in a row: the whole decision, without clocks and sockets.
 
     Questions are counted and not seconds, and only those that this process asked on time: after it was frozen itself,
@@ -51,12 +51,12 @@ class Silence:
 async def until_hung(socket: Path, settings: WatchSettings, clock: Clock | None = None) -> float:
     """Ask at ``socket`` for as long as the daemon answers; returns the seconds without an answer when it is hung."""
     clock = clock or SystemClock()
-    silence = Silence(settings)
+    missed = MissedAnswers(settings)
     heard = clock.monotonic()
     while True:
         began = clock.monotonic()
         answered = await answers(socket, settings.interval_seconds)
         heard = clock.monotonic() if answered else heard
         await asyncio.sleep(max(0.0, settings.interval_seconds - (clock.monotonic() - began)))
-        if silence.hung(answered, clock.monotonic() - began):
+        if missed.hung(answered, clock.monotonic() - began):
             return clock.monotonic() - heard

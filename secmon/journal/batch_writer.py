@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from secmon.common.errors import os_text
-from secmon.common.logfile.lasting_trouble import LastingTrouble
+from secmon.common.logfile.failure_log import FailureLog
 from secmon.journal.journal import JournalWriter
 
 MAX_EVENT = 65536
@@ -65,7 +65,7 @@ class BatchWriter:
         self._stopping = False
         self._log = log
         self._what = what
-        self._trouble = LastingTrouble(log, f"{what} wait because they cannot be written", f"{what} are written again")
+        self._trouble = FailureLog(log, f"{what} wait because they cannot be written", f"{what} are written again")
 
     @property
     def trouble(self) -> str:

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import inspect
 
 from secmon.cluster.parameters import ParameterError
-from secmon.common.json_limits import unportable
-from secmon.common.logfile.secrets import MASK, Redaction, is_secret
+from secmon.common.json_limits import json_problem
+from secmon.common.logfile.secrets import MASK, SecretMasker, is_secret
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def read_body(raw: bytes, kind: type[T]) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         shown = raw[:_SHOWN].decode("utf-8", "replace")
         raise ParameterError(f"{shown!r} is not of type 'object'") from None
-    if fault := unportable(msgspec.to_builtins(body)):
+    if fault := json_problem(msgspec.to_builtins(body)):
         raise ParameterError(f"The body {fault}")
     return body
 
@@ -66,7 +66,7 @@ class _Fault(NamedTuple):
         """The value, cut, without secrets; no more of it is formatted than is shown."""
         if any(isinstance(step, str) and is_secret(step) for step in self.steps):
             return repr(MASK)
-        text = repr(Redaction(_SHOWN).apply(self.value))
+        text = repr(SecretMasker(_SHOWN).apply(self.value))
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

@@ -23,7 +23,7 @@ from secmon.cluster.rpc.channels import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.counters import Counters
-from secmon.common.logfile.lasting_trouble import LastingTrouble
+from secmon.common.logfile.failure_log import FailureLog
 from secmon.common.sqlite.faults import storage_reason
 
 log = logging.getLogger("secmon.clusterd.agents")
@@ -54,7 +54,7 @@ class AgentReporter:
         self._pause_seconds = pause_seconds
         self._confirmed: dict[int, int] = {}
         self._channel: aio.Channel | None = None
-        self._trouble = LastingTrouble(
+        self._trouble = FailureLog(
             log, "agents could not be reported to the master", "agents are reported to the master again"
         )
         self.active = 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.common.json_limits import MAX_DEPTH, unportable
+from secmon.common.json_limits import MAX_DEPTH, json_problem
 
 
 def nested(depth: int, kind: type) -> Any:
@@ -19,20 +19,20 @@ def nested(depth: int, kind: type) -> Any:
 
 @pytest.mark.parametrize("kind", [list, dict])
 def test_depth(kind: type) -> None:
-    assert unportable(nested(MAX_DEPTH, kind)) is None
+    assert json_problem(nested(MAX_DEPTH, kind)) is None
     for depth in (MAX_DEPTH + 1, 900, 5000):
-        assert unportable(nested(depth, kind)) == "is nested deeper than 200"
+        assert json_problem(nested(depth, kind)) == "is nested deeper than 200"
 
 
 @pytest.mark.parametrize(
     ("number", "fits"), [(2**64 - 1, True), (2**64, False), (-(2**63), True), (-(2**63) - 1, False)]
 )
 def test_integers(number: int, fits: bool) -> None:
-    assert (unportable({"a": [number]}) is None) is fits
+    assert (json_problem({"a": [number]}) is None) is fits
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), lambda inner:
        st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10))  # fmt: skip
 def test_what_is_let_through_comes_back(value: Any) -> None:
-    if unportable(value) is None:
+    if json_problem(value) is None:
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(value)) == value

@@ -6,13 +6,13 @@ import pytest
 
 from secmon.common.paths import Paths
 from secmon.config.checks import invalid, validate_installation
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
     paths = Paths(tmp_path / "secmon")
-    create_layout(paths)
+    create_installation_files(paths)
     return paths
 
 

@@ -10,7 +10,7 @@ import pytest
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.config.replace import VERSIONS, backup_path, replace_main_config, versions
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
@@ -18,7 +18,7 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
     paths = Paths(tmp_path / "secmon")
-    create_layout(paths)
+    create_installation_files(paths)
     return paths
 
 

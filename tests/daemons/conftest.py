@@ -16,7 +16,7 @@ import pytest
 from secmon.common.errors import SecmonError
 from secmon.common.ipc.commands import command
 from secmon.common.paths import Paths
-from secmon.daemons.control import SupervisorControl, daemon_socket
+from secmon.daemons.control_sockets import SupervisorClient, daemon_socket
 from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import daemon_states, process_start
 from tests.folders import REPOSITORY
@@ -48,7 +48,7 @@ class ToyNode:
         return self.process.wait(LIMIT_SECONDS)
 
     def ask(self, command: str) -> Any:
-        return asyncio.run(SupervisorControl(self.paths).ask(command))
+        return asyncio.run(SupervisorClient(self.paths).ask(command))
 
     def ask_daemon(self, daemon: str, name: str, **arguments: Any) -> Any:
         return asyncio.run(command(daemon_socket(self.paths, daemon), name, **arguments))

@@ -10,8 +10,8 @@ from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.config.main import load_main_config
 from secmon.config.options import load_internal_options
 from secmon.daemons.daemon import Context, find_factory
-from secmon.daemons.daemon_host import Frame
-from secmon.daemons.plan import plan_node
+from secmon.daemons.daemon_host import DaemonHost
+from secmon.daemons.supervisor_settings import read_supervisor_settings
 from tests.folders import short_root
 from tests.integration.kit import QUICK, RealNode, free_port, make_node
 
@@ -48,16 +48,16 @@ def ports_of(master: RealNode) -> dict[str, int]:
 
 
 @asynccontextmanager
-async def daemon(node: RealNode, name: str) -> AsyncIterator[Frame]:
+async def daemon(node: RealNode, name: str) -> AsyncIterator[DaemonHost]:
     """One daemon of ``node``."""
-    spec = next(one for one in plan_node(node.paths).daemons if one.name == name)
+    spec = next(one for one in read_supervisor_settings(node.paths).daemons if one.name == name)
     made = find_factory(spec.factory)(Context(name=name, paths=node.paths, single_process=True))
-    frame = Frame(made, node.paths, None, QUICK["daemons.stop_timeout"])
+    host = DaemonHost(made, node.paths, None, QUICK["daemons.stop_timeout"])
     try:
-        await frame.start()
-        yield frame
+        await host.start()
+        yield host
     finally:
-        await frame.stop()
+        await host.stop()
 
 
 def _dotted(options: Mapping[str, int]) -> dict[str, int]:

@@ -19,7 +19,7 @@ from secmon.common.ipc.commands import command
 from secmon.common.paths import Paths
 from secmon.config.main import AgentPorts
 from secmon.daemons.analysisd import AnalysisDaemon, build
-from secmon.daemons.control import daemon_socket
+from secmon.daemons.control_sockets import daemon_socket
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.install import install
 from secmon.daemons.states import DAEMONS

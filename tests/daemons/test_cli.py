@@ -19,8 +19,8 @@ from secmon.cli.group import MAX_ROOT
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
 from secmon.config.options import load_internal_options
-from secmon.daemons.plan import plan_node
 from secmon.daemons.run_files import SupervisorLock
+from secmon.daemons.supervisor_settings import read_supervisor_settings
 from secmon.security.errors import AuthenticationError
 from secmon.security.login import authenticate
 from secmon.security.store.security_store import SecurityStore
@@ -367,7 +367,7 @@ def test_a_stock_configuration_of_other_managers_is_usable(master: Path) -> None
     assert "syscheck: no effect in this version: the files of this host are not watched" in done.stderr
     assert "update_check asks nobody" in done.stderr
     said = [line.removeprefix("Warning: ") for line in done.stderr.splitlines()]
-    assert set(said) <= set(plan_node(Paths(master)).notes), "the log says it at a start"
+    assert set(said) <= set(read_supervisor_settings(Paths(master)).notes), "the log says it at a start"
 
 
 def test_config_check_compiles_the_ruleset(master: Path) -> None:

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from secmon.cli import main
 from secmon.common.paths import Paths
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 
 
 def run(*arguments: str) -> Result:
@@ -18,7 +18,7 @@ def run(*arguments: str) -> Result:
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
     paths = Paths(tmp_path / "n")
-    create_layout(paths)
+    create_installation_files(paths)
     return paths
 
 

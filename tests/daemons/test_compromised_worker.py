@@ -27,9 +27,9 @@ from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity
 from secmon.common.outcome import Outcome, Result
 from secmon.common.paths import Paths
-from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.clusterd import ClusterDaemon
 from secmon.daemons.master_role import MasterRole
+from secmon.daemons.node_builder import open_node, read_installation
 from secmon.security.admin import MAX_KEYS_OF_A_NODE, replace_signing_key
 from secmon.security.errors import AuthenticationError
 from secmon.security.keys import SigningKey, new_signing_key

@@ -14,9 +14,9 @@ from secmon.config.api import load_api_config
 from secmon.config.main import load_main_config
 from secmon.config.options import load_internal_options
 from secmon.daemons.daemon import StartFailed
-from secmon.daemons.demo import ADDRESS, Demo, DemoNode
-from secmon.daemons.demo_agents import agents_folder
-from secmon.daemons.ports import free_port, is_free
+from secmon.daemons.demo.agents import agents_folder
+from secmon.daemons.demo.nodes import ADDRESS, Demo, DemoNode
+from secmon.daemons.demo.ports import free_port, is_free
 from secmon.daemons.run_files import SupervisorLock
 
 

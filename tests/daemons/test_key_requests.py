@@ -21,12 +21,12 @@ from secmon.common.paths import Paths
 from secmon.config.main import AgentPorts
 from secmon.config.remote import load_remote
 from secmon.daemons import remoted
-from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.install import install
 from secmon.daemons.key_requests import key_request_modules
 from secmon.daemons.master_client import MasterClient
 from secmon.daemons.modulesd import ModulesDaemon, build
+from secmon.daemons.node_builder import open_node, read_installation
 from secmon.daemons.remoted import RemoteDaemon
 from tests.agentlink.field import FieldAgent
 from tests.integration.kit import free_port

@@ -12,8 +12,8 @@ from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
 from secmon.common.background import Background, Work
 from secmon.common.ipc.commands import command
-from secmon.daemons.control import daemon_socket
-from secmon.daemons.plan import plan_node
+from secmon.daemons.control_sockets import daemon_socket
+from secmon.daemons.supervisor_settings import read_supervisor_settings
 from secmon.simulator import Fleet, Options, Timing
 from tests.daemons.inprocess import daemon, install_master, install_worker, ports_of, short_folder
 from tests.integration.kit import RealNode
@@ -88,7 +88,7 @@ async def test_long_lived_tasks_are_restarted(
     fleet = Fleet([server_of(worker)], 3, options=Options(timing=TIMING))
     async with AsyncExitStack() as stack:
         for node in (master, worker):
-            for spec in plan_node(node.paths).daemons:
+            for spec in read_supervisor_settings(node.paths).daemons:
                 await stack.enter_async_context(daemon(node, spec.name))
         await fleet.start()
         stack.push_async_callback(fleet.stop)

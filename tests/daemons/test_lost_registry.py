@@ -17,7 +17,7 @@ from secmon.cli import main
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.plan import check_node, plan_node
+from secmon.daemons.supervisor_settings import installation_problems, read_supervisor_settings
 from tests.security.store.damage import overwrite_pages
 
 
@@ -51,13 +51,13 @@ def lose(paths: Paths) -> None:
 
 
 def test_a_lost_registry_stops_the_start(node: Paths) -> None:
-    assert plan_node(node).daemons
+    assert read_supervisor_settings(node).daemons
     lose(node)
     with pytest.raises(SecmonError) as caught:
-        plan_node(node)
+        read_supervisor_settings(node)
     assert caught.value.code == 2012
     assert "names 1 agents" in caught.value.message
-    assert "secmon agents rebuild" in check_node(node)[0]
+    assert "secmon agents rebuild" in installation_problems(node)[0]
 
 
 def empty(paths: Paths) -> None:
@@ -89,7 +89,7 @@ LOSSES = [lose, empty, of_nobody, damage_pages, drop_a_table]
 def test_no_group_is_lost_without_a_word(node: Paths, loss: Callable[[Paths], None]) -> None:
     loss(node)
     with pytest.raises(SecmonError) as caught:
-        plan_node(node)
+        read_supervisor_settings(node)
     assert caught.value.code == 2012
     for told in (str(node.agents_db), "backup", "worker's copy", "secmon agents rebuild"):
         assert told in caught.value.message
@@ -99,7 +99,7 @@ def test_a_registry_may_be_unused(node: Paths) -> None:
     """Whoever sets up a node may put a key file there before the first start."""
     of_nobody(node)
     written_copy(node).unlink()
-    assert plan_node(node).daemons
+    assert read_supervisor_settings(node).daemons
 
 
 def test_a_registry_may_have_lost_its_last_agent(node: Paths) -> None:
@@ -107,7 +107,7 @@ def test_a_registry_may_have_lost_its_last_agent(node: Paths) -> None:
     with store.write() as connection:
         remove(connection, [1])
     store.close()
-    assert plan_node(node).daemons
+    assert read_supervisor_settings(node).daemons
 
 
 def test_damaged_tasks_are_set_aside(node: Paths) -> None:
@@ -116,11 +116,11 @@ def test_damaged_tasks_are_set_aside(node: Paths) -> None:
         pass
     store.close()
     node.tasks_db.write_bytes(b"no database" * 1000)
-    plan = plan_node(node)
-    assert list(plan.unusable) == [node.tasks_db]
-    plan.set_unusable_aside(SystemClock())
+    settings = read_supervisor_settings(node)
+    assert list(settings.unusable) == [node.tasks_db]
+    settings.set_unusable_aside(SystemClock())
     assert len(list(node.tasks_db.parent.glob("tasks.db.damaged-*"))) == 1
-    assert not plan_node(node).unusable
+    assert not read_supervisor_settings(node).unusable
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -131,7 +131,7 @@ def test_the_key_file_is_taken_on_demand(node: Paths, loss: Callable[[Paths], No
     assert done.exit_code == 0, done.output
     assert "1 agents taken from" in done.output
     assert len(list(node.agents_db.parent.glob("agents.db.damaged-*"))) == existed
-    assert plan_node(node).daemons
+    assert read_supervisor_settings(node).daemons
     store = AgentStore(node.agents_db)
     with store.read() as connection:
         assert [(one.id, one.name, one.group) for one in entries(connection)] == [(1, "web", None)]

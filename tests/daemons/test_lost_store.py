@@ -15,9 +15,9 @@ from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
-from secmon.daemons.assembly import open_node, read_installation
-from secmon.daemons.plan import plan_node
+from secmon.daemons.node_builder import open_node, read_installation
 from secmon.daemons.run_files import SupervisorLock
+from secmon.daemons.supervisor_settings import read_supervisor_settings
 from secmon.security.errors import AuthenticationError
 from secmon.security.login import authenticate
 from secmon.security.store.security_store import SecurityStore
@@ -174,7 +174,7 @@ def test_commands_say_that_the_users_are_lost(master: Paths, lose: Callable[[Pat
 
 def test_a_worker_begins_again_without_its_copy(worker: Paths) -> None:
     remove(worker)
-    assert plan_node(worker)
+    assert read_supervisor_settings(worker)
     node = open_node(read_installation(worker))
     assert (node.security.store_id(), worker.security.stat().st_mode & 0o7777) == ("", 0o770)
     node.security.close()
@@ -196,18 +196,18 @@ def test_a_damaged_copy_is_set_aside(worker: Paths, damage: Callable[[Paths], No
     damaged = worker.security_db.read_bytes()
     with pytest.raises(SecmonError, match="secmon restart"):  # a daemon alone: others may work with the file
         open_node(read_installation(worker))
-    plan_node(worker).set_unusable_aside(SystemClock())
+    read_supervisor_settings(worker).set_unusable_aside(SystemClock())
     assert not worker.security_db.exists()
     assert [kept.read_bytes() for kept in worker.security.glob("security.db.damaged-*")] == [damaged]
     node = open_node(read_installation(worker))
     assert node.security.store_id() == ""
     node.security.close()
-    assert not plan_node(worker).unusable
+    assert not read_supervisor_settings(worker).unusable
 
 
 @pytest.mark.parametrize("leave", [make_master, make_alone, disable])
 def test_a_copy_does_not_serve_without_its_master(worker: Paths, leave: Callable[[Paths], None]) -> None:
-    assert plan_node(worker)
+    assert read_supervisor_settings(worker)
     leave(worker)
     standing = read_standing(worker.security_db)
     assert standing is not None
@@ -253,7 +253,7 @@ def test_promotion(master: Paths, worker: Paths, leave: Callable[[Paths], None])
     assert (standing.replica, standing.users, standing.revision) == (False, True, former.revision + 1)
     assert standing.store_id != former.store_id
     assert standing.store_id in done.output
-    assert plan_node(worker)
+    assert read_supervisor_settings(worker)
     node = open_node(read_installation(worker))
     assert authenticate(node.security.view(), "admin", PASSWORD).id == 1
     with pytest.raises(AuthenticationError):
@@ -275,7 +275,7 @@ def test_a_lost_store_is_replaced_by_a_workers_copy(master: Paths, worker: Paths
     master.security_db.chmod(0o644)
     assert "secmon cluster promote" in failure(at(master, "start"))
     assert at(master, "cluster", "promote").exit_code == 0
-    assert plan_node(master)
+    assert read_supervisor_settings(master)
     assert master.security_db.stat().st_mode & 0o7777 == 0o640
 
 
@@ -306,7 +306,7 @@ def test_beginning_anew(master: Paths, lose: Callable[[Paths], None]) -> None:
     assert set(passwords) == {"admin", "dashboard"}, done.output
     modes = [path.stat().st_mode & 0o7777 for path in (master.security, master.security_db)]
     assert modes == [0o770, 0o640]
-    assert plan_node(master)
+    assert read_supervisor_settings(master)
     node = open_node(read_installation(master))
     assert all(authenticate(node.security.view(), name, word) for name, word in passwords.items())
     node.security.close()

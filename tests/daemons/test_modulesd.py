@@ -20,11 +20,11 @@ from secmon.common.paths import Paths
 from secmon.config.cluster import ClusterSection
 from secmon.config.main import AgentPorts
 from secmon.daemons import remoted
-from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.daemon import Context
 from secmon.daemons.install import install
-from secmon.daemons.modulesd import KeyFileKeeper, ModulesDaemon, build
-from secmon.daemons.plan import plan_node
+from secmon.daemons.modulesd import KeyFileTask, ModulesDaemon, build
+from secmon.daemons.node_builder import open_node, read_installation
+from secmon.daemons.supervisor_settings import read_supervisor_settings
 from secmon.journal.journal import JournalReader
 from tests.common.webserver import answer, web_server
 from tests.integration.kit import free_port
@@ -150,7 +150,7 @@ async def test_a_key_file_that_cannot_be_written_is_told_once(paths: Paths, capl
     paths.client_keys.unlink(missing_ok=True)
     paths.client_keys.mkdir()
     enrol(node.agents, "one")
-    keeper = KeyFileKeeper(node)
+    keeper = KeyFileTask(node)
     with caplog.at_level(logging.ERROR):
         for _ in range(4):
             await keeper.poll()
@@ -164,4 +164,4 @@ async def test_a_key_file_that_cannot_be_written_is_told_once(paths: Paths, capl
 
 
 def test_it_is_part_of_every_node(paths: Paths) -> None:
-    assert "secmon-modulesd" in [spec.name for spec in plan_node(paths).daemons]
+    assert "secmon-modulesd" in [spec.name for spec in read_supervisor_settings(paths).daemons]

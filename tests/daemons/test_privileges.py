@@ -65,7 +65,7 @@ print(json.dumps([os.getresuid(), os.getresgid(), os.getgroups(), os.environ["US
 @pytest.mark.root
 @needs_root
 def test_daemons_of_a_node_run_as_the_service_user(node: ToyNode, nobody: Account) -> None:
-    (node.root / "plan.json").write_text(json.dumps({"user": USER}))
+    (node.root / "settings.json").write_text(json.dumps({"user": USER}))
     (node.root / "journal").touch()
     os.chmod(node.root / "journal", 0o666)
     os.chmod(node.root, 0o755)

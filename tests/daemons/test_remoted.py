@@ -18,8 +18,8 @@ from secmon.common.paths import Paths
 from secmon.config.main import AgentPorts
 from secmon.daemons.daemon import Context
 from secmon.daemons.install import install
-from secmon.daemons.plan import plan_node
 from secmon.daemons.remoted import RemoteDaemon, build
+from secmon.daemons.supervisor_settings import read_supervisor_settings
 from secmon.journal.journal import JournalReader
 from tests.agentlink.field import FieldAgent
 from tests.integration.kit import free_port
@@ -106,8 +106,8 @@ async def test_a_port_in_use_is_named(paths: Paths, port: int) -> None:
 
 
 def test_without_a_section_it_does_not_run(paths: Paths) -> None:
-    assert "secmon-remoted" in [spec.name for spec in plan_node(paths).daemons]
+    assert "secmon-remoted" in [spec.name for spec in read_supervisor_settings(paths).daemons]
     text = paths.main_config.read_text()
     start, end = text.index("<remote>"), text.index("</remote>") + len("</remote>")
     paths.main_config.write_text(text[:start] + text[end:])
-    assert "secmon-remoted" not in [spec.name for spec in plan_node(paths).daemons]
+    assert "secmon-remoted" not in [spec.name for spec in read_supervisor_settings(paths).daemons]

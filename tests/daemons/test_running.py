@@ -20,7 +20,7 @@ import pytest
 
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
-from secmon.daemons.ports import free_port
+from secmon.daemons.demo.ports import free_port
 from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import daemon_states, pid_files, process_start
 from tests.folders import REPOSITORY

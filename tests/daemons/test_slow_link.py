@@ -11,9 +11,9 @@ from secmon.cluster.lease import LeaseReader
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.master_client import MasterClient
 from secmon.daemons.master_role import MasterRole
+from secmon.daemons.node_builder import open_node, read_installation
 from secmon.daemons.worker_role import WorkerRole
 from tests.daemons.inprocess import daemon, install_master, install_worker, ports_of, short_folder
 from tests.slowlink import Quality, SlowLink

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from secmon.cli import main
 from secmon.common.errors import SecmonError
-from secmon.daemons.control import SupervisorControl, daemon_socket
+from secmon.daemons.control_sockets import SupervisorClient, daemon_socket
 from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.states import process_start
 from tests.daemons.conftest import ToyNode
@@ -143,7 +143,7 @@ def test_first_start_that_fails_stops_everything(node: ToyNode) -> None:
 
 def test_start_that_hangs_is_given_up(node: ToyNode) -> None:
     (node.root / f"{APID}.hang").touch()
-    (node.root / "plan.json").write_text(json.dumps({"start_seconds": 2}))
+    (node.root / "settings.json").write_text(json.dumps({"start_seconds": 2}))
     node.start(wait=False)
     assert node.process is not None
     assert node.process.wait(30) == 1
@@ -205,14 +205,14 @@ def test_restart_with_an_invalid_configuration_touches_nothing(running: ToyNode)
 
 def test_daemon_that_does_not_end_is_cut_off(node: ToyNode) -> None:
     (node.root / f"{APID}.stubborn").touch()
-    (node.root / "plan.json").write_text(json.dumps({"stop_seconds": 0.2}))
+    (node.root / "settings.json").write_text(json.dumps({"stop_seconds": 0.2}))
     node.start()
     assert node.end() == 0
     assert node.leftovers() == []
 
 
 def test_frozen_daemon_is_killed(node: ToyNode) -> None:
-    (node.root / "plan.json").write_text(json.dumps({"stop_seconds": 0.2}))
+    (node.root / "settings.json").write_text(json.dumps({"stop_seconds": 0.2}))
     node.start()
     frozen = node.pid(APID)
     assert frozen is not None
@@ -223,7 +223,7 @@ def test_frozen_daemon_is_killed(node: ToyNode) -> None:
 
 
 def test_hung_daemon_is_seen_killed_and_started_again(node: ToyNode) -> None:
-    (node.root / "plan.json").write_text(json.dumps({"watch": {"interval_seconds": 0.2, "misses": 5}}))
+    (node.root / "settings.json").write_text(json.dumps({"watch": {"interval_seconds": 0.2, "misses": 5}}))
     node.start()
     hung, other = node.pid(CLUSTERD), node.pid(APID)
     assert hung is not None
@@ -238,22 +238,22 @@ def test_hung_daemon_is_seen_killed_and_started_again(node: ToyNode) -> None:
 
 
 def test_state_of_a_hung_daemon_that_is_not_watched(node: ToyNode) -> None:
-    (node.root / "plan.json").write_text(json.dumps({"watch": None}))
+    (node.root / "settings.json").write_text(json.dumps({"watch": None}))
     node.start()
     hung = node.pid(CLUSTERD)
     assert hung is not None
     os.kill(hung, signal.SIGSTOP)
-    states = asyncio.run(SupervisorControl(node.paths).checked_status())
+    states = asyncio.run(SupervisorClient(node.paths).checked_status())
     assert (states[CLUSTERD], states[APID]) == ("failed", "running")
     os.kill(hung, signal.SIGCONT)
-    states = asyncio.run(SupervisorControl(node.paths).checked_status())
+    states = asyncio.run(SupervisorClient(node.paths).checked_status())
     assert (states[CLUSTERD], node.pid(CLUSTERD)) == ("running", hung)
 
 
 def test_daemon_that_hangs_in_its_stop_is_left_to_the_bound_of_the_stop(node: ToyNode) -> None:
     (node.root / f"{APID}.stubborn").touch()
     plan = {"watch": {"interval_seconds": 0.1, "misses": 2}, "stop_seconds": 1}
-    (node.root / "plan.json").write_text(json.dumps(plan))
+    (node.root / "settings.json").write_text(json.dumps(plan))
     node.start()
     assert node.end() == 0
     assert "was killed" not in node.output()

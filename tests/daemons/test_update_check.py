@@ -11,7 +11,7 @@ from secmon.common.clock import ManualClock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.config.updates import UpdateSettings
-from secmon.daemons.update_check import DAY_SECONDS, LOOK_SECONDS, UpdateKeeper
+from secmon.daemons.update_check import DAY_SECONDS, LOOK_SECONDS, UpdateCheckTask
 from tests.cluster.updates.test_releases import GOOD, document
 from tests.common.webserver import answer, web_server
 
@@ -38,7 +38,7 @@ class Kept:
         self.again()
 
     def again(self) -> None:
-        self.keeper = UpdateKeeper(self.updates, self.clock)
+        self.keeper = UpdateCheckTask(self.updates, self.clock)
 
 
 async def test_once_a_day(paths: Paths) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secmon.config.options import InternalOptions
-from secmon.daemons.control import answers, control_server
-from secmon.daemons.watchdog import LATE, Silence, WatchSettings, until_hung
+from secmon.daemons.control_sockets import answers, control_server
+from secmon.daemons.watchdog import LATE, MissedAnswers, WatchSettings, until_hung
 
 SETTINGS = WatchSettings(interval_seconds=2.0, misses=8)
 ON_TIME = SETTINGS.interval_seconds
@@ -20,8 +20,8 @@ HELD_UP = ON_TIME * LATE + 0.1
 
 def looks(*seen: tuple[bool | None, float]) -> list[bool]:
     """What the watchdog says after each look: what came of it, and the seconds that it took."""
-    silence = Silence(SETTINGS)
-    return [silence.hung(answered, took) for answered, took in seen]
+    missed = MissedAnswers(SETTINGS)
+    return [missed.hung(answered, took) for answered, took in seen]
 
 
 def test_a_daemon_is_hung_after_so_many_looks_in_a_row() -> None:

@@ -7,32 +7,32 @@ from pathlib import Path
 
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
-from secmon.daemons.logs import LogSettings, log_process
-from secmon.daemons.plan import DaemonSpec, Plan
+from secmon.daemons.process_log import LogSettings, set_up_process_log
 from secmon.daemons.supervisor import Supervisor
+from secmon.daemons.supervisor_settings import ProcessSpec, SupervisorSettings
 from secmon.daemons.watchdog import WatchSettings
 
 NAMES = ("secmon-apid", "secmon-clusterd")
 
 
-def plan(root: Path) -> Plan:
-    """The two toys; ``plan.json`` changes fields, ``invalid`` makes the configuration invalid."""
+def settings(root: Path) -> SupervisorSettings:
+    """The two toys; ``settings.json`` changes fields, ``invalid`` makes the configuration invalid."""
     if (root / "invalid").exists():
         raise ConfigError("ossec.conf", "cluster.key", "", "32 letters")
-    changes = json.loads((root / "plan.json").read_text()) if (root / "plan.json").exists() else {}
+    changes = json.loads((root / "settings.json").read_text()) if (root / "settings.json").exists() else {}
     if changes.get("watch"):
         changes["watch"] = WatchSettings(**changes["watch"])
     daemons = tuple(
-        DaemonSpec(name=name, factory="tests.daemons.toys:build", needs_root=name == NAMES[0]) for name in NAMES
+        ProcessSpec(name=name, factory="tests.daemons.toys:build", needs_root=name == NAMES[0]) for name in NAMES
     )
-    return Plan(daemons=daemons, **{"start_seconds": 20.0, "stop_seconds": 5.0, **changes})
+    return SupervisorSettings(daemons=daemons, **{"start_seconds": 20.0, "stop_seconds": 5.0, **changes})
 
 
 def main() -> int:
     root = Path(sys.argv[1])
-    log_process(root, "secmon", LogSettings(terminal=True))
+    set_up_process_log(root, "secmon", LogSettings(terminal=True))
     supervisor = Supervisor(
-        Paths(root), lambda: plan(root), secrets={"https.key": "x"}, single_process="--single" in sys.argv
+        Paths(root), lambda: settings(root), secrets={"https.key": "x"}, single_process="--single" in sys.argv
     )
     return asyncio.run(supervisor.run())
 

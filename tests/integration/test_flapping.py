@@ -10,7 +10,7 @@ from sqlalchemy import select
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
 from secmon.common.ipc.commands import command
-from secmon.daemons.control import daemon_socket
+from secmon.daemons.control_sockets import daemon_socket
 from secmon.simulator import Fleet, Options, Timing
 from tests.daemons.inprocess import install_master, install_worker, ports_of, short_folder
 from tests.integration.kit import RealNode

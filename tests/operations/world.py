@@ -27,7 +27,7 @@ from secmon.config.api import load_api_config
 from secmon.config.cluster import ClusterSection
 from secmon.config.main import load_main_config
 from secmon.config.options import InternalOptions
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 from secmon.master.router import MasterRouter
 from secmon.operations.all import CATALOGUE
 from secmon.security.admin import initialise
@@ -176,7 +176,7 @@ def _lay_out(paths: Paths, known: Path, cluster: ClusterSection | None, api: Map
     """An installation as the product makes it: made once below ``known``, then copied, without its durable writes."""
     made = known / blake2b(msgspec.json.encode([cluster, api]), digest_size=16).hexdigest()
     if not made.exists():
-        create_layout(Paths(made), cluster=cluster, api_overrides=api)
+        create_installation_files(Paths(made), cluster=cluster, api_overrides=api)
     shutil.copytree(made, paths.root)
 
 

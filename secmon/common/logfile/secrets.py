@@ -20,7 +20,7 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name.lower().translate(_SEPARATORS)) is not None
 
 
-class Redaction:
+class SecretMasker:
     """Makes copies where the values of secrets, at any depth, are :data:`MASK`.
 
     ``limit``: values and characters that are copied at most; what follows is left out and ``cut`` says so. So the log

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from secmon.common.errors import SecmonError
-from secmon.common.json_limits import MAX_DEPTH, unportable
+from secmon.common.json_limits import MAX_DEPTH, json_problem
 from secmon.common.sqlite.foreign import ForeignError, Row, open_foreign, read_table
 from secmon.importers.rbac.report import Kind, Line, shown
 from secmon.security.rbac.model import PolicyBody
@@ -168,7 +168,7 @@ def _json(text: object, kind: type[T]) -> T:
     if not isinstance(text, str) or len(text) > MAX_BODY:
         raise _Unusable(f"the body is not text of at most {MAX_BODY} characters")
     try:
-        fault = unportable(msgspec.json.decode(text))
+        fault = json_problem(msgspec.json.decode(text))
         if fault is None:
             return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeError) as error:

@@ -18,13 +18,13 @@ from secmon.agents.groups.folders import (
 )
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
     paths = Paths(tmp_path)
-    create_layout(paths)
+    create_installation_files(paths)
     return paths
 
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from secmon.daemons.plan import STANDARD
+from secmon.daemons.supervisor_settings import STANDARD
 
 _WATCH = """
 import os, sys

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.common.logfile.secrets import MASK, Redaction, is_secret
+from secmon.common.logfile.secrets import MASK, SecretMasker, is_secret
 
 SECRET = "Zx9-not-to-be-seen"
 NAMES = (
@@ -36,7 +36,7 @@ def test_a_copy_is_made() -> None:
         "auth": {"key": "k", "list": [{"api_key": ["z"], "n": 1}, ({"Token": {"a": "b"}},)], "password": None},
         "auth_token_exp_timeout": 900,
     }
-    assert Redaction().apply(given_) == {
+    assert SecretMasker().apply(given_) == {
         "user": "ana",
         "Authorization": MASK,
         "auth": {"key": MASK, "list": [{"api_key": MASK, "n": 1}, [{"Token": MASK}]], "password": None},
@@ -47,7 +47,7 @@ def test_a_copy_is_made() -> None:
 
 def test_addresses_lose_their_password() -> None:
     text = f"from https://ana:{SECRET}@repo.example/wpk/ and http://[::1]/a@b"
-    assert Redaction().apply([text]) == ["from https://****@repo.example/wpk/ and http://[::1]/a@b"]
+    assert SecretMasker().apply([text]) == ["from https://****@repo.example/wpk/ and http://[::1]/a@b"]
 
 
 _values = st.sampled_from([SECRET, [SECRET], {"a": [SECRET]}])
@@ -60,13 +60,13 @@ _trees = st.recursive(
 
 @given(_trees, st.none() | st.integers(0, 60))
 def test_no_secret_is_shown_at_any_depth(tree: Any, limit: int | None) -> None:
-    assert SECRET not in json.dumps(Redaction(limit).apply(tree))
+    assert SECRET not in json.dumps(SecretMasker(limit).apply(tree))
 
 
 @given(st.recursive(st.text(max_size=40), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_what_a_limit_leaves_out_lies_behind_it(value: Any) -> None:
-    redaction = Redaction(30)
+    redaction = SecretMasker(30)
     shown = redaction.apply(value)
-    whole = Redaction().apply(value)
+    whole = SecretMasker().apply(value)
     assert json.dumps(shown)[:30].rstrip('"]}') in json.dumps(whole)
     assert redaction.cut or shown == whole

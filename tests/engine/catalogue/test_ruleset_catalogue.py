@@ -10,7 +10,7 @@ import pytest
 from secmon.cluster.node import RulesetFile
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 from secmon.engine.catalogue import RulesetCatalogue
 from tests.operations.analyst import SHOP_DECODERS, SHOP_RULES
 
@@ -18,7 +18,7 @@ from tests.operations.analyst import SHOP_DECODERS, SHOP_RULES
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
     paths = Paths(tmp_path / "node")
-    create_layout(paths)
+    create_installation_files(paths)
     return paths
 
 

@@ -8,7 +8,7 @@ import pytest
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
 from secmon.config.shipped import shipped_files
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 from secmon.engine.ruleset.diagnostics import RulesetError
 from secmon.engine.ruleset.sources import Sources, collect, collect_folder, compile_installation, parse_section
 
@@ -160,7 +160,7 @@ def test_mistakes_in_the_section(inside: str) -> None:
 
 def test_a_new_installation_holds_the_default_ruleset(tmp_path: Path) -> None:
     paths = Paths(tmp_path / "n")
-    create_layout(paths)
+    create_installation_files(paths)
     compiled = compile_installation(paths)
     assert [str(one) for one in compiled.messages] == []
     assert compiled.settings.alert_level == 3

@@ -18,7 +18,7 @@ from secmon.agents.replica import verify
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 from secmon.importers.agents import Report, import_agents, read_source
 from tests.importers.agents.oldmanager import KEY, OldManager
 
@@ -28,7 +28,7 @@ class Here:
 
     def __init__(self, root: Path) -> None:
         self.paths = Paths(root)
-        create_layout(self.paths)
+        create_installation_files(self.paths)
         self.store = AgentStore(self.paths.agents_db, durable=False)
 
     def take(self, old: OldManager, *, dry_run: bool = False) -> Report:

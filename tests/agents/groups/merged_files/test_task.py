@@ -19,7 +19,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
@@ -30,7 +30,7 @@ class Site:
 
     def __init__(self, root: Path) -> None:
         self.paths = Paths(root)
-        create_layout(self.paths)
+        create_installation_files(self.paths)
         self.store = AgentStore(self.paths.agents_db)
         self.keeper = self.another(reload_seconds=3600)
 

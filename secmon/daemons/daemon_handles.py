@@ -10,19 +10,19 @@ from typing import Protocol
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.child_channel import ParentChannel
-from secmon.daemons.control import daemon_socket
+from secmon.daemons.control_sockets import daemon_socket
 from secmon.daemons.daemon import Context, StartError, StartFailed, find_factory, start_error
-from secmon.daemons.daemon_host import Frame
+from secmon.daemons.daemon_host import DaemonHost
 from secmon.daemons.fork_server import ForkedProcess, ForkServer
-from secmon.daemons.plan import DaemonSpec, Plan
 from secmon.daemons.privileges import SERVICE_USER, drop_to, find_account, root_started
 from secmon.daemons.run_files import RunFiles
+from secmon.daemons.supervisor_settings import ProcessSpec, SupervisorSettings
 
 _KILL_MARGIN = 4.0
 """Seconds between the end of a daemon's own bound and its being killed."""
 
 
-class Unit(Protocol):
+class DaemonHandle(Protocol):
     """One daemon under supervision. Its run files tell the truth after each method has returned."""
 
     name: str
@@ -34,7 +34,7 @@ class Unit(Protocol):
         """Wait until it ends by itself; how, in words."""
 
     async def stop(self) -> None:
-        """End it within the plan's bound; returns when nothing of it runs. Harmless when nothing does."""
+        """End it within the settings's bound; returns when nothing of it runs. Harmless when nothing does."""
 
     async def reload(self) -> None:
         """Tell it to read its configuration again."""
@@ -44,18 +44,23 @@ class Unit(Protocol):
         """Its process, while it runs."""
 
 
-class ProcessUnit:
+class ProcessHandle:
     """A daemon in a process of its own. It ends by itself when the supervisor goes, however that happens."""
 
     def __init__(
-        self, spec: DaemonSpec, plan: Plan, paths: Paths, secrets: Mapping[str, str], server: ForkServer
+        self,
+        spec: ProcessSpec,
+        settings: SupervisorSettings,
+        paths: Paths,
+        secrets: Mapping[str, str],
+        server: ForkServer,
     ) -> None:
         self.name = spec.name
-        self._spec, self._plan, self._paths, self._secrets = spec, plan, paths, secrets
+        self._spec, self._settings, self._paths, self._secrets = spec, settings, paths, secrets
         self._server = server
-        self._run = RunFiles(paths.run, find_account(plan.user or SERVICE_USER))
+        self._run = RunFiles(paths.run, find_account(settings.user or SERVICE_USER))
         self._process: ForkedProcess | None = None
-        self._link: ParentChannel | None = None
+        self._channel: ParentChannel | None = None
         self._ready = False
         self._killed: str | None = None
 
@@ -66,32 +71,32 @@ class ProcessUnit:
     async def start(self) -> None:
         self._run.starting(self.name)
         try:
-            async with asyncio.timeout(self._plan.start_seconds):
+            async with asyncio.timeout(self._settings.start_seconds):
                 await self._launch()
         except TimeoutError:
             await self._finish(failed=True)
-            raise StartFailed(f"it was not ready within {self._plan.start_seconds:g} s") from None
+            raise StartFailed(f"it was not ready within {self._settings.start_seconds:g} s") from None
         except StartFailed:
             await self._finish(failed=True)
             raise
 
     async def _launch(self) -> None:
-        self._link = link = ParentChannel()
-        self._process = await self._server.fork(self._arguments(), link.child)
-        link.opened(self._secrets)
-        reason = await link.outcome()
+        self._channel = channel = ParentChannel()
+        self._process = await self._server.fork(self._arguments(), channel.child)
+        channel.opened(self._secrets)
+        reason = await channel.outcome()
         if reason is not None:
             raise StartFailed(reason)
         self._ready = True
 
     def _arguments(self) -> list[str]:
         arguments = [self.name, "--root", str(self._paths.root), "--factory", self._spec.factory]
-        arguments += ["--stop-seconds", f"{self._plan.stop_seconds:g}"]
+        arguments += ["--stop-seconds", f"{self._settings.stop_seconds:g}"]
         arguments += ["--needs-root"] if self._spec.needs_root else []
         log = self._spec.log
         arguments += ["--log-level", log.level, "--log-formats", ",".join(log.formats), "--node", log.node]
         arguments += ["--log-terminal"] if log.terminal else []
-        return [*arguments, "--user", self._plan.user] if self._plan.user else arguments
+        return [*arguments, "--user", self._settings.user] if self._settings.user else arguments
 
     async def ended(self) -> str:
         if self._process is None:
@@ -121,7 +126,7 @@ class ProcessUnit:
         if process is not None and process.running:
             process.signal(signal.SIGTERM)
             try:
-                async with asyncio.timeout(self._plan.stop_seconds + _KILL_MARGIN):
+                async with asyncio.timeout(self._settings.stop_seconds + _KILL_MARGIN):
                     await process.wait()
             except TimeoutError:
                 process.kill()
@@ -139,81 +144,85 @@ class ProcessUnit:
         """Take away what a process that was killed could not."""
         self._ready = False
         daemon_socket(self._paths, self.name).unlink(missing_ok=True)
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
 
 
-class LocalUnit:
+class InProcessHandle:
     """A daemon on the supervisor's own event loop (``--single-process``)."""
 
-    def __init__(self, spec: DaemonSpec, plan: Plan, paths: Paths, secrets: Mapping[str, str]) -> None:
+    def __init__(
+        self, spec: ProcessSpec, settings: SupervisorSettings, paths: Paths, secrets: Mapping[str, str]
+    ) -> None:
         self.name = spec.name
-        self._plan, self._paths = plan, paths
+        self._settings, self._paths = settings, paths
         self._factory = find_factory(spec.factory)
         self._needs_root = spec.needs_root
         self._context = Context(name=spec.name, paths=paths, secrets=secrets, single_process=True)
-        self._account = find_account(plan.user or SERVICE_USER)
+        self._account = find_account(settings.user or SERVICE_USER)
         self._run = RunFiles(paths.run, self._account)
-        self._frame: Frame | None = None
+        self._host: DaemonHost | None = None
 
     @property
     def pid(self) -> int | None:
-        return os.getpid() if self._frame is not None and self._frame.running else None
+        return os.getpid() if self._host is not None and self._host.running else None
 
     def prepare(self) -> None:
         """Do what needs root in this very process. Raises what stops the start."""
         if self._needs_root:
             self._build()
 
-    def _build(self) -> Frame:
+    def _build(self) -> DaemonHost:
         daemon = self._factory(self._context)
-        self._frame = Frame(daemon, self._paths, self._account, self._plan.stop_seconds)
-        return self._frame
+        self._host = DaemonHost(daemon, self._paths, self._account, self._settings.stop_seconds)
+        return self._host
 
     async def start(self) -> None:
         try:
-            frame = self._frame or self._build()
-            async with asyncio.timeout(self._plan.start_seconds):
-                await frame.start()
+            host = self._host or self._build()
+            async with asyncio.timeout(self._settings.start_seconds):
+                await host.start()
         except Exception as error:  # any failure of a daemon is its own; told and, when unknown, logged
-            self._frame = None
+            self._host = None
             self._run.failed(self.name)
             raise StartFailed(str(start_error(error))) from error
 
     async def ended(self) -> str:
-        if self._frame is None:
+        if self._host is None:
             return "it does not run"
-        reason = await self._frame.ended()
-        await self._frame.stop(failed=True)
-        self._frame = None
+        reason = await self._host.ended()
+        await self._host.stop(failed=True)
+        self._host = None
         return f"it failed: {reason}"
 
     async def stop(self) -> None:
-        frame, self._frame = self._frame, None
-        if frame is not None and frame.running:
-            await frame.stop()
+        host, self._host = self._host, None
+        if host is not None and host.running:
+            await host.stop()
         self._run.stopped(self.name)
 
     async def reload(self) -> None:
-        if self._frame is not None and self._frame.running:
-            with suppress(SecmonError):  # logged by the frame; the daemon goes on with what it had
-                await self._frame.reload()
+        if self._host is not None and self._host.running:
+            with suppress(SecmonError):  # logged by the host; the daemon goes on with what it had
+                await self._host.reload()
 
 
-def make_units(plan: Plan, paths: Paths, secrets: Mapping[str, str], server: ForkServer | None) -> list[Unit]:
-    """The units of ``plan``, in its order, none started; without a ``server`` all are for this process.
+def daemon_handles(
+    settings: SupervisorSettings, paths: Paths, secrets: Mapping[str, str], server: ForkServer | None
+) -> list[DaemonHandle]:
+    """The daemons of ``settings``, in its order, none started; without a ``server`` all are for this process.
 
     In one process this is also where privileges are dropped, when what needs root is built. Raises StartError.
     """
     if server is not None:
-        return [ProcessUnit(spec, plan, paths, secrets, server) for spec in plan.daemons]
-    units = [LocalUnit(spec, plan, paths, secrets) for spec in plan.daemons]
-    for unit in units:
-        unit.prepare()
-    if plan.user and root_started():
-        account = find_account(plan.user)
+        return [ProcessHandle(spec, settings, paths, secrets, server) for spec in settings.daemons]
+    daemons = [InProcessHandle(spec, settings, paths, secrets) for spec in settings.daemons]
+    for daemon in daemons:
+        daemon.prepare()
+    if settings.user and root_started():
+        account = find_account(settings.user)
         if account is None:
-            raise StartError(2000, f"user {plan.user} does not exist")
+            raise StartError(2000, f"user {settings.user} does not exist")
         drop_to(account)
-    return [*units]
+    return [*daemons]

@@ -15,8 +15,8 @@ from secmon.common.paths import Paths
 from secmon.config.api import ApiConfig, load_api_config
 from secmon.config.main import MainConfig, load_main_config
 from secmon.config.options import InternalOptions, load_internal_options
-from secmon.daemons.control import SupervisorControl
-from secmon.daemons.layout import restore_folders
+from secmon.daemons.control_sockets import SupervisorClient
+from secmon.daemons.installation_files import restore_folders
 from secmon.engine.catalogue import RulesetCatalogue
 from secmon.security.store.security_store import SecurityStore
 
@@ -56,7 +56,7 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
         options=installation.options,
         security=_open_security(installation),
         services=Services(
-            control=SupervisorControl(paths),
+            control=SupervisorClient(paths),
             lease=lease,
             agent_link=LinkClient(paths.agent_link_socket),
             ruleset=RulesetCatalogue(paths),

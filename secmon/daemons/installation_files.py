@@ -68,7 +68,7 @@ class _Owner:
         return (self.ids[0] if by_user else 0), self.ids[1]
 
 
-def create_layout(
+def create_installation_files(
     paths: Paths,
     *,
     cluster: ClusterSection | None = None,

@@ -20,14 +20,14 @@ from secmon.config.api import load_api_config
 from secmon.config.auth import read_auth
 from secmon.config.main import AgentPorts, ClusterSection, load_main_config
 from secmon.config.remote import load_remote
-from secmon.daemons.control import SupervisorControl
+from secmon.daemons.control_sockets import SupervisorClient
 from secmon.daemons.daemon import StartFailed
-from secmon.daemons.demo_agents import agents_folder, demo_agents
+from secmon.daemons.demo.agents import agents_folder, demo_agents
+from secmon.daemons.demo.ports import free_port, is_free
+from secmon.daemons.demo.probe import Probe
 from secmon.daemons.install import generate_cluster_key, install
-from secmon.daemons.launch import Launched, launch
-from secmon.daemons.ports import free_port, is_free
+from secmon.daemons.launch import LaunchedSupervisor, launch
 from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
-from secmon.daemons.probe import Probe
 from secmon.daemons.run_files import SupervisorLock
 from secmon.simulator import Server
 
@@ -218,12 +218,12 @@ class Demo:
         finally:
             await asyncio.gather(*(self._stop(node) for node in self._nodes))
             for each in launched:
-                each.link.close()  # ends a supervisor that could not be asked
+                each.channel.close()  # ends a supervisor that could not be asked
             for each in launched:
                 await asyncio.to_thread(_reap, each)
 
-    async def _started(self, launched: list[Launched], ending: asyncio.Event) -> None:
-        async def ready(node: DemoNode, each: Launched) -> None:
+    async def _started(self, launched: list[LaunchedSupervisor], ending: asyncio.Event) -> None:
+        async def ready(node: DemoNode, each: LaunchedSupervisor) -> None:
             try:
                 await each.ready(_START_SECONDS)
             except StartFailed as error:
@@ -270,7 +270,7 @@ class Demo:
     async def _stop(self, node: DemoNode) -> None:
         """Stop the node through its own supervisor, also one that was stopped and started by hand meanwhile."""
         with suppress(SecmonError):
-            await SupervisorControl(node.paths).ask("stop")
+            await SupervisorClient(node.paths).ask("stop")
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 while node.lock.held():  # noqa: ASYNC110 - another process's lock cannot set an event
@@ -330,7 +330,7 @@ def _short(path: Path) -> str:
     return str(path) if relative.startswith("..") else relative
 
 
-def _reap(launched: Launched) -> None:
+def _reap(launched: LaunchedSupervisor) -> None:
     """Wait for the end of a supervisor that was told to stop; kill it when it does not come."""
     try:
         launched.process.wait(_STOP_SECONDS)

@@ -10,7 +10,7 @@ from secmon.common.paths import Paths
 from secmon.config.api import ApiConfig, load_api_config
 from secmon.config.main import ClusterSection, load_main_config, validate_main_config
 from secmon.config.options import OPTIONS, load_internal_options
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 
 CLUSTER = ClusterSection(name="eu", node_name="alpha", key="k" * 32, nodes=["127.0.0.1"], port=2000)
 
@@ -55,7 +55,7 @@ def paths(tmp_path: Path) -> Paths:
 def test_modes_hold_whatever_the_umask_is(paths: Paths, umask: int) -> None:
     before = os.umask(umask)
     try:
-        made = create_layout(paths, cluster=CLUSTER)
+        made = create_installation_files(paths, cluster=CLUSTER)
     finally:
         os.umask(before)
     assert {name: (paths.root / name).stat().st_mode & 0o7777 for name in MODES} == MODES
@@ -64,7 +64,7 @@ def test_modes_hold_whatever_the_umask_is(paths: Paths, umask: int) -> None:
 
 
 def test_what_was_made_reads_back(paths: Paths) -> None:
-    create_layout(paths, cluster=CLUSTER, api_overrides={"port": 55001, "https.enabled": False})
+    create_installation_files(paths, cluster=CLUSTER, api_overrides={"port": 55001, "https.enabled": False})
     assert load_main_config(paths).cluster == CLUSTER
     assert validate_main_config(paths) == []
     api = load_api_config(paths)
@@ -75,7 +75,7 @@ def test_what_was_made_reads_back(paths: Paths) -> None:
 
 
 def test_a_stand_alone_node(paths: Paths) -> None:
-    create_layout(paths)
+    create_installation_files(paths)
     assert load_main_config(paths).cluster.disabled
     assert validate_main_config(paths) == []
     assert load_api_config(paths) == ApiConfig()
@@ -85,16 +85,16 @@ def test_nothing_that_exists_is_touched(paths: Paths) -> None:
     paths.api_config.parent.mkdir(parents=True)
     paths.api_config.write_text("port: 1234\n")
     paths.root.chmod(0o711)
-    made = create_layout(paths, api_overrides={"port": 55001})
+    made = create_installation_files(paths, api_overrides={"port": 55001})
     assert "api/configuration/api.yaml" not in made
     assert load_api_config(paths).port == 1234
     assert paths.root.stat().st_mode & 0o7777 == 0o711
-    assert create_layout(paths, cluster=CLUSTER) == []
+    assert create_installation_files(paths, cluster=CLUSTER) == []
     assert load_main_config(paths).cluster.disabled
 
 
 def test_every_named_path_has_its_folder(paths: Paths) -> None:
-    create_layout(paths)
+    create_installation_files(paths)
     named = [name for name, value in vars(Paths).items() if isinstance(value, property)]
     assert {name for name in named if not getattr(paths, name).parent.is_dir()} == set()
 
@@ -115,7 +115,7 @@ def test_bad_values_make_nothing(
     paths: Paths, cluster: ClusterSection | None, overrides: dict[str, object], code: int
 ) -> None:
     with pytest.raises(ConfigError) as raised:
-        create_layout(paths, cluster=cluster, api_overrides=overrides)
+        create_installation_files(paths, cluster=cluster, api_overrides=overrides)
     assert raised.value.code == code
     assert not paths.root.exists()
 
@@ -123,7 +123,7 @@ def test_bad_values_make_nothing(
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="ownership needs root")
 def test_owners(paths: Paths) -> None:
-    create_layout(paths, owner=(12345, 23456))
+    create_installation_files(paths, owner=(12345, 23456))
     users = {"etc", "etc/shared/default", "etc/shared/default/agent.conf", "logs/api", "queue/sockets", "etc/cluster"}
     users.add("etc/shared/agent-template.conf")
     roots = {".", "api/configuration", "api/configuration/api.yaml", "etc/ossec.conf", "etc/shared", "queue", "tmp"}

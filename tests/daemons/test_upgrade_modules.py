@@ -9,10 +9,10 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.config.cluster import ClusterSection
 from secmon.config.main import AgentPorts
-from secmon.daemons.assembly import open_node, read_installation
 from secmon.daemons.install import install
 from secmon.daemons.master_client import MasterClient
-from secmon.daemons.upgrading import shown_modules, upgrade_modules
+from secmon.daemons.node_builder import open_node, read_installation
+from secmon.daemons.upgrade_modules import shown_modules, upgrade_modules
 from tests.integration.kit import free_port
 
 pytestmark = pytest.mark.anyio

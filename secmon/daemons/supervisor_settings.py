@@ -16,18 +16,18 @@ from secmon.config.auth import read_auth
 from secmon.config.checks import validate_installation
 from secmon.config.main import MainConfig, check_main_config, load_main_config
 from secmon.config.options import InternalOptions, load_internal_options
-from secmon.config.ports import check_ports
+from secmon.config.port_check import check_ports
 from secmon.config.remote import load_remote
 from secmon.daemons.log_rotation import LogRotationSettings
-from secmon.daemons.logs import LogSettings
 from secmon.daemons.privileges import SERVICE_USER, closed_to, obeyed_account, root_started
+from secmon.daemons.process_log import LogSettings
 from secmon.daemons.watchdog import WatchSettings
 
 log = logging.getLogger("secmon.supervisor")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DaemonSpec:
+class ProcessSpec:
     """One process: its name and the ``module:function`` that builds its daemon."""
 
     name: str
@@ -38,10 +38,10 @@ class DaemonSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class SupervisorSettings:
     """The daemons in the order they start, and how."""
 
-    daemons: tuple[DaemonSpec, ...]
+    daemons: tuple[ProcessSpec, ...]
     user: str | None = None
     """Service user that the daemons become; ``None``: they stay who they are."""
     start_seconds: float = 60.0
@@ -64,24 +64,24 @@ class Plan:
         for file, reason in self.unusable.items():
             log.error("%s: it is set aside as %s, and made anew", reason, set_aside(file, clock))
 
-    def on_terminal(self) -> "Plan":
+    def on_terminal(self) -> "SupervisorSettings":
         """The same with the logs of all processes on standard error too: a terminal, a journal, a container's log."""
         daemons = tuple(replace(spec, log=replace(spec.log, terminal=True)) for spec in self.daemons)
         return replace(self, daemons=daemons, log=replace(self.log, terminal=True))
 
 
 STANDARD = (
-    DaemonSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
-    DaemonSpec(name="secmon-authd", factory="secmon.daemons.authd:build"),
-    DaemonSpec(name="secmon-analysisd", factory="secmon.daemons.analysisd:build"),
-    DaemonSpec(name="secmon-remoted", factory="secmon.daemons.remoted:build", needs_root=True),
-    DaemonSpec(name="secmon-modulesd", factory="secmon.daemons.modulesd:build"),
-    DaemonSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
+    ProcessSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
+    ProcessSpec(name="secmon-authd", factory="secmon.daemons.authd:build"),
+    ProcessSpec(name="secmon-analysisd", factory="secmon.daemons.analysisd:build"),
+    ProcessSpec(name="secmon-remoted", factory="secmon.daemons.remoted:build", needs_root=True),
+    ProcessSpec(name="secmon-modulesd", factory="secmon.daemons.modulesd:build"),
+    ProcessSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
 )
 """The daemons in the order of start (manager.md 16)."""
 
 
-def check_node(paths: Paths) -> list[str]:
+def installation_problems(paths: Paths) -> list[str]:
     """Everything that is wrong with the configuration files of the node, one sentence each.
 
     When nothing is: whether the stores are whole and fit the node that they make.
@@ -93,7 +93,7 @@ def check_node(paths: Paths) -> list[str]:
     return problems
 
 
-def plan_node(paths: Paths) -> Plan:
+def read_supervisor_settings(paths: Paths) -> SupervisorSettings:
     """What to run for the configuration as it stands.
 
     Raises ConfigError for a file that cannot be used, SecmonError 1908 naming everything wrong in the main one, 2012
@@ -121,7 +121,7 @@ def plan_node(paths: Paths) -> Plan:
     }
     wanted = [spec for spec in STANDARD if not unused.get(spec.name, False)]
     user, notes = _service_user(paths, api)
-    return Plan(
+    return SupervisorSettings(
         daemons=tuple(replace(spec, log=_log(spec.name, main, options)) for spec in wanted),
         user=user,
         stop_seconds=options.get("daemons.stop_timeout"),

@@ -10,9 +10,9 @@ from secmon.config.auth import AuthSettings
 from secmon.config.checks import validate_installation
 from secmon.config.cluster import ClusterSection, NodeType
 from secmon.config.options import InternalOptions
-from secmon.config.ports import check_ports
+from secmon.config.port_check import check_ports
 from secmon.config.remote import RemoteBlock
-from secmon.daemons.layout import create_layout
+from secmon.daemons.installation_files import create_installation_files
 
 PATHS = Paths(Path("/opt/n"))
 API, MAIN, OPTIONS = (
@@ -83,7 +83,7 @@ def test_ports_that_do_not_meet(configuration: dict[str, object]) -> None:
 def test_the_check_of_an_installation_finds_them(tmp_path: Path) -> None:
     paths = Paths(tmp_path / "n")
     cluster = ClusterSection(key="k" * 32, nodes=["10.0.0.1"])
-    create_layout(paths, cluster=cluster, api_overrides={"port": 1517})
+    create_installation_files(paths, cluster=cluster, api_overrides={"port": 1517})
     (problem,) = validate_installation(paths)
     assert (problem.file, problem.key, problem.value) == (str(paths.api_config), "port", "1517")
     assert "cluster.port + 1" in problem.allowed

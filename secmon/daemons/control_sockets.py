@@ -45,7 +45,7 @@ async def answers(socket_path: Path, seconds: float) -> bool | None:
     return True
 
 
-class SupervisorControl:
+class SupervisorClient:
     """:class:`secmon.cluster.node.Control` over the supervisor's socket and the run folder."""
 
     def __init__(self, paths: Paths, *, timeout: float = 30.0) -> None:

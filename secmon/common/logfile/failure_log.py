@@ -3,7 +3,7 @@
 import logging
 
 
-class LastingTrouble:
+class FailureLog:
     """What keeps a task from its work. It may be used by one thread at a time."""
 
     def __init__(self, log: logging.Logger, trouble: str, recovery: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.control import SupervisorControl, control_server
+from secmon.daemons.control_sockets import SupervisorClient, control_server
 
 
 async def answer(name: str, request: Mapping[str, Any]) -> object:
@@ -18,7 +18,7 @@ async def answer(name: str, request: Mapping[str, Any]) -> object:
 @pytest.mark.anyio
 async def test_control_without_a_supervisor(root: Path) -> None:
     (root / "queue/sockets").mkdir(parents=True)
-    control = SupervisorControl(Paths(root))
+    control = SupervisorClient(Paths(root))
     with pytest.raises(SecmonError) as caught:
         await control.restart()
     assert caught.value.code == 1901

@@ -4,12 +4,12 @@ import logging
 
 import pytest
 
-from secmon.common.logfile.lasting_trouble import LastingTrouble
+from secmon.common.logfile.failure_log import FailureLog
 
 
 def test_an_error_is_logged_when_it_begins_changes_and_ends(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    trouble = LastingTrouble(logging.getLogger("test"), "It cannot be written", "It is written again")
+    trouble = FailureLog(logging.getLogger("test"), "It cannot be written", "It is written again")
     trouble.succeeded()
     for reason in ("disk full", "disk full", "read-only", "disk full"):
         trouble.failed(reason)

@@ -22,7 +22,7 @@ class LogSettings:
     terminal: bool = False
 
 
-def log_process(root: Path, process: str, settings: LogSettings) -> None:
+def set_up_process_log(root: Path, process: str, settings: LogSettings) -> None:
     """Log of the process called ``process``, such as ``secmon-apid``."""
     setup_daemon_log(Paths(root), process, settings.level, settings.formats, node=settings.node)
     if settings.terminal:

@@ -1,0 +1,1 @@
+"""The demo: nodes of a cluster and simulated agents on this host."""

@@ -17,6 +17,9 @@ PARALLEL = -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Folders of tests that start daemons, clusters or many simulated agents; "make test-fast" runs all others.
 SLOW := daemons deploy fuzz integration simulator
 
+# Compiled modules are kept whatever the environment says: tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install run test test-fast lint fuzz bench compose-test proto docs lock
 
 help: ## Show this list

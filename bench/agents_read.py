@@ -12,7 +12,7 @@ from sqlalchemy import event, insert
 
 from bench.harness import Aim, Client, Figure, quantile, request
 from bench.nodes import Bench, say, token
-from secmon.agents.registry.collection import FIELDS, manager_row, own_system
+from secmon.agents.registry.agent_fields import FIELDS, manager_row, own_system
 from secmon.agents.registry.queries import read_page
 from secmon.agents.registry.schema import agent_groups, agents
 from secmon.agents.registry.store import AgentStore

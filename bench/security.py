@@ -21,9 +21,9 @@ from bench.nodes import Bench, say, token
 from secmon.common.clock import SystemClock
 from secmon.common.identity import Identity
 from secmon.security.admin import initialise
-from secmon.security.login import authenticate
+from secmon.security.credentials import authenticate
 from secmon.security.passwords import verify_password
-from secmon.security.rbac.authorization import Gate, Require
+from secmon.security.rbac.authorization import Authorizer, Require
 from secmon.security.rbac.evaluate import flatten
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
@@ -136,7 +136,7 @@ def _check(
     identity: Identity, view: SecurityView, agents: Agents, named: tuple[str, ...] | None, existing: Collection[str]
 ) -> list[str]:
     """What a request does: a gate, one check, the ids to work on."""
-    return Gate(identity, view, agents, node="bench").check(_READ, named).select(existing)
+    return Authorizer(identity, view, agents, node="bench").check(_READ, named).select(existing)
 
 
 # Tokens

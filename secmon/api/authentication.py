@@ -9,8 +9,8 @@ from secmon.api.request import Request
 from secmon.cluster.node import Node, Router
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
-from secmon.security.errors import NO_TOKEN, AuthenticationError
-from secmon.security.login import authenticate, decode_basic
+from secmon.security.authentication_error import NO_TOKEN, AuthenticationError
+from secmon.security.credentials import authenticate, decode_basic
 from secmon.security.login_attempts import FailedLogins
 
 REVISION_POLL = 0.005

@@ -31,7 +31,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Outcome, Result
 from secmon.common.sqlite.faults import StoreFault, storage_error
-from secmon.security.errors import AuthenticationError
+from secmon.security.authentication_error import AuthenticationError
 from secmon.security.login_attempts import FailedLogins
 
 log = logging.getLogger("secmon.api")

@@ -12,7 +12,7 @@ from secmon.cluster.node import Node, Router
 from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity
-from secmon.security.errors import AuthenticationError
+from secmon.security.authentication_error import AuthenticationError
 from secmon.security.passwords import MAX_TRIED_LENGTH, needs_rehash
 
 log = logging.getLogger("secmon.api")

@@ -12,7 +12,7 @@ from secmon.common.errors import Kind, SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Raw, Result, envelope
 from secmon.common.sqlite.faults import StoreFault
-from secmon.security.rbac.authorization import Gate, Require
+from secmon.security.rbac.authorization import Authorizer, Require
 
 _READ_NODE = Require("cluster:read", "node:id", mode="item")
 
@@ -55,7 +55,7 @@ def render_error(node: Node, error: SecmonError, identity: Identity) -> Answer:
 def _hide_names(node: Node, identity: Identity, errors: Mapping[str, Any]) -> NodeErrors:
     """Nodes that the caller may not read lose their names; all do when the store of permissions cannot be read."""
     try:
-        gate = Gate(identity, node.security.view(), Inventory(node), node=node.name)
+        gate = Authorizer(identity, node.security.view(), Inventory(node), node=node.name)
         seen = set(gate.check(_READ_NODE, list(errors)).ids)
     except StoreFault:
         seen = set()

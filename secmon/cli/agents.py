@@ -2,7 +2,7 @@
 
 import click
 
-from secmon.agents.registry.key_file import KeysFile
+from secmon.agents.registry.key_file import MasterKeyFile
 from secmon.agents.registry.store import AgentStore
 from secmon.cli.group import LazyGroup, root_option
 from secmon.cli.store import require_master, require_stopped
@@ -43,7 +43,7 @@ def rebuild(paths: Paths) -> None:
         click.echo(f"{paths.agents_db} is kept as {kept}.")
     store = AgentStore(paths.agents_db)
     try:
-        keys = KeysFile(store, paths, SystemClock())
+        keys = MasterKeyFile(store, paths, SystemClock())
         taken = keys.poll() or keys.poll()  # the first look only sees that there is a file
     finally:
         store.close()

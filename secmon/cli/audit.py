@@ -10,7 +10,7 @@ import msgspec
 from secmon.cli.group import LazyGroup, echo_json, json_option, root_option
 from secmon.cli.store import open_masters_store
 from secmon.common.paths import Paths
-from secmon.security.audit_check import Report, check_end, check_store, verify, verify_lines
+from secmon.security.audit_check import AuditReport, check_end, check_store, verify, verify_lines
 from secmon.security.store.position import AuditEnd
 
 
@@ -66,7 +66,7 @@ def verify_log(file: Path | None, paths: Paths, as_json: bool, anchors: tuple[Au
     sys.exit(0 if report.problem is None else 1)
 
 
-def _verify_installation(paths: Paths, anchors: Collection[AuditEnd]) -> Report:
+def _verify_installation(paths: Paths, anchors: Collection[AuditEnd]) -> AuditReport:
     # The store is looked at before and after: changes that are made meanwhile make both longer, the log first.
     store = open_masters_store(paths, instead="the audit log is on the master,")
     try:
@@ -80,7 +80,7 @@ def _verify_installation(paths: Paths, anchors: Collection[AuditEnd]) -> Report:
     return report
 
 
-def _sentence(where: Path, report: Report) -> str:
+def _sentence(where: Path, report: AuditReport) -> str:
     if report.problem is not None:
         return f"{where}, line {report.problem.line}: {report.problem.text}."
     notes = [f"{where} is whole: {report.changes} changes, up to revision {report.revision}."]

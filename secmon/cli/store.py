@@ -9,7 +9,7 @@ from secmon.cluster.store_checks import security_misfit
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
 from secmon.daemons.run_files import SupervisorLock
-from secmon.security.audit import Author
+from secmon.security.audit import Actor
 from secmon.security.store.security_store import SecurityStore
 
 
@@ -33,9 +33,9 @@ def require_master(paths: Paths, *, instead: str) -> None:
         raise click.ClickException(f"this node is a worker: {instead} {cluster.master}")
 
 
-def host_author(operation: str) -> Author:
+def host_author(operation: str) -> Actor:
     """Who has the host, for the audit log."""
-    return Author(user="local", user_id=0, operation=operation, client=f"uid:{os.getuid()}")
+    return Actor(user="local", user_id=0, operation=operation, client=f"uid:{os.getuid()}")
 
 
 def require_stopped(paths: Paths) -> None:

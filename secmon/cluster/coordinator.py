@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from secmon.cluster.catalogue import Operation, Place
-from secmon.cluster.executor import Context, Executor, gate, parse_query, requested_ids
+from secmon.cluster.executor import Context, Executor, authorizer, parse_query, requested_ids
 from secmon.cluster.fan_out import Answer, fan_out
 from secmon.cluster.node import Peer
 from secmon.common import query
@@ -109,7 +109,7 @@ class Coordinator:
         Who may not even read one gets an empty answer, as for any collection.
         """
         node = self._executor.node
-        checks = gate(node, call)
+        checks = authorizer(node, call)
         membership = node.services.membership
         connected = [member.name for member in membership.members()] if membership else [node.name]
         readable = checks.check(operation.require[0], requested_ids(call, operation.require[0])).select(connected)

@@ -17,9 +17,9 @@ from secmon.common.calls import Call
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.outcome import Outcome, Result
 from secmon.common.sqlite.faults import storage_error
-from secmon.security.audit import Author, audited_write
-from secmon.security.errors import AuthenticationError
-from secmon.security.rbac.authorization import Gate, Grant, Require, named_ids
+from secmon.security.audit import Actor, audited_write
+from secmon.security.authentication_error import AuthenticationError
+from secmon.security.rbac.authorization import Authorizer, Grant, Require, named_ids
 from secmon.security.rbac.evaluate import Scope
 from secmon.security.store.transaction import WriteTransaction
 
@@ -65,7 +65,7 @@ class Context:
         Raises 1005, and changes nothing, when the audit log cannot be written.
         """
         identity, node = self.call.identity, self.node
-        author = Author(
+        author = Actor(
             user=identity.user,
             user_id=identity.user_id,
             operation=self.call.operation,
@@ -96,7 +96,7 @@ class Context:
         """
         await reach(self.node, self.call)
         try:
-            gate(self.node, self.call).check(require, requested_ids(self.call, require))
+            authorizer(self.node, self.call).check(require, requested_ids(self.call, require))
         except SecmonError as error:
             if error.code != 4000:
                 raise
@@ -167,7 +167,7 @@ class Executor:
         grants: dict[str, Grant] = {}
         if not operation.require:
             return grants
-        checks = gate(self.node, call)
+        checks = authorizer(self.node, call)
         for require in operation.require:
             grant = checks.check(require, requested_ids(call, require))
             grants[require.resource] = _narrower(grants.get(require.resource), grant)
@@ -241,9 +241,9 @@ async def reach(node: Node, call: Call) -> None:
         await asyncio.sleep(REVISION_POLL)
 
 
-def gate(node: Node, call: Call) -> Gate:
+def authorizer(node: Node, call: Call) -> Authorizer:
     """The checks of ``call`` against the present security state of ``node``."""
-    return Gate(call.identity, node.security.view(), Inventory(node), node=node.name)
+    return Authorizer(call.identity, node.security.view(), Inventory(node), node=node.name)
 
 
 def requested_ids(call: Call, require: Require) -> Sequence[str] | None:

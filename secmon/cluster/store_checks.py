@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from secmon.agents import tasks as agents_tasks
 from secmon.agents.registry import schema as agents_schema
-from secmon.agents.registry.key_file import read_text, shown_store
+from secmon.agents.registry.key_file import read_text, store_of_key_file
 from secmon.agents.registry.key_lines import parse_keys
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
@@ -147,7 +147,7 @@ def registry_misfit(paths: Paths) -> str | None:
     except UnusableStore as error:
         return f"{error}: {ways_out}"
     # An unused registry is right where a key file was put by hand, and wrong where ours was written from another one.
-    if found is not None and not (found.unused and shown_store(paths) not in (None, found.store)):
+    if found is not None and not (found.unused and store_of_key_file(paths) not in (None, found.store)):
         return None
     known = len(parse_keys(read_text(keys)).active)
     if not known:

@@ -17,7 +17,7 @@ from secmon.daemons.installation_files import create_installation_files, restore
 from secmon.daemons.privileges import acting_as, find_account, is_root
 from secmon.daemons.run_files import AlreadyRunning, SupervisorLock
 from secmon.security.admin import initialise
-from secmon.security.audit import Author, audited
+from secmon.security.audit import Actor, audited
 from secmon.security.passwords import check_password, generate_password
 from secmon.security.rbac.defaults import load_defaults
 from secmon.security.store.security_store import SecurityStore
@@ -114,7 +114,7 @@ def renew_ruleset(paths: Paths) -> list[str]:
     return update_ruleset(paths, _owner())
 
 
-def make_users_anew(paths: Paths, author: Author) -> Credentials:
+def make_users_anew(paths: Paths, author: Actor) -> Credentials:
     """A new security store with generated passwords in an installation whose store is lost; written to the audit log.
 
     The caller has made sure that the node does not run and that no users are there.
@@ -154,7 +154,7 @@ def generate_cluster_key() -> str:
     return "".join(secrets.choice(_KEY_ALPHABET) for _ in range(32))
 
 
-def _first_users(paths: Paths, admin_password: str | None, author: Author | None = None) -> Credentials:
+def _first_users(paths: Paths, admin_password: str | None, author: Actor | None = None) -> Credentials:
     """The administrator and the user of dashboards; the passwords that were generated.
 
     With an ``author`` the change is written to the audit log.

@@ -27,9 +27,9 @@ from secmon.master.replication_service import ReplicationService
 from secmon.master.report_service import ReportService
 from secmon.master.router import MasterRouter
 from secmon.security.admin import retire_signing_keys, rotate_signing_key
-from secmon.security.audit import Author, audited
-from secmon.security.keys import KEY_LIFE_SECONDS
+from secmon.security.audit import Actor, audited
 from secmon.security.login_attempts import FailedLogins
+from secmon.security.signing_keys import KEY_LIFE_SECONDS
 
 log = logging.getLogger("secmon.clusterd.master")
 
@@ -141,7 +141,7 @@ class MasterRole:
         node, now = self._node, self._node.clock.now().timestamp()
         key = node.security.view().signing_key
         if key is None or now - key.created > KEY_LIFE_SECONDS:
-            author = Author(user="local", user_id=0, operation="renew signing key")
+            author = Actor(user="local", user_id=0, operation="renew signing key")
             with audited(node.security, node.paths.audit_log, author, node.clock) as transaction:
                 retire_signing_keys(transaction, node.clock, older_than_seconds=KEY_LIFE_SECONDS + KEY_CHECK_SECONDS)
                 rotate_signing_key(transaction, node.clock)

@@ -12,10 +12,10 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.agents.groups.merged_files.downloads import RemoteFiles
-from secmon.agents.groups.merged_files.task import GroupKeeper
+from secmon.agents.groups.merged_files.downloads import GroupFileDownloads
+from secmon.agents.groups.merged_files.task import MergedFileTask
 from secmon.agents.link.client import LinkClient
-from secmon.agents.registry.key_file import KeysCopy, KeysFile
+from secmon.agents.registry.key_file import MasterKeyFile, WorkerKeyFile
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.silent_agents import SilenceMonitor, SilenceSettings
 from secmon.cluster.node import Node
@@ -65,7 +65,7 @@ class ModulesDaemon:
 
     async def _master_modules(self) -> Mapping[str, Module]:
         node, option = self.node, self.node.options.get
-        keeper = GroupKeeper(
+        keeper = MergedFileTask(
             node.paths,
             node.agents,
             node.main_config,
@@ -74,7 +74,7 @@ class ModulesDaemon:
             reload_seconds=option("remoted.shared_reload"),
             merging=bool(option("remoted.merge_shared")),
         )
-        remote = RemoteFiles(
+        remote = GroupFileDownloads(
             node.paths, node.agents, keeper, counters=node.counters, look_seconds=option("remoted.shared_reload")
         )
         await remote.prepare()
@@ -127,8 +127,8 @@ class KeyFileTask:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        kind = KeysFile if node.role == "master" else KeysCopy
-        self._keys: KeysFile | KeysCopy = kind(node.agents, node.paths, node.clock)
+        kind = MasterKeyFile if node.role == "master" else WorkerKeyFile
+        self._keys: MasterKeyFile | WorkerKeyFile = kind(node.agents, node.paths, node.clock)
         self._failure = ""
 
     async def run(self) -> None:

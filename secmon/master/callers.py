@@ -15,7 +15,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity, node_identity
 from secmon.operations.all import EXECUTABLE
 from secmon.operations.internal import INTERNAL
-from secmon.security.errors import AuthenticationError
+from secmon.security.authentication_error import AuthenticationError
 
 log = logging.getLogger("secmon.clusterd.callers")
 

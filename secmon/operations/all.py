@@ -2,10 +2,10 @@
 
 from secmon.cluster.catalogue import CATALOGUE, Catalogue
 from secmon.operations.agents import commands as agents_commands
-from secmon.operations.agents import components as agents_components
-from secmon.operations.agents import groups as agents_groups
+from secmon.operations.agents import group_assignments as agents_groups
 from secmon.operations.agents import overview, upgrades
 from secmon.operations.agents import read as agents
+from secmon.operations.agents import runtime as agents_components
 from secmon.operations.agents import write as agents_write
 from secmon.operations.groups import files as groups_files
 from secmon.operations.groups import groups
@@ -22,7 +22,7 @@ from secmon.operations.security import roles as security_roles
 from secmon.operations.security import rules as security_rules
 from secmon.operations.security import run_as
 from secmon.operations.security import users as security_users
-from secmon.operations.tasks import internal as tasks_internal
+from secmon.operations.tasks import node_tasks as tasks_internal
 from secmon.operations.tasks import status as tasks
 
 AREAS = (

@@ -16,7 +16,7 @@ T = TypeVar("T")
 TOO_LONG = "too_long"
 """Key of ``Meta.extra`` for the title of the problem when an array has too many items."""
 
-_SHOWN = 200
+_MAX_QUOTED = 200
 """Characters of a wrong value that an error quotes."""
 
 _NAMES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
@@ -38,7 +38,7 @@ def read_body(raw: bytes, kind: type[T]) -> T:
     try:
         body = _decode(raw, kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        shown = raw[:_SHOWN].decode("utf-8", "replace")
+        shown = raw[:_MAX_QUOTED].decode("utf-8", "replace")
         raise ParameterError(f"{shown!r} is not of type 'object'") from None
     if fault := json_problem(msgspec.to_builtins(body)):
         raise ParameterError(f"The body {fault}")
@@ -66,8 +66,8 @@ class _Fault(NamedTuple):
         """The value, cut, without secrets; no more of it is formatted than is shown."""
         if any(isinstance(step, str) and is_secret(step) for step in self.steps):
             return repr(MASK)
-        text = repr(SecretMasker(_SHOWN).apply(self.value))
-        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        text = repr(SecretMasker(_MAX_QUOTED).apply(self.value))
+        return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}..."
 
 
 def _described(message: str, body: Any, kind: Any) -> ParameterError:

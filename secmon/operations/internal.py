@@ -18,9 +18,9 @@ from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Plain
 from secmon.security.admin import register_signing_key
-from secmon.security.login import authenticate
+from secmon.security.credentials import authenticate
 from secmon.security.passwords import hash_password, needs_rehash
-from secmon.security.users import upgrade_hash
+from secmon.security.user_changes import upgrade_hash
 
 INTERNAL = Catalogue()
 
@@ -48,7 +48,7 @@ async def upgrade_password_hash(ctx: Context, params: HashUpgrade) -> Plain:
     return Plain()
 
 
-class FailedLoginsHere(Struct, frozen=True, kw_only=True):
+class FailedLoginCounts(Struct, frozen=True, kw_only=True):
     """Logins that have failed on a node since its last report, by the client's address."""
 
     failures: Annotated[
@@ -57,10 +57,10 @@ class FailedLoginsHere(Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    "PUT", "/internal/failed-logins", params=FailedLoginsHere, place=Place.MASTER, open_to_all=True, exempt=True,
+    "PUT", "/internal/failed-logins", params=FailedLoginCounts, place=Place.MASTER, open_to_all=True, exempt=True,
     catalogue=INTERNAL,
 )  # fmt: skip
-async def count_failed_logins(ctx: Context, params: FailedLoginsHere) -> Plain:
+async def count_failed_logins(ctx: Context, params: FailedLoginCounts) -> Plain:
     """Add them up; for each address its failures on all nodes, and how many seconds ago the first one was."""
     logins = ctx.node.services.failed_logins
     if logins is None:
@@ -81,7 +81,7 @@ class NewSigningKey(Struct, frozen=True, kw_only=True):
     "PUT", "/internal/signing-key", params=NewSigningKey, place=Place.MASTER, open_to_all=True, exempt=True,
     catalogue=INTERNAL,
 )  # fmt: skip
-async def take_signing_key(ctx: Context, params: NewSigningKey) -> Plain:
+async def register_worker_key(ctx: Context, params: NewSigningKey) -> Plain:
     """Have every node accept tokens that the asking worker signs with its new key; answered when they do."""
     worker = ctx.call.node
     if not worker:
@@ -97,7 +97,7 @@ def _is_printable(text: str) -> bool:
     return text.isascii() and text.isprintable()
 
 
-def _checked(new: New) -> New:
+def _validated(new: New) -> New:
     """``new`` again. The worker has checked it, but a worker is believed no text that gets into the key file.
 
     Raises 3036.
@@ -128,7 +128,7 @@ class Enrolment(Struct, frozen=True, kw_only=True):
 async def enrol_agent(ctx: Context, params: Enrolment) -> Plain:
     """Add an agent under the master's rules; its row of the registry."""
     new = New(name=params.name, address=params.address, groups=tuple(params.groups), key_hash=params.key_hash)
-    added = await ctx.node.admission.add(_checked(new))
+    added = await ctx.node.admission.add(_validated(new))
     return Plain(data=to_builtins(added.entry))
 
 
@@ -149,7 +149,7 @@ class KeyedEnrolment(Struct, frozen=True, kw_only=True):
 async def enrol_keyed_agent(ctx: Context, params: KeyedEnrolment) -> Plain:
     """Add an agent with its id and key under the master's rules; its row of the registry."""
     new = New(id=params.id, name=params.name, address=params.address, key=params.key, key_hash=params.key_hash)
-    added = await ctx.node.admission.add(_checked(new))
+    added = await ctx.node.admission.add(_validated(new))
     return Plain(data=to_builtins(added.entry))
 
 
@@ -164,7 +164,7 @@ class FirstGroups(Struct, frozen=True, kw_only=True):
     "PUT", "/internal/agents/first-groups", params=FirstGroups, place=Place.MASTER, open_to_all=True, exempt=True,
     catalogue=INTERNAL,
 )  # fmt: skip
-async def assign_agents(ctx: Context, params: FirstGroups) -> Plain:
+async def assign_first_groups_of_worker(ctx: Context, params: FirstGroups) -> Plain:
     """Assign them (agent-link.md 7.6); groups joined by commas, by agent. Agents that do not exist are left out."""
     wanted = dict(zip(params.agents, params.sums, strict=False))
     guess = bool(ctx.node.options.get("remoted.guess_agent_group"))

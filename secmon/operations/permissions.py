@@ -4,13 +4,13 @@ from secmon.cluster.parameters import Common, Names
 from secmon.security.rbac.authorization import Require
 
 
-class OfNode(Common, frozen=True, kw_only=True):
+class NodePath(Common, frozen=True, kw_only=True):
     """An operation on one node."""
 
     node_id: Names
 
 
-class OfNodes(Common, frozen=True, kw_only=True):
+class NodeList(Common, frozen=True, kw_only=True):
     """An operation on the nodes listed, or on all."""
 
     nodes_list: list[Names] | None = None

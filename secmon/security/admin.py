@@ -9,11 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Mode
-from secmon.security.keys import SigningKey, new_signing_key
 from secmon.security.passwords import check_password, hash_password
 from secmon.security.rbac.defaults import Defaults, load_defaults
 from secmon.security.rbac.model import Settings
 from secmon.security.revocation import EXPIRY_MARGIN_SECONDS, revoke_all, revoke_user
+from secmon.security.signing_keys import SigningKey, new_signing_key
 from secmon.security.store import schema
 from secmon.security.store.replication import Row
 from secmon.security.store.security_store import SecurityStore

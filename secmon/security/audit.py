@@ -33,16 +33,16 @@ from secmon.security.store.transaction import RowChange, WriteTransaction
 
 log = logging.getLogger("secmon.audit")
 
-NOTHING_BEFORE = "0" * 64
+NO_PREVIOUS_HASH = "0" * 64
 
 _HASH = b',"hash":"'
 _SUFFIX = len(_HASH) + 64 + len(b'"}')
 _BLOCK = 1 << 16
-_UNSAID = frozenset({"password", "public_pem", "created_at"})
+_OMITTED_COLUMNS = frozenset({"password", "public_pem", "created_at"})
 """Columns that are secret or say nothing."""
 
 
-class Author(msgspec.Struct, frozen=True, omit_defaults=True):
+class Actor(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who changes something: ``client`` is an address, ``context`` the hash of a run_as login's context.
 
     ``node`` is the worker that forwarded the request, by its certificate; empty for what was asked of the master.
@@ -59,7 +59,7 @@ class Author(msgspec.Struct, frozen=True, omit_defaults=True):
     issuer: str = ""
 
 
-class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line without its hash. ``revision`` is the store's after it; ``time`` UTC with microseconds."""
 
     seq: int
@@ -68,17 +68,17 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     time: str
     store: str
     revision: int
-    by: Author | None = None
+    by: Actor | None = None
     changes: list[dict[str, Any]] = []
 
 
-class Ended(NamedTuple):
+class ChainEnd(NamedTuple):
     """Where the chain stands: its last whole line, that line's hash, and what a crash left behind it.
 
     ``rest`` is None when nothing was left; ``open`` when the file does not end with a line feed.
     """
 
-    line: Line | None
+    line: AuditLine | None
     hash: str
     rest: bytes | None
     open: bool
@@ -89,7 +89,7 @@ class Ended(NamedTuple):
 
 
 @contextmanager
-def audited(store: SecurityStore, path: Path, author: Author, clock: Clock) -> Iterator[WriteTransaction]:
+def audited(store: SecurityStore, path: Path, author: Actor, clock: Clock) -> Iterator[WriteTransaction]:
     """One transaction on the security store, written down in the log at ``path``. Blocks on the disk.
 
     Raises 1005 at the end, and changes nothing, when the log cannot be written. A change that changes no row leaves no
@@ -102,20 +102,20 @@ def audited(store: SecurityStore, path: Path, author: Author, clock: Clock) -> I
 
 
 def audited_write(
-    store: SecurityStore, path: Path, author: Author, change: Callable[[WriteTransaction], object], clock: Clock
+    store: SecurityStore, path: Path, author: Actor, change: Callable[[WriteTransaction], object], clock: Clock
 ) -> None:
     """``change`` within :func:`audited`."""
     with audited(store, path, author, clock) as transaction:
         change(transaction)
 
 
-def _append(path: Path, transaction: WriteTransaction, author: Author, clock: Clock) -> None:
+def _append(path: Path, transaction: WriteTransaction, author: Actor, clock: Clock) -> None:
     """Write down the change of ``transaction``, durably; the caller holds the store's write lock. Raises 1005."""
-    changes = [_shown(one) for one in transaction.changes() if one.table != "sequences"]
+    changes = [_describe(one) for one in transaction.changes() if one.table != "sequences"]
     try:
         descriptor = _open(path)
         try:
-            ended = _continued(descriptor, path, transaction)
+            ended = _end_to_continue(descriptor, path, transaction)
             writer = _Writer(ended, transaction.store_id, iso_micro(clock.now()))
             writer.prepare(transaction.revision)
             writer.add("change", transaction.revision, author, changes)
@@ -128,10 +128,10 @@ def _append(path: Path, transaction: WriteTransaction, author: Author, clock: Cl
         raise write_error(1005, error, f"nothing was changed, because it could not be written down; {path}") from error
 
 
-def _continued(descriptor: int, path: Path, transaction: WriteTransaction) -> Ended:
+def _end_to_continue(descriptor: int, path: Path, transaction: WriteTransaction) -> ChainEnd:
     """What the next line follows: the end of the file, or the line that the store knows when the file has it not."""
-    ended, known = _ended(descriptor), transaction.audit_end()
-    if known is None or _holds(descriptor, known):
+    ended, known = _find_end(descriptor), transaction.audit_end()
+    if known is None or _contains(descriptor, known):
         return ended
     log.error(
         "%s does not hold line %d as the security store knows it: lines were removed or altered; run: "
@@ -139,14 +139,14 @@ def _continued(descriptor: int, path: Path, transaction: WriteTransaction) -> En
         path,
         known.seq,
     )
-    last = Line(known.seq, "", "change", "", transaction.store_id, transaction.revision - 1)
-    return Ended(last, known.hash, None, ended.open)
+    last = AuditLine(known.seq, "", "change", "", transaction.store_id, transaction.revision - 1)
+    return ChainEnd(last, known.hash, None, ended.open)
 
 
 class _Writer:
     """Lines that continue the chain."""
 
-    def __init__(self, ended: Ended, store: str, time: str) -> None:
+    def __init__(self, ended: ChainEnd, store: str, time: str) -> None:
         self.text = bytearray()
         self._ended, self._store, self._time = ended, store, time
         self._seq, self._prev = ended.seq, ended.hash
@@ -173,11 +173,11 @@ class _Writer:
         self,
         kind: Literal["anchor", "change", "void", "torn"],
         revision: int,
-        author: Author | None = None,
+        author: Actor | None = None,
         changes: list[dict[str, Any]] | None = None,
     ) -> None:
         self._seq += 1
-        line = Line(self._seq, self._prev, kind, self._time, self._store, revision, author, changes or [])
+        line = AuditLine(self._seq, self._prev, kind, self._time, self._store, revision, author, changes or [])
         body = msgspec.json.encode(line)
         self._prev = line_hash(body)
         self.text += body[:-1] + _HASH + self._prev.encode() + b'"}\n'
@@ -193,23 +193,23 @@ def rest_hash(before: str, rest: bytes) -> str:
     return hashlib.sha256(before.encode() + rest).hexdigest()
 
 
-def read_line(raw: bytes) -> tuple[Line, bytes, str] | None:
+def read_line(raw: bytes) -> tuple[AuditLine, bytes, str] | None:
     """A line, the bytes that its hash is of, and the hash it claims; None for anything that is not a whole line."""
     body, suffix = raw[:-_SUFFIX] + b"}", raw[-_SUFFIX:]
     if not (suffix.startswith(_HASH) and suffix.endswith(b'"}')):
         return None
     try:
-        line = msgspec.json.decode(body, type=Line)
+        line = msgspec.json.decode(body, type=AuditLine)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return line, body, suffix[len(_HASH) : -2].decode("ascii", "replace")
 
 
-def _shown(change: RowChange) -> dict[str, Any]:
+def _describe(change: RowChange) -> dict[str, Any]:
     shown: dict[str, Any] = {"table": change.table, "key": list(change.key)}
     if change.row is None:
         return shown | {"deleted": True}
-    return shown | {"row": {name: value for name, value in change.row.items() if name not in _UNSAID}}
+    return shown | {"row": {name: value for name, value in change.row.items() if name not in _OMITTED_COLUMNS}}
 
 
 def _open(path: Path) -> int:
@@ -242,7 +242,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _ended(descriptor: int) -> Ended:
+def _find_end(descriptor: int) -> ChainEnd:
     """The last whole line, found from the end."""
     is_open = False
     rest: list[bytes] = []
@@ -253,12 +253,12 @@ def _ended(descriptor: int) -> Ended:
             is_open = True
         found = read_line(raw)
         if found is not None:
-            return Ended(found[0], found[2], _joined(rest), is_open)
+            return ChainEnd(found[0], found[2], _joined(rest), is_open)
         rest.append(raw)
-    return Ended(None, NOTHING_BEFORE, _joined(rest), is_open)
+    return ChainEnd(None, NO_PREVIOUS_HASH, _joined(rest), is_open)
 
 
-def _holds(descriptor: int, known: AuditEnd) -> bool:
+def _contains(descriptor: int, known: AuditEnd) -> bool:
     """Whether the log has this very line, or one that follows it. What follows was written down and not committed."""
     follows = False
     for raw in _parts_backward(descriptor):

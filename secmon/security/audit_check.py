@@ -8,18 +8,18 @@ from pathlib import Path
 import msgspec
 
 from secmon.common.regular import open_regular
-from secmon.security.audit import NOTHING_BEFORE, Line, line_hash, read_line, rest_hash
+from secmon.security.audit import NO_PREVIOUS_HASH, AuditLine, line_hash, read_line, rest_hash
 from secmon.security.store.position import AuditEnd
 
 
-class Problem(msgspec.Struct, frozen=True):
+class AuditProblem(msgspec.Struct, frozen=True):
     """The first line (from 1) that is not as it should be, and why."""
 
     line: int
     text: str
 
 
-class Report(msgspec.Struct, kw_only=True):
+class AuditReport(msgspec.Struct, kw_only=True):
     """What a log says of itself.
 
     ``problem`` None: the chain is whole. ``store`` and ``revision`` are the last ones it leads to. ``voided``: changes
@@ -37,16 +37,16 @@ class Report(msgspec.Struct, kw_only=True):
     unfinished: bool = False
     store: str = ""
     revision: int = 0
-    problem: Problem | None = None
+    problem: AuditProblem | None = None
 
 
-class _Broken(Exception):
+class _ChainError(Exception):
     def __init__(self, line: int, text: str) -> None:
-        self.problem = Problem(line, text)
+        self.problem = AuditProblem(line, text)
         super().__init__(text)
 
 
-def verify(path: Path, anchors: Iterable[AuditEnd] = ()) -> Report:
+def verify(path: Path, anchors: Iterable[AuditEnd] = ()) -> AuditReport:
     """Check the chain of the log at ``path`` line by line, up to the first fault. Raises OSError.
 
     A chain can be written anew as a whole, and cut short: ``anchors`` are lines that it must hold, known from elsewhere
@@ -56,31 +56,31 @@ def verify(path: Path, anchors: Iterable[AuditEnd] = ()) -> Report:
         return verify_lines(file, anchors)
 
 
-def verify_lines(lines: Iterable[bytes], anchors: Iterable[AuditEnd] = ()) -> Report:
+def verify_lines(lines: Iterable[bytes], anchors: Iterable[AuditEnd] = ()) -> AuditReport:
     """The same for lines with their line feeds."""
     checker = _Checker(anchors)
     try:
         for number, raw in enumerate(lines, 1):
             checker.take(number, raw)
         checker.finish()
-    except _Broken as broken:
+    except _ChainError as broken:
         checker.report.problem = broken.problem
     return checker.report
 
 
-def check_end(report: Report, store: str, revision: int) -> None:
+def check_end(report: AuditReport, store: str, revision: int) -> None:
     """Whether the log reaches the security store's ``revision``, read before the log was; else sets the problem."""
     if report.problem is not None:
         return
     if not report.lines and revision > 1:
-        report.problem = Problem(1, f"the log is empty, but the security store is at revision {revision}")
+        report.problem = AuditProblem(1, f"the log is empty, but the security store is at revision {revision}")
     elif report.lines and report.store != store:
-        report.problem = Problem(report.lines + 1, "the log is that of another security store")
+        report.problem = AuditProblem(report.lines + 1, "the log is that of another security store")
     elif report.lines and report.revision < revision:
-        report.problem = Problem(report.lines + 1, f"{_missing(report.revision + 1, revision)} at the end")
+        report.problem = AuditProblem(report.lines + 1, f"{_missing(report.revision + 1, revision)} at the end")
 
 
-def check_store(report: Report, revision: int, end: AuditEnd | None, anchors: Iterable[AuditEnd]) -> None:
+def check_store(report: AuditReport, revision: int, end: AuditEnd | None, anchors: Iterable[AuditEnd]) -> None:
     """Whether the security store, read after the log, is as far as the log and ``anchors``; else sets the problem.
 
     ``revision`` and ``end`` are the store's. The log may be one line ahead: it is written before the change is
@@ -95,15 +95,15 @@ def check_store(report: Report, revision: int, end: AuditEnd | None, anchors: It
         text = f"the change of line {newest}, which was known before, is missing in the security store"
     else:
         return
-    report.problem = Problem(report.lines, f"{text}: the store was replaced by an older copy")
+    report.problem = AuditProblem(report.lines, f"{text}: the store was replaced by an older copy")
 
 
 class _Checker:
     def __init__(self, anchors: Iterable[AuditEnd]) -> None:
-        self.report = Report()
+        self.report = AuditReport()
         self._anchors = set(anchors)
-        self._last: Line | None = None
-        self._hash = NOTHING_BEFORE
+        self._last: AuditLine | None = None
+        self._hash = NO_PREVIOUS_HASH
         self._cut: list[bytes] = []  # lines that are not whole, since the last whole one
         self._open = False
         self._known = False  # whether the last whole line is an anchor
@@ -117,17 +117,17 @@ class _Checker:
             return
         line, body, claimed = found
         if line_hash(body) != claimed:
-            raise _Broken(number, "it was altered: it does not have the hash it carries")
+            raise _ChainError(number, "it was altered: it does not have the hash it carries")
         for text in self._faults(line):
-            raise _Broken(number - len(self._cut) if text is _CUT else number, text)
+            raise _ChainError(number - len(self._cut) if text is _NOT_A_LINE else number, text)
         if any(one.seq == line.seq and one.hash != claimed for one in self._anchors):
-            raise _Broken(number, f"it is not the line {line.seq} that was known before: the log was written anew")
+            raise _ChainError(number, f"it is not the line {line.seq} that was known before: the log was written anew")
         self._known = AuditEnd(line.seq, claimed) in self._anchors
         self._anchors.discard(AuditEnd(line.seq, claimed))
         self._count(line)
         self._last, self._hash, self._cut = line, claimed, []
 
-    def _faults(self, line: Line) -> Iterator[str]:
+    def _faults(self, line: AuditLine) -> Iterator[str]:
         if (
             self._last is None and not self._cut and line.seq > 1
         ):  # the beginning is missing: what is left can be checked
@@ -135,13 +135,13 @@ class _Checker:
             return
         seq = self._last.seq if self._last else 0
         if self._cut and line.kind != "torn":
-            yield _CUT
+            yield _NOT_A_LINE
         if line.seq > seq + 1:
             missing = line.seq - seq - 1
             yield "a line is missing before it" if missing == 1 else f"{missing} lines are missing before it"
         before = rest_hash(self._hash, b"\n".join(self._cut)) if self._cut else self._hash
         if line.prev != before:
-            yield _CUT if self._cut else "it does not continue the line before it, one of them was replaced"
+            yield _NOT_A_LINE if self._cut else "it does not continue the line before it, one of them was replaced"
         if line.seq != seq + 1:
             yield f"its number is {line.seq}, not {seq + 1}"
         if line.kind == "void" and self._known:
@@ -149,7 +149,7 @@ class _Checker:
         if text := _revision_fault(self._last, line):
             yield text
 
-    def _count(self, line: Line) -> None:
+    def _count(self, line: AuditLine) -> None:
         report = self.report
         report.changes += line.kind == "change"
         report.voided += line.kind == "void"
@@ -159,18 +159,20 @@ class _Checker:
 
     def finish(self) -> None:
         if len(self._cut) > 1 or (self._cut and not self._open):
-            raise _Broken(self.report.lines - len(self._cut) + 1, _CUT)
+            raise _ChainError(self.report.lines - len(self._cut) + 1, _NOT_A_LINE)
         if self._cut and not _begins_line(self._cut[0], self._last.seq + 1 if self._last else 1, self._hash):
-            raise _Broken(self.report.lines, f"{len(self._cut[0])} bytes after the last line do not belong to this log")
+            raise _ChainError(
+                self.report.lines, f"{len(self._cut[0])} bytes after the last line do not belong to this log"
+            )
         self.report.unfinished = bool(self._cut)
         if self.report.missing:
             lines = "line 1 is" if self.report.missing == 1 else f"lines 1 to {self.report.missing} are"
-            raise _Broken(1, f"the beginning of the log is missing: {lines} gone; the rest is whole")
+            raise _ChainError(1, f"the beginning of the log is missing: {lines} gone; the rest is whole")
         if gone := sorted(one.seq for one in self._anchors):
-            raise _Broken(self.report.lines + 1, f"line {gone[-1]}, which was known before, is missing at the end")
+            raise _ChainError(self.report.lines + 1, f"line {gone[-1]}, which was known before, is missing at the end")
 
 
-_CUT = "it is not a whole line of this log"
+_NOT_A_LINE = "it is not a whole line of this log"
 
 _NUMBER = b"+-.0123456789Ee"
 _HEAD = 320
@@ -194,7 +196,7 @@ def _begins_line(rest: bytes, seq: int, prev: str) -> bool:
     return False
 
 
-def _revision_fault(last: Line | None, line: Line) -> str | None:
+def _revision_fault(last: AuditLine | None, line: AuditLine) -> str | None:
     """Why ``line`` cannot follow ``last`` as far as the revisions of the store go."""
     match line.kind:
         case "anchor":

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Table
 
-from secmon.security.positions import ROLE_POLICIES, USER_ROLES, Chain
+from secmon.security.ordered_links import ROLE_POLICIES, USER_ROLES, OrderedLinks
 from secmon.security.rbac.model import RESERVED_ID_MAX
 from secmon.security.store import schema
 from secmon.security.store.replication import Row
@@ -15,7 +15,7 @@ from secmon.security.store.transaction import ReadTransaction
 
 Item = dict[str, Any]
 
-MANY = 500
+MAX_IDS_IN_QUERY = 500
 """More ids than this are not put into a query: the whole table is read."""
 
 
@@ -127,10 +127,10 @@ def _rows(tx: ReadTransaction, table: Table, ids: Iterable[int] | None) -> dict[
 
 
 def _among(column: ColumnElement[Any], ids: Mapping[int, object] | set[int] | None) -> list[ColumnElement[bool]]:
-    return [column.in_(ids)] if ids is not None and len(ids) <= MANY else []
+    return [column.in_(ids)] if ids is not None and len(ids) <= MAX_IDS_IN_QUERY else []
 
 
-def _ordered(tx: ReadTransaction, chain: Chain, owners: Mapping[int, object]) -> defaultdict[int, list[int]]:
+def _ordered(tx: ReadTransaction, chain: OrderedLinks, owners: Mapping[int, object]) -> defaultdict[int, list[int]]:
     rows = tx.select(chain.table, *_among(chain.table.c[chain.owner], owners))
     lists: defaultdict[int, list[int]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row["position"], row[chain.member])):

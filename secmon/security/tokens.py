@@ -17,7 +17,7 @@ import msgspec
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, Mode
-from secmon.security.errors import INVALID_TOKEN, AuthenticationError
+from secmon.security.authentication_error import INVALID_TOKEN, AuthenticationError
 from secmon.security.rbac.model import User
 from secmon.security.store.view import SecurityView
 

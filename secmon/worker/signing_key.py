@@ -10,8 +10,8 @@ from secmon.common.calls import Call
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import node_identity
-from secmon.security.errors import AuthenticationError
-from secmon.security.keys import KEY_LIFE_SECONDS, new_signing_key
+from secmon.security.authentication_error import AuthenticationError
+from secmon.security.signing_keys import KEY_LIFE_SECONDS, new_signing_key
 from secmon.security.store.security_store import SecurityStore
 
 log = logging.getLogger("secmon.clusterd.signing")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from secmon.agents.registry.collection import FIELDS, Condition, having, manager_row, older_than, within
+from secmon.agents.registry.agent_fields import FIELDS, Condition, in_scope, manager_row, older_than, with_value
 from secmon.agents.registry.queries import read_page
 from secmon.agents.wire.keepalive import System
 from secmon.common.errors import SecmonError
@@ -60,11 +60,11 @@ def test_refused(store: sa.Connection, parameters: dict[str, Any], code: int) ->
 
 @pytest.mark.parametrize("q", ["name=web-01,name=web-02", "(name=web-01,name=web-02)"], ids=["48 right", "49"])
 def test_q_is_one_unit_beside_a_filter(store: sa.Connection, q: str) -> None:
-    assert ids(ask(store, having("status", "active"), q=q)) == "001"
+    assert ids(ask(store, with_value("status", "active"), q=q)) == "001"
 
 
 def test_50_right_q_never_reaches_beyond_the_restriction(store: sa.Connection) -> None:
-    assert ids(ask(store, within(Scope(frozenset({"010"}))), q="name=DB-01,name=web-01")) == ""
+    assert ids(ask(store, in_scope(Scope(frozenset({"010"}))), q="name=DB-01,name=web-01")) == ""
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(3600, "002 004"), (7 * 86400, "004")], ids=["69", "70"])

@@ -81,7 +81,7 @@ def test_names_may_wander(pair: Pair) -> None:
     assert pair.follow()
     pair.write(lambda connection: registry.remove(connection, [1]))
     pair.add("a1", id=9)
-    pair.write(lambda connection: registry.rewrite(connection, {2: ("a3", "any", "k"), 3: ("a2", "any", "k")}))
+    pair.write(lambda connection: registry.change_keys(connection, {2: ("a3", "any", "k"), 3: ("a2", "any", "k")}))
     assert pair.follow()
     pair.assert_equal()
     assert not pair.follow()

@@ -17,11 +17,11 @@ from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
 from secmon.operations.all import CATALOGUE, EXECUTABLE
-from secmon.security.errors import AuthenticationError
+from secmon.security.authentication_error import AuthenticationError
 from secmon.security.passwords import MAX_TRIED_LENGTH, hash_password, needs_rehash, verify_password
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
-from secmon.security.users import replace_password
+from secmon.security.user_changes import replace_password
 from tests.api.conftest import LOGIN
 from tests.api.toys import api_config
 from tests.operations.world import World, make_security_db

@@ -21,8 +21,8 @@ from secmon.config.main import load_main_config
 from secmon.config.options import load_internal_options
 from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.supervisor_settings import read_supervisor_settings
-from secmon.security.errors import AuthenticationError
-from secmon.security.login import authenticate
+from secmon.security.authentication_error import AuthenticationError
+from secmon.security.credentials import authenticate
 from secmon.security.store.security_store import SecurityStore
 from tests.config import stock
 

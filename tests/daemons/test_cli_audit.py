@@ -14,7 +14,7 @@ from secmon.cli import main
 from secmon.common.clock import ManualClock, SystemClock
 from secmon.common.paths import Paths
 from secmon.daemons.audit_anchors import AuditAnchors
-from secmon.security.roles import create_role
+from secmon.security.role_changes import create_role
 from secmon.security.store.security_store import SecurityStore
 from tests.security.oldstore import OldStore
 

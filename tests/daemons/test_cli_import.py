@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from secmon.cli import main
 from secmon.cli.import_ import _PROGRESS_FROM
 from secmon.common.paths import Paths
-from secmon.security.login import authenticate
+from secmon.security.credentials import authenticate
 from secmon.security.store.security_store import SecurityStore
 from tests.security.oldstore import HASH, OldStore
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from secmon.agents.registry.entries import entries
-from secmon.agents.registry.key_file import KeysFile, written_copy
+from secmon.agents.registry.key_file import MasterKeyFile, written_copy
 from secmon.agents.registry.registry import New, add, remove
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.tasks import TaskStore
@@ -36,8 +36,8 @@ def node(root: Path) -> Paths:
     store = AgentStore(paths.agents_db)
     with store.write() as connection:
         add(connection, New(name="web", groups=("default",)), now=1)
-    KeysFile(store, paths, SystemClock()).poll()
-    keys = KeysFile(store, paths, SystemClock())
+    MasterKeyFile(store, paths, SystemClock()).poll()
+    keys = MasterKeyFile(store, paths, SystemClock())
     keys.poll()
     keys.poll()
     store.close()

@@ -18,8 +18,8 @@ from secmon.config.main import load_main_config
 from secmon.daemons.node_builder import open_node, read_installation
 from secmon.daemons.run_files import SupervisorLock
 from secmon.daemons.supervisor_settings import read_supervisor_settings
-from secmon.security.errors import AuthenticationError
-from secmon.security.login import authenticate
+from secmon.security.authentication_error import AuthenticationError
+from secmon.security.credentials import authenticate
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.tokens import Tokens
 from tests.security.store.damage import overwrite_pages

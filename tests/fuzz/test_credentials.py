@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from secmon.cluster.catalogue import Operation
 from secmon.operations.all import CATALOGUE
-from secmon.security.keys import SigningKey
+from secmon.security.signing_keys import SigningKey
 from secmon.security.store.security_store import SecurityStore
 from tests.fuzz.effort import effort
 from tests.fuzz.oracle import check

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from secmon.common.errors import SecmonError
-from secmon.security.errors import AuthenticationError
+from secmon.security.authentication_error import AuthenticationError
 from tests.operations.world import World
 
 PASSWORD = "Quarry-7!lamp"

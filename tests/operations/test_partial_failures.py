@@ -248,18 +248,18 @@ async def test_a_client_that_goes_away_leaves_folders_and_registry_alike(
     agent = enrol(office, "one", "web")
     reached, go_on, ended = (threading.Event() for _ in range(3))
 
-    def discard_and_say(*paths: Path) -> None:
-        folders.discard(*paths)
+    def delete_and_say(*paths: Path) -> None:
+        folders.delete_detached(*paths)
         ended.set()
 
-    def set_aside_and_wait(*args: Any) -> Path:
-        aside = folders.set_aside(*args)
+    def detach_and_wait(*args: Any) -> Path:
+        aside = folders.detach_group(*args)
         reached.set()
         assert go_on.wait(30)
         return aside
 
-    monkeypatch.setattr(group_operations, "set_aside", set_aside_and_wait)
-    monkeypatch.setattr(group_operations, "discard", discard_and_say)
+    monkeypatch.setattr(group_operations, "detach_group", detach_and_wait)
+    monkeypatch.setattr(group_operations, "delete_detached", delete_and_say)
     request = asyncio.create_task(office.ask("DELETE /groups", groups_list=["web"]))
     await until(reached.is_set)
     request.cancel()
@@ -283,7 +283,7 @@ async def test_a_store_that_fails_half_way_through_a_removal(office: Office, mon
             raise OperationalError("DELETE", None, Exception("no room"))
         return removed
 
-    monkeypatch.setattr(write, "_AT_ONCE", 2)
+    monkeypatch.setattr(write, "_BATCH", 2)
     monkeypatch.setattr(registry, "remove", remove)
     body = await office.ask("DELETE /agents", agents_list=[*agents, "999"], status=["all"], older_than="0s")
     assert body["data"]["affected_items"] == agents[:2]

@@ -9,7 +9,7 @@ import yaml
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.security.admin import initialise, reset_security_config, set_password, set_security_config
-from secmon.security.login import authenticate
+from secmon.security.credentials import authenticate
 from secmon.security.rbac.defaults import load_defaults
 from secmon.security.rbac.model import Settings
 from secmon.security.revocation import revoke_all, revoke_role, revoke_user

@@ -10,7 +10,7 @@ from secmon.common.errors import SecmonError
 from secmon.security.admin import initialise, set_password
 from secmon.security.audit import audited_write
 from secmon.security.audit_check import verify
-from secmon.security.roles import create_role
+from secmon.security.role_changes import create_role
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
 from tests.security.audited import ALICE, CLOCK, crash_while_making, lines, make

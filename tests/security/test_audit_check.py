@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.security.audit import NOTHING_BEFORE, line_hash, read_line
-from secmon.security.audit_check import Report, check_end, verify, verify_lines
-from secmon.security.roles import create_role
+from secmon.security.audit import NO_PREVIOUS_HASH, line_hash, read_line
+from secmon.security.audit_check import AuditReport, check_end, verify, verify_lines
+from secmon.security.role_changes import create_role
 from secmon.security.store.position import AuditEnd
 from secmon.security.store.security_store import SecurityStore
 from tests.security.audited import CLOCK, crash_while_making, lines, make
@@ -87,7 +87,7 @@ def test_the_end_and_the_store_agree(chain: list[bytes], store: SecurityStore) -
 
 
 def test_an_empty_log_is_right_only_for_a_new_store() -> None:
-    new, old = Report(), Report()
+    new, old = AuditReport(), AuditReport()
     check_end(new, "s", 1)
     check_end(old, "s", 2)
     assert new.problem is None
@@ -99,7 +99,7 @@ def test_an_empty_log_is_right_only_for_a_new_store() -> None:
 
 def rewrite(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
     """As somebody who can write the log but not the store: every hash is right in itself."""
-    text, before = b"", NOTHING_BEFORE
+    text, before = b"", NO_PREVIOUS_HASH
     for raw in change(lines(path)):
         found = read_line(raw.rstrip(b"\n"))
         assert found is not None
@@ -109,7 +109,7 @@ def rewrite(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
     path.write_bytes(text)
 
 
-def checked(store: SecurityStore, path: Path) -> Report:
+def checked(store: SecurityStore, path: Path) -> AuditReport:
     end = store.audit_end()
     assert end is not None
     return verify(path, [end])

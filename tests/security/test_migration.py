@@ -15,8 +15,8 @@ from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite import foreign
 from secmon.importers.rbac import Report, import_rbac, read_source
-from secmon.security.errors import AuthenticationError
-from secmon.security.login import authenticate
+from secmon.security.authentication_error import AuthenticationError
+from secmon.security.credentials import authenticate
 from secmon.security.rbac.context_rules import roles_for
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore

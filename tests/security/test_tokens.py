@@ -18,7 +18,7 @@ from secmon.security.admin import (
     set_password,
     set_security_config,
 )
-from secmon.security.errors import AuthenticationError
+from secmon.security.authentication_error import AuthenticationError
 from secmon.security.revocation import revoke_all, revoke_role, revoke_run_as, revoke_user
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore

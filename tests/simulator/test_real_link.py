@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from secmon.agents.registry.registry import New, load
+from secmon.agents.registry.registry import New, import_agents
 from secmon.agents.registry.schema import agents as table
 from secmon.agents.wire.keys import AgentKey, agent_id
 from secmon.config.remote import RemoteBlock
@@ -30,7 +30,7 @@ async def enrol(link: Field, count: int) -> list[AgentKey]:
     """Agents that the link knows."""
     keys = [AgentKey(agent_id(number), f"agent-{number}", "any", KEY) for number in range(1, count + 1)]
     with link.store.write() as connection:
-        load(connection, [New(name=key.name, id=int(key.id), key=key.key) for key in keys], now=1)
+        import_agents(connection, [New(name=key.name, id=int(key.id), key=key.key) for key in keys], now=1)
     await link.server.refresh()
     return keys
 

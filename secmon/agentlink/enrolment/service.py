@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from secmon.agentlink.enrolment.tls import names_match
 from secmon.agents.names import normal_address
-from secmon.agents.registry.enrolment import FAREWELL, MAX_REQUEST, Refusal, Request, Rules, accepted, parse
+from secmon.agents.registry.enrolment import END_OF_REFUSAL, MAX_REQUEST, Refusal, Request, Rules, accepted, parse
 from secmon.agents.registry.entries import Entry
 from secmon.common.accept.acceptor import Accepted, Acceptor
 from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter, Slot
@@ -161,7 +161,7 @@ class EnrolmentService:
 
     async def _refuse(self, writer: asyncio.StreamWriter, refused: Refusal) -> None:
         """The reason and the farewell, in a record each: some agents read only one."""
-        for line in (refused.line, FAREWELL):
+        for line in (refused.line, END_OF_REFUSAL):
             writer.write(line.encode("utf-8", "surrogateescape"))
             await writer.drain()
             await asyncio.sleep(0)

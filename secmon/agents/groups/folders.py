@@ -129,11 +129,11 @@ def delete_group(paths: Paths, name: str) -> None:
 
     Raises SecmonError 1712 for ``default``, 1710, 1722, 1005.
     """
-    discard(set_aside(paths, name))
+    delete_detached(detach_group(paths, name))
 
 
-def set_aside(paths: Paths, name: str) -> Path:
-    """Take the folder of a group away, for :func:`discard` to delete; durable. Raises as :func:`delete_group`."""
+def detach_group(paths: Paths, name: str) -> Path:
+    """Rename the folder of a group, for :func:`delete_detached` to delete; durable. Raises as :func:`delete_group`."""
     if name == DEFAULT_GROUP:
         raise SecmonError(1712, ids=(name,))
     folder = require_group(paths, name)
@@ -150,8 +150,8 @@ def set_aside(paths: Paths, name: str) -> Path:
     return aside
 
 
-def discard(*folders: Path) -> None:
-    """Delete what :func:`set_aside` gave; what cannot be deleted now the builder deletes later."""
+def delete_detached(*folders: Path) -> None:
+    """Delete folders that :func:`detach_group` returned; what cannot be deleted now the builder deletes later."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 

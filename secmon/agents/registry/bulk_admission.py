@@ -21,7 +21,7 @@ def add_together(
     plain = _plain(connection, [new for new, _ in wanted], host_name)
     free = [new for new, _ in wanted if new.name in plain]
     try:
-        entries = {entry.name: entry for entry in registry.add_free(connection, free, now=now)}
+        entries = {entry.name: entry for entry in registry.add_without_conflicts(connection, free, now=now)}
     except SecmonError:
         entries = {}  # the ids do not suffice for all: some of them get one
     results: list[Added | SecmonError] = []

@@ -17,7 +17,7 @@ from secmon.common.errors import SecmonError
 MAX_REQUEST = 65_536 + 4096
 """Bytes of a request."""
 
-FAREWELL = "ERROR: Unable to add agent"
+END_OF_REFUSAL = "ERROR: Unable to add agent"
 """Follows each refusal, in a write of its own."""
 
 NO_MASTER = "Cannot comunicate with master"
@@ -98,23 +98,23 @@ def refusal(request: Request, error: SecmonError, *, host_name: str) -> Refusal:
     return Refusal(f"Internal manager error adding agent: {request.name}")
 
 
-_OF_MASTER = {
+_MASTER_REFUSALS = {
     1705: "Duplicate name",
     1706: "Duplicate IP",
     1710: "Invalid Group(s) Name(s)",
     1725: "Issue generating key",
     1737: "Invalid Group(s) Name(s)",
 }
-_AWAY = frozenset({3012, 3013, 3018, 3020, 3021, 3022, 3023})
+_UNREACHABLE = frozenset({3012, 3013, 3018, 3020, 3021, 3022, 3023})
 
 
 def relayed_refusal(error: SecmonError) -> Refusal:
     """What a worker answers when the master has refused, or could not be asked (section 3.3)."""
-    if error.code in _AWAY:
+    if error.code in _UNREACHABLE:
         return Refusal(NO_MASTER)
     if error.code == 3036:
         return Refusal(BAD_ANSWER)
-    return Refusal(_OF_MASTER.get(error.code, "Internal error"))
+    return Refusal(_MASTER_REFUSALS.get(error.code, "Internal error"))
 
 
 def _check_password(data: bytes, password: bytes | None) -> bytes:

@@ -1,16 +1,16 @@
 """``etc/client.keys`` beside the registry: written for existing tools, and read when one of them has changed it.
 
-The registry is what counts; agents are served from it. The file is a view of it, and a way in. On the master
-:class:`KeysFile` compares what somebody else has written with a copy of what we wrote last, and takes the difference
-over: lines added, changed, marked as removed, or gone. A file that was emptied or cut short must not remove agents or
-change their keys. A last line without its line feed is ignored, and lines that are gone count only
+Agents are served from the registry; the file is an export of it that can also be edited. On the master
+:class:`MasterKeyFile` compares an edited file with a copy of the text written last and applies the difference: lines
+added, changed, marked as removed, or missing. A file that was emptied or cut short must not remove agents or change
+their keys. A last line without its line feed is ignored, and missing lines remove agents only
 
-- when all others can be read, and one agent's at least is left, and
+- when all other lines are valid, and at least one agent is left, and
 - up to a tenth of the agents, or three if that is more.
 
-Otherwise they are put back, and the log tells how to remove many: mark the lines with ``!`` in front of the name, or
-use the API. What was ignored or put back is kept as it was found under ``backup/agents``. Workers write the file only
-(:func:`write_key_files`).
+Otherwise the lines are written back, and the log says how to remove many agents: mark the lines with ``!`` in front of
+the name, or use the API. A file that was ignored or written over is kept under ``backup/agents``. Workers only write
+the file (:func:`write_key_files`).
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from secmon.agents.names import padded
 from secmon.agents.registry import registry
 from secmon.agents.registry.entries import Entry, entries, tombstones
-from secmon.agents.registry.key_lines import KeyLines, Line, parse_keys, render_keys, render_times
+from secmon.agents.registry.key_lines import KeyLine, KeyLines, parse_keys, render_keys, render_times
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.store import AgentStore, get, number
 from secmon.common.atomic import write_file
@@ -32,7 +32,7 @@ from secmon.common.paths import Paths
 
 log = logging.getLogger("secmon.agents")
 
-_MAY_GO, _MAY_GO_SHARE = 3, 10
+_MAX_MISSING, _MAX_MISSING_SHARE = 3, 10
 _WRITE_SHARE = 20
 """A write that takes long is followed by a pause this many times as long."""
 
@@ -48,7 +48,7 @@ class _Copy(Struct, frozen=True):
     text: str
 
 
-class Taken(Struct):
+class KeyFileChanges(Struct):
     """What was taken over from the file, by id."""
 
     added: list[int] = []
@@ -62,7 +62,7 @@ class Taken(Struct):
         return ", ".join(f"{name} {_ids(ids)}" for name in self.__struct_fields__ if (ids := getattr(self, name)))
 
 
-class KeysFile:
+class MasterKeyFile:
     """The file on the master. ``poll`` is to be called about once a second, always by the same process; it blocks."""
 
     def __init__(self, store: AgentStore, paths: Paths, clock: Clock) -> None:
@@ -73,7 +73,7 @@ class KeysFile:
         self._written: int | None = None
         self._not_before = 0.0
 
-    def poll(self) -> Taken | None:
+    def poll(self) -> KeyFileChanges | None:
         """Take over what somebody else has written, then write what the registry has that the file has not.
 
         What was taken over, if anything. Raises OSError and SQLAlchemyError; the next call tries again.
@@ -90,7 +90,7 @@ class KeysFile:
             self._write()
         return taken
 
-    def _take(self) -> Taken | None:
+    def _take(self) -> KeyFileChanges | None:
         found = read_text(self._paths.client_keys)
         with self._store.read() as connection:
             store = get(connection, "store_id") or ""
@@ -149,8 +149,8 @@ class KeysFile:
         return copy if copy is not None and copy.store == store else None
 
 
-class KeysCopy:
-    """The file on a worker: a view of the registry that the master sent, and no way in. Called as ``KeysFile`` is."""
+class WorkerKeyFile:
+    """The file on a worker: an export of the replicated registry; edits are ignored. Called as ``MasterKeyFile``."""
 
     def __init__(self, store: AgentStore, paths: Paths, clock: Clock) -> None:
         self._store, self._paths, self._clock = store, paths, clock
@@ -158,7 +158,7 @@ class KeysCopy:
         self._not_before = 0.0
 
     def poll(self) -> None:
-        """Write what the registry has that the file has not. Raises as ``KeysFile.poll`` does."""
+        """Write what the registry has that the file has not. Raises as ``MasterKeyFile.poll`` does."""
         begun = self._clock.monotonic()
         if begun >= self._not_before and self._store.revision() != self._written:
             self._written = write_key_files(self._store, self._paths)
@@ -176,18 +176,18 @@ class _Merge:
         self.after = parse_keys(whole + end)
         self.cut = bool(rest.strip())
 
-    def apply(self, connection: Connection) -> Taken:
+    def apply(self, connection: Connection) -> KeyFileChanges:
         here = {one.id: one for one in entries(connection)}
         marked = [one for one in self.after.removed if one in self._before.active and one in here]
         gone, put_back = self._gone(here)
         stones = [(one, *_texts(line)) for one, line in self.after.removed.items() if one not in here]
         dropped = self._before.removed.keys() - self.after.removed.keys() - self.after.active.keys()
-        return Taken(
+        return KeyFileChanges(
             removed=[one.id for one in registry.remove(connection, [*marked, *gone])],
             changed=self._change(connection, here),
             added=self._add(connection, here),
-            buried=registry.bury(connection, stones),
-            purged=[] if put_back or self.cut else registry.purge(connection, dropped),
+            buried=registry.add_tombstones(connection, stones),
+            purged=[] if put_back or self.cut else registry.purge_tombstones(connection, dropped),
             put_back=put_back,
         )
 
@@ -195,7 +195,7 @@ class _Merge:
         """Agents whose lines are gone: those to remove, and those to put back."""
         missing = self._before.active.keys() - self.after.active.keys() - self.after.removed.keys()
         gone = sorted(missing & here.keys())
-        bound = max(_MAY_GO, len(self._before.active) // _MAY_GO_SHARE)
+        bound = max(_MAX_MISSING, len(self._before.active) // _MAX_MISSING_SHARE)
         if self.after.active and len(gone) <= bound and not self.after.faults and not self.cut:
             return gone, []
         return [], gone
@@ -211,7 +211,7 @@ class _Merge:
             if names.setdefault(name, agent) != agent:
                 log.error("agent %s cannot be called %s: another agent is", padded(agent), name)
                 del lines[agent]
-        return registry.rewrite(connection, lines)
+        return registry.change_keys(connection, lines)
 
     def _add(self, connection: Connection, here: dict[int, Entry]) -> list[int]:
         news = [
@@ -224,7 +224,7 @@ class _Merge:
         # An agent removed after the copy was made is not back, its line is old.
         late = {one.id for one in tombstones(connection) if self._copy is None or one.revision > self._copy.revision}
         news = [new for new in news if new.id not in late]
-        results = registry.load(connection, news, now=self._now)
+        results = registry.import_agents(connection, news, now=self._now)
         for new, fault in zip(news, results, strict=True):
             if fault is not None:
                 log.error("agent %s (%s) could not be taken over: %s", new.id, new.name, fault.message)
@@ -236,7 +236,7 @@ def written_copy(paths: Paths) -> Path:
     return paths.agents_db.parent / "client.keys.written"
 
 
-def shown_store(paths: Paths) -> str | None:
+def store_of_key_file(paths: Paths) -> str | None:
     """Identity of the registry that the master's key file was last written from; None when it was not written here."""
     copy = _parse_copy(read_text(written_copy(paths)))
     return copy.store if copy is not None else None
@@ -300,7 +300,7 @@ def _signature(path: Path) -> Signature:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _texts(line: Line) -> tuple[str, str, str]:
+def _texts(line: KeyLine) -> tuple[str, str, str]:
     return line.name, line.address, line.key
 
 

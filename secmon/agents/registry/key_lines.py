@@ -12,7 +12,7 @@ MAX_FIELD = 1024
 """Characters of a field that are read: more than others write, so that what they find too long is not lost."""
 
 
-class Line(Struct, frozen=True):
+class KeyLine(Struct, frozen=True):
     """The fields of a line after the id; the address as the registry writes it."""
 
     name: str
@@ -23,8 +23,8 @@ class Line(Struct, frozen=True):
 class KeyLines(Struct, frozen=True):
     """What a key file says, by id. ``faults``: a sentence for each line that could not be taken."""
 
-    active: dict[int, Line] = field(default_factory=dict)
-    removed: dict[int, Line] = field(default_factory=dict)
+    active: dict[int, KeyLine] = field(default_factory=dict)
+    removed: dict[int, KeyLine] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
 
@@ -55,7 +55,7 @@ def parse_keys(text: str) -> KeyLines:
     return found
 
 
-def _fields(line: str) -> tuple[int, str, Line]:
+def _fields(line: str) -> tuple[int, str, KeyLine]:
     """Id, name with its mark, and the line. Raises ValueError."""
     parts = line.split()
     if not (line.isascii() and line.isprintable()):
@@ -69,7 +69,7 @@ def _fields(line: str) -> tuple[int, str, Line]:
     if not plain or max(map(len, parts)) > MAX_FIELD:
         raise ValueError("a field is empty or too long")
     try:
-        return agent, name, Line(plain, normal_address(address), key)
+        return agent, name, KeyLine(plain, normal_address(address), key)
     except ValueError:
         raise ValueError(f"{address!r} is no address") from None
 

@@ -12,7 +12,7 @@ from secmon.agents.registry.store import AgentStore, get, number
 EVERY = "*"
 MANAGER = "000"
 
-_MOST = 256
+_MAX_GROUPS = 256
 """Groups that are kept; beyond it begins anew."""
 
 
@@ -31,9 +31,9 @@ class Memberships:
             self._follow(connection)
             found = self._groups.get(group)
             if found is None:
-                if len(self._groups) >= _MOST:
+                if len(self._groups) >= _MAX_GROUPS:
                     self._groups.clear()
-                ids = connection.execute(_question(group)).scalars()
+                ids = connection.execute(_member_query(group)).scalars()
                 found = self._groups[group] = {padded(agent) for agent in ids}
         return found
 
@@ -65,7 +65,7 @@ class Memberships:
                 members.discard(padded(agent))
 
 
-def _question(group: str) -> Select[Any]:
+def _member_query(group: str) -> Select[Any]:
     if group == EVERY:
         return select(agents.c.id).where(agents.c.group.is_not(None))
     return select(agent_groups.c.agent_id).where(agent_groups.c.name == group)

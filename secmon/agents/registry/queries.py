@@ -11,16 +11,16 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Subquery, and_, case, false, func, or_, select
 
-from secmon.agents.registry.collection import (
+from secmon.agents.registry.agent_fields import (
     BY_ID,
     FIELDS,
     MANAGER_ID,
     Columns,
     Condition,
+    agents_and_manager,
     columns_of,
-    everyone,
-    proper_id,
-    within,
+    in_scope,
+    is_agent_id,
 )
 from secmon.agents.registry.schema import agents
 from secmon.common.query import Page, Query, Sort, sql
@@ -45,7 +45,7 @@ def read_page(
 ) -> Page:
     """The page that ``query`` asks for, by id where it says nothing. Equal sort values follow each other by id."""
     if query.distinct:
-        source = agents if manager is None else everyone(manager)
+        source = agents if manager is None else agents_and_manager(manager)
         return _fetch(connection, query, source, columns_of(source), now, where)
     row = None if manager is None else _manager(connection, query, manager, now, where)
     if row is None:
@@ -72,9 +72,9 @@ def read_ids(
 def unknown_ids(connection: Connection, ids: Iterable[str]) -> list[str]:
     """Which of ``ids``, as clients write them, are no agent's; ``000`` is the manager's."""
     wanted = list(dict.fromkeys(ids))
-    asked = within(Scope(frozenset(wanted)))(_COLUMNS)
+    asked = in_scope(Scope(frozenset(wanted)))(_COLUMNS)
     known = set(connection.execute(select(agents.c.id).where(asked)).scalars())
-    return [one for one in wanted if one != MANAGER_ID and not (proper_id(one) and int(one) in known)]
+    return [one for one in wanted if one != MANAGER_ID and not (is_agent_id(one) and int(one) in known)]
 
 
 def count_combinations(
@@ -90,7 +90,7 @@ def count_combinations(
 
     ``query`` may sort by ``count`` too. Combinations of equal sort values come in the order of their lowest ids.
     """
-    source = agents if manager is None else everyone(manager)
+    source = agents if manager is None else agents_and_manager(manager)
     columns = columns_of(source)
     conditions = [*sql.where(query, columns, now), *(one(columns) for one in where)]
     grouped = [_grouping(columns[name]) for name in fields]
@@ -209,9 +209,9 @@ def _grouping(column: Column) -> ColumnElement[Any]:
 
 
 def _group(row: dict[str, object], fields: Sequence[str], columns: Columns) -> dict[str, object]:
-    shown = {name: _shown(columns[name], row[name]) for name in fields}
+    shown = {name: _rendered(columns[name], row[name]) for name in fields}
     return nest({name: MISSING if value is None else value for name, value in shown.items()} | {COUNT: row[COUNT]})
 
 
-def _shown(column: Column, value: object) -> object:
+def _rendered(column: Column, value: object) -> object:
     return value if value is None or column.show is None else column.show(value)

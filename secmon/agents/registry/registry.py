@@ -14,12 +14,12 @@ from sqlalchemy import BindParameter, Connection, Select, Text, bindparam, func,
 
 from secmon.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
 from secmon.agents.registry.entries import ENTRY, TOMBSTONE, Entry, Tombstone, change, pick, tombstones
-from secmon.agents.registry.replacement import NEVER, Holder, may_replace, needs_deletion
+from secmon.agents.registry.replacement import NEVER, ExistingAgent, may_replace, needs_deletion
 from secmon.agents.registry.rows import (
-    bury_entries,
     delete_entries,
+    delete_tombstones,
     insert_entries,
-    unbury_entries,
+    insert_tombstones,
     write_groups,
 )
 from secmon.agents.registry.schema import agent_groups, agents, removed
@@ -69,7 +69,7 @@ def add(
     if len(set(new.groups)) > MAX_GROUPS:
         raise SecmonError(1737)
     replaced: dict[int, str] = {}
-    for code, holder in _in_the_way(connection, new):
+    for code, holder in _conflicts(connection, new):
         verdict = may_replace(holder, force, now=now, key_hash=new.key_hash)
         if not verdict.allowed:
             raise SecmonError(code, verdict.reason)
@@ -80,15 +80,15 @@ def add(
         raise SecmonError(1705, f"{new.name} is the manager")
     agent = _take_id(connection, new.id)
     with change(connection) as digest:
-        delete_entries(connection, digest, [_known(connection, one) for one in replaced], purge=purge)
+        delete_entries(connection, digest, [require_agent(connection, one) for one in replaced], purge=purge)
         if new.id is not None:
-            unbury_entries(connection, digest, _stone(connection, agent))
+            delete_tombstones(connection, digest, _tombstone(connection, agent))
         entry = _entry(agent, new, now, digest.revision)
         insert_entries(connection, digest, [entry])
     return Added(entry, tuple(replaced.values()))
 
 
-def add_free(connection: Connection, news: Sequence[New], *, now: int) -> list[Entry]:
+def add_without_conflicts(connection: Connection, news: Sequence[New], *, now: int) -> list[Entry]:
     """Add agents with new ids that the caller knows to be in nobody's way, in one revision. Raises 1725, changing
     nothing, when there are not enough ids."""
     first = number(connection, "next_id")
@@ -115,7 +115,7 @@ def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -
     return gone
 
 
-def load(connection: Connection, news: Sequence[New], *, now: int) -> list[SecmonError | None]:
+def import_agents(connection: Connection, news: Sequence[New], *, now: int) -> list[SecmonError | None]:
     """Add many agents with ids and keys of their own in one revision, as another manager has kept them.
 
     For each the reason why it was left out, or ``None``: 1708 for an id and 1705 for a name in use, 1725 for an id that
@@ -125,7 +125,7 @@ def load(connection: Connection, news: Sequence[New], *, now: int) -> list[Secmo
     results: list[SecmonError | None] = []
     taken: list[tuple[int, New]] = []
     for new in news:
-        fault = _unfit(new, ids, names)
+        fault = _import_refusal(new, ids, names)
         results.append(fault)
         if fault is None and new.id is not None:
             names.add(new.name)
@@ -134,40 +134,40 @@ def load(connection: Connection, news: Sequence[New], *, now: int) -> list[Secmo
     if taken:
         with change(connection) as digest:
             stones = {one.id: one for one in tombstones(connection)}
-            unbury_entries(connection, digest, [stones[agent] for agent, _ in taken if agent in stones])
+            delete_tombstones(connection, digest, [stones[agent] for agent, _ in taken if agent in stones])
             insert_entries(connection, digest, [_entry(agent, new, now, digest.revision) for agent, new in taken])
         _reserve(connection, max(agent for agent, _ in taken))
     return results
 
 
-def bury(connection: Connection, stones: Sequence[tuple[int, str, str, str]]) -> list[int]:
+def add_tombstones(connection: Connection, stones: Sequence[tuple[int, str, str, str]]) -> list[int]:
     """Keep ids, names, addresses and keys of agents that were removed elsewhere; the ids that were not known yet."""
     known = {*_ids(connection), *connection.execute(select(removed.c.id)).scalars()}
     fresh = [stone for stone in {one[0]: one for one in stones}.values() if stone[0] not in known]
     if fresh:
         with change(connection) as digest:
-            bury_entries(connection, digest, [Tombstone(*stone, 0, digest.revision) for stone in fresh])
+            insert_tombstones(connection, digest, [Tombstone(*stone, 0, digest.revision) for stone in fresh])
         _reserve(connection, max(stone[0] for stone in fresh))
     return [stone[0] for stone in fresh]
 
 
-def purge(connection: Connection, ids: Iterable[int]) -> list[int]:
+def purge_tombstones(connection: Connection, ids: Iterable[int]) -> list[int]:
     """Take the lines of removed agents out of the key file; the ids of those that had one. The ids stay used."""
     wanted = set(ids)
     stones = [one for one in tombstones(connection) if one.id in wanted and not one.purged]
     if stones:
         with change(connection) as digest:
-            unbury_entries(connection, digest, stones)
-            bury_entries(connection, digest, [replace(one, purged=1, revision=digest.revision) for one in stones])
+            delete_tombstones(connection, digest, stones)
+            insert_tombstones(connection, digest, [replace(one, purged=1, revision=digest.revision) for one in stones])
     return [one.id for one in stones]
 
 
-def rewrite(connection: Connection, lines: Mapping[int, tuple[str, str, str]]) -> list[int]:
+def change_keys(connection: Connection, lines: Mapping[int, tuple[str, str, str]]) -> list[int]:
     """Give agents that exist another name, address and key, as somebody has written them into the key file.
 
     Names may be swapped, but each must be one agent's in the end. The ids of those for which that is a change.
     """
-    before = {agent: _known(connection, agent) for agent in lines}
+    before = {agent: require_agent(connection, agent) for agent in lines}
     changed = [agent for agent, line in lines.items() if line != _line(before[agent])]
     if not changed:
         return []
@@ -204,7 +204,7 @@ def set_groups(connection: Connection, agent: int, groups: Sequence[str]) -> boo
 
 def assign_first(connection: Connection, agent: int, group: str = DEFAULT_GROUP) -> str:
     """Give an agent that was never assigned its first group; the agent's groups joined by commas. Raises 1701."""
-    entry = _known(connection, agent)
+    entry = require_agent(connection, agent)
     if entry.group:
         return entry.group
     assign(connection, {agent: (group,)})
@@ -213,7 +213,7 @@ def assign_first(connection: Connection, agent: int, group: str = DEFAULT_GROUP)
 
 def append_group(connection: Connection, agent: int, group: str) -> None:
     """Add a group with the highest priority. Raises 1701, 1737, 1751 when the agent is in it."""
-    groups = _known(connection, agent).groups
+    groups = require_agent(connection, agent).groups
     if group in groups:
         raise SecmonError(1751, ids=(padded(agent),))
     assign(connection, {agent: (*groups, group)})
@@ -224,7 +224,7 @@ def remove_group(connection: Connection, agent: int, group: str) -> None:
 
     Raises 1701, 1734 when it is not in it, 1745 when it is in ``default`` only.
     """
-    groups = _known(connection, agent).groups
+    groups = require_agent(connection, agent).groups
     if group not in groups:
         raise SecmonError(1734, ids=(padded(agent),))
     if groups == (DEFAULT_GROUP,):
@@ -266,9 +266,9 @@ def assign(connection: Connection, groups: Mapping[int, Sequence[str]]) -> list[
     return changed
 
 
-def _in_the_way(connection: Connection, new: New) -> list[tuple[int, Holder]]:
+def _conflicts(connection: Connection, new: New) -> list[tuple[int, ExistingAgent]]:
     """Agents with the id, address or name of ``new`` and the code of a refusal, in the order of the checks (3.1)."""
-    found: list[tuple[int, Holder]] = []
+    found: list[tuple[int, ExistingAgent]] = []
     if new.id is not None:
         found += [(1708, one) for one in _holders(connection, _BY_ID, new.id)]
     if new.address != ANY:
@@ -297,9 +297,9 @@ _BY_HOST = _HOLDER.where(
 )
 
 
-def _holders(connection: Connection, statement: Select[Any], value: str | int) -> list[Holder]:
+def _holders(connection: Connection, statement: Select[Any], value: str | int) -> list[ExistingAgent]:
     return [
-        Holder(id=number, name=name, key=key, date_add=added, status=status, disconnection_time=gone)
+        ExistingAgent(id=number, name=name, key=key, date_add=added, status=status, disconnection_time=gone)
         for number, name, key, added, status, gone in connection.execute(statement, {"value": value})
     ]
 
@@ -332,7 +332,7 @@ def _reserve(connection: Connection, agent: int) -> None:
         put(connection, "next_id", agent + 1)
 
 
-def _unfit(new: New, ids: Set[int], names: Set[str]) -> SecmonError | None:
+def _import_refusal(new: New, ids: Set[int], names: Set[str]) -> SecmonError | None:
     if new.id is None or not 0 < new.id <= MAX_ID:
         return SecmonError(1725, f"{new.id} is no id")
     if new.id in ids:
@@ -354,7 +354,7 @@ def _entry(agent: int, new: New, now: int, revision: int) -> Entry:
     )
 
 
-def _stone(connection: Connection, agent: int) -> list[Tombstone]:
+def _tombstone(connection: Connection, agent: int) -> list[Tombstone]:
     return [Tombstone(*row) for row in connection.execute(select(*TOMBSTONE).where(removed.c.id == agent))]
 
 
@@ -366,7 +366,7 @@ def _regrouped(entry: Entry, joined: str, revision: int) -> Entry:
     return replace(entry, group=joined, group_hash=group_hash(joined), revision=revision)
 
 
-def _known(connection: Connection, agent: int) -> Entry:
+def require_agent(connection: Connection, agent: int) -> Entry:
     entry = find(connection, agent)
     if entry is None:
         raise SecmonError(1701, ids=(padded(agent),))

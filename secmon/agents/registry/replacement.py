@@ -20,7 +20,7 @@ class RequestForce(Force, frozen=True, kw_only=True):
     deletable: Scope
 
 
-class Holder(Struct, frozen=True, kw_only=True):
+class ExistingAgent(Struct, frozen=True, kw_only=True):
     """The agent that stands in the way. Times in seconds since 1970; ``disconnection_time`` 0: connected or never."""
 
     id: int
@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
     reason: str
 
 
-def may_replace(old: Holder, force: Force, *, now: int, key_hash: str | None = None) -> Verdict:
+def may_replace(old: ExistingAgent, force: Force, *, now: int, key_hash: str | None = None) -> Verdict:
     """Whether ``old`` may be removed for a new agent. ``key_hash``: what the newcomer says its present key is.
 
     An agent that is connected is never replaced, whatever its ``disconnection_time`` (1.8, quirk).
@@ -65,7 +65,7 @@ def may_replace(old: Holder, force: Force, *, now: int, key_hash: str | None = N
     return Verdict(True, f"{who} is replaced")
 
 
-def needs_deletion(old: Holder, force: Force, *, now: int) -> bool:
+def needs_deletion(old: ExistingAgent, force: Force, *, now: int) -> bool:
     """Whether replacing ``old`` takes the right to delete it, and ``force`` does not have it.
 
     Who may only create agents must not be able to remove a working one by switching off what protects it.

@@ -28,17 +28,17 @@ def delete_entries(connection: Connection, digest: RunningDigest, gone: Sequence
             digest.subtract(one)
         purged, revision = int(purge), digest.revision
         stones = [Tombstone(one.id, one.name, one.register_ip, one.internal_key, purged, revision) for one in gone]
-        bury_entries(connection, digest, stones)
+        insert_tombstones(connection, digest, stones)
 
 
-def bury_entries(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
+def insert_tombstones(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
     """Tombstones of ids that have none."""
     connection.execute(insert(removed), [values(TOMBSTONE, one) for one in stones])
     for one in stones:
         digest.add(one)
 
 
-def unbury_entries(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
+def delete_tombstones(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
     """Take tombstones away."""
     if stones:
         where = removed.c.id == bindparam("agent")

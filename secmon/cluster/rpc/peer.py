@@ -14,7 +14,7 @@ from secmon.common.calls import Call
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
-from secmon.security.errors import AuthenticationError
+from secmon.security.authentication_error import AuthenticationError
 
 log = logging.getLogger("secmon.clusterd.peer")
 

@@ -11,7 +11,7 @@ from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Outcome, Result
-from secmon.security.errors import AuthenticationError, known_detail
+from secmon.security.authentication_error import AuthenticationError, known_detail
 
 ITEMS_PER_CHUNK = 500
 """Items of one message: at a few hundred bytes each, well below the size limit of a message."""

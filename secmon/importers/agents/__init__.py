@@ -32,11 +32,11 @@ def import_agents(store: AgentStore, source: Source, paths: Paths, clock: Clock,
             if plan.refused or plan.empty or dry_run:
                 return Report(tuple(plan.lines), written=False)
             _copy(plan, paths, undo)
-            for fault in registry.load(connection, plan.news, now=int(clock.now().timestamp())):
+            for fault in registry.import_agents(connection, plan.news, now=int(clock.now().timestamp())):
                 if fault is not None:
                     raise fault
             registry.assign(connection, plan.assigned)
-            registry.bury(connection, plan.stones)
+            registry.add_tombstones(connection, plan.stones)
         undo.pop_all()  # committed: the files stay
     return Report(tuple(plan.lines), written=True)
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from secmon.agents.groups.folders import AGENT_CONF, AGENT_CONF_TEXT, RESERVED
 from secmon.agents.names import MAX_ID, padded
 from secmon.agents.registry.entries import Entry
-from secmon.agents.registry.key_lines import Line as KeyLine
+from secmon.agents.registry.key_lines import KeyLine as KeyLine
 from secmon.agents.registry.registry import New
 from secmon.agents.wire.counters import parse as parse_counter
 from secmon.common.paths import Paths

@@ -60,7 +60,7 @@ def decide(source: Source, target: Target) -> Plan:
     return planner.plan()
 
 
-class _Place(msgspec.Struct, frozen=True):
+class _Destination(msgspec.Struct, frozen=True):
     """Where an entity of the source is in the store. ``settled``: a former import brought it, its links stay."""
 
     id: int
@@ -85,34 +85,34 @@ class _Planner:
 
     # Entities
 
-    def entities(self, table: Table, kind: Kind, source: Sequence[Entity]) -> dict[int, _Place]:
+    def entities(self, table: Table, kind: Kind, source: Sequence[Entity]) -> dict[int, _Destination]:
         """Plan the rows of one table; where each entity ends up, by its id in the source."""
-        shelf = _Shelf(table, self._target, source)
+        table_plan = _TablePlan(table, self._target, source)
         for one in source:
-            if one.id in shelf.places:
+            if one.id in table_plan.places:
                 self._lines.append(Line("refused", kind, one.id, one.name, "the id stands twice in the source"))
             elif one.id <= LAST_DEFAULT:
-                self._default(shelf, kind, one)
+                self._default(table_plan, kind, one)
             else:
-                self._custom(shelf, kind, one)
-        self._rows.extend(shelf.new_rows())
-        return shelf.places
+                self._custom(table_plan, kind, one)
+        self._rows.extend(table_plan.new_rows())
+        return table_plan.places
 
-    def _default(self, shelf: "_Shelf", kind: Kind, one: Entity) -> None:
+    def _default(self, table_plan: "_TablePlan", kind: Kind, one: Entity) -> None:
         """Ids 1 to 88: found again by name, users 1 and 2 by their ids."""
         if kind == "user" and one.id in DEFAULT_USERS:
-            self._default_user(shelf, one)
+            self._default_user(table_plan, one)
             return
-        place = shelf.default_named(one.name)
+        place = table_plan.default_named(one.name)
         if place is None:
             self._lines.append(Line("dropped", kind, one.id, one.name, "no default has this name"))
         else:
-            shelf.places[one.id] = place
+            table_plan.places[one.id] = place
 
-    def _default_user(self, shelf: "_Shelf", one: Entity) -> None:
-        row = shelf.by_id[one.id]
+    def _default_user(self, table_plan: "_TablePlan", one: Entity) -> None:
+        row = table_plan.by_id[one.id]
         name = str(row["username"])
-        shelf.places[one.id] = _Place(one.id, name)
+        table_plan.places[one.id] = _Destination(one.id, name)
         if row["password"] == one.content:
             self._lines.append(Line("present", "user", one.id, one.name, f"{name} has this password"))
         elif not readable_hash(one.content):
@@ -122,18 +122,18 @@ class _Planner:
             self._users.append(one.id)
             self._lines.append(Line("password", "user", one.id, one.name, f"is the password of {name} now"))
 
-    def _custom(self, shelf: "_Shelf", kind: Kind, one: Entity) -> None:
-        known = shelf.known(one)
+    def _custom(self, table_plan: "_TablePlan", kind: Kind, one: Entity) -> None:
+        known = table_plan.known(one)
         if known is not None:
-            shelf.places[one.id] = _Place(known, one.name, settled=True)
+            table_plan.places[one.id] = _Destination(known, one.name, settled=True)
             self._lines.append(Line("present", kind, one.id, one.name, f"as {known}; it and its links stay"))
             return
-        equal = shelf.equal_body(one)
+        equal = table_plan.equal_body(one)
         if equal is not None:
-            shelf.places[one.id] = equal
+            table_plan.places[one.id] = equal
             self._lines.append(Line("merged", kind, one.id, one.name, f"with {equal.id} {equal.name}: same body"))
             return
-        place = shelf.add(one)
+        place = table_plan.add(one)
         changes = [f"id {place.id}"] if place.id != one.id else []
         changes += [f"name {place.name}, the other is taken"] if place.name != one.name else []
         result: Result = "renamed" if place.name != one.name else "renumbered" if changes else "imported"
@@ -144,7 +144,11 @@ class _Planner:
     # Links
 
     def links(
-        self, table: Table, kind: Kind, source: Sequence[Link], places: tuple[dict[int, _Place], dict[int, _Place]]
+        self,
+        table: Table,
+        kind: Kind,
+        source: Sequence[Link],
+        places: tuple[dict[int, _Destination], dict[int, _Destination]],
     ) -> None:
         """Plan the links of one table: behind what the owner has, in the order of the source."""
         owner_column, member_column = (str(column.name) for column in table.primary_key.columns)
@@ -168,7 +172,7 @@ class _Planner:
             self._lines.append(Line("imported", kind, owner.id, f"{owner.name} - {member.name}"))
             self._note(kind, owner.id)
 
-    def _wanted(self, kind: Kind, link: Link, owner: _Place | None, member: _Place | None) -> bool:
+    def _wanted(self, kind: Kind, link: Link, owner: _Destination | None, member: _Destination | None) -> bool:
         reason = None
         if owner is None or member is None:
             reason = "an end does not exist, or was not taken over"
@@ -188,19 +192,19 @@ class _Planner:
             self._run_as = True
 
 
-class _Shelf:
+class _TablePlan:
     """One table of entities while it is filled: which ids, names and bodies are taken."""
 
     def __init__(self, table: Table, target: Target, source: Sequence[Entity]) -> None:
         self.table = table
         self.by_id: dict[int, Row] = {int(row["id"]): row for row in target.rows[str(table.name)]}
-        self.places: dict[int, _Place] = {}
+        self.places: dict[int, _Destination] = {}
         self._name = _NAME.get(str(table.name), "name")
         self._content = _CONTENT.get(str(table.name))
         self._before = {str(row[self._name]): row for row in self.by_id.values()}
         self._taken = set(self._before)
         self._ids = set(self.by_id)
-        self._bodies: dict[str, _Place] = {}
+        self._bodies: dict[str, _Destination] = {}
         if self._content in ("policy", "rule"):
             self._bodies = {str(row[self._content]): self._place(row) for row in self.by_id.values()}
         self._next = target.next_ids[str(table.name)]
@@ -208,10 +212,10 @@ class _Shelf:
         self._fresh = max([self._next, *(one.id + 1 for one in source)])
         self._new: list[Row] = []
 
-    def _place(self, row: Row) -> _Place:
-        return _Place(int(row["id"]), str(row[self._name]))
+    def _place(self, row: Row) -> _Destination:
+        return _Destination(int(row["id"]), str(row[self._name]))
 
-    def default_named(self, name: str) -> _Place | None:
+    def default_named(self, name: str) -> _Destination | None:
         """The default object called ``name``."""
         row = self._before.get(name)
         return self._place(row) if row is not None and row["id"] <= LAST_DEFAULT else None
@@ -225,11 +229,11 @@ class _Shelf:
             name, attempt = _renamed(one.name, attempt), attempt + 1
         return None
 
-    def equal_body(self, one: Entity) -> _Place | None:
+    def equal_body(self, one: Entity) -> _Destination | None:
         """The policy or rule with the same body."""
         return self._bodies.get(one.content)
 
-    def add(self, one: Entity) -> _Place:
+    def add(self, one: Entity) -> _Destination:
         """Take ``one`` in, under an id and a name that are free."""
         number = one.id
         if number in self._ids or schema.FIRST_CUSTOM_ID <= number < self._next:

@@ -15,27 +15,27 @@ from secmon.agents.registry.entries import pick
 from secmon.agents.registry.schema import agent_groups, agents
 from secmon.agents.wire.version import compare
 from secmon.cluster.catalogue import Place, operation
-from secmon.cluster.executor import Context, gate
+from secmon.cluster.executor import Context, authorizer
 from secmon.cluster.node import AgentLink
 from secmon.cluster.parameters import Common, text_format
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Result
-from secmon.operations.agents.at_their_nodes import Errand, ask_one, locate, serve
+from secmon.operations.agents.listing import read_agents
+from secmon.operations.agents.node_requests import NodeRequest, call_node, call_nodes, locate_agent
 from secmon.operations.agents.parameters import STAYS_BELOW, AgentId
-from secmon.operations.agents.visibility import ask
-from secmon.operations.groups.shared import READ_GROUP, OfGroup, existing_group
+from secmon.operations.groups.parameters import READ_GROUP, GroupPath, existing_group
 from secmon.operations.internal import INTERNAL
-from secmon.operations.permissions import OfNode, on_node
+from secmon.operations.permissions import NodePath, on_node
 from secmon.security.rbac.authorization import Require
 
 RECONNECT = "#!-force_reconnect"
 
-NOT_SERVED = frozenset({1701, 1703, 1707})
+UNREPORTED = frozenset({1701, 1703, 1707})
 """What is wrong with agents that nobody named."""
 
-AT_ONCE = 256
+MAX_CONCURRENT = 256
 """Agents whose answers a node waits for at the same time."""
-_SHARE = 0.8
+_TIME_SHARE = 0.8
 """Part of the remaining time that an agent may take to answer."""
 
 RESTART = Messages(
@@ -58,13 +58,13 @@ CommandName = Annotated[
 ]
 
 
-class AgentsToTell(Common, frozen=True, kw_only=True):
+class TargetAgents(Common, frozen=True, kw_only=True):
     """The agents; without a list every one that the caller may tell."""
 
     agents_list: list[AgentId] | None = None
 
 
-class AgentToTell(Common, frozen=True, kw_only=True):
+class TargetAgent(Common, frozen=True, kw_only=True):
     """The agent."""
 
     agent_id: AgentId
@@ -78,7 +78,7 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True):
     alert: Annotated[dict[str, Any], Meta(description="The alert that the program is to react to.")] = {}
 
 
-class RunCommand(AgentsToTell, frozen=True, kw_only=True):
+class RunCommand(TargetAgents, frozen=True, kw_only=True):
     """What to run, and where."""
 
     body: Command
@@ -89,63 +89,63 @@ def _each(action: str) -> Require:
 
 
 @operation(
-    "PUT", "/agents/restart", params=AgentsToTell, place=Place.AGENT, item=str, require=(_each("agent:restart"),),
+    "PUT", "/agents/restart", params=TargetAgents, place=Place.AGENT, item=str, require=(_each("agent:restart"),),
     messages=RESTART,
 )  # fmt: skip
-async def restart_agents(ctx: Context, params: AgentsToTell) -> Outcome:
+async def restart_agents(ctx: Context, params: TargetAgents) -> Outcome:
     """Restart agents."""
-    return await _tell(ctx, RESTART_HERE)
+    return await _command(ctx, RESTART_OWN)
 
 
 @operation(
-    "PUT", "/agents/reconnect", params=AgentsToTell, place=Place.AGENT, item=str, require=(_each("agent:reconnect"),),
+    "PUT", "/agents/reconnect", params=TargetAgents, place=Place.AGENT, item=str, require=(_each("agent:reconnect"),),
     messages=RECONNECTION,
 )  # fmt: skip
-async def reconnect_agents(ctx: Context, params: AgentsToTell) -> Outcome:
+async def reconnect_agents(ctx: Context, params: TargetAgents) -> Outcome:
     """Have agents connect again."""
-    return await _tell(ctx, RECONNECT_HERE)
+    return await _command(ctx, RECONNECT_OWN)
 
 
-async def _tell(ctx: Context, operation: str) -> Outcome:
+async def _command(ctx: Context, operation: str) -> Outcome:
     grant = ctx.grant("agent:id")
-    return await serve(ctx, Errand(operation), grant, hidden=() if grant.explicit else NOT_SERVED)
+    return await call_nodes(ctx, NodeRequest(operation), grant, hidden=() if grant.explicit else UNREPORTED)
 
 
 @operation(
-    "PUT", "/agents/{agent_id}/restart", params=AgentToTell, place=Place.AGENT, item=str, messages=RESTART,
+    "PUT", "/agents/{agent_id}/restart", params=TargetAgent, place=Place.AGENT, item=str, messages=RESTART,
     require=(Require("agent:restart", "agent:id", param="agent_id"),),
 )  # fmt: skip
-async def restart_agent(ctx: Context, params: AgentToTell) -> Result:
+async def restart_agent(ctx: Context, params: TargetAgent) -> Result:
     """Restart an agent."""
     try:
-        agent = await locate(ctx, params.agent_id)
+        agent = await locate_agent(ctx, params.agent_id)
     except SecmonError as error:
         outcome = Outcome()
         outcome.fail(error)
         return outcome
-    return await ask_one(ctx, Errand(RESTART_HERE), agent)
+    return await call_node(ctx, NodeRequest(RESTART_OWN), agent)
 
 
 @operation(
-    "PUT", "/agents/group/{group_id}/restart", params=OfGroup, place=Place.AGENT, item=str, messages=RESTART,
+    "PUT", "/agents/group/{group_id}/restart", params=GroupPath, place=Place.AGENT, item=str, messages=RESTART,
     require=(
         READ_GROUP, Require("agent:read", "agent:id", mode="restrict"),
         Require("agent:restart", "agent:id", mode="restrict"),
     ),
 )  # fmt: skip
-async def restart_group(ctx: Context, params: OfGroup) -> Outcome:
+async def restart_group(ctx: Context, params: GroupPath) -> Outcome:
     """Restart the agents of a group."""
     await existing_group(ctx, params.group_id)
     members = await _ids(ctx, select(agent_groups.c.agent_id).where(agent_groups.c.name == params.group_id))
-    readable = gate(ctx.node, ctx.call).check(Require("agent:read", "agent:id", mode="restrict"), members).ids
+    readable = authorizer(ctx.node, ctx.call).check(Require("agent:read", "agent:id", mode="restrict"), members).ids
     return await _restart(ctx, readable)
 
 
 @operation(
-    "PUT", "/agents/node/{node_id}/restart", params=OfNode, place=Place.AGENT, item=str, messages=RESTART,
+    "PUT", "/agents/node/{node_id}/restart", params=NodePath, place=Place.AGENT, item=str, messages=RESTART,
     require=(on_node("read"), Require("agent:restart", "agent:id", mode="restrict")), needs_cluster=True,
 )  # fmt: skip
-async def restart_agents_of_node(ctx: Context, params: OfNode) -> Outcome:
+async def restart_agents_of_node(ctx: Context, params: NodePath) -> Outcome:
     """Restart the agents that are connected to a node."""
     membership = ctx.node.services.membership
     if membership is None:
@@ -158,13 +158,13 @@ async def restart_agents_of_node(ctx: Context, params: OfNode) -> Outcome:
 
 
 async def _ids(ctx: Context, question: Select[Any]) -> list[str]:
-    return await ask(ctx, lambda store: [padded(one) for one in store.execute(question).scalars()])
+    return await read_agents(ctx, lambda store: [padded(one) for one in store.execute(question).scalars()])
 
 
 async def _restart(ctx: Context, ids: Sequence[str]) -> Outcome:
     """Restart those of ``ids`` that the caller may restart. Raises 4000 where that is none of them."""
-    grant = gate(ctx.node, ctx.call).check(Require("agent:restart", "agent:id", mode="each"), ids)
-    outcome = await serve(ctx, Errand(RESTART_HERE), grant, hidden=NOT_SERVED)
+    grant = authorizer(ctx.node, ctx.call).check(Require("agent:restart", "agent:id", mode="each"), ids)
+    outcome = await call_nodes(ctx, NodeRequest(RESTART_OWN), grant, hidden=UNREPORTED)
     if grant.error is not None:
         outcome.fail(grant.error)
     return outcome
@@ -177,8 +177,8 @@ async def _restart(ctx: Context, ids: Sequence[str]) -> Outcome:
 async def run_command(ctx: Context, params: RunCommand) -> Outcome:
     """Run an active response on agents."""
     grant = ctx.grant("agent:id")
-    errand = Errand(RESPOND_HERE, msgspec.to_builtins(params.body))
-    return await serve(ctx, errand, grant, hidden=() if grant.explicit else {1701, 1703})
+    errand = NodeRequest(RESPOND_OWN, msgspec.to_builtins(params.body))
+    return await call_nodes(ctx, errand, grant, hidden=() if grant.explicit else {1701, 1703})
 
 
 # On the agents' own nodes
@@ -198,9 +198,9 @@ class OwnCommand(OwnAgents, frozen=True, kw_only=True):
     alert: dict[str, Any] = {}
 
 
-RESTART_HERE = "PUT /internal/own-agents/restart"
-RECONNECT_HERE = "PUT /internal/own-agents/reconnect"
-RESPOND_HERE = "PUT /internal/own-agents/active-response"
+RESTART_OWN = "PUT /internal/own-agents/restart"
+RECONNECT_OWN = "PUT /internal/own-agents/reconnect"
+RESPOND_OWN = "PUT /internal/own-agents/active-response"
 
 
 def link_of(ctx: Context) -> AgentLink:
@@ -214,14 +214,14 @@ def link_of(ctx: Context) -> AgentLink:
 def answer_seconds(ctx: Context) -> float | None:
     """What an agent may take to answer, so that it does not cost the others theirs; None: the link's own bound."""
     deadline = ctx.call.deadline
-    return None if deadline is None else max(0.1, (deadline - ctx.node.clock.monotonic()) * _SHARE)
+    return None if deadline is None else max(0.1, (deadline - ctx.node.clock.monotonic()) * _TIME_SHARE)
 
 
 @operation(
     "PUT", "/internal/own-agents/restart", params=OwnAgents, open_to_all=True, catalogue=INTERNAL, messages=RESTART,
     item=str,
 )  # fmt: skip
-async def restart_here(ctx: Context, params: OwnAgents) -> Outcome:
+async def restart_own_agents(ctx: Context, params: OwnAgents) -> Outcome:
     """Restart agents of this node."""
     return await _send(ctx, await _versions(ctx, params.agents), restart_message)
 
@@ -230,7 +230,7 @@ async def restart_here(ctx: Context, params: OwnAgents) -> Outcome:
     "PUT", "/internal/own-agents/reconnect", params=OwnAgents, open_to_all=True, catalogue=INTERNAL, item=str,
     messages=RECONNECTION,
 )  # fmt: skip
-async def reconnect_here(ctx: Context, params: OwnAgents) -> Outcome:
+async def reconnect_own_agents(ctx: Context, params: OwnAgents) -> Outcome:
     """Have agents of this node connect again. Agents older than v4.3.0 ignore the message."""
     return await _send(ctx, dict.fromkeys(params.agents), lambda _: RECONNECT)
 
@@ -238,7 +238,7 @@ async def reconnect_here(ctx: Context, params: OwnAgents) -> Outcome:
 async def _versions(ctx: Context, numbers: Sequence[int]) -> dict[int, str | None]:
     """Versions of agents, as this node was told last; None for those that it does not know."""
     columns = (agents.c.id, agents.c.version)
-    known = await ask(ctx, lambda store: dict(map(tuple, pick(store, columns, numbers))))
+    known = await read_agents(ctx, lambda store: dict(map(tuple, pick(store, columns, numbers))))
     return {number: known.get(number) for number in numbers}
 
 
@@ -256,7 +256,7 @@ async def _send(ctx: Context, versions: Mapping[int, str | None], message: Calla
     "PUT", "/internal/own-agents/active-response", params=OwnCommand, open_to_all=True, catalogue=INTERNAL, item=str,
     messages=RESPONSE,
 )  # fmt: skip
-async def respond_here(ctx: Context, params: OwnCommand) -> Outcome:
+async def respond_on_own_agents(ctx: Context, params: OwnCommand) -> Outcome:
     """Run an active response on agents of this node; each is asked first whether it has them enabled."""
     outcome = Outcome()
     if not params.command.startswith("!"):
@@ -265,7 +265,7 @@ async def respond_here(ctx: Context, params: OwnCommand) -> Outcome:
             outcome.fail(SecmonError(1652, params.command), *map(padded, params.agents))
             return outcome
     response = Response(command=params.command, arguments=params.arguments, alert=params.alert, node=ctx.node.name)
-    turns = asyncio.Semaphore(AT_ONCE)
+    turns = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def respond(agent: int, version: str | None) -> None:
         try:

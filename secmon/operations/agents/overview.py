@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 from sqlalchemy import Connection
 
-from secmon.agents.registry.collection import FIELDS
+from secmon.agents.registry.agent_fields import FIELDS
 from secmon.agents.registry.queries import count_combinations, read_page
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
@@ -13,8 +13,15 @@ from secmon.cluster.parameters import Common
 from secmon.common.outcome import Outcome, Plain
 from secmon.common.query import Query
 from secmon.common.query.query import MAX_LIMIT
+from secmon.operations.agents.listing import (
+    READ_ANY,
+    manager_in_scope,
+    read_agents,
+    scope_conditions,
+    scope_of,
+    summarize,
+)
 from secmon.operations.agents.read import Agent, StatusSummary, Text
-from secmon.operations.agents.visibility import READ_ANY, ask, scope_of, seen, seen_manager, summarize
 from secmon.operations.groups.groups import Group, GroupsQuery, read_groups
 from secmon.security.rbac.authorization import Require
 
@@ -67,12 +74,12 @@ async def overview(ctx: Context, params: Common) -> Plain:
     """Agents by node, group, system, status and version, and the one that was registered last."""
     groups = await read_groups(ctx, GroupsQuery())
     assert isinstance(groups, Outcome)
-    return Plain(data={"groups": groups.items} | await ask(ctx, lambda connection: _agents(ctx, connection)))
+    return Plain(data={"groups": groups.items} | await read_agents(ctx, lambda connection: _agents(ctx, connection)))
 
 
 def _agents(ctx: Context, connection: Connection) -> dict[str, Any]:
     scope, now = scope_of(ctx.grant("agent:id")), ctx.node.clock.now()
-    where, manager = seen(scope), seen_manager(ctx, connection, scope)
+    where, manager = scope_conditions(scope), manager_in_scope(ctx, connection, scope)
     every = Query(limit=MAX_LIMIT)
 
     def counted(*fields: str) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from secmon.agents.registry.collection import Condition, having, of_version, older_than
+from secmon.agents.registry.agent_fields import Condition, of_version, older_than, with_value
 from secmon.cluster.parameters import Alphanumeric, Common, Names, text_format
 from secmon.common.query.dates import Age, moment
 
@@ -65,9 +65,9 @@ def conditions(
 ) -> list[Condition]:
     """What ``filters`` ask of an agent, with one of ``status`` if given; ``extra`` are more fields and their values."""
     given = {name: getattr(filters, name.replace(".", "_")) for name in _EQUAL} | dict(extra or {})
-    found = [having(name, value) for name, value in given.items() if value is not None]
+    found = [with_value(name, value) for name, value in given.items() if value is not None]
     if status is not None:
-        found.append(having("status", *status))
+        found.append(with_value("status", *status))
     if filters.version is not None:
         found.append(of_version(filters.version))
     return found + (silent_for(filters.older_than, now) if isinstance(filters, AgentFilters) else [])

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 from sqlalchemy import Connection
 
-from secmon.agents.registry.collection import FIELDS, other_than, without_group
+from secmon.agents.registry.agent_fields import FIELDS, other_than, without_group
 from secmon.agents.registry.queries import COUNT, count_combinations, read_platforms
 from secmon.agents.wire.version import MANAGER_VERSION
 from secmon.cluster.catalogue import Place, operation
@@ -14,17 +14,17 @@ from secmon.cluster.executor import Context, read_query
 from secmon.cluster.parameters import Common, Distinct, Limit, Names, Offset, Q, SearchFor, Select, SortBy
 from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.query import Page, Query
-from secmon.operations.agents.parameters import AgentFilters, AgentId, Status, conditions
-from secmon.operations.agents.visibility import (
+from secmon.operations.agents.listing import (
     READ_ANY,
     READ_NAMED,
-    ask,
-    page_of_agents,
+    list_page,
+    manager_in_scope,
+    read_agents,
+    scope_conditions,
     scope_of,
-    seen,
-    seen_manager,
     summarize,
 )
+from secmon.operations.agents.parameters import AgentFilters, AgentId, Status, conditions
 from secmon.security.rbac.authorization import Require
 
 Text = str | UnsetType
@@ -149,7 +149,7 @@ async def list_agents(ctx: Context, params: AgentsQuery) -> Outcome:
     """Agents, and the manager as agent 000."""
     extra = {"group_config_status": params.group_config_status}
     where = conditions(params, ctx.node.clock.now(), status=params.status, extra=extra)
-    return await page_of_agents(ctx, read_query(params, FIELDS), where)
+    return await list_page(ctx, read_query(params, FIELDS), where)
 
 
 @operation(
@@ -158,7 +158,7 @@ async def list_agents(ctx: Context, params: AgentsQuery) -> Outcome:
 )  # fmt: skip
 async def list_ungrouped(ctx: Context, params: UngroupedQuery) -> Outcome:
     """Agents that were never assigned to a group."""
-    return await page_of_agents(ctx, read_query(params, FIELDS), [without_group], manager=False)
+    return await list_page(ctx, read_query(params, FIELDS), [without_group], manager=False)
 
 
 @operation(
@@ -168,7 +168,7 @@ async def list_ungrouped(ctx: Context, params: UngroupedQuery) -> Outcome:
 async def list_outdated(ctx: Context, params: OutdatedQuery) -> Outcome:
     """Agents of another version than the manager's."""
     query = replace(read_query(params, FIELDS), select=("id", "name", "version"))
-    return await page_of_agents(ctx, query, [other_than(MANAGER_VERSION)], manager=False)
+    return await list_page(ctx, query, [other_than(MANAGER_VERSION)], manager=False)
 
 
 @operation(
@@ -181,10 +181,10 @@ async def count_distinct(ctx: Context, params: StatisticsQuery) -> Outcome:
     fields = Query.parse(fields=FIELDS, select=params.fields).select or FIELDS.select or ()
 
     def read(connection: Connection) -> Page:
-        manager = seen_manager(ctx, connection, scope)
-        return count_combinations(connection, query, fields, now=now, where=seen(scope), manager=manager)
+        manager = manager_in_scope(ctx, connection, scope)
+        return count_combinations(connection, query, fields, now=now, where=scope_conditions(scope), manager=manager)
 
-    page = await ask(ctx, read)
+    page = await read_agents(ctx, read)
     return Outcome(items=list(page.items), total=page.total)
 
 
@@ -193,15 +193,15 @@ async def count_distinct(ctx: Context, params: StatisticsQuery) -> Outcome:
 )
 async def list_platforms(ctx: Context, params: Common) -> Outcome:
     """The platforms that agents run on."""
-    where = seen(scope_of(ctx.grant("agent:id")))
-    return Outcome(items=list(await ask(ctx, lambda connection: read_platforms(connection, where))))
+    where = scope_conditions(scope_of(ctx.grant("agent:id")))
+    return Outcome(items=list(await read_agents(ctx, lambda connection: read_platforms(connection, where))))
 
 
 @operation("GET", "/agents/summary/status", params=Common, place=Place.MASTER, require=(READ_ANY,), data=StatusSummary)
 async def summarize_status(ctx: Context, params: Common) -> Plain:
     """How many agents are connected, and how many have the configuration of their groups."""
-    where = seen(scope_of(ctx.grant("agent:id")))
-    return Plain(data=await ask(ctx, lambda connection: summarize(connection, where)))
+    where = scope_conditions(scope_of(ctx.grant("agent:id")))
+    return Plain(data=await read_agents(ctx, lambda connection: summarize(connection, where)))
 
 
 @operation("GET", "/agents/uninstall", params=Common, place=Place.MASTER, require=(Require("agent:uninstall"),))

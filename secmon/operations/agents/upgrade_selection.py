@@ -7,7 +7,7 @@ from msgspec import structs
 from sqlalchemy import Connection, select
 
 from secmon.agents.names import padded
-from secmon.agents.registry.collection import FIELDS, MANAGER_ID, Condition, proper_id
+from secmon.agents.registry.agent_fields import FIELDS, MANAGER_ID, Condition, is_agent_id
 from secmon.agents.registry.entries import pick
 from secmon.agents.registry.queries import read_ids
 from secmon.agents.registry.schema import agents
@@ -17,12 +17,12 @@ from secmon.cluster.parameters import Common, Q
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome
 from secmon.common.query.ast import Node as QueryNode
+from secmon.operations.agents.listing import read_agents
 from secmon.operations.agents.parameters import AgentFields, AgentId, AgentIdOrAll, conditions
-from secmon.operations.agents.visibility import ask
 from secmon.security.rbac.authorization import Grant, Require
 
 UPGRADE = Require("agent:upgrade", "agent:id", param="agents_list", mode="each")
-UNNAMED = frozenset({1701, 1703, 1707, 1731, 1813, 1819, 1820, 1821, 1822})
+UNREPORTED = frozenset({1701, 1703, 1707, 1731, 1813, 1819, 1820, 1821, 1822})
 """What is wrong with agents that nobody named."""
 
 
@@ -33,7 +33,7 @@ class Selection(AgentFields, frozen=True, kw_only=True):
     q: Q = None
 
 
-class ResultsOf(AgentFields, frozen=True, kw_only=True):
+class ResultsQuery(AgentFields, frozen=True, kw_only=True):
     """Whose results. Named agents that do not meet all conditions fail."""
 
     agents_list: list[AgentId] | None = None
@@ -45,7 +45,7 @@ class _Row(NamedTuple):
     active: bool
 
 
-async def choose(ctx: Context, params: Selection | ResultsOf) -> tuple[list[Candidate], Outcome]:
+async def select_agents(ctx: Context, params: Selection | ResultsQuery) -> tuple[list[Candidate], Outcome]:
     """The active agents that the request means, by number; of those that it names, the others fail.
 
     1703 the manager, 1701 unknown, 1707 not active, 1731 not as the conditions want it.
@@ -57,7 +57,7 @@ async def choose(ctx: Context, params: Selection | ResultsOf) -> tuple[list[Cand
         matching = None if q is None and not where else _matching(connection, ctx, q, where)
         return _rows(connection, grant), matching
 
-    rows, matching = await ask(ctx, read)
+    rows, matching = await read_agents(ctx, read)
     outcome = Outcome()
     fit = [row.agent for row in rows if row.active and (matching is None or row.agent.id in matching)]
     chosen = {one.id for one in fit}
@@ -72,7 +72,7 @@ async def choose(ctx: Context, params: Selection | ResultsOf) -> tuple[list[Cand
     }
     for code, ids in reasons.items():
         if ids:
-            outcome.fail(SecmonError(code, _told(params) if code == 1731 else None), *ids)
+            outcome.fail(SecmonError(code, _conditions_text(params) if code == 1731 else None), *ids)
     return fit, outcome
 
 
@@ -85,7 +85,7 @@ _COLUMNS = (*(agents.c[name] for name in Candidate._fields), agents.c.connection
 
 def _rows(connection: Connection, grant: Grant) -> list[_Row]:
     if grant.explicit:
-        numbers = sorted(int(one) for one in grant.ids if proper_id(one) and one != MANAGER_ID)
+        numbers = sorted(int(one) for one in grant.ids if is_agent_id(one) and one != MANAGER_ID)
         found = sorted(pick(connection, _COLUMNS, numbers), key=lambda row: int(row.id))
     else:
         everyone = connection.execute(select(*_COLUMNS).order_by(agents.c.id))
@@ -93,7 +93,7 @@ def _rows(connection: Connection, grant: Grant) -> list[_Row]:
     return [_Row(Candidate(*row[:-1]), row[-1] == "active") for row in found]
 
 
-def _told(params: Selection | ResultsOf) -> str:
+def _conditions_text(params: Selection | ResultsQuery) -> str:
     """The conditions of the request, as the client gave them."""
     given = {info.encode_name: getattr(params, info.name) for info in structs.fields(AgentFields)}
     own = {info.encode_name for info in structs.fields(Common)}
@@ -103,5 +103,5 @@ def _told(params: Selection | ResultsOf) -> str:
 
 def without_hidden(outcome: Outcome, grant: Grant) -> Outcome:
     if not grant.explicit:
-        outcome.failures = [failure for failure in outcome.failures if failure.code not in UNNAMED]
+        outcome.failures = [failure for failure in outcome.failures if failure.code not in UNREPORTED]
     return outcome

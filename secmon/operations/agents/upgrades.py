@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from secmon.agents import tasks
 from secmon.agents.names import padded
-from secmon.agents.registry.collection import iso_offset
+from secmon.agents.registry.agent_fields import iso_offset
 from secmon.agents.tasks import Command, Task, Work
 from secmon.agents.upgrade_targets import Candidate, normal_version, obstacle, obstacle_to
 from secmon.agents.wire.version import MANAGER_VERSION
@@ -20,8 +20,8 @@ from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
 from secmon.config.upgrades import read_upgrades
 from secmon.operations.agents.parameters import STAYS_BELOW
-from secmon.operations.agents.upgrade_selection import UPGRADE, ResultsOf, Selection, choose, without_hidden
-from secmon.operations.tasks.internal import WAKE
+from secmon.operations.agents.upgrade_selection import UPGRADE, ResultsQuery, Selection, select_agents, without_hidden
+from secmon.operations.tasks.node_tasks import WAKE
 
 ProductVersion = Annotated[
     str,
@@ -53,7 +53,7 @@ RESULTS = Messages(
 
 _waking: set[asyncio.Task[Any]] = set()
 
-SHOWN: Mapping[str, str] = {
+STATUS_TEXTS: Mapping[str, str] = {
     "Pending": "In queue",
     "In progress": "Updating",
     "Done": "Updated",
@@ -128,14 +128,14 @@ async def upgrade_agents_by_file(ctx: Context, params: PutCustomUpgrade) -> Outc
 
 
 @operation(
-    "GET", "/agents/upgrade_result", params=ResultsOf, place=Place.MASTER, item=UpgradeResult, require=(UPGRADE,),
+    "GET", "/agents/upgrade_result", params=ResultsQuery, place=Place.MASTER, item=UpgradeResult, require=(UPGRADE,),
     messages=RESULTS,
 )  # fmt: skip
-async def read_results(ctx: Context, params: ResultsOf) -> Outcome:
+async def read_results(ctx: Context, params: ResultsQuery) -> Outcome:
     """How the last upgrade of each agent went."""
-    chosen, outcome = await choose(ctx, params)
+    chosen, outcome = await select_agents(ctx, params)
     found = await asyncio.to_thread(_last, ctx, [one.id for one in chosen])
-    outcome.items = [_shown(found[one.id]) for one in chosen if one.id in found]
+    outcome.items = [_result_item(found[one.id]) for one in chosen if one.id in found]
     if without := [padded(one.id) for one in chosen if one.id not in found]:
         outcome.fail(SecmonError(1813), *without)
     return without_hidden(outcome, ctx.grant("agent:id"))
@@ -150,8 +150,8 @@ async def _request(
     """
     if not read_upgrades(ctx.node.main_config).enabled:
         raise SecmonError(1121, "agent-upgrade is not enabled")
-    chosen, outcome = await choose(ctx, params)
-    fit, obstacles = _judge(chosen, target)
+    chosen, outcome = await select_agents(ctx, params)
+    fit, obstacles = _divide(chosen, target)
     if 1823 in obstacles:
         raise SecmonError(1823, f"{target} is above {MANAGER_VERSION}")
     for code, ids in obstacles.items():
@@ -176,7 +176,7 @@ def _wake(ctx: Context, nodes: Set[str]) -> None:
     task.add_done_callback(_waking.discard)
 
 
-def _judge(chosen: Sequence[Candidate], target: str | None) -> tuple[list[Candidate], dict[int, list[str]]]:
+def _divide(chosen: Sequence[Candidate], target: str | None) -> tuple[list[Candidate], dict[int, list[str]]]:
     """Those that can be upgraded, and the ids of the others by the code of what keeps them."""
     fit: list[Candidate] = []
     obstacles: dict[int, list[str]] = {}
@@ -213,7 +213,7 @@ def _below(ctx: Context, text: str) -> str:
     raise SecmonError(1006, f"{text} does not lie below {ctx.node.paths.root}")
 
 
-def _shown(task: Task) -> dict[str, Any]:
+def _result_item(task: Task) -> dict[str, Any]:
     item: dict[str, Any] = {
         "message": "Success",
         "agent": padded(task.agent_id),
@@ -221,16 +221,16 @@ def _shown(task: Task) -> dict[str, Any]:
         "node": task.node,
         "module": task.module,
         "command": task.command,
-        "status": SHOWN[task.status],
-        "create_time": moment(task.create_time),
+        "status": STATUS_TEXTS[task.status],
+        "create_time": iso_time(task.create_time),
     }
     if task.last_update_time is not None:
-        item["update_time"] = moment(task.last_update_time)
+        item["update_time"] = iso_time(task.last_update_time)
     if task.error_message is not None:
         item["error_msg"] = task.error_message
     return item
 
 
-def moment(seconds: int) -> str:
+def iso_time(seconds: int) -> str:
     """``YYYY-MM-DDTHH:MM:SSZ`` (conventions.md 13.3)."""
     return iso_offset(seconds).replace("+00:00", "Z")

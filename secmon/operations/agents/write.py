@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.names import ANY, MAX_ID, normal_address, padded
 from secmon.agents.registry import registry
-from secmon.agents.registry.collection import FIELDS, MANAGER_ID, Condition, proper_id, within
+from secmon.agents.registry.agent_fields import FIELDS, MANAGER_ID, Condition, in_scope, is_agent_id
 from secmon.agents.registry.entries import Entry
 from secmon.agents.registry.queries import read_ids, unknown_ids
 from secmon.agents.registry.registry import New
@@ -21,13 +21,14 @@ from secmon.agents.registry.replacement import NEVER, RequestForce
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.wire.keys import AgentKey, portable
 from secmon.cluster.catalogue import Place, operation
-from secmon.cluster.executor import Context, gate, read_query
+from secmon.cluster.executor import Context, authorizer, read_query
 from secmon.cluster.parameters import Common, Names, Q, text_format
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.sqlite.faults import storage_error, storage_reason
 from secmon.config.auth import Force
 from secmon.config.values import seconds
+from secmon.operations.agents.listing import read_agents, scope_conditions, scope_of
 from secmon.operations.agents.parameters import (
     AgentFilters,
     AgentId,
@@ -36,14 +37,13 @@ from secmon.operations.agents.parameters import (
     Timeframe,
     conditions,
 )
-from secmon.operations.agents.visibility import ask, scope_of, seen
 from secmon.security.rbac.authorization import Require
 from secmon.security.rbac.evaluate import Scope
 
 log = logging.getLogger("secmon.agents")
 
 MAX_NAME, MIN_KEY, MAX_KEY = 128, 64, 64
-_AT_ONCE = 500
+_BATCH = 500
 """Agents removed in one transaction: enrolments and states have their turn in between."""
 
 Address = Annotated[str, text_format("address", r"[\w,\-.+\s:/]+"), Meta(description="Address, network or `any`.")]
@@ -54,7 +54,7 @@ DELETE = Require("agent:delete", "agent:id", mode="restrict")
 _NO_FILTERS = frozenset({*Common.__struct_fields__, "agents_list", "purge"})
 
 
-class Choice(Protocol):
+class AgentSelector(Protocol):
     """The ids, in their order, of agents that a request describes."""
 
     def __call__(self, connection: Connection, *, where: Sequence[Condition]) -> list[int]: ...
@@ -135,7 +135,7 @@ class PostQuick(Common, frozen=True, kw_only=True):
     agent_name: Annotated[Names, Meta(max_length=MAX_NAME)]
 
 
-class OneAgent(Common, frozen=True, kw_only=True):
+class AgentPath(Common, frozen=True, kw_only=True):
     """Which agent."""
 
     agent_id: AgentId
@@ -175,16 +175,16 @@ async def add_agent_quickly(ctx: Context, params: PostQuick) -> Plain:
 
 
 @operation(
-    "GET", "/agents/{agent_id}/key", params=OneAgent, place=Place.MASTER, item=AgentIdKey,
+    "GET", "/agents/{agent_id}/key", params=AgentPath, place=Place.MASTER, item=AgentIdKey,
     require=(Require("agent:read", "agent:id", param="agent_id"),),
     messages=Messages(all="The key was read", none="The key was not read"),
 )  # fmt: skip
-async def read_key(ctx: Context, params: OneAgent) -> Outcome:
+async def read_key(ctx: Context, params: AgentPath) -> Outcome:
     """The key of an agent, to be imported there."""
     agent, outcome = params.agent_id, Outcome()
-    entry = await ask(ctx, lambda store: registry.find(store, int(agent))) if proper_id(agent) else None
+    entry = await read_agents(ctx, lambda store: registry.find(store, int(agent))) if is_agent_id(agent) else None
     if entry is not None:
-        outcome.items.append(_shown(entry))
+        outcome.items.append(_id_and_key(entry))
     else:
         outcome.fail(SecmonError(1703 if agent == MANAGER_ID else 1701), agent)
     return outcome
@@ -202,13 +202,13 @@ async def remove_agents(ctx: Context, params: DeleteAgents) -> Outcome:
     grant, outcome = ctx.grant("agent:id"), Outcome()
     now = ctx.node.clock.now()
     status = None if "all" in params.status else params.status
-    where = [*conditions(params, now, status=status), *seen(scope_of(grant))]
+    where = [*conditions(params, now, status=status), *scope_conditions(scope_of(grant))]
     chosen = partial(read_ids, now=now, q=read_query(params, FIELDS).q)
     purge = params.purge or ctx.node.admission.settings.purge
     gone = await asyncio.to_thread(_remove, ctx.node.agents, chosen, where, outcome, purge=purge)
     outcome.items.extend(padded(agent) for agent in gone)
     if grant.explicit:
-        await _tell_why(ctx, outcome, grant.ids, params)
+        await _fail_remaining(ctx, outcome, grant.ids, params)
     if gone:
         log.info("%s has removed %d agents: %s", ctx.call.identity.user, len(gone), ", ".join(outcome.items[:50]))
     return outcome
@@ -233,23 +233,23 @@ def _force(ctx: Context, rule: ForceRule) -> Force:
         enabled=rule.enabled,
         disconnected_time=seconds(rule.disconnected_time.value) if rule.disconnected_time.enabled else None,
         after_registration_time=seconds(rule.after_registration_time),
-        deletable=scope_of(gate(ctx.node, ctx.call).check(DELETE)),
+        deletable=scope_of(authorizer(ctx.node, ctx.call).check(DELETE)),
     )
 
 
 async def _add(ctx: Context, new: New, force: Force) -> Plain:
     entry = (await ctx.node.admission.add(new, force=force)).entry
     log.info("%s has added agent %s (%s)", ctx.call.identity.user, entry.padded, entry.name)
-    return Plain(data=_shown(entry))
+    return Plain(data=_id_and_key(entry))
 
 
-def _shown(entry: Entry) -> dict[str, str]:
+def _id_and_key(entry: Entry) -> dict[str, str]:
     key = AgentKey(entry.padded, entry.name, entry.register_ip, entry.internal_key)
     return {"id": entry.padded, "key": portable(key)}
 
 
 def _remove(
-    store: AgentStore, chosen: Choice, where: Sequence[Condition], outcome: Outcome, *, purge: bool
+    store: AgentStore, chosen: AgentSelector, where: Sequence[Condition], outcome: Outcome, *, purge: bool
 ) -> list[int]:
     """Remove the agents that are ``chosen`` and meet ``where`` when they are removed; their ids in order.
 
@@ -258,8 +258,8 @@ def _remove(
     with store.read() as connection:
         ids = [padded(agent) for agent in chosen(connection, where=where)]
     gone: list[int] = []
-    for start in range(0, len(ids), _AT_ONCE):
-        these = within(Scope(frozenset(ids[start : start + _AT_ONCE])))
+    for start in range(0, len(ids), _BATCH):
+        these = in_scope(Scope(frozenset(ids[start : start + _BATCH])))
         try:
             with store.write() as connection:
                 still = chosen(connection, where=[*where, these])
@@ -274,11 +274,11 @@ def _remove(
     return gone
 
 
-async def _tell_why(ctx: Context, outcome: Outcome, named: Sequence[str], params: DeleteAgents) -> None:
+async def _fail_remaining(ctx: Context, outcome: Outcome, named: Sequence[str], params: DeleteAgents) -> None:
     """Fail those of the ``named`` agents that were not removed."""
     told = {*outcome.items, *(agent for failure in outcome.failures for agent in failure.ids)}
     left = [agent for agent in named if agent not in told]
-    unknown = set(await ask(ctx, lambda store: unknown_ids(store, left)))
+    unknown = set(await read_agents(ctx, lambda store: unknown_ids(store, left)))
     filters = ", ".join(f"{name}={value}" for name, value in _filters(params))
     for agent in left:
         if agent == MANAGER_ID:

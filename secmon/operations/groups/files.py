@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from secmon.agents.agent_conf import verify_document
-from secmon.agents.groups.files import Algorithm, FileHash, hash_files, read_file
+from secmon.agents.groups.contents import Algorithm, FileHash, hash_files, read_file
 from secmon.agents.groups.folders import AGENT_CONF, AR_CONF, FILE_MODE, require_group
 from secmon.agents.groups.rootcheck_files import parse_checks, parse_rootkit_files, parse_rootkit_trojans
 from secmon.cluster.catalogue import Place, operation
@@ -31,14 +31,14 @@ from secmon.config.as_json import AGENT_ROOT, convert_agent
 from secmon.config.problems import Report
 from secmon.config.upload import check_commands
 from secmon.config.xml import parse_xml, refuse_forbidden_references
-from secmon.operations.groups.shared import READ_GROUP, OfGroup, existing_group, off_loop
+from secmon.operations.groups.parameters import READ_GROUP, GroupPath, existing_group, off_loop
 from secmon.security.rbac.authorization import Require
 
 log = logging.getLogger("secmon.operations")
 
 XML = "application/xml"
 
-MAX_TOLD = 20
+MAX_REPORTED = 20
 """Mistakes that an answer names."""
 
 FileType = Literal["conf", "rootkit_files", "rootkit_trojans", "rcl"]
@@ -70,20 +70,20 @@ class GroupFile(Struct):
     hash: str
 
 
-class ConfigurationQuery(OfGroup, frozen=True, kw_only=True):
+class ConfigurationQuery(GroupPath, frozen=True, kw_only=True):
     """Which blocks of which group."""
 
     offset: Offset = 0
     limit: Limit = 500
 
 
-class PutConfiguration(OfGroup, frozen=True, kw_only=True):
+class PutConfiguration(GroupPath, frozen=True, kw_only=True):
     """The whole new ``agent.conf``."""
 
     body: bytes
 
 
-class FilesQuery(OfGroup, frozen=True, kw_only=True):
+class FilesQuery(GroupPath, frozen=True, kw_only=True):
     """Which files of which group."""
 
     offset: Offset = 0
@@ -96,7 +96,7 @@ class FilesQuery(OfGroup, frozen=True, kw_only=True):
     hash: Annotated[Algorithm, Meta(description="Algorithm of the hashes.")] = "md5"
 
 
-class FileQuery(OfGroup, frozen=True, kw_only=True):
+class FileQuery(GroupPath, frozen=True, kw_only=True):
     """Which file, and how to read it: by its name, or as the type given."""
 
     file_name: Alphanumeric
@@ -153,8 +153,8 @@ def _replace(node: Node, group: str, data: bytes) -> list[str]:
     report = Report(AGENT_CONF)
     verify_document(document, report)
     if report.problems:
-        more = f"; and {len(report.problems) - MAX_TOLD} more" if len(report.problems) > MAX_TOLD else ""
-        raise SecmonError(1114, "; ".join(str(problem) for problem in report.problems[:MAX_TOLD]) + more)
+        more = f"; and {len(report.problems) - MAX_REPORTED} more" if len(report.problems) > MAX_REPORTED else ""
+        raise SecmonError(1114, "; ".join(str(problem) for problem in report.problems[:MAX_REPORTED]) + more)
     try:
         write_file(require_group(node.paths, group) / AGENT_CONF, data, FILE_MODE)
     except OSError as error:

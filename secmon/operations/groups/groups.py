@@ -7,11 +7,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from sqlalchemy import Connection, func, select
 
-from secmon.agents.groups.files import Algorithm, hash_file
-from secmon.agents.groups.folders import AGENT_CONF, MERGED, create_group, discard, list_groups, set_aside
+from secmon.agents.groups.contents import Algorithm, hash_file
+from secmon.agents.groups.folders import AGENT_CONF, MERGED, create_group, delete_detached, detach_group, list_groups
 from secmon.agents.names import DEFAULT_GROUP, padded
 from secmon.agents.registry import registry
-from secmon.agents.registry.collection import FIELDS, Condition, having
+from secmon.agents.registry.agent_fields import FIELDS, Condition, with_value
 from secmon.agents.registry.schema import agent_groups
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context, read_query
@@ -31,13 +31,13 @@ from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.query import Fields, Sort
 from secmon.common.sqlite.engine import attempt
+from secmon.operations.agents.listing import READ_ANY, list_page
 from secmon.operations.agents.parameters import GroupName, Status
 from secmon.operations.agents.read import LISTED, Agent
-from secmon.operations.agents.visibility import READ_ANY, page_of_agents
-from secmon.operations.groups.shared import (
+from secmon.operations.groups.parameters import (
     READ_GROUP,
     GroupNameOrAll,
-    OfGroup,
+    GroupPath,
     existing_group,
     off_loop,
 )
@@ -80,7 +80,7 @@ class DeleteGroups(Common, frozen=True, kw_only=True):
     groups_list: list[GroupNameOrAll]
 
 
-class MembersQuery(OfGroup, frozen=True, kw_only=True):
+class MembersQuery(GroupPath, frozen=True, kw_only=True):
     """Which agents of which group."""
 
     offset: Offset = 0
@@ -95,7 +95,7 @@ class MembersQuery(OfGroup, frozen=True, kw_only=True):
 
 _SHOWN = ("name", "mergedSum", "configSum", "count")
 GROUP_FIELDS = Fields(engine="list", select=_SHOWN, sort=_SHOWN, required=("name",))
-_NOT_THEIRS = (1710, 1712)
+_UNREPORTED = (1710, 1712)
 """Codes that a request which names no groups is not told."""
 
 
@@ -157,20 +157,20 @@ def _delete(node: Node, grant: Grant) -> Outcome:
     paths, outcome = node.paths, Outcome()
     members: set[int] = set()
     aside: dict[str, Path] = {}
-    failed = outcome.failing(hidden=() if grant.explicit else _NOT_THEIRS)
+    failed = outcome.failing(hidden=() if grant.explicit else _UNREPORTED)
     try:
         # Assignments wait for this transaction: no agent is put into a group that is being deleted.
         with node.agents.write() as connection:
             for name in grant.select(list_groups(paths)):
                 with attempt(connection, failed):
                     moved = registry.remove_group_everywhere(connection, name) if name != DEFAULT_GROUP else []
-                    aside[name] = set_aside(paths, name)
+                    aside[name] = detach_group(paths, name)
                     members.update(moved)
     except BaseException:
         for name, folder in aside.items():
             folder.rename(paths.shared / name)  # the agents are still in it
         raise
-    discard(*aside.values())
+    delete_detached(*aside.values())
     outcome.items = list(aside)
     outcome.extra["affected_agents"] = [padded(agent) for agent in sorted(members)]
     return outcome
@@ -183,8 +183,8 @@ def _delete(node: Node, grant: Grant) -> Outcome:
 async def list_members(ctx: Context, params: MembersQuery) -> Outcome:
     """The agents of a group."""
     await existing_group(ctx, params.group_id)
-    where = [_member_of(params.group_id), *([having("status", *params.status)] if params.status else [])]
-    return await page_of_agents(ctx, read_query(params, FIELDS), where, manager=False)
+    where = [_member_of(params.group_id), *([with_value("status", *params.status)] if params.status else [])]
+    return await list_page(ctx, read_query(params, FIELDS), where, manager=False)
 
 
 def _member_of(group: str) -> Condition:

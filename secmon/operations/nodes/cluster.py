@@ -11,7 +11,7 @@ from secmon.cluster.parameters import Common, Listing, Names
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.query import Fields
-from secmon.operations.permissions import OfNodes, on_nodes, on_this_node
+from secmon.operations.permissions import NodeList, on_nodes, on_this_node
 from secmon.security.rbac.authorization import Require
 
 RULESET_FOLDERS = ("etc/decoders", "etc/rules", "etc/lists")
@@ -157,11 +157,11 @@ async def nodes(ctx: Context, params: NodesQuery) -> Outcome:
 
 
 @operation(
-    "GET", "/cluster/healthcheck", params=OfNodes, place=Place.MASTER, require=(on_nodes("read"),), item=NodeHealth,
+    "GET", "/cluster/healthcheck", params=NodeList, place=Place.MASTER, require=(on_nodes("read"),), item=NodeHealth,
     needs_cluster=True, exempt=True,
     messages=HEALTH,
 )  # fmt: skip
-async def healthcheck(ctx: Context, params: OfNodes) -> Outcome:
+async def healthcheck(ctx: Context, params: NodeList) -> Outcome:
     """Health of the nodes: keepalives, file and security replication, nodes lost or refused."""
     source: HealthSource | None = ctx.node.services.health
     if source is None:
@@ -186,10 +186,10 @@ async def _ruleset_hashes(ctx: Context) -> dict[str, str]:
 
 
 @operation(
-    "GET", "/cluster/ruleset/synchronization", params=OfNodes, place=Place.NODES, node_param="nodes_list",
+    "GET", "/cluster/ruleset/synchronization", params=NodeList, place=Place.NODES, node_param="nodes_list",
     require=(on_nodes("read"),), item=Synchronization, needs_cluster=True, exempt=True, finish=_compare,
     messages=CHECK_MESSAGES,
 )  # fmt: skip
-async def ruleset_synchronization(ctx: Context, params: OfNodes) -> Outcome:
+async def ruleset_synchronization(ctx: Context, params: NodeList) -> Outcome:
     """Whether each node holds exactly the master's rules, decoders and lists."""
     return Outcome(items=[{"name": ctx.node.name, "hashes": await _ruleset_hashes(ctx)}])

@@ -11,7 +11,7 @@ from secmon.cluster.parameters import Alphanumeric, Common, Listing, Names
 from secmon.common.logfile.reader import read_logs, summary
 from secmon.common.outcome import Messages, Outcome
 from secmon.common.query import Fields, Sort
-from secmon.operations.permissions import OfNode, on_manager, on_node
+from secmon.operations.permissions import NodePath, on_manager, on_node
 
 Level = Literal["critical", "debug", "debug2", "error", "info", "warning"]
 
@@ -70,7 +70,7 @@ async def logs(ctx: Context, params: _Filter) -> Outcome:
     item=dict[str, dict[str, int]], exempt=True,
 )  # fmt: skip
 @operation(
-    "GET", "/cluster/{node_id}/logs/summary", params=OfNode, place=Place.NODE, node_param="node_id",
+    "GET", "/cluster/{node_id}/logs/summary", params=NodePath, place=Place.NODE, node_param="node_id",
     require=(on_node("read"),), messages=SUMMARY, item=dict[str, dict[str, int]], needs_cluster=True, exempt=True,
 )  # fmt: skip
 async def logs_summary(ctx: Context, params: Common) -> Outcome:

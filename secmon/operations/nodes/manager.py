@@ -17,7 +17,7 @@ from secmon.config.as_json import JsonObject, convert_main, mask_secrets, select
 from secmon.config.checks import bounded, installation_warnings, invalid, validate_installation
 from secmon.config.masking import mask_text
 from secmon.config.xml import parse_xml
-from secmon.operations.permissions import OfNode, OfNodes, on_manager, on_node, on_nodes
+from secmon.operations.permissions import NodeList, NodePath, on_manager, on_node, on_nodes
 
 
 class ManagerInfo(Struct):
@@ -95,7 +95,7 @@ RESTART = Messages(
     exempt=True,
 )  # fmt: skip
 @operation(
-    "GET", "/cluster/{node_id}/status", params=OfNode, place=Place.NODE, node_param="node_id",
+    "GET", "/cluster/{node_id}/status", params=NodePath, place=Place.NODE, node_param="node_id",
     require=(on_node("read"),), messages=STATUS, item=dict[str, str], needs_cluster=True, exempt=True,
 )  # fmt: skip
 async def status(ctx: Context, params: Common) -> Outcome:
@@ -107,8 +107,8 @@ async def status(ctx: Context, params: Common) -> Outcome:
     "GET", "/manager/info", params=Common, require=(on_manager("read"),), messages=INFO, item=ManagerInfo, exempt=True
 )
 @operation(
-    "GET", "/cluster/{node_id}/info", params=OfNode, place=Place.NODE, node_param="node_id", require=(on_node("read"),),
-    messages=INFO, item=ManagerInfo, needs_cluster=True, exempt=True,
+    "GET", "/cluster/{node_id}/info", params=NodePath, place=Place.NODE, node_param="node_id",
+    require=(on_node("read"),), messages=INFO, item=ManagerInfo, needs_cluster=True, exempt=True,
 )  # fmt: skip
 async def info(ctx: Context, params: Common) -> Outcome:
     """Version, place and time zone."""
@@ -130,7 +130,7 @@ async def info(ctx: Context, params: Common) -> Outcome:
     item=ApiConfigItem, exempt=True,
 )  # fmt: skip
 @operation(
-    "GET", "/cluster/api/config", params=OfNodes, place=Place.NODES, node_param="nodes_list",
+    "GET", "/cluster/api/config", params=NodeList, place=Place.NODES, node_param="nodes_list",
     require=(on_nodes("read"), on_nodes("read_api_config")), messages=API_CONFIG, item=ApiConfigItem,
     needs_cluster=True, exempt=True,
 )  # fmt: skip
@@ -194,7 +194,7 @@ def _convert(data: bytes, params: ConfigurationQuery | NodeConfigurationQuery) -
     item=Validation, exempt=True,
 )  # fmt: skip
 @operation(
-    "GET", "/cluster/configuration/validation", params=OfNodes, place=Place.NODES, node_param="nodes_list",
+    "GET", "/cluster/configuration/validation", params=NodeList, place=Place.NODES, node_param="nodes_list",
     require=(on_nodes("read"),), messages=VALIDATION, item=Validation, needs_cluster=True, exempt=True,
 )  # fmt: skip
 async def validation(ctx: Context, params: Common) -> Outcome:
@@ -239,7 +239,7 @@ async def _validated(node: Node, item: Any) -> Outcome:
     item=str, exempt=True,
 )  # fmt: skip
 @operation(
-    "PUT", "/cluster/restart", params=OfNodes, place=Place.NODES, node_param="nodes_list",
+    "PUT", "/cluster/restart", params=NodeList, place=Place.NODES, node_param="nodes_list",
     require=(on_nodes("read"), on_nodes("restart")), messages=RESTART, item=str, needs_cluster=True, exempt=True,
 )  # fmt: skip
 async def restart(ctx: Context, params: Common) -> Outcome:

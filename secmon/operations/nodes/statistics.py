@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from secmon.agents.registry.collection import iso_offset
+from secmon.agents.registry.agent_fields import iso_offset
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Common, Names, text_format
@@ -14,7 +14,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
 from secmon.operations.agents.commands import answer_seconds, link_of
 from secmon.operations.nodes.statistics_files import hourly, link_state, state, totals, weekly
-from secmon.operations.permissions import OfNode, on_manager, on_node
+from secmon.operations.permissions import NodePath, on_manager, on_node
 
 Day = Annotated[str, text_format("date", r"[0-9]{4}-(1[0-2]|0[1-9])-(3[01]|0[1-9]|[12][0-9])")]
 DaemonName = Literal[
@@ -115,8 +115,8 @@ async def read_totals(ctx: Context, params: StatsQuery) -> Outcome:
 
 @operation("GET", "/manager/stats/hourly", params=Common, require=READ, messages=STATISTICS, item=HourlyAverages)
 @operation(
-    "GET", "/cluster/{node_id}/stats/hourly", params=OfNode, place=Place.NODE, node_param="node_id", require=READ_NODE,
-    messages=STATISTICS, item=HourlyAverages, needs_cluster=True,
+    "GET", "/cluster/{node_id}/stats/hourly", params=NodePath, place=Place.NODE, node_param="node_id",
+    require=READ_NODE, messages=STATISTICS, item=HourlyAverages, needs_cluster=True,
 )  # fmt: skip
 async def read_hourly(ctx: Context, params: Common) -> Outcome:
     """Events that are usual at each hour."""
@@ -127,8 +127,8 @@ async def read_hourly(ctx: Context, params: Common) -> Outcome:
     "GET", "/manager/stats/weekly", params=Common, require=READ, messages=STATISTICS, item=dict[str, DayAverages]
 )
 @operation(
-    "GET", "/cluster/{node_id}/stats/weekly", params=OfNode, place=Place.NODE, node_param="node_id", require=READ_NODE,
-    messages=STATISTICS, item=dict[str, DayAverages], needs_cluster=True,
+    "GET", "/cluster/{node_id}/stats/weekly", params=NodePath, place=Place.NODE, node_param="node_id",
+    require=READ_NODE, messages=STATISTICS, item=dict[str, DayAverages], needs_cluster=True,
 )  # fmt: skip
 async def read_weekly(ctx: Context, params: Common) -> Outcome:
     """Events that are usual at each hour of the days of a week."""
@@ -140,7 +140,7 @@ async def read_weekly(ctx: Context, params: Common) -> Outcome:
     deprecated="4.4",
 )  # fmt: skip
 @operation(
-    "GET", "/cluster/{node_id}/stats/analysisd", params=OfNode, place=Place.NODE, node_param="node_id",
+    "GET", "/cluster/{node_id}/stats/analysisd", params=NodePath, place=Place.NODE, node_param="node_id",
     require=READ_NODE, messages=STATISTICS, item=dict[str, float], needs_cluster=True, deprecated="4.4",
 )  # fmt: skip
 async def read_engine_state(ctx: Context, params: Common) -> Outcome:
@@ -153,7 +153,7 @@ async def read_engine_state(ctx: Context, params: Common) -> Outcome:
     deprecated="4.4",
 )  # fmt: skip
 @operation(
-    "GET", "/cluster/{node_id}/stats/remoted", params=OfNode, place=Place.NODE, node_param="node_id",
+    "GET", "/cluster/{node_id}/stats/remoted", params=NodePath, place=Place.NODE, node_param="node_id",
     require=READ_NODE, messages=STATISTICS, item=dict[str, float], needs_cluster=True, deprecated="4.4",
 )  # fmt: skip
 async def read_link_state(ctx: Context, params: Common) -> Outcome:

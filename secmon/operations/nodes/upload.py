@@ -18,7 +18,7 @@ from secmon.config.masking import restore_text
 from secmon.config.replace import replace_main_config
 from secmon.config.upload import check_upload
 from secmon.config.xml import Element, XmlError, parse_xml
-from secmon.operations.permissions import OfNode, on_manager, on_node
+from secmon.operations.permissions import NodePath, on_manager, on_node
 from secmon.operations.ruleset.file_operations import to_its_end
 
 log = logging.getLogger("secmon.operations")
@@ -32,7 +32,7 @@ class Upload(Common, frozen=True, kw_only=True):
     body: bytes
 
 
-class NodeUpload(OfNode, frozen=True, kw_only=True):
+class NodeUpload(NodePath, frozen=True, kw_only=True):
     """The whole new file of which node."""
 
     body: bytes

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from secmon import API_VERSION
 from secmon.agents.wire.version import parse
 from secmon.cluster.catalogue import Place, operation
-from secmon.cluster.executor import Context, gate, reach
+from secmon.cluster.executor import Context, authorizer, reach
 from secmon.cluster.parameters import Pretty
 from secmon.cluster.updates.check import Answer, Updates, installation_id
 from secmon.cluster.updates.releases import Release, newer
@@ -77,7 +77,7 @@ async def check(ctx: Context, params: VersionQuery) -> Plain:
     node = ctx.node
     if params.force_query:  # any token will do for what is stored, but not to have the master send requests
         await reach(node, ctx.call)
-        gate(node, ctx.call).check(UPDATE)
+        authorizer(node, ctx.call).check(UPDATE)
     updates = Updates(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
     uid = await asyncio.to_thread(installation_id, node.paths)
     answer: Answer | None = None

@@ -9,7 +9,7 @@ from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Pretty
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Plain
-from secmon.security.rbac.actions import Action, load_actions
+from secmon.security.rbac.action_table import Action, load_actions
 
 ResourceKind = Literal[
     "*:*",
@@ -50,20 +50,20 @@ class ResourceInfo(Struct):
     description: str
 
 
-class WhichActions(Pretty, frozen=True, kw_only=True):
+class ActionsQuery(Pretty, frozen=True, kw_only=True):
     """Whose actions."""
 
     endpoint: Annotated[str | None, Meta(description="Only the actions of this endpoint, as `METHOD /path`.")] = None
 
 
-class WhichResources(Pretty, frozen=True, kw_only=True):
+class ResourcesQuery(Pretty, frozen=True, kw_only=True):
     """Which kind."""
 
     resource: Annotated[ResourceKind | None, Meta(description="Only this kind of resource.")] = None
 
 
-@operation("GET", "/security/actions", params=WhichActions, open_to_all=True, data=dict[str, ActionInfo])
-async def read_actions(ctx: Context, params: WhichActions) -> Plain:
+@operation("GET", "/security/actions", params=ActionsQuery, open_to_all=True, data=dict[str, ActionInfo])
+async def read_actions(ctx: Context, params: ActionsQuery) -> Plain:
     """List the actions that policies may name, with the endpoints that need them."""
     wanted = params.endpoint
     if wanted is not None and CATALOGUE.get(wanted) is None:
@@ -76,8 +76,8 @@ async def read_actions(ctx: Context, params: WhichActions) -> Plain:
     return Plain(data=shown)
 
 
-@operation("GET", "/security/resources", params=WhichResources, open_to_all=True, data=dict[str, ResourceInfo])
-async def read_resources(ctx: Context, params: WhichResources) -> Plain:
+@operation("GET", "/security/resources", params=ResourcesQuery, open_to_all=True, data=dict[str, ResourceInfo])
+async def read_resources(ctx: Context, params: ResourcesQuery) -> Plain:
     """List the kinds of resources that policies may name."""
     kinds = load_actions().resources
     return Plain(

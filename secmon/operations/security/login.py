@@ -14,7 +14,7 @@ from secmon.cluster.parameters import Common
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Plain, Raw, Result
 from secmon.security.admin import reset_security_config, set_security_config
-from secmon.security.errors import INVALID_CREDENTIALS, AuthenticationError
+from secmon.security.authentication_error import INVALID_CREDENTIALS, AuthenticationError
 from secmon.security.rbac.authorization import Require
 from secmon.security.store.view import SecurityView
 

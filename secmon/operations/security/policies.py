@@ -11,7 +11,7 @@ from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Common, Listing
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
-from secmon.operations.security.shared import (
+from secmon.operations.security.objects import (
     BY_ID,
     NAMED,
     Number,
@@ -22,7 +22,7 @@ from secmon.operations.security.shared import (
     list_items,
 )
 from secmon.security.items import PolicyItem, policy_items
-from secmon.security.policies import create_policy, delete_policy, update_policy
+from secmon.security.policy_changes import create_policy, delete_policy, update_policy
 from secmon.security.rbac.authorization import Require
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}

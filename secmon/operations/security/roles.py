@@ -7,7 +7,7 @@ from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Common, Listing
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
-from secmon.operations.security.shared import (
+from secmon.operations.security.objects import (
     BY_ID,
     NAMED,
     Number,
@@ -19,7 +19,7 @@ from secmon.operations.security.shared import (
 )
 from secmon.security.items import RoleItem, role_items
 from secmon.security.rbac.authorization import Require
-from secmon.security.roles import create_role, delete_role, rename_role
+from secmon.security.role_changes import create_role, delete_role, rename_role
 
 
 class ListRoles(Listing, frozen=True, kw_only=True):

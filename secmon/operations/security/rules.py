@@ -11,7 +11,7 @@ from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Common, Listing
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
-from secmon.operations.security.shared import (
+from secmon.operations.security.objects import (
     BY_ID,
     NAMED,
     Number,
@@ -23,7 +23,7 @@ from secmon.operations.security.shared import (
 )
 from secmon.security.items import RuleItem, rule_items
 from secmon.security.rbac.authorization import Require
-from secmon.security.rules import create_rule, delete_rule, update_rule
+from secmon.security.rule_changes import create_rule, delete_rule, update_rule
 
 Body = Annotated[dict[str, Any], Meta(description="One operator (FIND, MATCH, AND, ...) and what it is applied to.")]
 

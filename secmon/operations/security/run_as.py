@@ -10,8 +10,8 @@ from secmon.cluster.executor import Context
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Plain, Raw, Result
 from secmon.operations.security.login import Login, Token, signing_view
+from secmon.security.authentication_error import INVALID_CREDENTIALS, AuthenticationError
 from secmon.security.context_hash import context_hash
-from secmon.security.errors import INVALID_CREDENTIALS, AuthenticationError
 from secmon.security.rbac.context_rules import roles_for
 from secmon.security.rbac.model import User
 from secmon.security.store.view import SecurityView

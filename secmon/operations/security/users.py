@@ -10,11 +10,11 @@ from secmon.cluster.parameters import Common, Listing, text_format
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
 from secmon.common.query import Fields
-from secmon.operations.security.shared import BY_ID, Number, NumberOrAll, change_one, delete_each, list_items
+from secmon.operations.security.objects import BY_ID, Number, NumberOrAll, change_one, delete_each, list_items
 from secmon.security.items import UserItem, is_reserved, user_items
 from secmon.security.passwords import check_password, hash_password
 from secmon.security.rbac.authorization import Require
-from secmon.security.users import create_user, delete_user, replace_password, set_run_as
+from secmon.security.user_changes import create_user, delete_user, replace_password, set_run_as
 
 FIELDS = Fields(engine="list", sort=("id", "username"), required=("id",))
 

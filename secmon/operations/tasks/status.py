@@ -25,7 +25,7 @@ from secmon.common.outcome import Messages, Outcome
 from secmon.common.query import Fields, Page, Query, Sort, sql
 from secmon.common.query.columns import Column, Kind
 from secmon.operations.agents.parameters import AgentId
-from secmon.operations.agents.upgrades import moment
+from secmon.operations.agents.upgrades import iso_time
 from secmon.security.rbac.authorization import Require
 
 FIELDS = Fields(
@@ -41,8 +41,8 @@ BY_ID = Sort(("task_id",))
 COLUMNS = {name: Column(tasks.c[name]) for name in FIELDS.select or ()} | {
     "task_id": Column(tasks.c.task_id, Kind.NUMBER),
     "agent_id": Column(tasks.c.agent_id, Kind.ID),
-    "create_time": Column(tasks.c.create_time, Kind.DATE, render=moment),
-    "last_update_time": Column(tasks.c.last_update_time, Kind.DATE, render=moment),
+    "create_time": Column(tasks.c.create_time, Kind.DATE, render=iso_time),
+    "last_update_time": Column(tasks.c.last_update_time, Kind.DATE, render=iso_time),
 }
 
 Number = Annotated[str, text_format("numbers", "[0-9]{1,18}")]

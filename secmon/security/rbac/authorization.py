@@ -12,13 +12,13 @@ import msgspec
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, Mode
 from secmon.security.rbac.evaluate import EMPTY, RESOURCELESS, PermissionMap, Requirement, Scope, permitted, scope
-from secmon.security.rbac.inventory import ExpandOnce, ResourceInventory
+from secmon.security.rbac.inventory import CachedInventory, ResourceInventory
 from secmon.security.store.view import SecurityView
 
 DenyMode = Literal["whole", "each", "restrict", "item"]
 
 _INTEGER_KINDS = frozenset({"user:id", "role:id", "policy:id", "rule:id"})
-_EVERY = frozenset({"all", "*"})
+_ALL_IDS = frozenset({"all", "*"})
 
 
 class Require(msgspec.Struct, frozen=True):
@@ -72,13 +72,13 @@ class Grant(msgspec.Struct, frozen=True):
         return list(self.ids) if self.explicit else [item for item in existing if item in self.scope]
 
 
-class Gate:
+class Authorizer:
     """Checks of one call: an identity against the security state, on ``node``, over its inventory."""
 
     def __init__(self, identity: Identity, view: SecurityView, inventory: ResourceInventory, *, node: str) -> None:
         self._permissions: PermissionMap = EMPTY if identity.local else view.permissions(identity.roles)
         self._mode: Mode = "black" if identity.local else identity.mode
-        self._inventory = ExpandOnce(inventory)
+        self._inventory = CachedInventory(inventory)
         self._node = node
 
     def check(self, require: Require, ids: Sequence[str] | None = None) -> Grant:
@@ -96,7 +96,7 @@ class Gate:
             ids=tuple(item for item in ids if item in allowed),
             denied=tuple(item for item in named if item not in allowed),
         )
-        return _judge(require.mode, grant)
+        return _apply_mode(require.mode, grant)
 
     def _static(self, require: Require) -> Grant:
         verdicts = (self._holds(one) for one in (require, *require.also))
@@ -126,8 +126,8 @@ def check(
     *,
     node: str,
 ) -> Grant:
-    """One check on its own; a call with several uses one :class:`Gate`, which expands each resource once."""
-    return Gate(identity, view, inventory, node=node).check(require, ids)
+    """One check on its own; a call with several uses one :class:`Authorizer`, which expands each resource once."""
+    return Authorizer(identity, view, inventory, node=node).check(require, ids)
 
 
 def named_ids(value: object) -> tuple[str, ...] | None:
@@ -136,14 +136,14 @@ def named_ids(value: object) -> tuple[str, ...] | None:
         return None
     items = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     ids = tuple(str(item) for item in items)
-    return None if _EVERY.intersection(ids) else ids
+    return None if _ALL_IDS.intersection(ids) else ids
 
 
 def _requirement(require: Require, ids: tuple[str, ...] | None) -> Requirement:
     return Requirement((require.action,), require.resource, ids)
 
 
-def _judge(mode: DenyMode, grant: Grant) -> Grant:
+def _apply_mode(mode: DenyMode, grant: Grant) -> Grant:
     refused = {"whole": bool(grant.denied), "each": bool(grant.denied) and not grant.ids}
     if refused.get(mode, False):
         raise _denial(grant.kind, grant.denied)

@@ -11,7 +11,7 @@ from typing import Any
 
 from secmon.security.rbac.model import RESERVED_ID_MAX, Role, Rule, User
 from secmon.security.rbac.patterns import Pattern, UnsupportedPattern, parse_pattern
-from secmon.security.rbac.values import Budget, Scalar, Several, Shape, TooCostly, Value
+from secmon.security.rbac.values import Budget, BudgetExceeded, ListOperand, ObjectOperand, Operand, ScalarOperand
 
 log = logging.getLogger("secmon.rbac")
 
@@ -33,10 +33,10 @@ class InvalidRule(ValueError):
     """A rule that is no expression of the language."""
 
 
-class Facts:
+class IndexedContext:
     """A context, and all objects in it, those in lists included, by the names of their members.
 
-    Raises :class:`TooCostly` for more than ``MAX_CONTEXT_VALUES`` values.
+    Raises :class:`BudgetExceeded` for more than ``MAX_CONTEXT_VALUES`` values.
     """
 
     def __init__(self, context: Mapping[str, Any]) -> None:
@@ -62,7 +62,7 @@ class Facts:
         return min((self._holders.get(name, ()) for name in names), key=len, default=self.objects)
 
 
-Expression = Callable[[Facts, Budget], bool]
+Expression = Callable[[IndexedContext, Budget], bool]
 
 
 def compile_rule(rule: object) -> Expression:
@@ -76,8 +76,8 @@ def compile_rule(rule: object) -> Expression:
 def evaluate(rule: object, context: Mapping[str, Any], *, steps: int = RULE_STEPS) -> bool:
     """Whether ``rule`` holds for ``context``; False for an invalid rule, and when ``steps`` do not suffice."""
     try:
-        return compile_rule(rule)(Facts(context), Budget(steps))
-    except (InvalidRule, TooCostly):
+        return compile_rule(rule)(IndexedContext(context), Budget(steps))
+    except (InvalidRule, BudgetExceeded):
         return False
 
 
@@ -96,8 +96,8 @@ def roles_for(
     seconds for a hostile context: call it in a thread. Rules that cannot be evaluated are logged, and do not hold.
     """
     try:
-        facts = Facts(context)
-    except TooCostly:
+        facts = IndexedContext(context)
+    except BudgetExceeded:
         log.warning(
             "run_as login of %r: context of more than %d values, no rule holds", user.username, MAX_CONTEXT_VALUES
         )
@@ -107,17 +107,17 @@ def roles_for(
     for number in sorted({number for role in roles.values() for number in role.rules if number in rules}):
         if number > RESERVED_ID_MAX or user.id == DASHBOARD_USER_ID:
             budget = Budget(min(rule_steps, left))
-            verdicts[number] = _judge(rules[number], facts, budget, user)
+            verdicts[number] = _rule_holds(rules[number], facts, budget, user)
             left = left - min(rule_steps, left) + max(budget.steps, 0)
     return tuple(sorted(role.id for role in roles.values() if any(verdicts.get(one, False) for one in role.rules)))
 
 
-def _judge(rule: Rule, facts: Facts, budget: Budget, user: User) -> bool:
+def _rule_holds(rule: Rule, facts: IndexedContext, budget: Budget, user: User) -> bool:
     try:
         return compile_rule(rule.rule)(facts, budget)
     except InvalidRule as error:
         log.warning("security rule %d (%s) is invalid, it never holds: %s", rule.id, rule.name, error)
-    except TooCostly:
+    except BudgetExceeded:
         log.warning("security rule %d (%s): context of %r takes too many steps", rule.id, rule.name, user.username)
     return False
 
@@ -174,19 +174,21 @@ class _Compiler:
         nodes = operand if isinstance(operand, list) else [operand]
         return [self.expression(node, depth) for node in nodes]
 
-    def _shape(self, operand: Any, depth: int, *, strict: bool) -> Shape:
+    def _shape(self, operand: Any, depth: int, *, strict: bool) -> ObjectOperand:
         self._count(depth)
         if not isinstance(operand, dict):
             raise InvalidRule("MATCH and FIND take an object")
-        return Shape([(self._text(name), self._value(value, depth - 1, strict)) for name, value in operand.items()])
+        return ObjectOperand(
+            [(self._text(name), self._value(value, depth - 1, strict)) for name, value in operand.items()]
+        )
 
-    def _value(self, value: Any, depth: int, strict: bool) -> Value:
+    def _value(self, value: Any, depth: int, strict: bool) -> Operand:
         if isinstance(value, dict):
             return self._shape(value, depth, strict=strict)
         self._count(depth)
         if isinstance(value, list):
-            return Several([self._value(one, depth - 1, strict) for one in value], strict=strict)
-        return Scalar(self._text(value) if isinstance(value, str) else value, strict=strict)
+            return ListOperand([self._value(one, depth - 1, strict) for one in value], strict=strict)
+        return ScalarOperand(self._text(value) if isinstance(value, str) else value, strict=strict)
 
     def _text(self, text: str) -> str | Pattern:
         pattern = parse_pattern(text)

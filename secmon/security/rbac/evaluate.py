@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from secmon.common.identity import Mode
-from secmon.security.rbac.inventory import NOTHING, ResourceInventory
+from secmon.security.rbac.inventory import EMPTY_SET, ResourceInventory
 from secmon.security.rbac.model import Policy
 
 RESOURCELESS = "*:*"
@@ -19,7 +19,7 @@ RESOURCELESS = "*:*"
 _COMPONENT = re.compile(r"(?:[a-zA-Z0-9_.]+:[a-zA-Z0-9_.]+|\*:\*):[a-zA-Z0-9_.*/-]+")
 
 
-class Entry(NamedTuple):
+class PermissionEntry(NamedTuple):
     """One usable resource of a flattened action."""
 
     kind: str
@@ -38,16 +38,16 @@ class PermissionMap:
 
     def __init__(self, actions: Mapping[str, Mapping[str, str]]) -> None:
         self.actions = actions
-        entries: dict[tuple[str, str], list[Entry]] = {}
+        entries: dict[tuple[str, str], list[PermissionEntry]] = {}
         for action, resources in actions.items():
             for resource, effect in resources.items():
                 if _COMPONENT.fullmatch(resource):
                     kind, value = _split(resource)
                     target = "agent:id" if kind == "agent:group" else kind
-                    entries.setdefault((action, target), []).append(Entry(kind, value, effect == "allow"))
+                    entries.setdefault((action, target), []).append(PermissionEntry(kind, value, effect == "allow"))
         self._entries = {key: tuple(found) for key, found in entries.items()}
 
-    def entries(self, action: str, kind: str) -> tuple[Entry, ...]:
+    def entries(self, action: str, kind: str) -> tuple[PermissionEntry, ...]:
         """What was said of ``action`` on resources of ``kind``; ``agent:group`` stands under ``agent:id``."""
         return self._entries.get((action, kind), ())
 
@@ -99,12 +99,12 @@ def flatten(policies: Iterable[Policy]) -> PermissionMap:
             for resource in resources:
                 slot = actions.setdefault(action, {})
                 if "&" not in resource:
-                    _make_way(slot, resource)
+                    _drop_overridden(slot, resource)
                 slot[resource] = policy.effect
     return PermissionMap(actions)
 
 
-def _make_way(slot: dict[str, str], resource: str) -> None:
+def _drop_overridden(slot: dict[str, str], resource: str) -> None:
     """Drop what ``resource`` overrides, so that it ends up last. A wildcard overrides its whole kind.
 
     ``agent:id:*`` overrides groups as well, since groups are agents. Wildcards of unrelated kinds leave them alone:
@@ -160,7 +160,7 @@ def scope(permissions: PermissionMap, mode: Mode, required: Requirement, invento
                 complement, ids = allow, set()
             elif allow is complement:
                 # Nothing to take back, nothing to expand: the usual case of "all agents, all groups".
-                ids -= _members(kind, value, inventory) if ids else NOTHING
+                ids -= _members(kind, value, inventory) if ids else EMPTY_SET
             else:
                 ids |= _members(kind, value, inventory)
     return Scope(frozenset(ids), complement)

@@ -3,7 +3,7 @@
 from collections.abc import Set
 from typing import Protocol
 
-NOTHING: Set[str] = frozenset()
+EMPTY_SET: Set[str] = frozenset()
 
 
 class ResourceInventory(Protocol):
@@ -23,7 +23,7 @@ class ResourceInventory(Protocol):
     def expand(self, kind: str, value: str) -> Set[str]: ...
 
 
-class ExpandOnce:
+class CachedInventory:
     """Remembers the answers of an inventory for the length of one request."""
 
     def __init__(self, inventory: ResourceInventory) -> None:

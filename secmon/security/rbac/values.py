@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from secmon.security.rbac.patterns import Pattern
 
 
-class TooCostly(Exception):
+class BudgetExceeded(Exception):
     """An evaluation that would take more steps than it may."""
 
 
@@ -18,14 +18,14 @@ class Budget:
         self.steps = steps
 
     def spend(self, steps: int = 1) -> None:
-        """Raises :class:`TooCostly` when they are used up."""
+        """Raises :class:`BudgetExceeded` when they are used up."""
         self.steps -= steps
         if self.steps < 0:
-            raise TooCostly
+            raise BudgetExceeded
 
 
-class Value(Protocol):
-    """An operand. ``budget`` pays for each comparison; raises :class:`TooCostly`."""
+class Operand(Protocol):
+    """An operand. ``budget`` pays for each comparison; raises :class:`BudgetExceeded`."""
 
     def equals(self, found: Any, budget: Budget) -> bool:
         """Whether it accepts ``found`` as an element of a list."""
@@ -34,7 +34,7 @@ class Value(Protocol):
         """Whether it accepts ``found`` as the value of a member."""
 
 
-class Scalar:
+class ScalarOperand:
     """A string, number, boolean or null, or a regular expression for strings; on a list it means ``[itself]``."""
 
     __slots__ = ("_strict", "_value")
@@ -61,12 +61,12 @@ class Scalar:
         return any(self.equals(element, budget) for element in found)
 
 
-class Several:
+class ListOperand:
     """A list: partial, each element accepts some element of the found list; strict, they pair off in any order."""
 
     __slots__ = ("_elements", "_strict")
 
-    def __init__(self, elements: Sequence[Value], *, strict: bool) -> None:
+    def __init__(self, elements: Sequence[Operand], *, strict: bool) -> None:
         self._elements = elements
         self._strict = strict
 
@@ -75,13 +75,13 @@ class Several:
         if not isinstance(found, list):
             return False
         if self._strict:
-            return len(found) == len(self._elements) and pairs_off(self._elements, found, budget)
+            return len(found) == len(self._elements) and match_all(self._elements, found, budget)
         return all(any(element.equals(one, budget) for one in found) for element in self._elements)
 
     equals = meets
 
 
-class Shape:
+class ObjectOperand:
     """An object: every member is found in the candidate; what else the candidate holds never matters.
 
     A name is literal or a pattern; of several members whose names match, one that is accepted is enough. A member that
@@ -90,7 +90,7 @@ class Shape:
 
     __slots__ = ("_members",)
 
-    def __init__(self, members: Sequence[tuple[str | Pattern, Value]]) -> None:
+    def __init__(self, members: Sequence[tuple[str | Pattern, Operand]]) -> None:
         self._members = members
 
     @property
@@ -105,7 +105,7 @@ class Shape:
     equals = meets
 
 
-def _has(candidate: Mapping[str, Any], name: str | Pattern, value: Value, budget: Budget) -> bool:
+def _has(candidate: Mapping[str, Any], name: str | Pattern, value: Operand, budget: Budget) -> bool:
     if isinstance(name, str):
         found = candidate.get(name)
         return found is not None and value.meets(found, budget)
@@ -122,7 +122,7 @@ def _json_kind(value: Any) -> type:
     return float if kind is int else kind
 
 
-def pairs_off(elements: Sequence[Value], found: Sequence[Any], budget: Budget) -> bool:
+def match_all(elements: Sequence[Operand], found: Sequence[Any], budget: Budget) -> bool:
     """Whether each element can be given an element of ``found`` of its own that it accepts.
 
     Maximum matching by shortest augmenting paths: taking the first that fits would fail where a pattern takes what a

@@ -18,7 +18,7 @@ from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.sqlite.engine import open_engine, read_transaction, write_transaction
 from secmon.common.sqlite.faults import fault_of
 from secmon.common.sqlite.files import connect
-from secmon.security.keys import new_signing_key
+from secmon.security.signing_keys import new_signing_key
 from secmon.security.store.position import (
     AuditEnd,
     Position,
@@ -40,7 +40,7 @@ from secmon.security.store.schema import (
     signing_keys,
 )
 from secmon.security.store.transaction import ReadTransaction, WriteTransaction, matches, upsert
-from secmon.security.store.view import SecurityView, Shared, load_shared
+from secmon.security.store.view import SecurityView, SharedState, load_shared_state
 
 KEPT_REVISIONS = 1000
 
@@ -76,7 +76,7 @@ class SecurityStore:
         self._load_lock = threading.Lock()
         self._cached_position: tuple[int, Position] | None = None
         self._cached_view: tuple[int, SecurityView] | None = None
-        self._cached_shared: Shared | None = None
+        self._cached_shared: SharedState | None = None
         self._cached_digest: tuple[int, str] | None = None
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class SecurityStore:
             if cached is not None and cached[0] == token:
                 return cached[1]
             with read_transaction(self._engine) as connection:
-                self._cached_shared = load_shared(connection, self._cached_shared)
+                self._cached_shared = load_shared_state(connection, self._cached_shared)
                 position = read_position(connection)
             view = SecurityView(self._engine, position, self._cached_shared, authoritative=self.writable)
             self._cached_view = (token, view)

@@ -1,7 +1,7 @@
 """An immutable view of the security state at one revision, as requests read it.
 
-What is small is held whole (:class:`Shared`) and outlives changes that concern single users; users, of whom there may
-be very many, are read by name when needed.
+:class:`SharedState` is held whole in memory and reused while only single users change; users, of whom there may be very
+many, are read by name when needed.
 """
 
 from collections import defaultdict
@@ -12,9 +12,9 @@ from sqlalchemy import Connection, Engine, and_, cast, select
 from sqlalchemy.types import Text
 
 from secmon.common.sqlite.engine import read_transaction
-from secmon.security.keys import SigningKey
 from secmon.security.rbac.evaluate import PermissionMap, flatten
 from secmon.security.rbac.model import Policy, PolicyBody, Role, Rule, Settings, User
+from secmon.security.signing_keys import SigningKey
 from secmon.security.store import schema
 from secmon.security.store.position import Position, read_position
 
@@ -22,7 +22,7 @@ MAX_CACHED_USERS = 10_000
 MAX_CACHED_PERMISSIONS = 1_000
 
 
-class Shared:
+class SharedState:
     """Settings, roles, policies, rules, signing keys and the revocations that are not about one user."""
 
     def __init__(self, connection: Connection, position: Position) -> None:
@@ -36,11 +36,11 @@ class Shared:
         self.permissions: dict[tuple[int, ...], PermissionMap] = {}
 
 
-def load_shared(connection: Connection, known: Shared | None) -> Shared:
+def load_shared_state(connection: Connection, known: SharedState | None) -> SharedState:
     """The shared part as of this transaction; ``known`` itself when it still stands."""
     position = read_position(connection)
     stamp = (position.store_id, position.generation, position.shared_revision)
-    return known if known is not None and known.stamp == stamp else Shared(connection, position)
+    return known if known is not None and known.stamp == stamp else SharedState(connection, position)
 
 
 class SecurityView:
@@ -50,7 +50,7 @@ class SecurityView:
     ``revision`` when a change is committed meanwhile, never older.
     """
 
-    def __init__(self, engine: Engine, position: Position, shared: Shared, *, authoritative: bool) -> None:
+    def __init__(self, engine: Engine, position: Position, shared: SharedState, *, authoritative: bool) -> None:
         self.store_id = position.store_id
         self.revision = position.revision
         self.authoritative = authoritative

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from secmon.agents.registry import registry
 from secmon.agents.registry.entries import entries, tombstones
-from secmon.agents.registry.key_file import KeysCopy, KeysFile, Taken, times_file, write_key_files
+from secmon.agents.registry.key_file import KeyFileChanges, MasterKeyFile, WorkerKeyFile, times_file, write_key_files
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.store import AgentStore
 from secmon.common.clock import ManualClock
@@ -30,9 +30,9 @@ class World:
 
     def open(self) -> None:
         """As after a restart."""
-        self.keys = KeysFile(self.store, self.paths, self.clock)
+        self.keys = MasterKeyFile(self.store, self.paths, self.clock)
 
-    def settle(self) -> Taken | None:
+    def settle(self) -> KeyFileChanges | None:
         """Some seconds go by."""
         found = [self.keys.poll() for _ in range(3)]
         return next((one for one in found if one is not None), None)
@@ -245,7 +245,7 @@ def test_whoever_is_still_writing_is_waited_for(world: World) -> None:
 
 def test_a_worker_writes_when_the_registry_has_changed(world: World) -> None:
     clock = world.clock
-    copy = KeysCopy(world.store, world.paths, clock)
+    copy = WorkerKeyFile(world.store, world.paths, clock)
     world.add("a1")
     copy.poll()
     assert world.text == "001 a1 any key-a1\n"

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.agents.registry.entries import Entry, Tombstone
-from secmon.agents.registry.key_lines import KeyLines, Line, parse_keys, parse_times, render_keys, render_times
+from secmon.agents.registry.key_lines import KeyLine, KeyLines, parse_keys, parse_times, render_keys, render_times
 from tests.agents.wire.vectors import section
 
 KEY = "0123456789abcdef" * 4
@@ -34,8 +34,8 @@ def test_everything_else_that_may_stand_there() -> None:
 004 a4 10.0.0.0/255.0.0.0 {KEY}\r
 """
     assert parse_keys(text) == KeyLines(
-        active={1: Line("a1", "any", KEY), 4: Line("a4", "10.0.0.0/8", KEY)},
-        removed={2: Line("a2", "10.0.0.1", KEY), 3: Line("a3", "any", KEY)},
+        active={1: KeyLine("a1", "any", KEY), 4: KeyLine("a4", "10.0.0.0/8", KEY)},
+        removed={2: KeyLine("a2", "10.0.0.1", KEY), 3: KeyLine("a3", "any", KEY)},
     )
 
 
@@ -43,7 +43,7 @@ def test_faults_are_told_and_the_rest_is_read() -> None:
     bad = ["001 a1 any", "x a1 any k", "000 a1 any k", "001 ! any k", "001 a1 10.0.0 k", "001 a\udcff any k"]
     text = "\n".join([*bad, "001 a1 any k", "001 a2 any k", "002 a1 any k", "002 a2 any k"])
     found = parse_keys(text)
-    assert found.active == {1: Line("a1", "any", "k"), 2: Line("a2", "any", "k")}
+    assert found.active == {1: KeyLine("a1", "any", "k"), 2: KeyLine("a2", "any", "k")}
     assert [fault.partition(":")[0] for fault in found.faults] == [f"line {n}" for n in (1, 2, 3, 4, 5, 6, 8, 9)]
 
 

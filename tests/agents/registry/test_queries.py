@@ -10,17 +10,17 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.agents.registry.collection import (
+from secmon.agents.registry.agent_fields import (
     FIELDS,
     Condition,
-    having,
+    in_scope,
+    is_agent_id,
     manager_row,
     of_version,
     older_than,
     other_than,
     own_system,
-    proper_id,
-    within,
+    with_value,
     without_group,
 )
 from secmon.agents.registry.queries import (
@@ -102,7 +102,7 @@ def test_pages_are_those_of_the_object_back_end(
     expected = run([item for item in everyone if item["id"] in scope], query, LIST, Sort(("id",)))
     put(store, held)
     manager = manager_row(**MANAGER) if with_manager else None
-    assert read_page(store, query, now=NOW, where=[within(scope)], manager=manager) == expected
+    assert read_page(store, query, now=NOW, where=[in_scope(scope)], manager=manager) == expected
 
 
 @given(rows(), queries(), st.booleans())
@@ -172,7 +172,7 @@ def test_conditions(store: sa.Connection, held: list[Row], seconds: int, group: 
     assert matching(older_than(Age(seconds), NOW)) == [row["id"] for row in held if silent(row)]
     assert matching(without_group) == [row["id"] for row in held if row["group"] is None]
     members = [row["id"] for row in held if group.lower() in (row["group"] or "").lower().split(",")]
-    assert matching(having("group", group)) == members
+    assert matching(with_value("group", group)) == members
     others = [row["id"] for row in held if row["group"] and row["id"] not in members]
     assert read_ids(store, now=NOW, q=parse(f"group!={group}")) == others
 
@@ -182,9 +182,9 @@ def test_counts(store: sa.Connection, held: list[Row], scope: Scope) -> None:
     put(store, held)
     seen = [row for row in held if f"{row['id']:03}" in scope]
     states = Counter((row["connection_status"], row["group_config_status"]) for row in seen)
-    assert {(one, two): count for one, two, count in count_states(store, [within(scope)])} == states
+    assert {(one, two): count for one, two, count in count_states(store, [in_scope(scope)])} == states
     platforms = sorted({row["os_platform"] for row in seen if row["os_platform"]})
-    assert read_platforms(store, [within(scope)]) == platforms
+    assert read_platforms(store, [in_scope(scope)]) == platforms
     asked = ["000", "0003", "003", "x", *(f"{row['id']:03}" for row in seen), "003"]
     ids = {f"{row['id']:03}" for row in held}
     assert unknown_ids(store, asked) == [one for one in ("0003", "003", "x") if one not in ids]
@@ -265,8 +265,8 @@ def test_the_manager_takes_its_place_among_many(store: sa.Connection) -> None:
 def test_large_sets_of_ids_travel_in_one_parameter(store: sa.Connection) -> None:
     put(store, [agent(n) for n in range(1, 2001)])
     odd = frozenset(f"{n:03}" for n in range(1, 100_000, 2))
-    assert read_page(store, Query(limit=1), now=NOW, where=[within(Scope(odd))]).total == 1000
-    assert read_page(store, Query(limit=1), now=NOW, where=[within(Scope(odd, complement=True))]).total == 1000
+    assert read_page(store, Query(limit=1), now=NOW, where=[in_scope(Scope(odd))]).total == 1000
+    assert read_page(store, Query(limit=1), now=NOW, where=[in_scope(Scope(odd, complement=True))]).total == 1000
 
 
 def test_never_shows_keys(store: sa.Connection) -> None:
@@ -281,7 +281,7 @@ def test_never_shows_keys(store: sa.Connection) -> None:
     [("000", True), ("001", True), ("1000", True), ("01", False), ("0001", False), ("x", False), ("9" * 19, False)],
 )
 def test_proper_ids(text: str, fine: bool) -> None:
-    assert proper_id(text) is fine
+    assert is_agent_id(text) is fine
 
 
 def test_the_system_of_this_host_is_known() -> None:

@@ -199,7 +199,7 @@ def test_agents_of_another_manager_come_with_ids_and_keys(connection: Connection
         New(name="b5", id=0, key="k"),
         New(name="b6", key="k"),
     ]
-    results = registry.load(connection, news, now=5)
+    results = registry.import_agents(connection, news, now=5)
     assert [None if one is None else one.code for one in results] == [1708, 1705, None, None, 1725, 1725]
     assert [(one.id, one.name, one.internal_key, one.group) for one in entries(connection)][1:] == [
         (2, "a2", "old", None),
@@ -212,11 +212,11 @@ def test_agents_of_another_manager_come_with_ids_and_keys(connection: Connection
 def test_ids_of_agents_removed_elsewhere_are_used(connection: Connection) -> None:
     add(connection, "a1")
     stones = [(5, "old", "any", "k"), (1, "a1", "any", "k"), (5, "twice", "any", "k")]
-    assert registry.bury(connection, stones) == [5]
-    assert registry.bury(connection, stones) == []
+    assert registry.add_tombstones(connection, stones) == [5]
+    assert registry.add_tombstones(connection, stones) == []
     assert add(connection, "a2").id == 6
-    assert registry.purge(connection, [5, 1, 9]) == [5]
-    assert registry.purge(connection, [5]) == []
+    assert registry.purge_tombstones(connection, [5, 1, 9]) == [5]
+    assert registry.purge_tombstones(connection, [5]) == []
     assert [(one.id, one.name, one.purged) for one in tombstones(connection)] == [(5, "twice", 1)]
 
 
@@ -224,7 +224,7 @@ def test_keys_that_somebody_else_has_changed(connection: Connection) -> None:
     add(connection, "a1", groups=("x",))
     add(connection, "a2")
     line = (1, "a2", "10.0.0.1", "new")
-    assert registry.rewrite(connection, {1: line[1:], 2: ("a1", "any", "k")}) == [1, 2]
+    assert registry.change_keys(connection, {1: line[1:], 2: ("a1", "any", "k")}) == [1, 2]
     first = entries(connection)[0]
     assert (first.id, first.name, first.register_ip, first.internal_key) == line
-    assert registry.rewrite(connection, {1: line[1:]}) == []
+    assert registry.change_keys(connection, {1: line[1:]}) == []

@@ -4,13 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from secmon.agents.names import key_hash
-from secmon.agents.registry.replacement import NEVER, Holder, RequestForce, may_replace, needs_deletion
+from secmon.agents.registry.replacement import NEVER, ExistingAgent, RequestForce, may_replace, needs_deletion
 from secmon.config.auth import Force
 from secmon.security.rbac.evaluate import Scope
 
 NOW = 100_000
 KEY = "k" * 64
-GONE = Holder(id=7, name="web", key=KEY, date_add=0, status="disconnected", disconnection_time=NOW - 3600)
+GONE = ExistingAgent(id=7, name="web", key=KEY, date_add=0, status="disconnected", disconnection_time=NOW - 3600)
 FORCE = Force()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import update
 
-from secmon.agents.registry.registry import New, add_free
+from secmon.agents.registry.registry import New, add_without_conflicts
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
 from secmon.common.clock import ManualClock
@@ -16,7 +16,7 @@ from secmon.engine.output.labels import StoredLabels
 def test_labels_are_read_shown_and_kept_for_a_while(tmp_path: Path) -> None:
     store, clock = AgentStore(tmp_path / "agents.db"), ManualClock()
     with store.write() as connection:
-        number = add_free(connection, [New(name="web")], now=1)[0].id
+        number = add_without_conflicts(connection, [New(name="web")], now=1)[0].id
         stored = [["site.room", "b"], ["!secret", "x"], ["#_agent_ip", "192.0.2.7"], ["#_node_name", "n"]]
         connection.execute(update(agents).where(agents.c.id == number).values(labels=json.dumps(stored)))
     shown = StoredLabels(store, clock, max_age_seconds=10, show_hidden=False)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from secmon.common.clock import ManualClock
-from secmon.security.errors import AuthenticationError
+from secmon.security.authentication_error import AuthenticationError
 from secmon.security.tokens import NBF_LEEWAY_SECONDS, Tokens
 from tests.operations.world import World
 

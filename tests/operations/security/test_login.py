@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from secmon.common.errors import SecmonError
-from secmon.security.errors import AuthenticationError
+from secmon.security.authentication_error import AuthenticationError
 from secmon.security.store import schema
 from tests.operations.world import World
 

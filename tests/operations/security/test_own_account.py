@@ -10,7 +10,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.identity import local_identity
 from secmon.common.outcome import Outcome, Plain
 from secmon.operations.security.actions import ResourceKind, related_endpoints
-from secmon.security.rbac.actions import load_actions
+from secmon.security.rbac.action_table import load_actions
 from secmon.security.rbac.defaults import load_defaults
 from tests.operations.office import Office
 from tests.operations.world import World

@@ -8,7 +8,7 @@ from secmon.cluster.catalogue import CATALOGUE
 from secmon.cluster.parameters import ParameterError, read_text
 from secmon.operations.bodies import read_body
 from secmon.operations.security.users import ChangedUser, NewUser
-from secmon.security.login import authenticate
+from secmon.security.credentials import authenticate
 from tests.operations.office import PASSWORD, Office, texts
 from tests.operations.world import World
 

@@ -6,7 +6,7 @@ import pytest
 
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, Mode, local_identity
-from secmon.security.rbac.authorization import Gate, Require, check, named_ids
+from secmon.security.rbac.authorization import Authorizer, Require, check, named_ids
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.view import SecurityView
@@ -37,8 +37,8 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecurityView]:
     store.close()
 
 
-def gate(view: SecurityView, *roles: int, mode: Mode = "white", node: str = "m1") -> Gate:
-    return Gate(Identity("u", 100, roles, False, mode), view, WorldInventory(), node=node)
+def gate(view: SecurityView, *roles: int, mode: Mode = "white", node: str = "m1") -> Authorizer:
+    return Authorizer(Identity("u", 100, roles, False, mode), view, WorldInventory(), node=node)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_whole_mode_refuses_when_any_id_is_denied(view: SecurityView) -> None:
 
 def test_each_resource_is_expanded_once(view: SecurityView) -> None:
     inventory = WorldInventory()
-    one = Gate(Identity("u", 100, (104,), False, "white"), view, inventory, node="m1")
+    one = Authorizer(Identity("u", 100, (104,), False, "white"), view, inventory, node="m1")
     require = Require("agent:read", "agent:id", "agents_list", "each")
     assert one.check(require).select(["001", "003"]) == ["001"]
     one.check(require, ["001"])

@@ -13,7 +13,7 @@ from secmon.security.rbac.context_rules import (
     MAX_PATTERN_CHARACTERS,
     MAX_RULE_DEPTH,
     MAX_RULE_VALUES,
-    Facts,
+    IndexedContext,
     InvalidRule,
     compile_rule,
     evaluate,
@@ -21,7 +21,7 @@ from secmon.security.rbac.context_rules import (
 )
 from secmon.security.rbac.defaults import load_defaults
 from secmon.security.rbac.model import Role, Rule, User
-from secmon.security.rbac.values import Budget, Scalar, TooCostly, pairs_off
+from secmon.security.rbac.values import Budget, BudgetExceeded, ScalarOperand, match_all
 
 CONTEXT: dict[str, Any] = {"name": "mira", "auth": {"site": "41", "teams": ["ops", "blue"], "none": None}}
 
@@ -95,7 +95,7 @@ def test_strict_implies_partial_and_match_implies_find(operand: dict[str, Any], 
 @given(operand=_objects, context=_objects)
 @settings(max_examples=200)
 def test_find_is_match_on_some_object(operand: dict[str, Any], context: dict[str, Any]) -> None:
-    anywhere = any(evaluate({"MATCH": operand}, one) for one in Facts(context).objects)
+    anywhere = any(evaluate({"MATCH": operand}, one) for one in IndexedContext(context).objects)
     assert evaluate({"FIND": operand}, context) is anywhere
 
 
@@ -107,16 +107,16 @@ def test_no_evaluation_takes_more_than_its_steps(rule: object, context: dict[str
         return
     budget = Budget(steps)
     try:
-        verdict = compile_rule(rule)(Facts(context), budget)
-    except TooCostly:
+        verdict = compile_rule(rule)(IndexedContext(context), budget)
+    except BudgetExceeded:
         assert evaluate(rule, context, steps=steps) is False
     else:
         assert verdict is evaluate(rule, context, steps=steps) is evaluate(rule, context)
         taken = steps - budget.steps
         assert verdict is evaluate(rule, context, steps=taken)
         if taken:
-            with pytest.raises(TooCostly):
-                compile_rule(rule)(Facts(context), Budget(taken - 1))
+            with pytest.raises(BudgetExceeded):
+                compile_rule(rule)(IndexedContext(context), Budget(taken - 1))
 
 
 @given(st.lists(st.sets(st.integers(0, 4)), max_size=5))
@@ -138,7 +138,7 @@ def test_strict_lists_pair_off(accepting: list[set[int]]) -> None:
     possible = any(
         all(one in numbers for one, numbers in zip(order, accepting, strict=True)) for order in permutations(found)
     )
-    assert pairs_off([Taker(numbers) for numbers in accepting], found, Budget(10_000)) is possible
+    assert match_all([Taker(numbers) for numbers in accepting], found, Budget(10_000)) is possible
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_costs_are_charged_for_lists_and_patterns() -> None:
         assert evaluate({"NOT": rule}, many, steps=999) is False
     budget = Budget(1_000_000)
     assert evaluate({"MATCH": {"k": "r'(a{50}){20}x'"}}, {"k": "a" * 1_000_000}, steps=1_000) is False
-    assert Scalar("a", strict=False).equals("a", budget)
+    assert ScalarOperand("a", strict=False).equals("a", budget)
     assert budget.steps == 999_999
 
 

@@ -12,7 +12,7 @@ from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, Mode
 from secmon.security.admin import initialise
-from secmon.security.rbac.authorization import Gate, Require
+from secmon.security.rbac.authorization import Authorizer, Require
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.view import SecurityView
@@ -103,7 +103,7 @@ def test_case(case: Case, world: tuple[SecurityView, dict[str, int]]) -> None:
     view, ids = world
     names = case.roles if case.policies is None else case.policies
     identity = Identity("someone", 100, tuple(ids[name] for name in names), False, case.mode)
-    gate = Gate(identity, view, WorldInventory(), node="m1")
+    gate = Authorizer(identity, view, WorldInventory(), node="m1")
     if case.outcome.denied is not None:
         with pytest.raises(SecmonError, match=f"4000: .*: Resource type: {case.outcome.denied.replace('*', '[*]')}$"):
             run(case, gate)
@@ -111,7 +111,7 @@ def test_case(case: Case, world: tuple[SecurityView, dict[str, int]]) -> None:
     assert run(case, gate) == case.outcome
 
 
-def run(case: Case, gate: Gate) -> Outcome:
+def run(case: Case, gate: Authorizer) -> Outcome:
     """The operation's own part: permitted ids that exist are items, the others fail or, without a list, vanish."""
     for require, fixed in REQUESTS[case.request]:
         grant = gate.check(require, case.named if require.param == NAMED else fixed)

@@ -12,7 +12,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.errors import ConfigError
 from secmon.common.sqlite.faults import StoreFault
 from secmon.security.admin import register_signing_key, rotate_signing_key
-from secmon.security.keys import new_signing_key
+from secmon.security.signing_keys import new_signing_key
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from tests.security.store.conftest import OpenStore

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from secmon.agents.groups.folders import AGENT_CONF, AR_CONF, FILE_MODE, MERGED, create_group, list_folders
-from secmon.agents.groups.merged_files.folder import GroupFolder, Warnings, read_file
 from secmon.agents.groups.merged_files.format import MAX_MERGED, MergedError, MergedFile, latest, merge, split
+from secmon.agents.groups.merged_files.group_folder import GroupFolder, Warnings, read_file
 from secmon.agents.names import DEFAULT_GROUP, group_hash, split_groups
 from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
@@ -39,7 +39,7 @@ class _Built(NamedTuple):
     settled: bool = True
 
 
-class Builder:
+class MergedFileBuilder:
     """Merged files of all groups and of the combinations in use (agent-link.md 7.2 to 7.4).
 
     Files are written aside and renamed, and only when their bytes change. What fails is logged, counted and tried
@@ -248,12 +248,12 @@ def combine(groups: Iterable[tuple[str, Mapping[str, bytes]]]) -> list[MergedFil
                 shared += b"" if shared.endswith(b"\n") or not shared else b"\n"
                 data = shared = shared + b"<!-- Source file: %s/%s -->\n" % (group.encode(), AGENT_CONF.encode()) + data
             if name != AR_CONF:
-                _make_way(files, folders, name)
+                _drop_conflicting(files, folders, name)
                 files[name] = data
     return [MergedFile(name, files[name]) for name in sorted(files, key=_order)]
 
 
-def _make_way(files: dict[str, bytes], folders: set[str], name: str) -> None:
+def _drop_conflicting(files: dict[str, bytes], folders: set[str], name: str) -> None:
     """Take away what cannot be beside ``name``: files called like a folder above it, and what lies below its name."""
     if name in folders:
         for below in [each for each in files if each.startswith(f"{name}/")]:

@@ -11,9 +11,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.agents.agent_conf import verify_agent_conf
 from secmon.agents.groups.files_yml import MAX_BYTES, FilesYml, GroupFiles, parse_files_yml
 from secmon.agents.groups.folders import AGENT_CONF, FILE_MODE, FILES_YML, MERGED, create_group, group_exists
-from secmon.agents.groups.merged_files.folder import MAX_FILE
 from secmon.agents.groups.merged_files.format import MergedError, split
-from secmon.agents.groups.merged_files.task import GroupKeeper
+from secmon.agents.groups.merged_files.group_folder import MAX_FILE
+from secmon.agents.groups.merged_files.task import MergedFileTask
 from secmon.agents.names import padded
 from secmon.agents.registry import registry
 from secmon.agents.registry.store import AgentStore
@@ -30,11 +30,11 @@ AT_ONCE = 8
 """Groups that are downloaded at the same time."""
 
 
-class RemoteFiles:
+class GroupFileDownloads:
     """Follows ``files.yml`` on the master: what it says is in force until it says something else that is right."""
 
     def __init__(
-        self, paths: Paths, store: AgentStore, keeper: GroupKeeper, *, counters: Counters, look_seconds: float,
+        self, paths: Paths, store: AgentStore, keeper: MergedFileTask, *, counters: Counters, look_seconds: float,
         download_seconds: float = DOWNLOAD_SECONDS, trust: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
         """``look_seconds``: between two looks at the file; ``trust`` as in ``download``."""

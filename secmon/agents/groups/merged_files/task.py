@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.groups.merged_files.active_responses import write_active_responses
-from secmon.agents.groups.merged_files.builder import Builder
+from secmon.agents.groups.merged_files.builder import MergedFileBuilder
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
 from secmon.common.clock import Clock
@@ -32,7 +32,7 @@ _ALL = frozenset({"etc", _SHARED})
 """Touched paths that say nothing of which group was touched."""
 
 
-class GroupKeeper:
+class MergedFileTask:
     """Builds ``merged.mg`` of groups and combinations, on the master (agent-link.md 7.3)."""
 
     def __init__(
@@ -42,7 +42,7 @@ class GroupKeeper:
         """``merging`` False builds nothing: existing merged files are all there is (``remoted.merge_shared``)."""
         self._paths, self._store, self._config = paths, store, config
         self._reload_seconds, self._merging = reload_seconds, merging
-        self._builder = Builder(paths, clock=clock, counters=counters)
+        self._builder = MergedFileBuilder(paths, clock=clock, counters=counters)
         self._awake = asyncio.Event()
         self._watch = FolderWatch(paths.root, self._awake.set)
         self._lock = asyncio.Lock()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.agents.groups.merged_files.builder import Builder, combine
+from secmon.agents.groups.merged_files.builder import MergedFileBuilder, combine
 from secmon.agents.groups.merged_files.format import MergedFile, latest, merge, split
 from secmon.agents.names import group_hash
 from secmon.common.clock import ManualClock, SystemClock
@@ -32,7 +32,7 @@ class Site:
         self.paths = Paths(root)
         self.counters = Counters()
         self.clock = ManualClock(SystemClock().now() + timedelta(seconds=10))
-        self.builder = Builder(self.paths, clock=self.clock, counters=self.counters)
+        self.builder = MergedFileBuilder(self.paths, clock=self.clock, counters=self.counters)
         self.write("etc/shared/default/agent.conf", b"<agent_config>\n  <!-- shared -->\n</agent_config>\n")
 
     def write(self, path: str, content: bytes) -> Path:
@@ -76,7 +76,7 @@ def test_nothing_is_written_when_nothing_changed(site: Site) -> None:
     site.write("etc/shared/web/a", b"1")
     assert site.builder.scan(["default,web"]) == ["default", "web", "default,web"]
     assert site.builder.scan(["default,web"]) == []
-    again = Builder(site.paths, clock=site.clock, counters=site.counters)
+    again = MergedFileBuilder(site.paths, clock=site.clock, counters=site.counters)
     assert again.scan(["default,web"]) == []
 
 
@@ -101,12 +101,12 @@ def test_each_change_is_noticed(site: Site, change: Any) -> None:
     assert "web" in written
     expected = [MergedFile(name, site.files("web")[name]) for name in site.files("web")]
     assert site.merged("etc/shared/web") == merge("web", expected)
-    fresh = Builder(site.paths, clock=site.clock, counters=Counters())
+    fresh = MergedFileBuilder(site.paths, clock=site.clock, counters=Counters())
     assert fresh.scan(["web,default"]) == []
 
 
 def test_a_change_within_the_grain_of_time_stamps(site: Site) -> None:
-    builder = Builder(site.paths, clock=SystemClock(), counters=Counters())
+    builder = MergedFileBuilder(site.paths, clock=SystemClock(), counters=Counters())
     file = site.write("etc/shared/web/a", b"1")
     builder.scan([])
     assert not builder.settled
@@ -278,7 +278,7 @@ def test_what_fails_is_told_once_and_holds_up_nothing(site: Site, caplog: pytest
 
 
 def test_no_shared_folder_at_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    builder = Builder(Paths(tmp_path), clock=SystemClock(), counters=Counters())
+    builder = MergedFileBuilder(Paths(tmp_path), clock=SystemClock(), counters=Counters())
     assert builder.scan(["a,b"]) == []
     assert builder.scan(["a,b"]) == []
     assert len(caplog.records) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from secmon.agents.groups.folders import create_group
-from secmon.agents.groups.merged_files.downloads import RemoteFiles
+from secmon.agents.groups.merged_files.downloads import GroupFileDownloads
 from secmon.agents.groups.merged_files.format import MergedFile, merge
 from secmon.agents.registry import registry
 from secmon.common.atomic import write_file
@@ -27,7 +27,7 @@ class RemoteSite(Site):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.counters = Counters()
-        self.remote = RemoteFiles(
+        self.remote = GroupFileDownloads(
             self.paths, self.store, self.keeper, counters=self.counters, look_seconds=0.02, download_seconds=5
         )
 

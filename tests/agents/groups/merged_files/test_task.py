@@ -10,7 +10,7 @@ import pytest
 
 from secmon.agents.groups.folders import create_group, delete_group
 from secmon.agents.groups.merged_files.format import latest, split
-from secmon.agents.groups.merged_files.task import GroupKeeper
+from secmon.agents.groups.merged_files.task import MergedFileTask
 from secmon.agents.names import group_hash
 from secmon.agents.registry import registry
 from secmon.agents.registry.store import AgentStore
@@ -34,8 +34,8 @@ class Site:
         self.store = AgentStore(self.paths.agents_db)
         self.keeper = self.another(reload_seconds=3600)
 
-    def another(self, *, reload_seconds: float, merging: bool = True) -> GroupKeeper:
-        return GroupKeeper(
+    def another(self, *, reload_seconds: float, merging: bool = True) -> MergedFileTask:
+        return MergedFileTask(
             self.paths, self.store, load_main_config(self.paths), clock=SystemClock(), counters=Counters(),
             reload_seconds=reload_seconds, merging=merging,
         )  # fmt: skip
@@ -60,7 +60,7 @@ def site(tmp_path: Path) -> Site:
 
 
 @asynccontextmanager
-async def working(keeper: GroupKeeper) -> AsyncIterator[None]:
+async def working(keeper: MergedFileTask) -> AsyncIterator[None]:
     task = asyncio.create_task(keeper.run())
     try:
         yield

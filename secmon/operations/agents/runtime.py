@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from secmon.agents.link.answers import GETCONFIG_SINCE, GETSTATE_SINCE, configuration, state
-from secmon.agents.registry.collection import MANAGER_ID, iso_offset
+from secmon.agents.registry.agent_fields import MANAGER_ID, iso_offset
 from secmon.agents.wire.version import compare
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.common.clock import iso_z
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain, Result
-from secmon.operations.agents.at_their_nodes import Errand, Located, ask_one, locate
 from secmon.operations.agents.commands import OwnAgents, answer_seconds, link_of
-from secmon.operations.agents.groups import READ_AGENT, OfAgent
+from secmon.operations.agents.group_assignments import READ_AGENT, AgentPath
+from secmon.operations.agents.node_requests import LocatedAgent, NodeRequest, call_node, locate_agent
 from secmon.operations.internal import INTERNAL
 from secmon.operations.nodes.components import Component, Configuration, check_pair, in_force
 
@@ -26,20 +26,20 @@ STATISTICS = Messages(
 )  # fmt: skip
 
 
-class OfComponent(OfAgent, frozen=True, kw_only=True):
+class ComponentConfiguration(AgentPath, frozen=True, kw_only=True):
     """The agent, its component, and what of its configuration."""
 
     component: Component
     configuration: Configuration
 
 
-class StatisticsOf(OfAgent, frozen=True, kw_only=True):
+class ComponentStatistics(AgentPath, frozen=True, kw_only=True):
     """The agent and its component."""
 
     component: Literal["logcollector", "agent"]
 
 
-class DaemonsOf(OfAgent, frozen=True, kw_only=True):
+class DaemonStatistics(AgentPath, frozen=True, kw_only=True):
     """The agent, and the daemons whose counters of it are asked for."""
 
     daemons_list: Annotated[
@@ -49,37 +49,41 @@ class DaemonsOf(OfAgent, frozen=True, kw_only=True):
 
 
 @operation(
-    "GET", "/agents/{agent_id}/config/{component}/{configuration}", params=OfComponent, place=Place.AGENT,
+    "GET", "/agents/{agent_id}/config/{component}/{configuration}", params=ComponentConfiguration, place=Place.AGENT,
     data=dict[str, Any], require=(READ_AGENT,),
 )  # fmt: skip
-async def read_configuration(ctx: Context, params: OfComponent) -> Result:
+async def read_configuration(ctx: Context, params: ComponentConfiguration) -> Result:
     """The configuration that is in force in a component of an agent."""
     component, name = params.component, params.configuration
     check_pair(component, name)
     if params.agent_id == MANAGER_ID:
         return Plain(data=await in_force(ctx, component, name))
-    agent = await locate(ctx, params.agent_id, inactive=1740)
-    _must_be(agent, GETCONFIG_SINCE)
-    return await ask_one(ctx, Errand(CONFIGURATION_HERE, {"component": component, "text": f"getconfig {name}"}), agent)
+    agent = await locate_agent(ctx, params.agent_id, inactive=1740)
+    _require_version(agent, GETCONFIG_SINCE)
+    return await call_node(
+        ctx, NodeRequest(OWN_CONFIGURATION, {"component": component, "text": f"getconfig {name}"}), agent
+    )
 
 
 @operation(
-    "GET", "/agents/{agent_id}/stats/{component}", params=StatisticsOf, place=Place.AGENT, item=dict[str, Any],
+    "GET", "/agents/{agent_id}/stats/{component}", params=ComponentStatistics, place=Place.AGENT, item=dict[str, Any],
     require=(READ_AGENT,), messages=STATISTICS,
 )  # fmt: skip
-async def read_statistics(ctx: Context, params: StatisticsOf) -> Outcome:
+async def read_statistics(ctx: Context, params: ComponentStatistics) -> Outcome:
     """What a component of an agent has counted."""
     outcome = Outcome()
     try:
         if params.agent_id == MANAGER_ID:
             raise SecmonError(1310 if params.component == "agent" else 1121, params.component)
-        agent = await locate(ctx, params.agent_id)
+        agent = await locate_agent(ctx, params.agent_id)
         if not agent.version:
             raise SecmonError(1015)
-        _must_be(agent, GETSTATE_SINCE)
-        answer = await ask_one(ctx, Errand(STATE_HERE, {"component": params.component, "text": "getstate"}), agent)
+        _require_version(agent, GETSTATE_SINCE)
+        answer = await call_node(
+            ctx, NodeRequest(OWN_STATE, {"component": params.component, "text": "getstate"}), agent
+        )
     except SecmonError as error:
-        if error.nodes and error.code not in _OF_AGENTS:
+        if error.nodes and error.code not in _AGENT_FAILURES:
             raise
         outcome.fail(SecmonError(error.code, error.extra), params.agent_id)
         return outcome
@@ -89,21 +93,21 @@ async def read_statistics(ctx: Context, params: StatisticsOf) -> Outcome:
 
 
 @operation(
-    "GET", "/agents/{agent_id}/daemons/stats", params=DaemonsOf, place=Place.AGENT, item=dict[str, Any],
+    "GET", "/agents/{agent_id}/daemons/stats", params=DaemonStatistics, place=Place.AGENT, item=dict[str, Any],
     require=(READ_AGENT,), messages=STATISTICS,
 )  # fmt: skip
-async def read_counters(ctx: Context, params: DaemonsOf) -> Outcome:
+async def read_counters(ctx: Context, params: DaemonStatistics) -> Outcome:
     """What the daemons of an agent's node have counted of it."""
     wanted = [name.replace("wazuh-", "secmon-") for name in params.daemons_list or ("secmon-remoted", *_ENGINE)]
     outcome = Outcome()
     try:
-        agent = await locate(ctx, params.agent_id)
+        agent = await locate_agent(ctx, params.agent_id)
     except SecmonError as error:
         outcome.fail(error)
         return outcome
     for daemon in dict.fromkeys(wanted):
         try:
-            answer = await ask_one(ctx, Errand(COUNTERS_HERE, {"daemon": daemon}), agent)
+            answer = await call_node(ctx, NodeRequest(OWN_COUNTERS, {"daemon": daemon}), agent)
         except SecmonError as error:
             if error.code not in (1013, 1014, 1121):
                 raise
@@ -115,11 +119,11 @@ async def read_counters(ctx: Context, params: DaemonsOf) -> Outcome:
 
 
 _ENGINE = ("secmon-analysisd",)
-_OF_AGENTS = frozenset({1015, 1117, 1118, 1310, 1701, 1703, 1707, 1735})
+_AGENT_FAILURES = frozenset({1015, 1117, 1118, 1310, 1701, 1703, 1707, 1735})
 """What is the agent's own failure, not its node's."""
 
 
-def _must_be(agent: Located, version: str) -> None:
+def _require_version(agent: LocatedAgent, version: str) -> None:
     if compare(agent.version, version) < 0:
         raise SecmonError(1735, f"it must be {version} or later")
 
@@ -152,9 +156,9 @@ _DATED: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 # On the agent's own node
 
-CONFIGURATION_HERE = "GET /internal/own-agents/configuration"
-STATE_HERE = "GET /internal/own-agents/state"
-COUNTERS_HERE = "GET /internal/own-agents/counters"
+OWN_CONFIGURATION = "GET /internal/own-agents/configuration"
+OWN_STATE = "GET /internal/own-agents/state"
+OWN_COUNTERS = "GET /internal/own-agents/counters"
 
 
 class OwnComponent(OwnAgents, frozen=True, kw_only=True):
@@ -174,21 +178,21 @@ class OwnCounters(OwnAgents, frozen=True, kw_only=True):
     "GET", "/internal/own-agents/configuration", params=OwnComponent, open_to_all=True, catalogue=INTERNAL,
     data=dict[str, Any],
 )  # fmt: skip
-async def configuration_here(ctx: Context, params: OwnComponent) -> Plain:
+async def read_own_configuration(ctx: Context, params: OwnComponent) -> Plain:
     """Ask a component of an agent of this node for a configuration."""
-    return Plain(data=configuration(await _ask(ctx, params)))
+    return Plain(data=configuration(await _request(ctx, params)))
 
 
 @operation(
     "GET", "/internal/own-agents/state", params=OwnComponent, open_to_all=True, catalogue=INTERNAL,
     data=dict[str, Any],
 )  # fmt: skip
-async def state_here(ctx: Context, params: OwnComponent) -> Plain:
+async def read_own_state(ctx: Context, params: OwnComponent) -> Plain:
     """Ask a component of an agent of this node for its statistics."""
-    return Plain(data=state(await _ask(ctx, params)))
+    return Plain(data=state(await _request(ctx, params)))
 
 
-async def _ask(ctx: Context, params: OwnComponent) -> bytes:
+async def _request(ctx: Context, params: OwnComponent) -> bytes:
     seconds = answer_seconds(ctx)
     return await link_of(ctx).request(params.agents[0], params.component, params.text.encode(), timeout=seconds)
 
@@ -197,14 +201,14 @@ async def _ask(ctx: Context, params: OwnComponent) -> bytes:
     "GET", "/internal/own-agents/counters", params=OwnCounters, open_to_all=True, catalogue=INTERNAL, exempt=True,
     data=dict[str, Any],
 )  # fmt: skip
-async def counters_here(ctx: Context, params: OwnCounters) -> Plain:
+async def read_own_counters(ctx: Context, params: OwnCounters) -> Plain:
     """What a daemon of this node has counted of its agents."""
-    counted = await _counted(ctx, params)
+    counted = await _daemon_statistics(ctx, params)
     agents = [{**one, "uptime": iso_offset(one["uptime"])} for one in counted["agents"]]
     return Plain(data={"timestamp": iso_offset(counted["timestamp"]), "name": counted["name"], "agents": agents})
 
 
-async def _counted(ctx: Context, params: OwnCounters) -> Mapping[str, Any]:
+async def _daemon_statistics(ctx: Context, params: OwnCounters) -> Mapping[str, Any]:
     """Raises 1013, 1014, 1121 when the daemon cannot be asked."""
     if params.daemon == "secmon-remoted":
         return await link_of(ctx).statistics(params.agents)

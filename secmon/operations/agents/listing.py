@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Subquery
 
-from secmon.agents.registry.collection import MANAGER_ID, Condition, manager_row, own_system, within
+from secmon.agents.registry.agent_fields import MANAGER_ID, Condition, in_scope, manager_row, own_system
 from secmon.agents.registry.queries import count_states, read_page, unknown_ids
 from secmon.agents.registry.store import number
 from secmon.cluster.executor import Context
@@ -25,7 +25,7 @@ READ_ANY = Require("agent:read", "agent:id", mode="restrict")
 STATUSES = ("active", "disconnected", "never_connected", "pending")
 
 
-async def ask(ctx: Context, question: Callable[[Connection], T]) -> T:
+async def read_agents(ctx: Context, question: Callable[[Connection], T]) -> T:
     """The answer of the agent store to ``question``, off the event loop, from one consistent view."""
 
     def answer() -> T:
@@ -40,35 +40,33 @@ def scope_of(grant: Grant) -> Scope:
     return Scope(frozenset(grant.ids)) if grant.explicit else grant.scope
 
 
-def seen(scope: Scope) -> list[Condition]:
+def scope_conditions(scope: Scope) -> list[Condition]:
     """The condition of being in ``scope``; none where that is everything."""
-    return [] if scope.everything else [within(scope)]
+    return [] if scope.everything else [in_scope(scope)]
 
 
-async def page_of_agents(
-    ctx: Context, query: Query, where: Sequence[Condition] = (), *, manager: bool = True
-) -> Outcome:
+async def list_page(ctx: Context, query: Query, where: Sequence[Condition] = (), *, manager: bool = True) -> Outcome:
     """The page that ``query`` asks for of the agents that meet ``where`` and that the caller may read.
 
     ``manager`` False leaves out agent 000. Ids that the request names and that no agent has fail with 1701.
     """
     grant = ctx.grant("agent:id")
     scope, now = scope_of(grant), ctx.node.clock.now()
-    conditions = [*seen(scope), *where]
+    conditions = [*scope_conditions(scope), *where]
 
     def read(connection: Connection) -> tuple[Page, list[str]]:
-        row = seen_manager(ctx, connection, scope) if manager else None
+        row = manager_in_scope(ctx, connection, scope) if manager else None
         page = read_page(connection, query, now=now, where=conditions, manager=row)
         return page, unknown_ids(connection, grant.ids) if grant.explicit else []
 
-    page, unknown = await ask(ctx, read)
+    page, unknown = await read_agents(ctx, read)
     outcome = Outcome(items=list(page.items), total=page.total)
     if unknown:
         outcome.fail(SecmonError(1701), *unknown)
     return outcome
 
 
-def seen_manager(ctx: Context, connection: Connection, scope: Scope) -> Subquery | None:
+def manager_in_scope(ctx: Context, connection: Connection, scope: Scope) -> Subquery | None:
     """Agent 000, this node's manager, if it is in ``scope``."""
     if MANAGER_ID not in scope:
         return None

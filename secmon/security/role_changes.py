@@ -3,7 +3,7 @@
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.security.items import Item, is_reserved, role_items
-from secmon.security.positions import USER_ROLES, remove_everywhere
+from secmon.security.ordered_links import USER_ROLES, remove_links_to
 from secmon.security.revocation import revoke_role
 from secmon.security.store import schema
 from secmon.security.store.replication import Row
@@ -33,7 +33,7 @@ def delete_role(tx: WriteTransaction, role_id: int, clock: Clock) -> Item:
     """Delete a role and kill the tokens that carry it; the role as it was. Raises 4008, 4002."""
     _changeable(tx, role_id)
     before = role_items(tx, [role_id])[role_id]
-    remove_everywhere(tx, USER_ROLES, role_id)
+    remove_links_to(tx, USER_ROLES, role_id)
     tx.delete(schema.roles, role_id)
     revoke_role(tx, role_id, clock)
     return before

@@ -10,9 +10,9 @@ from sqlalchemy import Connection
 from secmon.agents.groups.folders import require_group
 from secmon.agents.names import padded
 from secmon.agents.registry import registry
-from secmon.agents.registry.collection import MANAGER_ID, proper_id
+from secmon.agents.registry.agent_fields import MANAGER_ID, is_agent_id
 from secmon.agents.registry.entries import Entry, entries
-from secmon.cluster.executor import Context, gate
+from secmon.cluster.executor import Context, authorizer
 from secmon.cluster.parameters import Common, text_format
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome
@@ -28,7 +28,7 @@ ASSIGN_GROUP = Require("group:modify_assignments", "group:id", param="group_id")
 T = TypeVar("T")
 
 
-class OfGroup(Common, frozen=True, kw_only=True):
+class GroupPath(Common, frozen=True, kw_only=True):
     """An operation on one group."""
 
     group_id: GroupName
@@ -54,7 +54,7 @@ async def existing_group(ctx: Context, name: str) -> None:
     await asyncio.to_thread(require_group, ctx.node.paths, name)
 
 
-def chosen(connection: Connection, grant: Grant, outcome: Outcome) -> list[Entry]:
+def selected_agents(connection: Connection, grant: Grant, outcome: Outcome) -> list[Entry]:
     """The agents that the request names, or all that the caller may change; by id.
 
     Named ones fail with 1703 (the manager) or 1701 (unknown).
@@ -74,16 +74,16 @@ def known_agent(connection: Connection, agent: str) -> Entry:
     """Raises 1703 for the manager, 1701 for an unknown agent."""
     if agent == MANAGER_ID:
         raise SecmonError(1703, ids=(agent,))
-    entry = registry.find(connection, int(agent)) if proper_id(agent) else None
+    entry = registry.find(connection, int(agent)) if is_agent_id(agent) else None
     if entry is None:
         raise SecmonError(1701, ids=(agent,))
     return entry
 
 
-def assignable(ctx: Context) -> Scope:
+def assignable_groups(ctx: Context) -> Scope:
     """The groups whose members the caller may change; for judging those that an agent would lose."""
     require = Require("group:modify_assignments", "group:id", mode="restrict")
-    return gate(ctx.node, ctx.call).check(require).scope
+    return authorizer(ctx.node, ctx.call).check(require).scope
 
 
 def regroup(

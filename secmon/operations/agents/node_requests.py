@@ -11,20 +11,20 @@ from msgspec import structs
 from sqlalchemy import Connection, select
 
 from secmon.agents.names import padded
-from secmon.agents.registry.collection import MANAGER_ID, proper_id
+from secmon.agents.registry.agent_fields import MANAGER_ID, is_agent_id
 from secmon.agents.registry.entries import pick
 from secmon.agents.registry.schema import agents
 from secmon.cluster.executor import Context
 from secmon.cluster.node import NodeCalls
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome, Result, absorb
-from secmon.operations.agents.visibility import ask
+from secmon.operations.agents.listing import read_agents
 from secmon.security.rbac.authorization import Grant
 
 _COLUMNS = (agents.c.id, agents.c.node_name, agents.c.connection_status, agents.c.version)
 
 
-class Located(NamedTuple):
+class LocatedAgent(NamedTuple):
     """An agent, and the node that it is, or was last, connected to."""
 
     number: int
@@ -37,28 +37,28 @@ class Located(NamedTuple):
         return padded(self.number)
 
 
-class Errand(NamedTuple):
+class NodeRequest(NamedTuple):
     """What nodes are asked: an internal operation, and its parameters besides ``agents``."""
 
     operation: str
     params: Mapping[str, Any] = {}
 
 
-async def serve(ctx: Context, errand: Errand, grant: Grant, *, hidden: Collection[int] = ()) -> Outcome:
+async def call_nodes(ctx: Context, errand: NodeRequest, grant: Grant, *, hidden: Collection[int] = ()) -> Outcome:
     """Have the nodes of the active agents that ``grant`` lets through run the errand; their answers, ordered by id.
 
     The manager fails with 1703, unknown ids with 1701, agents that are not active with 1707. Failures with codes that
     are ``hidden`` are left out.
     """
-    found = await ask(ctx, lambda connection: _find(connection, grant))
-    outcome = _missing(grant, {one.id for one in found})
+    found = await read_agents(ctx, lambda connection: _select(connection, grant))
+    outcome = _unknown_agents(grant, {one.id for one in found})
     if lost := [one.id for one in found if one.status != "active"]:
         outcome.fail(SecmonError(1707), *lost)
     shares: dict[str, list[int]] = {}
     for one in found:
         if one.status == "active":
-            shares.setdefault(_home(ctx, one), []).append(one.number)
-    for share in await _ask(ctx, errand, shares):
+            shares.setdefault(_node_of(ctx, one), []).append(one.number)
+    for share in await _call_shares(ctx, errand, shares):
         outcome.items += share.items
         outcome.failures += share.failures
         outcome.node_errors |= share.node_errors
@@ -67,11 +67,13 @@ async def serve(ctx: Context, errand: Errand, grant: Grant, *, hidden: Collectio
     return outcome
 
 
-async def locate(ctx: Context, agent: str, *, inactive: int = 1707, manager: int = 1703) -> Located:
+async def locate_agent(ctx: Context, agent: str, *, inactive: int = 1707, manager: int = 1703) -> LocatedAgent:
     """The one agent that the request names. Raises 1701, and the codes given, with its id."""
     if agent == MANAGER_ID:
         raise SecmonError(manager, ids=(agent,))
-    found = await ask(ctx, lambda connection: _find(connection, Grant(kind="agent:id", explicit=True, ids=(agent,))))
+    found = await read_agents(
+        ctx, lambda connection: _select(connection, Grant(kind="agent:id", explicit=True, ids=(agent,)))
+    )
     if not found:
         raise SecmonError(1701, ids=(agent,))
     if found[0].status != "active":
@@ -79,9 +81,9 @@ async def locate(ctx: Context, agent: str, *, inactive: int = 1707, manager: int
     return found[0]
 
 
-async def ask_one(ctx: Context, errand: Errand, agent: Located) -> Result:
+async def call_node(ctx: Context, errand: NodeRequest, agent: LocatedAgent) -> Result:
     """What the agent's node answers. Raises what the node raises, and why it does not answer."""
-    node = _home(ctx, agent)
+    node = _node_of(ctx, agent)
     call = structs.replace(ctx.call, operation=errand.operation)
     answers = await _nodes(ctx).ask(call, {node: {**errand.params, "agents": [agent.number]}})
     answer = answers[node]
@@ -90,7 +92,7 @@ async def ask_one(ctx: Context, errand: Errand, agent: Located) -> Result:
     return answer
 
 
-def _missing(grant: Grant, known: Collection[str]) -> Outcome:
+def _unknown_agents(grant: Grant, known: Collection[str]) -> Outcome:
     """An outcome with what the request names, or may name, and is none of the agents ``known``."""
     outcome = Outcome()
     manager = MANAGER_ID in (grant.ids if grant.explicit else grant.scope)
@@ -102,7 +104,7 @@ def _missing(grant: Grant, known: Collection[str]) -> Outcome:
     return outcome
 
 
-async def _ask(ctx: Context, errand: Errand, shares: Mapping[str, Sequence[int]]) -> list[Outcome]:
+async def _call_shares(ctx: Context, errand: NodeRequest, shares: Mapping[str, Sequence[int]]) -> list[Outcome]:
     """The parts of the answer, of each node for its agents."""
     if not shares:
         return []
@@ -111,15 +113,15 @@ async def _ask(ctx: Context, errand: Errand, shares: Mapping[str, Sequence[int]]
     return [_share(answer, node, shares[node]) for node, answer in answers.items()]
 
 
-def _find(connection: Connection, grant: Grant) -> list[Located]:
+def _select(connection: Connection, grant: Grant) -> list[LocatedAgent]:
     if grant.explicit:
-        numbers = sorted(int(one) for one in grant.ids if proper_id(one) and one != MANAGER_ID)
-        return sorted(Located(*row) for row in pick(connection, _COLUMNS, numbers))
+        numbers = sorted(int(one) for one in grant.ids if is_agent_id(one) and one != MANAGER_ID)
+        return sorted(LocatedAgent(*row) for row in pick(connection, _COLUMNS, numbers))
     rows = connection.execute(select(*_COLUMNS).order_by(agents.c.id))
-    return [one for one in (Located(*row) for row in rows) if one.id in grant.scope]
+    return [one for one in (LocatedAgent(*row) for row in rows) if one.id in grant.scope]
 
 
-def _home(ctx: Context, agent: Located) -> str:
+def _node_of(ctx: Context, agent: LocatedAgent) -> str:
     """The node to ask. Without a cluster that is this one, whatever it was called when the agent was connected."""
     return agent.node if ctx.node.clustered else ctx.node.name
 

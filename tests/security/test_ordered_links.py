@@ -9,10 +9,17 @@ from hypothesis import strategies as st
 
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
-from secmon.security import links
-from secmon.security.policies import delete_policy
-from secmon.security.positions import ROLE_POLICIES, USER_ROLES, Chain, insert, members, remove
-from secmon.security.roles import delete_role
+from secmon.security import link_changes
+from secmon.security.ordered_links import (
+    ROLE_POLICIES,
+    USER_ROLES,
+    OrderedLinks,
+    insert_link,
+    linked_members,
+    remove_link,
+)
+from secmon.security.policy_changes import delete_policy
+from secmon.security.role_changes import delete_role
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
@@ -55,12 +62,12 @@ def prepared(tx: WriteTransaction) -> None:
         put_policy(tx, member)
 
 
-def positions(tx: WriteTransaction, chain: Chain, owner: int) -> list[int]:
+def positions(tx: WriteTransaction, chain: OrderedLinks, owner: int) -> list[int]:
     return sorted(row["position"] for row in tx.select(chain.table, **{chain.owner: owner}))
 
 
 @pytest.mark.parametrize("chain", [USER_ROLES, ROLE_POLICIES], ids=["user_roles", "role_policies"])
-def test_positions_stay_dense_under_any_operations(store: SecurityStore, chain: Chain) -> None:
+def test_positions_stay_dense_under_any_operations(store: SecurityStore, chain: OrderedLinks) -> None:
     @settings(max_examples=60)
     @given(st.lists(STEP, max_size=25))
     def run(steps: list[tuple[str, int, int, int | None]]) -> None:
@@ -71,7 +78,7 @@ def test_positions_stay_dense_under_any_operations(store: SecurityStore, chain: 
             for kind, owner, member, position in steps:
                 apply(tx, chain, model, gone, kind, owner, member, position)
                 for each, order in model.items():
-                    assert members(tx, chain, each) == order
+                    assert linked_members(tx, chain, each) == order
                     assert positions(tx, chain, each) == list(range(len(order)))
 
     run()
@@ -79,7 +86,7 @@ def test_positions_stay_dense_under_any_operations(store: SecurityStore, chain: 
 
 def apply(
     tx: WriteTransaction,
-    chain: Chain,
+    chain: OrderedLinks,
     model: dict[int, list[int]],
     gone: set[int],
     kind: str,
@@ -94,9 +101,9 @@ def apply(
     expected: int | None = missing if member in gone else None
     try:
         if kind == "link":
-            (links.link_role if roles else links.link_policy)(tx, owner, member, position)
+            (link_changes.link_role if roles else link_changes.link_policy)(tx, owner, member, position)
         elif kind == "unlink":
-            (links.unlink_role if roles else links.unlink_policy)(tx, owner, member)
+            (link_changes.unlink_role if roles else link_changes.unlink_policy)(tx, owner, member)
         else:
             (delete_role if roles else delete_policy)(tx, member, clock)
         code = None
@@ -124,9 +131,9 @@ def test_only_rows_that_move_are_written(store: SecurityStore) -> None:
     with trial(store) as tx:
         prepared(tx)
         for member in MEMBERS[:3]:
-            insert(tx, USER_ROLES, 100, member, None)
+            insert_link(tx, USER_ROLES, 100, member, None)
         before = tx.recorded
-        insert(tx, USER_ROLES, 100, MEMBERS[3], None)
+        insert_link(tx, USER_ROLES, 100, MEMBERS[3], None)
         assert tx.recorded == before + 1
-        remove(tx, USER_ROLES, 100, MEMBERS[3])
+        remove_link(tx, USER_ROLES, 100, MEMBERS[3])
         assert tx.recorded == before + 2

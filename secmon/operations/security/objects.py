@@ -59,7 +59,7 @@ async def change_one(ctx: Context, change: Callable[[WriteTransaction], Item]) -
             outcome.items.append(change(tx))
 
     await ctx.change_security(work)
-    return await settled(ctx, outcome)
+    return await confirmed(ctx, outcome)
 
 
 async def delete_each(
@@ -76,7 +76,7 @@ async def delete_each(
 
     await ctx.change_security(work)
     outcome.items.sort(key=lambda item: int(item["id"]))
-    return await settled(ctx, outcome)
+    return await confirmed(ctx, outcome)
 
 
 def for_each(
@@ -125,10 +125,10 @@ async def link_each(
             outcome.items, outcome.total = [owner(tx)], len(done)
 
     await ctx.change_security(work)
-    return await settled(ctx, outcome)
+    return await confirmed(ctx, outcome)
 
 
-async def settled(ctx: Context, outcome: Outcome) -> Outcome:
+async def confirmed(ctx: Context, outcome: Outcome) -> Outcome:
     """``outcome`` when the other nodes have the change too; its notes name those that lag."""
     if outcome.items:
         outcome.notes.extend(await ctx.lagging())

@@ -3,7 +3,7 @@
 import base64
 import binascii
 
-from secmon.security.errors import INVALID_CREDENTIALS, AuthenticationError
+from secmon.security.authentication_error import INVALID_CREDENTIALS, AuthenticationError
 from secmon.security.passwords import verify_password
 from secmon.security.rbac.model import User
 from secmon.security.store.view import SecurityView

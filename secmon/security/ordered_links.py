@@ -8,7 +8,7 @@ from secmon.security.store import schema
 from secmon.security.store.transaction import ReadTransaction, WriteTransaction
 
 
-class Chain(NamedTuple):
+class OrderedLinks(NamedTuple):
     """A link table whose rows have a position within their owner."""
 
     table: Table
@@ -16,39 +16,39 @@ class Chain(NamedTuple):
     member: str
 
 
-USER_ROLES = Chain(schema.user_roles, "user_id", "role_id")
-ROLE_POLICIES = Chain(schema.role_policies, "role_id", "policy_id")
+USER_ROLES = OrderedLinks(schema.user_roles, "user_id", "role_id")
+ROLE_POLICIES = OrderedLinks(schema.role_policies, "role_id", "policy_id")
 
 
-def members(tx: ReadTransaction, chain: Chain, owner: int) -> list[int]:
+def linked_members(tx: ReadTransaction, chain: OrderedLinks, owner: int) -> list[int]:
     """The members of ``owner`` in order."""
     rows = tx.select(chain.table, **{chain.owner: owner})
     return [int(row[chain.member]) for row in sorted(rows, key=lambda row: int(row["position"]))]
 
 
-def insert(tx: WriteTransaction, chain: Chain, owner: int, member: int, position: int | None) -> None:
+def insert_link(tx: WriteTransaction, chain: OrderedLinks, owner: int, member: int, position: int | None) -> None:
     """Add a member at ``position``, or at the end when that is None or too high; those behind move back by one."""
-    order = members(tx, chain, owner)
+    order = linked_members(tx, chain, owner)
     order.insert(len(order) if position is None else position, member)
-    _arrange(tx, chain, owner, order)
+    _renumber(tx, chain, owner, order)
 
 
-def remove(tx: WriteTransaction, chain: Chain, owner: int, member: int) -> None:
+def remove_link(tx: WriteTransaction, chain: OrderedLinks, owner: int, member: int) -> None:
     """Take a member out; those behind move up."""
-    order = [one for one in members(tx, chain, owner) if one != member]
+    order = [one for one in linked_members(tx, chain, owner) if one != member]
     tx.delete(chain.table, owner, member)
-    _arrange(tx, chain, owner, order)
+    _renumber(tx, chain, owner, order)
 
 
-def remove_everywhere(tx: WriteTransaction, chain: Chain, member: int) -> list[int]:
+def remove_links_to(tx: WriteTransaction, chain: OrderedLinks, member: int) -> list[int]:
     """Take a member out of every owner's list; the owners."""
     owners = [int(row[chain.owner]) for row in tx.select(chain.table, **{chain.member: member})]
     for owner in owners:
-        remove(tx, chain, owner, member)
+        remove_link(tx, chain, owner, member)
     return owners
 
 
-def _arrange(tx: WriteTransaction, chain: Chain, owner: int, order: list[int]) -> None:
+def _renumber(tx: WriteTransaction, chain: OrderedLinks, owner: int, order: list[int]) -> None:
     """Give each member its place; rows that are right already are not written."""
     rows = tx.select(chain.table, **{chain.owner: owner})
     held = {int(row[chain.member]): row["position"] for row in rows}

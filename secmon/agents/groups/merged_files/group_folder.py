@@ -25,7 +25,7 @@ READ_AGAIN = 3
 _WARNINGS = 1000
 
 
-class Look(NamedTuple):
+class FolderState(NamedTuple):
     """What tells a changed folder from an unchanged one without reading its files."""
 
     fingerprint: bytes
@@ -60,7 +60,7 @@ class GroupFolder:
     def __init__(self, root: Path, folder: str, warnings: Warnings) -> None:
         self._root, self._folder, self._warnings = root, folder, warnings
 
-    def look(self, now_ns: int) -> Look:
+    def look(self, now_ns: int) -> FolderState:
         """Names and stamps of all files, in one digest; ``now_ns``: the time in nanoseconds since 1970."""
         digest, settled = hashlib.blake2b(digest_size=16), True
         merged: Stamp | None = None
@@ -72,7 +72,7 @@ class GroupFolder:
                 merged = Stamp.of(os.stat(MERGED, dir_fd=descriptor, follow_symlinks=False))
             except FileNotFoundError:
                 merged = None
-        return Look(digest.digest(), settled, merged)
+        return FolderState(digest.digest(), settled, merged)
 
     def read(self) -> list[MergedFile]:
         """The files to share, sorted by name within each folder, sub-folders in their place (agent-link.md 7.2)."""

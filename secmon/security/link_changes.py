@@ -6,7 +6,7 @@ them was done.
 
 from secmon.common.errors import SecmonError
 from secmon.security.items import is_reserved
-from secmon.security.positions import ROLE_POLICIES, USER_ROLES, insert, remove
+from secmon.security.ordered_links import ROLE_POLICIES, USER_ROLES, insert_link, remove_link
 from secmon.security.store import schema
 from secmon.security.store.transaction import ReadTransaction, WriteTransaction
 
@@ -32,7 +32,7 @@ def link_role(tx: WriteTransaction, user_id: int, role_id: int, position: int | 
     require_user(tx, user_id)
     require_role(tx, role_id)
     if tx.get(schema.user_roles, user_id, role_id) is None:
-        insert(tx, USER_ROLES, user_id, role_id, position)
+        insert_link(tx, USER_ROLES, user_id, role_id, position)
     elif position is None:
         raise SecmonError(4017, ids=(role_id,))
 
@@ -43,7 +43,7 @@ def unlink_role(tx: WriteTransaction, user_id: int, role_id: int) -> None:
     require_role(tx, role_id)
     if tx.get(schema.user_roles, user_id, role_id) is None:
         raise SecmonError(4016, ids=(role_id,))
-    remove(tx, USER_ROLES, user_id, role_id)
+    remove_link(tx, USER_ROLES, user_id, role_id)
 
 
 def link_policy(tx: WriteTransaction, role_id: int, policy_id: int, position: int | None) -> None:
@@ -52,7 +52,7 @@ def link_policy(tx: WriteTransaction, role_id: int, policy_id: int, position: in
     require_role(tx, role_id)
     _require_policy(tx, policy_id)
     if tx.get(schema.role_policies, role_id, policy_id) is None:
-        insert(tx, ROLE_POLICIES, role_id, policy_id, position)
+        insert_link(tx, ROLE_POLICIES, role_id, policy_id, position)
     elif position is None:
         raise SecmonError(4011, ids=(policy_id,))
 
@@ -63,7 +63,7 @@ def unlink_policy(tx: WriteTransaction, role_id: int, policy_id: int) -> None:
     _require_policy(tx, policy_id)
     if tx.get(schema.role_policies, role_id, policy_id) is None:
         raise SecmonError(4010, ids=(policy_id,))
-    remove(tx, ROLE_POLICIES, role_id, policy_id)
+    remove_link(tx, ROLE_POLICIES, role_id, policy_id)
 
 
 def link_rule(tx: WriteTransaction, role_id: int, rule_id: int) -> None:

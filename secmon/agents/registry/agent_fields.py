@@ -23,7 +23,7 @@ from secmon.common.query.sql import equals
 from secmon.security.rbac.evaluate import Scope
 
 MANAGER_ID = "000"
-FOREVER = 253402300799
+NEVER_EXPIRES = 253402300799
 """The manager's last keepalive: the last second of the year 9999."""
 
 FIELDS = Fields(
@@ -45,7 +45,7 @@ Columns = Mapping[str, Column]
 Condition = Callable[[Columns], ColumnElement[bool]]
 """A condition on agents, whichever of table and manager's row the columns belong to."""
 
-_SHOWN = (
+_FIELD_COLUMNS = (
     *("id", "name", "ip", "register_ip", "connection_status", "status_code", "version", "manager_host", "node_name"),
     *("date_add", "last_keepalive", "disconnection_time", "group", "group_config_status", "merged_sum", "config_sum"),
     *("os_name", "os_version", "os_platform", "os_codename", "os_major", "os_minor", "os_uname", "os_arch", "os_build"),
@@ -60,7 +60,7 @@ def columns_of(source: FromClause) -> Columns:
     Fields that many agents share sort by an expression, so that SQLite sorts: if it may use an index of the field it
     fetches the rows one by one in the order of that index, which takes seven times as long as reading them all.
     """
-    shown = [Column(source.c[name]) for name in _SHOWN]
+    shown = [Column(source.c[name]) for name in _FIELD_COLUMNS]
     columns = dict(zip(FIELDS.select or (), shown, strict=True))
     c = source.c
     apart = c.id != 0  # dates never find the manager
@@ -94,36 +94,36 @@ def manager_row(node: str, *, host: str, system: System, created: int | None) ->
         "manager_host": host,
         "node_name": node,
         "date_add": created,
-        "last_keepalive": FOREVER,
+        "last_keepalive": NEVER_EXPIRES,
         "disconnection_time": 0,
         "group_config_status": "synced",
     }
-    values |= {name: getattr(system, name) for name in _SHOWN if name.startswith("os_")}
-    shown = (literal(values.get(name), agents.c[name].type).label(name) for name in _SHOWN)
+    values |= {name: getattr(system, name) for name in _FIELD_COLUMNS if name.startswith("os_")}
+    shown = (literal(values.get(name), agents.c[name].type).label(name) for name in _FIELD_COLUMNS)
     return select(*shown).subquery("manager")
 
 
-def everyone(manager: Subquery) -> Subquery:
+def agents_and_manager(manager: Subquery) -> Subquery:
     """The table and the manager's row in one relation: right everywhere, and slow to page through."""
-    rows = select(*(agents.c[name] for name in _SHOWN)), select(manager)
+    rows = select(*(agents.c[name] for name in _FIELD_COLUMNS)), select(manager)
     return rows[0].union_all(rows[1]).subquery("everyone")
 
 
 # Conditions
 
 
-def within(scope: Scope) -> Condition:
+def in_scope(scope: Scope) -> Condition:
     """Those in ``scope``; the ids travel as one parameter, however many there are."""
-    numbers = [int(one) for one in scope.ids if proper_id(one)]
+    numbers = [int(one) for one in scope.ids if is_agent_id(one)]
 
     def condition(columns: Columns) -> ColumnElement[bool]:
         number = columns["id"].expression
-        return number.not_in(_listed(numbers)) if scope.complement else number.in_(_listed(numbers))
+        return number.not_in(_json_ids(numbers)) if scope.complement else number.in_(_json_ids(numbers))
 
     return condition
 
 
-def having(field: str, *values: str) -> Condition:
+def with_value(field: str, *values: str) -> Condition:
     """Those with one of ``values`` in ``field``, by the rules of filter parameters (conventions.md 5.8)."""
     return lambda columns: equals(columns[field], values)
 
@@ -132,10 +132,10 @@ def of_version(value: str) -> Condition:
     """``4.8.2`` and ``v4.8.2`` mean any product of that version, ``name 4.8.2`` the same as ``name v4.8.2``."""
     name, blank, number = value.rpartition(" ")
     if not number[:1].isdecimal() and number[:1].lower() != "v":
-        return having("version", value)
+        return with_value("version", value)
     tagged = "v" + number.lower().removeprefix("v")
     if blank:
-        return having("version", f"{name} {tagged}")
+        return with_value("version", f"{name} {tagged}")
 
     def condition(columns: Columns) -> ColumnElement[bool]:
         version = columns["version"].expression
@@ -171,7 +171,7 @@ def without_group(columns: Columns) -> ColumnElement[bool]:
     return and_(columns["id"].expression != 0, columns["group"].expression.is_(None))
 
 
-def proper_id(text: str) -> bool:
+def is_agent_id(text: str) -> bool:
     """Whether ``text`` can be the id of an agent as clients see it: three digits, or more without zeros in front."""
     return text.isascii() and text.isdecimal() and 3 <= len(text) <= 18 and (len(text) == 3 or text[0] != "0")
 
@@ -198,7 +198,7 @@ def _in_group(name: str) -> ColumnElement[bool]:
     return agents.c.id.in_(members)
 
 
-def _listed(numbers: Iterable[int]) -> Select[tuple[int]]:
+def _json_ids(numbers: Iterable[int]) -> Select[tuple[int]]:
     return select(func.json_each(msgspec.json.encode(sorted(numbers)).decode()).table_valued("value").c.value)
 
 

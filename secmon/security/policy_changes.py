@@ -9,7 +9,7 @@ import msgspec
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.security.items import Item, is_reserved, policy_items
-from secmon.security.positions import ROLE_POLICIES, remove_everywhere
+from secmon.security.ordered_links import ROLE_POLICIES, remove_links_to
 from secmon.security.rbac.model import PolicyBody
 from secmon.security.revocation import revoke_role
 from secmon.security.store import schema
@@ -91,7 +91,7 @@ def delete_policy(tx: WriteTransaction, policy_id: int, clock: Clock) -> Item:
     """Delete a policy and kill the tokens of roles that held it; the policy as it was. Raises 4008, 4007."""
     _changeable(tx, policy_id)
     before = policy_items(tx, [policy_id])[policy_id]
-    for role in remove_everywhere(tx, ROLE_POLICIES, policy_id):
+    for role in remove_links_to(tx, ROLE_POLICIES, policy_id):
         revoke_role(tx, role, clock)
     tx.delete(schema.policies, policy_id)
     return before

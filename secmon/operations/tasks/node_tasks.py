@@ -65,7 +65,7 @@ WAKE = "PUT /internal/own-upgrades/wake"
 
 
 @operation("PUT", "/internal/own-upgrades/wake", params=NoParams, open_to_all=True, catalogue=INTERNAL)
-async def wake_here(ctx: Context, _params: NoParams) -> Plain:
+async def wake_upgrade_task(ctx: Context, _params: NoParams) -> Plain:
     """Tell the daemon that upgrades the agents of this node that there are tasks."""
     wake(ctx.node.paths.upgrades_socket)
     return Plain()

@@ -17,17 +17,17 @@ from secmon.cluster.parameters import Common
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.sqlite.engine import attempt
+from secmon.operations.agents.listing import read_agents
 from secmon.operations.agents.parameters import AgentId, AgentIdOrAll, GroupName
-from secmon.operations.agents.visibility import ask
-from secmon.operations.groups.shared import (
+from secmon.operations.groups.parameters import (
     ASSIGN_GROUP,
-    assignable,
+    assignable_groups,
     change_registry,
-    chosen,
     existing_group,
     known_agent,
     off_loop,
     regroup,
+    selected_agents,
 )
 from secmon.security.rbac.authorization import Require
 
@@ -41,11 +41,11 @@ ASSIGNED = Messages(
     all="The agents were assigned to the group", some="Some of the agents were not assigned to the group",
     none="No agent was assigned to the group",
 )  # fmt: skip
-TAKEN = Messages(
+REMOVED = Messages(
     all="The agents were taken out of the group", some="Some of the agents were not taken out of the group",
     none="No agent was taken out of the group",
 )  # fmt: skip
-LEFT = Messages(
+REMOVED_FROM_GROUPS = Messages(
     all="The agent was taken out of the groups", some="The agent was not taken out of some of the groups",
     none="The agent was not taken out of any group",
 )  # fmt: skip
@@ -59,7 +59,7 @@ class AgentSynced(Struct):
     synced: bool
 
 
-class OfAgent(Common, frozen=True, kw_only=True):
+class AgentPath(Common, frozen=True, kw_only=True):
     """An operation on one agent."""
 
     agent_id: AgentId
@@ -73,27 +73,27 @@ class AssignAgents(Common, frozen=True, kw_only=True):
     force_single_group: ForceSingle = False
 
 
-class TakeAgents(Common, frozen=True, kw_only=True):
+class RemoveAgentsFromGroup(Common, frozen=True, kw_only=True):
     """The group, and the agents to take out of it; ``all`` for every one that the caller may change."""
 
     group_id: GroupName
     agents_list: list[AgentIdOrAll]
 
 
-class AssignAgent(OfAgent, frozen=True, kw_only=True):
+class AssignAgent(AgentPath, frozen=True, kw_only=True):
     """The agent, and the group to put it into."""
 
     group_id: GroupName
     force_single_group: ForceSingle = False
 
 
-class TakeAgent(OfAgent, frozen=True, kw_only=True):
+class RemoveAgentFromGroup(AgentPath, frozen=True, kw_only=True):
     """The agent, and the group to take it out of."""
 
     group_id: GroupName
 
 
-class TakeOutOfGroups(OfAgent, frozen=True, kw_only=True):
+class RemoveAgentFromGroups(AgentPath, frozen=True, kw_only=True):
     """The agent, and the groups to take it out of; without a list all of its groups that the caller may change."""
 
     groups_list: list[GroupName] | None = None
@@ -119,7 +119,7 @@ async def assign_agent(ctx: Context, params: AssignAgent) -> Outcome:
 
 async def _assign(ctx: Context, params: AssignAgents | AssignAgent) -> Outcome:
     group, force, outcome = params.group_id, params.force_single_group, Outcome()
-    grant, scope = ctx.grant("agent:id"), assignable(ctx)
+    grant, scope = ctx.grant("agent:id"), assignable_groups(ctx)
     await existing_group(ctx, group)
 
     def groups_of(entry: Entry) -> tuple[str, ...]:
@@ -135,24 +135,24 @@ async def _assign(ctx: Context, params: AssignAgents | AssignAgent) -> Outcome:
         # Again, under the lock of the registry: deletions of groups hold it too.
         require_group(ctx.node.paths, group)
         failed = outcome.failing(hidden=() if grant.explicit else (1701, 1703, 1751, 1752))
-        outcome.items = regroup(connection, chosen(connection, grant, outcome), groups_of, failed)
+        outcome.items = regroup(connection, selected_agents(connection, grant, outcome), groups_of, failed)
 
     await change_registry(ctx, change)
     return outcome
 
 
 @operation(
-    "DELETE", "/agents/group", params=TakeAgents, place=Place.MASTER, item=str, require=(ASSIGN_GROUP, MODIFY_AGENTS),
-    messages=TAKEN,
+    "DELETE", "/agents/group", params=RemoveAgentsFromGroup, place=Place.MASTER, item=str, messages=REMOVED,
+    require=(ASSIGN_GROUP, MODIFY_AGENTS),
 )  # fmt: skip
-async def take_agents(ctx: Context, params: TakeAgents) -> Outcome:
+async def remove_agents_from_group(ctx: Context, params: RemoveAgentsFromGroup) -> Outcome:
     """Take agents out of a group; out of their last one, they go to the group default."""
     group, grant, outcome = params.group_id, ctx.grant("agent:id"), Outcome()
     await existing_group(ctx, group)
 
     def change(connection: Connection) -> None:
         failed = outcome.failing(hidden=() if grant.explicit else (1701, 1703, 1734))
-        members = chosen(connection, grant, outcome)
+        members = selected_agents(connection, grant, outcome)
         outcome.items = regroup(connection, members, lambda entry: _without(entry, group), failed)
 
     await change_registry(ctx, change)
@@ -169,10 +169,10 @@ def _without(entry: Entry, group: str) -> tuple[str, ...]:
 
 
 @operation(
-    "DELETE", "/agents/{agent_id}/group/{group_id}", params=TakeAgent, place=Place.MASTER,
+    "DELETE", "/agents/{agent_id}/group/{group_id}", params=RemoveAgentFromGroup, place=Place.MASTER,
     require=(ASSIGN_GROUP, MODIFY_AGENT),
 )  # fmt: skip
-async def take_agent(ctx: Context, params: TakeAgent) -> Plain:
+async def remove_agent_from_group(ctx: Context, params: RemoveAgentFromGroup) -> Plain:
     """Take an agent out of a group; out of its last one, it goes to the group default."""
     agent, group = params.agent_id, params.group_id
     await existing_group(ctx, group)
@@ -183,13 +183,13 @@ async def take_agent(ctx: Context, params: TakeAgent) -> Plain:
 
 
 @operation(
-    "DELETE", "/agents/{agent_id}/group", params=TakeOutOfGroups, place=Place.MASTER, item=str,
+    "DELETE", "/agents/{agent_id}/group", params=RemoveAgentFromGroups, place=Place.MASTER, item=str,
     require=(
         MODIFY_AGENT, Require("group:modify_assignments", "group:id", param="groups_list", mode="each"),
     ),
-    messages=LEFT,
+    messages=REMOVED_FROM_GROUPS,
 )  # fmt: skip
-async def take_out_of_groups(ctx: Context, params: TakeOutOfGroups) -> Outcome:
+async def remove_agent_from_groups(ctx: Context, params: RemoveAgentFromGroups) -> Outcome:
     """Take an agent out of groups; out of the last one, it goes to the group default."""
     agent, grant, outcome = params.agent_id, ctx.grant("group:id"), Outcome()
 
@@ -211,10 +211,10 @@ async def take_out_of_groups(ctx: Context, params: TakeOutOfGroups) -> Outcome:
 
 
 @operation(
-    "GET", "/agents/{agent_id}/group/is_sync", params=OfAgent, place=Place.MASTER, item=AgentSynced,
+    "GET", "/agents/{agent_id}/group/is_sync", params=AgentPath, place=Place.MASTER, item=AgentSynced,
     require=(READ_AGENT,), messages=SYNCHRONIZED, deprecated="4.4",
 )  # fmt: skip
-async def is_synchronized(ctx: Context, params: OfAgent) -> Outcome:
+async def is_synchronized(ctx: Context, params: AgentPath) -> Outcome:
     """Whether an agent has the newest files of its groups."""
     agent, outcome = params.agent_id, Outcome()
 
@@ -224,16 +224,16 @@ async def is_synchronized(ctx: Context, params: OfAgent) -> Outcome:
         return group, held
 
     try:
-        group, held = await ask(ctx, read)
+        group, held = await read_agents(ctx, read)
     except SecmonError as error:
         outcome.fail(error)
         return outcome
-    present = None if group is None else await off_loop(lambda: _sum(ctx, group))
+    present = None if group is None else await off_loop(lambda: _merged_sum(ctx, group))
     outcome.items.append({"id": agent, "synced": present is not None and present == held})
     return outcome
 
 
-def _sum(ctx: Context, joined: str) -> str | None:
+def _merged_sum(ctx: Context, joined: str) -> str | None:
     """The sum that an agent of these groups should report; None while there is no merged file."""
     try:
         return hashlib.md5(merged_path(ctx.node.paths, joined).read_bytes(), usedforsecurity=False).hexdigest()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.security.errors import AuthenticationError
-from secmon.security.login import authenticate, decode_basic
+from secmon.security.authentication_error import AuthenticationError
+from secmon.security.credentials import authenticate, decode_basic
 from secmon.security.store.security_store import SecurityStore
 from tests.security.conftest import PASSWORD
 

@@ -1,4 +1,4 @@
-"""One vocabulary: names that were replaced do not come back.
+"""One vocabulary: names and turns of speech that were replaced do not come back.
 
 ``retired_names.txt`` has one name per line, sorted, with the word to use where there is one::
 
@@ -23,11 +23,34 @@ GLOSSARY = "see docs/glossary.md"
 ENTRY = re.compile(r"(?P<name>_?[A-Za-z]\w*|(?:\w+/)*\w+(?:\.py|/))(?: -> (?P<use>\S.*))?")
 
 
+PHRASES = {
+    "afresh": "again, from the beginning",
+    "aloud": "log at WARNING, log at ERROR",
+    "anew": "again, from the beginning",
+    "for ever": "without end, until stopped",
+    "loudly": "log at ERROR",
+    "in hand": "in flight, in progress",
+    "nobody": "no caller, no process: name what is missing",
+    "somebody": "a caller, a process: name it",
+    "tells": "says, names, reports, shows",
+    "told": "informed, reported, logged, named",
+    "whoever": "the caller, the reader: name it",
+}
+"""Words that say less than they seem to, and what a sentence has instead."""
+
+
 @cache
 def python() -> Mapping[str, str]:
     """Modules of the product, of its tests and benchmarks: path from the root, and text."""
     files = chain(*((ROOT / folder).rglob("*.py") for folder in ("secmon", "tests", "bench", "deploy", "scripts")))
     return {str(file.relative_to(ROOT)): file.read_text() for file in sorted(files) if "gen" not in file.parts}
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Documents that are held to the vocabulary: path from the root, and text."""
+    for file in sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "changes").glob("*.md"), ROOT / "README.md"]):
+        if file.name != "operations.md":  # made from docstrings
+            yield str(file.relative_to(ROOT)), file.read_text()
 
 
 def entries(text: str) -> dict[str, str]:
@@ -68,6 +91,14 @@ def retired_identifiers(path: str, text: str, retired: Mapping[str, str]) -> Ite
             yield f"{path}:{getattr(node, 'lineno', 0)}: {name} is retired: {retired[name]}"
 
 
+def phrases(path: str, text: str) -> Iterator[str]:
+    code = re.sub(r"(?ms)^```.*?^```$|`[^`\n]+`", lambda quoted: re.sub(r"\S", "x", quoted[0]), text)
+    for found in re.finditer(rf"\b(?:{'|'.join(PHRASES)})\b".replace(" ", r"\s+"), code, re.IGNORECASE):
+        line = text.count("\n", 0, found.start()) + 1
+        phrase = re.sub(r"\s+", " ", found[0])
+        yield f"{path}:{line}: {phrase}: {PHRASES[phrase.lower()]}"
+
+
 def test_the_list_is_sorted_and_names_everything_once() -> None:
     lines = LIST.read_text().splitlines()
     names = [line.partition(" -> ")[0] for line in lines]
@@ -83,6 +114,11 @@ def test_retired_modules_do_not_come_back() -> None:
 def test_retired_identifiers_do_not_come_back() -> None:
     retired = entries(LIST.read_text())
     wrong = [each for path, text in python().items() for each in retired_identifiers(path, text, retired)]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_pages_are_in_plain_technical_english() -> None:
+    wrong = [each for path, text in pages() for each in phrases(path, text)]
     assert not wrong, "\n" + "\n".join(wrong)
 
 
@@ -116,3 +152,5 @@ def test_what_is_retired_is_found() -> None:
     text = "class _Floor: ...\nimport a as seen\ndef f(seen): ...\nself._seen = floor = 1\nprint(seen, 'Floor')\n"
     names = [each.split(" is ")[0] for each in retired_identifiers("m.py", text, retired)]
     assert sorted(names) == ["m.py:1: Floor", "m.py:2: seen", "m.py:3: seen", "m.py:4: seen"]
+    prose = "Nobody `nobody`\nwaits for\never.\n```\nanew\n```\n"
+    assert [each.split(": ")[1] for each in phrases("p.md", prose)] == ["Nobody", "for ever"]

@@ -19,80 +19,67 @@ from secmon.agents.wire.location import source
 log = logging.getLogger("secmon.agentlink")
 
 
-class Agent:
-    """One agent of the registry; everything but its key is of this run of the link only."""
+class AgentIdentity:
+    """An agent as the registry has it. An agent with another key or address is another entry of the table."""
+
+    __slots__ = ("allowed", "cipher", "event_prefix", "key", "number")
+
+    def __init__(self, number: int, key: AgentKey) -> None:
+        """Raises ValueError for an address that is none."""
+        self.number = number
+        self.key = key
+        self.allowed: Network | None = network(key.address)
+        self.cipher = AgentCipher(key)
+        self.event_prefix = source(key.id, key.name, bare(key.address)).encode()
+        """Precedes the location in the engine's lines."""
+
+    def may_come_from(self, address: str) -> bool:
+        return covers(self.allowed, address)
+
+
+class Session:
+    """What an agent has said since the link started: nothing of it survives a restart."""
 
     __slots__ = (
-        "allowed",
-        "answers_in",
-        "assigning",
-        "cipher",
-        "config_status",
-        "counter",
         "counts",
-        "group",
-        "highest",
-        "key",
+        "highest_counter",
+        "keepalive_hash",
         "last_keepalive",
         "last_valid",
-        "merged_sum",
-        "number",
-        "prefix",
-        "pushed",
-        "pushing",
-        "route",
-        "said",
-        "taken",
-        "taken_in",
+        "reply_cipher",
+        "reply_path",
+        "share_period",
+        "share_used",
+        "verified_counter",
         "version",
     )
 
-    def __init__(self, number: int, key: AgentKey, group: str | None) -> None:
-        self.number = number
-        self.key = key
-        self.group = group
-        """Names joined by commas; None before the first assignment."""
-        self.allowed: Network | None = network(key.address)
-        self.prefix = source(key.id, key.name, bare(key.address)).encode()
-        """What the engine's lines have in front of the location."""
-        self.cipher = AgentCipher(key)
-        self.answers_in = Cipher.AES
+    def __init__(self) -> None:
+        self.reply_path: ReplyPath | None = None
+        """The way by which its last control message came."""
+        self.reply_cipher = Cipher.AES
         """Cipher of its last valid message."""
         self.last_valid = float("-inf")
         """Monotonic seconds of its last valid message."""
         self.last_keepalive = 0
         """Seconds since 1970 of its last keepalive or startup; 0 when it is not connected."""
-        self.route: ReplyPath | None = None
-        """Where its last control message came from."""
-        self.said = 0
-        """Hash of its last keepalive."""
-        self.merged_sum: str | None = None
-        """Of the shared files it has, as it last said; None when it did not."""
-        self.config_status: ConfigStatus | None = None
+        self.keepalive_hash = 0
+        """Hash of its last keepalive: an equal one changes nothing but the time."""
         self.version: str | None = None
-        """What it said at its startup, until it shuts down."""
-        self.assigning = False
-        """Its first group is being looked for."""
-        self.pushing = False
-        """Its shared files are being sent, or wait for their turn."""
-        self.pushed: LastPush | None = None
+        """From its startup until its shutdown."""
         self.counts: MessageCounts | None = None
-        self.counter: Counter | None = None
-        """Counter of its last message, where these are verified."""
-        self.highest = Counter()
-        """The highest counter of its messages in this run of the link."""
-        self.taken = 0
-        """What it has had of the queue of events in the period ``taken_in`` of it."""
-        self.taken_in = -1
+        self.verified_counter: Counter | None = None
+        """Counter of its last message, where counters are verified."""
+        self.highest_counter = Counter()
+        self.share_used = 0
+        """What its events have taken of the room for events in ``share_period``."""
+        self.share_period = -1
 
     @property
-    def stream(self) -> ReplyPath | None:
+    def connection(self) -> ReplyPath | None:
         """Its open TCP connection."""
-        route = self.route
-        return route if route is not None and route.stream and not route.closed else None
-
-    def may_come_from(self, address: str) -> bool:
-        return covers(self.allowed, address)
+        path = self.reply_path
+        return path if path is not None and path.stream and not path.closed else None
 
 
 class LastPush(NamedTuple):
@@ -103,8 +90,47 @@ class LastPush(NamedTuple):
     times: int
 
 
+class Delivery:
+    """The shared files of an agent: the groups that decide which, those it has, and the state of their delivery."""
+
+    __slots__ = ("assigning", "config_status", "group", "last_push", "merged_sum", "pushing")
+
+    def __init__(self, group: str | None) -> None:
+        self.group = group
+        """Names joined by commas; None before the first assignment."""
+        self.merged_sum: str | None = None
+        """Of the files it has, from its last keepalive."""
+        self.config_status: ConfigStatus | None = None
+        self.assigning = False
+        """Its first group was requested."""
+        self.pushing = False
+        """Its files are being sent, or are queued for it."""
+        self.last_push: LastPush | None = None
+
+
+class Agent:
+    """One agent that may connect."""
+
+    __slots__ = ("delivery", "identity", "session")
+
+    def __init__(self, number: int, key: AgentKey, group: str | None) -> None:
+        """Raises ValueError for an address that is none."""
+        self.identity = AgentIdentity(number, key)
+        self.session = Session()
+        self.delivery = Delivery(group)
+
+    @property
+    def number(self) -> int:
+        return self.identity.number
+
+    @property
+    def id(self) -> str:
+        """The number as text, as logs and keys have it: ``001``."""
+        return self.identity.key.id
+
+
 class Position(NamedTuple):
-    """How far the table is."""
+    """The registry's state that the table has."""
 
     source: str
     revision: int
@@ -122,7 +148,7 @@ class Row(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What is new in the registry; ``whole``: these are all agents there are."""
+    """Changes of the registry; ``whole``: ``rows`` are all agents."""
 
     position: Position
     whole: bool
@@ -131,7 +157,7 @@ class Changes(NamedTuple):
 
 
 def read_changes(store: AgentStore, since: Position | None) -> Changes | None:
-    """What changed since; None when nothing did. Blocks."""
+    """The changes since a position; None when there are none. Blocks."""
     with store.read() as connection:
         here = Position(
             get(connection, "source") or "", number(connection, "revision"), get(connection, "digest") or ""
@@ -163,7 +189,7 @@ class AgentTable:
         return len(self.by_number)
 
     def apply(self, changes: Changes) -> "Applied":
-        """Take changes over."""
+        """Apply changes of the registry."""
         self.position = changes.position
         came = {row.number: row for row in changes.rows}
         gone = set(self.by_number) - came.keys() if changes.whole else set(changes.gone) & self.by_number.keys()
@@ -172,9 +198,9 @@ class AgentTable:
         for row in came.values():
             old = self.by_number.get(row.number)
             key = AgentKey(agent_id(row.number), row.name, row.address, row.key)
-            if old is not None and old.key == key:
-                if old.group != row.group:
-                    old.group = row.group
+            if old is not None and old.identity.key == key:
+                if old.delivery.group != row.group:
+                    old.delivery.group = row.group
                     regrouped.append(old)
                 continue
             if old is not None:
@@ -184,7 +210,7 @@ class AgentTable:
 
     def groups(self) -> Iterable[str]:
         """All combinations of groups that agents are in."""
-        return {agent.group for agent in self.by_number.values() if agent.group}
+        return {agent.delivery.group for agent in self.by_number.values() if agent.delivery.group}
 
     def _add(self, row: Row, key: AgentKey) -> None:
         try:
@@ -194,7 +220,7 @@ class AgentTable:
             return
         self.by_number[row.number] = agent
         self.by_mark[_mark(agent)] = agent
-        if agent.allowed is not None:
+        if agent.identity.allowed is not None:
             address = bare(key.address)
             # A host goes before a network of the same first address.
             if "/" not in key.address or address not in self.by_address:
@@ -203,7 +229,7 @@ class AgentTable:
     def _drop(self, number: int) -> Agent:
         agent = self.by_number.pop(number)
         del self.by_mark[_mark(agent)]
-        address = bare(agent.key.address)
+        address = bare(agent.identity.key.address)
         if self.by_address.get(address) is agent:
             del self.by_address[address]
         return agent
@@ -217,4 +243,4 @@ class Applied(NamedTuple):
 
 
 def _mark(agent: Agent) -> bytes:
-    return b"!%b!" % agent.key.id.encode("ascii")
+    return b"!%b!" % agent.id.encode("ascii")

@@ -1,4 +1,4 @@
-"""Control messages of agents (agent-link.md 6): what they change, and what they are answered."""
+"""Control messages of agents (agent-link.md 6): what they change, and the replies."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -37,13 +37,13 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Shared(Protocol):
-    """Shared files of groups, seen from a keepalive."""
+    """What keepalives need of the shared files of groups."""
 
     def judge(self, agent: Agent) -> None:
-        """Set ``agent.config_status`` from what it has and what its group has; send the files if they differ."""
+        """Set ``config_status`` from the files that it has and those of its groups; send them if they differ."""
 
     def assign(self, agent: Agent) -> None:
-        """Find a group for an agent that has none."""
+        """Request a group for an agent that has none."""
 
 
 class Control:
@@ -75,88 +75,91 @@ class Control:
         self._identity = identity
         self._allow_higher = allow_higher
 
-    def handle(self, agent: Agent, counts: MessageCounts, route: ReplyPath, raw: bytes) -> None:
-        """One control message that was authentic."""
+    def handle(self, agent: Agent, counts: MessageCounts, path: ReplyPath, raw: bytes) -> None:
+        """Handle one authentic control message that came over ``path``."""
+        session = agent.session
         stops = raw.startswith(b"agent shutdown ") and raw.partition(b"\0")[0] == b"agent shutdown "
-        if route.closed and not stops:
+        if path.closed and not stops:
             self._counts.dequeued_after += 1
             return
-        if agent.route is not None and agent.route.same(route):
-            route = agent.route
-        elif not (stops and route.stream):
-            agent.route = route
+        if session.reply_path is not None and session.reply_path.same(path):
+            path = session.reply_path
+        elif not (stops and path.stream):
+            session.reply_path = path
         self._counts.control += 1
         counts.control += 1
         if raw.startswith(_REQUEST):
             self._counts.request += 1
             counts.request += 1
-            self._answered(agent, route, raw[len(_REQUEST) :])
+            self._answered(agent, path, raw[len(_REQUEST) :])
             return
         text = raw.partition(b"\0")[0].decode("utf-8", "replace")
         if text.startswith(_STARTUP):
-            self._start(agent, counts, route, text)
+            self._start(agent, counts, path, text)
         elif text == _SHUTDOWN:
             self._stop(agent, counts)
         elif "\n" in text:
-            self._keepalive(agent, counts, route, keepalive.complete(text))
+            self._keepalive(agent, counts, path, keepalive.complete(text))
         else:
-            self._warnings.warn("Unknown control messages", "Agent %s sent an unknown control message", agent.key.id)
+            self._warnings.warn("Unknown control messages", "Agent %s sent an unknown control message", agent.id)
 
-    def _start(self, agent: Agent, counts: MessageCounts, route: ReplyPath, text: str) -> None:
+    def _start(self, agent: Agent, counts: MessageCounts, path: ReplyPath, text: str) -> None:
         self._counts.startup += 1
         counts.startup += 1
-        said = _members(text)
-        version = said.get("version") if said is not None else None
-        if said is not None and not isinstance(version, str):
-            self._refuse(agent, route, _NO_VERSION, None)
+        members = _members(text)
+        version = members.get("version") if members is not None else None
+        if members is not None and not isinstance(version, str):
+            self._refuse(agent, path, _NO_VERSION, None)
         elif version is not None and not self._allow_higher and too_new(version):
-            self._refuse(agent, route, _HIGHER, version)
+            self._refuse(agent, path, _HIGHER, version)
         else:
-            route.refused = False
+            path.refused = False
             self._outgoing.reply(agent, ACK, "ack")
-            agent.version = version
-            agent.said = 0
-            agent.last_keepalive = self._now()
-            self._states.add(Startup(agent.number, agent.last_keepalive))
+            session = agent.session
+            session.version = version
+            session.keepalive_hash = 0
+            session.last_keepalive = self._now()
+            self._states.add(Startup(agent.number, session.last_keepalive))
 
-    def _refuse(self, agent: Agent, route: ReplyPath, why: str, version: str | None) -> None:
-        route.refused = True
+    def _refuse(self, agent: Agent, path: ReplyPath, why: str, version: str | None) -> None:
+        path.refused = True
         self._outgoing.reply(agent, b'#!-err {"message":"%b"}' % why.encode(), "ack")
-        self._warnings.warn("Refused startups", "Agent %s is refused: %s (%s)", agent.key.id, why, version)
+        self._warnings.warn("Refused startups", "Agent %s is refused: %s (%s)", agent.id, why, version)
         self._states.add(Refusal(agent.number, version))
 
     def _stop(self, agent: Agent, counts: MessageCounts) -> None:
         self._counts.shutdown += 1
         counts.shutdown += 1
-        agent.version = None
-        agent.said = agent.last_keepalive = 0
+        agent.session.version = None
+        agent.session.keepalive_hash = agent.session.last_keepalive = 0
         self._states.add(Shutdown(agent.number, self._now()))
-        key, address = agent.key, bare(agent.key.address)
+        key = agent.identity.key
+        address = bare(key.address)
         line = f"1:{source(key.id, key.name, address)}{DAEMON}:ossec: Agent stopped: '{key.name}->{address}'."
         self._events.add(line.encode())
 
-    def _keepalive(self, agent: Agent, counts: MessageCounts, route: ReplyPath, text: str) -> None:
+    def _keepalive(self, agent: Agent, counts: MessageCounts, path: ReplyPath, text: str) -> None:
         self._counts.keepalive += 1
         counts.keepalive += 1
-        if route.refused:
+        if path.refused:
             return
         self._outgoing.reply(agent, ACK, "ack")
-        agent.last_keepalive = self._now()
-        said = hash(text)
-        if said == agent.said:
-            self._states.add(UnchangedKeepalive(agent.number, agent.last_keepalive))
+        session, delivery = agent.session, agent.delivery
+        session.last_keepalive = self._now()
+        digest = hash(text)
+        if digest == session.keepalive_hash:
+            self._states.add(UnchangedKeepalive(agent.number, session.last_keepalive))
             self._shared.judge(agent)
             return
         parsed = keepalive.parse(text)
-        agent.said = said
-        agent.merged_sum = parsed.merged_sum
-        agent.config_status = None
+        session.keepalive_hash = digest
+        delivery.merged_sum = parsed.merged_sum
+        delivery.config_status = None
         self._shared.judge(agent)
         labels = _labels(parsed, self._identity)
-        self._states.add(
-            ChangedKeepalive(agent.number, agent.last_keepalive, parsed, agent.config_status or "synced", labels)
-        )
-        if agent.group is None and parsed.merged_sum is not None:
+        status = delivery.config_status
+        self._states.add(ChangedKeepalive(agent.number, session.last_keepalive, parsed, status or "synced", labels))
+        if delivery.group is None and parsed.merged_sum is not None:
             self._shared.assign(agent)
 
     def _now(self) -> int:
@@ -174,14 +177,14 @@ def _members(startup: str) -> Mapping[str, Any] | None:
         return None
 
 
-def _labels(said: keepalive.Keepalive, identity: Identity) -> list[tuple[str, str]]:
+def _labels(message: keepalive.Keepalive, identity: Identity) -> list[tuple[str, str]]:
     """Those of the agent, then those of the node (agent-link.md 6.5 step 6)."""
-    labels = [label for line in said.labels if (label := keepalive.split_label(line)) is not None]
+    labels = [label for line in message.labels if (label := keepalive.split_label(line)) is not None]
     labels.append(("#_manager_hostname", identity.host))
-    if said.agent_ip:
-        labels.append(("#_agent_ip", said.agent_ip))
+    if message.agent_ip:
+        labels.append(("#_agent_ip", message.agent_ip))
     if identity.node:
         labels.append(("#_node_name", identity.node))
-    if said.version:
-        labels.append(("#_wazuh_version", said.version))  # the name that existing agents' labels and rules have
+    if message.version:
+        labels.append(("#_wazuh_version", message.version))  # the name that existing agents' labels and rules have
     return labels

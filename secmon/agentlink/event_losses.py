@@ -37,7 +37,7 @@ class EventLosses:
             most,
         )
 
-    async def report_for_ever(self) -> None:
+    async def run(self) -> None:
         while True:
             await asyncio.sleep(REPORT_SECONDS)
             self.report()

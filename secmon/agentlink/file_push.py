@@ -49,13 +49,13 @@ class FilePusher:
         An agent that was sent the same files and still lacks them gets them again after growing pauses: it is
         starting anew, or it cannot use them.
         """
-        done = agent.pushed
+        done = agent.delivery.last_push
         if done is not None and done.merged_sum == merged_sum:
             pause = min(FIRST_REPEAT_SECONDS * 2.0 ** min(done.times - 1, 10), LAST_REPEAT_SECONDS)
             if self._clock.monotonic() < done.at + pause:
                 return
-        if not agent.pushing and self._outgoing.route_to(agent) is not None:
-            agent.pushing = True
+        if not agent.delivery.pushing and self._outgoing.path_to(agent) is not None:
+            agent.delivery.pushing = True
             self._waiting.append((agent, group, merged_sum))
             self._wake.release()
 
@@ -66,21 +66,21 @@ class FilePusher:
             agent, group, merged_sum = self._waiting.popleft()
             try:
                 if await self._push(agent, group, merged_sum):
-                    done = agent.pushed
+                    done = agent.delivery.last_push
                     times = done.times + 1 if done is not None and done.merged_sum == merged_sum else 1
-                    agent.pushed = LastPush(merged_sum, self._clock.monotonic(), times)
+                    agent.delivery.last_push = LastPush(merged_sum, self._clock.monotonic(), times)
             finally:
-                agent.pushing = False
+                agent.delivery.pushing = False
 
     async def _push(self, agent: Agent, group: str, merged_sum: str) -> bool:
         pieces = self._pieces.get(merged_sum) or await asyncio.to_thread(self._load, group, merged_sum)
         if pieces is None:
             return False
-        log.debug("Agent %s is sent the shared files of %s", agent.key.id, group)
+        log.debug("Agent %s is sent the shared files of %s", agent.id, group)
         for number, text in enumerate(messages(pieces, merged_sum)):
             if not await self._outgoing.deliver(agent, text, "shared"):
                 return False
-            route = agent.route
+            route = agent.session.reply_path
             if route is not None and not route.stream:
                 if number and number % DATAGRAMS == 0:
                     await asyncio.sleep(PAUSE_SECONDS)

@@ -34,7 +34,7 @@ class LocalSocket(FrameServer):
 
     def report(self, agent: int, payload: bytes) -> None:
         """Send what an agent reports on its upgrade to all subscribers."""
-        self.reports.tell(Answer(report=Report(agent, payload)))
+        self.reports.publish(Answer(report=Report(agent, payload)))
 
     async def _handle(self, payload: bytes) -> bytes | Answers:
         try:

@@ -23,18 +23,18 @@ class CounterVerification:
 
     def refusal(self, agent: Agent, counter: Counter) -> Verdict | None:
         """Why the message is refused; None when it is accepted, and remembered."""
-        stored = agent.counter
+        stored = agent.session.verified_counter
         if stored is None:
             try:
-                stored = self._files.load(agent.key.id)
+                stored = self._files.load(agent.id)
             except OSError as error:
-                log.error("The counter of agent %s cannot be read: %s", agent.key.id, error)
+                log.error("The counter of agent %s cannot be read: %s", agent.id, error)
                 return "duplicate"
         verdict = judge(stored, counter)
-        agent.counter = stored
+        agent.session.verified_counter = stored
         if verdict != "accept":
             return verdict
-        agent.counter = self._dirty[agent.key.id] = counter
+        agent.session.verified_counter = self._dirty[agent.id] = counter
         self._count += 1
         if self._count >= self._every and (self._writing is None or self._writing.done()):
             self._count = 0
@@ -43,8 +43,8 @@ class CounterVerification:
 
     async def forget(self, agent: Agent) -> None:
         """The agent is gone or has another key."""
-        self._dirty.pop(agent.key.id, None)
-        await asyncio.to_thread(self._files.forget, agent.key.id)
+        self._dirty.pop(agent.id, None)
+        await asyncio.to_thread(self._files.forget, agent.id)
 
     async def flush(self) -> None:
         """Write what is new."""

@@ -15,23 +15,23 @@ MAX_RECENT = 4096
 class MissingKeys:
     """Nothing is done, or counted, while nobody listens."""
 
-    def __init__(self, clock: Clock, listeners: Subscribers) -> None:
+    def __init__(self, clock: Clock, subscribers: Subscribers) -> None:
         self._clock = clock
-        self._listeners = listeners
+        self._subscribers = subscribers
         self._recent: dict[MissingKey, float] = {}
         self.handed = 0
         self.dropped = 0
-        """For want of room with the listeners."""
+        """For want of room with the subscribers."""
 
-    def want(self, kind: str, value: str) -> None:
+    def report(self, kind: str, value: str) -> None:
         """A key is missing or likely wrong, for the ``id`` or the ``ip`` given."""
-        if not self._listeners or len(value) > LONGEST[kind]:
+        if not self._subscribers or len(value) > LONGEST[kind]:
             return
         wanted = MissingKey("id" if kind == "id" else "ip", value)
         now = self._clock.monotonic()
         if self._recent.get(wanted, now) > now:
             return
-        if not self._listeners.tell(Answer(wanted=wanted)):
+        if not self._subscribers.publish(Answer(wanted=wanted)):
             self.dropped += 1
             return
         self.handed += 1

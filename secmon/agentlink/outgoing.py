@@ -6,6 +6,7 @@ from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.counter_file import SenderCounter
 from secmon.agentlink.counters import LinkCounts, Sent
 from secmon.agentlink.reply_path import ReplyPath
+from secmon.agentlink.settings import LinkSettings
 from secmon.common.clock import Clock
 
 _RETRIES = 64
@@ -15,46 +16,37 @@ _RETRIES = 64
 class Outgoing:
     """Sends; what cannot be sent is the caller's to know and counted here."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        counts: LinkCounts,
-        counter: SenderCounter,
-        *,
-        silent_seconds: float,
-        retry_seconds: float,
-    ) -> None:
-        """``silent_seconds``: after so long without a valid message an agent counts as out of reach."""
+    def __init__(self, clock: Clock, counts: LinkCounts, counter: SenderCounter, settings: LinkSettings) -> None:
         self._clock = clock
         self._counts = counts
         self._counter = counter
-        self._silent = silent_seconds
-        self._retry = retry_seconds
+        self._silent = settings.silent_seconds
+        self._retry = settings.retry_seconds
         self._waiting: set[asyncio.TimerHandle] = set()
 
-    def route_to(self, agent: Agent) -> ReplyPath | None:
+    def path_to(self, agent: Agent) -> ReplyPath | None:
         """The way to the agent, if messages may take it now (agent-link.md 4.6)."""
-        route = agent.route
-        if route is None or route.closed or self._clock.monotonic() - agent.last_valid > self._silent:
+        route = agent.session.reply_path
+        if route is None or route.closed or self._clock.monotonic() - agent.session.last_valid > self._silent:
             return None
         return route
 
     def reply(self, agent: Agent, text: bytes, kind: Sent) -> None:
         """Send without waiting; what does not fit is tried once more, a little later."""
-        route = self.route_to(agent)
+        route = self.path_to(agent)
         if route is None:
             return
         payload = self._seal(agent, text)
         if self._write(agent, route, payload, kind):
             return
         if len(self._waiting) >= _RETRIES:
-            self._dropped(agent)
+            self._count_dropped(agent)
             return
 
         def again() -> None:
             self._waiting.discard(handle)
             if not self._write(agent, route, payload, kind):
-                self._dropped(agent)
+                self._count_dropped(agent)
 
         handle = asyncio.get_running_loop().call_later(self._retry, again)
         self._waiting.add(handle)
@@ -64,7 +56,7 @@ class Outgoing:
 
         Raises ValueError for an empty or too long text.
         """
-        route = self.route_to(agent)
+        route = self.path_to(agent)
         if route is None:
             return False
         payload = self._seal(agent, text)
@@ -73,7 +65,7 @@ class Outgoing:
         await route.room(self._retry)
         if self._write(agent, route, payload, kind):
             return True
-        self._dropped(agent)
+        self._count_dropped(agent)
         return False
 
     def close(self) -> None:
@@ -83,18 +75,18 @@ class Outgoing:
         self._waiting.clear()
 
     def _seal(self, agent: Agent, text: bytes) -> bytes:
-        return agent.cipher.seal(text, agent.answers_in, self._counter.take())
+        return agent.identity.cipher.seal(text, agent.session.reply_cipher, self._counter.take())
 
     def _write(self, agent: Agent, route: ReplyPath, payload: bytes, kind: Sent) -> bool:
         if route.closed or not route.write(payload):
             return False
         self._counts.bytes_sent += len(payload)
         self._counts.sent(kind)
-        if agent.counts is not None:
-            agent.counts.sent(kind)
+        if agent.session.counts is not None:
+            agent.session.counts.sent(kind)
         return True
 
-    def _dropped(self, agent: Agent) -> None:
+    def _count_dropped(self, agent: Agent) -> None:
         self._counts.undelivered += 1
-        if agent.counts is not None:
-            agent.counts.undelivered += 1
+        if agent.session.counts is not None:
+            agent.session.counts.undelivered += 1

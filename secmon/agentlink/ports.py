@@ -2,9 +2,35 @@
 
 import socket
 
+from secmon.agentlink.settings import LinkSettings
+from secmon.config.remote import RemoteBlock
+
 BACKLOG = 4096
 DATAGRAM_BUFFER = 8 << 20
 """Bytes of datagrams that may wait in the kernel, as far as it allows."""
+
+
+class Ports:
+    """The sockets of the ``remote`` sections, bound while the process still has the right to do so."""
+
+    def __init__(self, settings: LinkSettings) -> None:
+        """Raises OSError."""
+        self.tcp: list[tuple[RemoteBlock, socket.socket]] = []
+        self.udp: list[tuple[RemoteBlock, socket.socket]] = []
+        try:
+            for block in settings.blocks:
+                if "tcp" in block.protocols:
+                    made = listen_tcp(block.host, block.port, keepalive=settings.tcp_keepalive)
+                    self.tcp.append((block, made))
+                if "udp" in block.protocols:
+                    self.udp.append((block, bind_udp(block.host, block.port)))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for _, each in (*self.tcp, *self.udp):
+            each.close()
 
 
 def listen_tcp(host: str, port: int, *, keepalive: tuple[int, int, int]) -> socket.socket:

@@ -1,10 +1,10 @@
-"""Ways to a peer: a TCP connection, or an address that sent a datagram."""
+"""Reply paths: a TCP connection of an agent, or the address that sent a datagram."""
 
 from typing import Protocol
 
 
 class ReplyPath(Protocol):
-    """Where a message came from, and where its answer goes."""
+    """The way by which a message came, and its reply goes."""
 
     source: str
     """The peer's address, as ``address.source_text`` writes it."""
@@ -16,27 +16,28 @@ class ReplyPath(Protocol):
         """TCP: frames in order or not at all; otherwise datagrams that may be lost."""
 
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Nothing can be sent."""
 
     @property
     def held(self) -> bool:
-        """Nothing is read of it for now: the end of the connection would not be noticed either."""
+        """It is not read for now: the end of the connection would not be noticed either."""
 
     @property
     def superseded(self) -> bool:
-        """The agent has another connection now: of what still comes here only events count."""
+        """The agent has another connection: only events count of what still comes here."""
 
     def supersede(self) -> None:
-        """Make it :attr:`superseded`, and so ``closed``: nothing is sent here any more."""
+        """Make it :attr:`superseded`, and so :attr:`closed`."""
 
     def same(self, other: "ReplyPath") -> bool:
-        """Whether both lead to the same place."""
+        """Whether both lead to the same peer."""
 
     async def room(self, seconds: float) -> None:
         """Wait until less waits to be sent, at most so long."""
 
     def write(self, payload: bytes) -> bool:
-        """Send one payload; whether it was taken: what does not fit what may wait to be sent is not."""
+        """Send one payload; False when it does not fit into what may wait to be sent."""
 
     def close(self) -> None:
         """End a connection at once; nothing for datagrams."""

@@ -7,6 +7,7 @@ from typing import Any
 from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.outgoing import Outgoing
 from secmon.agentlink.reply_path import ReplyPath
+from secmon.agentlink.settings import LinkSettings
 
 BUSY = b"err Internal error"
 NOT_SENT = b"err Cannot send request"
@@ -26,35 +27,25 @@ class _Waiting:
 class Requests:
     """Sends requests and matches answers; the number of those under way is bounded."""
 
-    def __init__(
-        self,
-        outgoing: Outgoing,
-        *,
-        pool: int,
-        turn_seconds: float,
-        answer_seconds: float,
-        repeat_seconds: float,
-        attempts: int,
-    ) -> None:
-        """``turn_seconds``: wait for a place in the pool; ``repeat_seconds`` and ``attempts`` are for UDP."""
+    def __init__(self, outgoing: Outgoing, settings: LinkSettings) -> None:
         self._outgoing = outgoing
-        self._pool = asyncio.Semaphore(pool)
-        self._turn = turn_seconds
-        self._answer = answer_seconds
-        self._repeat = repeat_seconds
-        self._attempts = attempts
+        self._slots = asyncio.Semaphore(settings.request_pool)
+        self._slot_seconds = settings.request_turn_seconds
+        self._answer_seconds = settings.answer_seconds
+        self._repeat_seconds = settings.repeat_seconds  # this and the next over UDP only
+        self._attempts = settings.attempts
         self._counter = getrandbits(32)
         self._waiting: dict[tuple[int, bytes], _Waiting] = {}
 
     @property
-    def under_way(self) -> int:
+    def in_flight(self) -> int:
         return len(self._waiting)
 
-    async def ask(self, agent: Agent, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
+    async def send(self, agent: Agent, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
         """The answer of ``target``, or one of the texts of 8.2; ``timeout`` in seconds bounds it all when given."""
         try:
             async with asyncio.timeout(timeout):
-                return await self._ask(agent, target, payload)
+                return await self._exchange(agent, target, payload)
         except TimeoutError:
             return NO_ANSWER
 
@@ -71,10 +62,10 @@ class Requests:
         if waiting is not None and not waiting.answer.done():
             waiting.answer.set_result(answer)
 
-    async def _ask(self, agent: Agent, target: str, payload: bytes) -> bytes:
+    async def _exchange(self, agent: Agent, target: str, payload: bytes) -> bytes:
         try:
-            async with asyncio.timeout(self._turn):
-                await self._pool.acquire()
+            async with asyncio.timeout(self._slot_seconds):
+                await self._slots.acquire()
         except TimeoutError:
             return BUSY
         self._counter = (self._counter + 1) & 0xFFFFFFFF
@@ -83,30 +74,30 @@ class Requests:
         waiting = self._waiting[place] = _Waiting()
         try:
             text = b"#!-req %b %b %b" % (counter, target.encode(), payload)
-            route = self._outgoing.route_to(agent)
+            route = self._outgoing.path_to(agent)
             if route is None:
                 return NOT_SENT
             return await (self._over_tcp if route.stream else self._over_udp)(agent, text, waiting)
         finally:
             del self._waiting[place]
-            self._pool.release()
+            self._slots.release()
 
     async def _over_tcp(self, agent: Agent, text: bytes, waiting: _Waiting) -> bytes:
-        if not await self._send(agent, text):
+        if not await self._deliver(agent, text):
             return NOT_SENT
         return await self._wait(waiting, NO_ANSWER)
 
     async def _over_udp(self, agent: Agent, text: bytes, waiting: _Waiting) -> bytes:
         for _ in range(self._attempts):
-            if not await self._send(agent, text):
+            if not await self._deliver(agent, text):
                 return NOT_SENT
             heard: set[asyncio.Future[Any]] = {waiting.acknowledged, waiting.answer}
-            done, _ = await asyncio.wait(heard, timeout=self._repeat, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(heard, timeout=self._repeat_seconds, return_when=asyncio.FIRST_COMPLETED)
             if done:
                 return await self._wait(waiting, NO_ACK)
         return NO_ACK
 
-    async def _send(self, agent: Agent, text: bytes) -> bool:
+    async def _deliver(self, agent: Agent, text: bytes) -> bool:
         try:
             return await self._outgoing.deliver(agent, text, "request")
         except ValueError:  # longer than a message can be
@@ -114,7 +105,7 @@ class Requests:
 
     async def _wait(self, waiting: _Waiting, otherwise: bytes) -> bytes:
         try:
-            async with asyncio.timeout(self._answer):
+            async with asyncio.timeout(self._answer_seconds):
                 return await waiting.answer
         except TimeoutError:
             return otherwise

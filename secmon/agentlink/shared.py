@@ -63,24 +63,24 @@ class SharedFiles:
 
         A group that has no merged file here, or not yet, asks nothing of its agents.
         """
-        merged = self._merged.get(agent.group) if agent.group else None
-        differs = merged is not None and agent.merged_sum != merged.sum
+        merged = self._merged.get(agent.delivery.group) if agent.delivery.group else None
+        differs = merged is not None and agent.delivery.merged_sum != merged.sum
         status: ConfigStatus = "not synced" if differs else "synced"
-        if agent.config_status not in (None, status):
+        if agent.delivery.config_status not in (None, status):
             self._states.add(ConfigStatusChange(agent.number, status))
-        agent.config_status = status
-        if merged is None or agent.group is None:
+        agent.delivery.config_status = status
+        if merged is None or agent.delivery.group is None:
             return
         if differs:
-            self._pusher.want(agent, agent.group, merged.sum)
+            self._pusher.want(agent, agent.delivery.group, merged.sum)
         else:
-            agent.pushed = None
+            agent.delivery.last_push = None
 
     def assign(self, agent: Agent) -> None:
         """Request the first group of an agent; it is told about its files when the answer is there."""
-        if not agent.assigning:
-            agent.assigning = True
-            self._unassigned[agent.number] = agent.merged_sum or ""
+        if not agent.delivery.assigning:
+            agent.delivery.assigning = True
+            self._unassigned[agent.number] = agent.delivery.merged_sum or ""
             self._wake.set()
 
     async def look(self, also: Iterable[str] = ()) -> None:
@@ -91,12 +91,12 @@ class SharedFiles:
             changed = {joined for joined in wanted if found.get(joined) != self._merged.get(joined)}
             self._merged = found
         if changed:
-            self.judge_all(agent for agent in self._agents.by_number.values() if agent.group in changed)
+            self.judge_all(agent for agent in self._agents.by_number.values() if agent.delivery.group in changed)
 
     def judge_all(self, agents: Iterable[Agent]) -> None:
         """Judge those that have said what they have."""
         for agent in list(agents):
-            if agent.config_status is not None:
+            if agent.delivery.config_status is not None:
                 self.judge(agent)
 
     async def watch(self) -> None:
@@ -105,7 +105,7 @@ class SharedFiles:
             await asyncio.sleep(LOOK_SECONDS)
             await self.look()
 
-    async def assign_for_ever(self) -> None:
+    async def run_assignments(self) -> None:
         """Give first groups to agents, many at a time; an answer that does not come is asked for again."""
         waiting = False  # and said so
         while True:
@@ -134,9 +134,9 @@ class SharedFiles:
             agent = self._agents.by_number.get(number)
             if agent is None:
                 continue
-            agent.assigning = False
-            if agent.group is None and number in groups:
-                agent.group = groups[number]
+            agent.delivery.assigning = False
+            if agent.delivery.group is None and number in groups:
+                agent.delivery.group = groups[number]
             self.judge_all([agent])
 
     def _read(self, wanted: Iterable[str], known: Mapping[str, Merged]) -> dict[str, Merged]:

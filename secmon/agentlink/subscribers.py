@@ -19,7 +19,7 @@ class Subscribers:
     def __len__(self) -> int:
         return len(self._queues)
 
-    def tell(self, answer: Answer) -> bool:
+    def publish(self, answer: Answer) -> bool:
         """Whether at least one of them gets it."""
         told = False
         for queue in self._queues:

@@ -1,10 +1,10 @@
-"""TCP connections of agents: frames in, frames out, and each its fair share of the loop."""
+"""TCP connections of agents: frames in and frames out. What to do with them is decided elsewhere."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Protocol, cast
 
 from secmon.agentlink.agent_table import Agent
+from secmon.agentlink.connection_state import Signal, State, next_state
 from secmon.agentlink.reply_path import ReplyPath
 from secmon.agents.wire.address import source_text
 from secmon.agents.wire.frames import Unframer, frame
@@ -14,36 +14,31 @@ LARGEST_READ = 65536
 
 
 class Pool(Protocol):
-    """What all connections share."""
+    """All connections, and what is done with what they bring."""
 
     buffer: memoryview
     """Read into by one connection at a time: what a read leaves is copied before the next."""
 
-    def payload(self, connection: "Connection", payload: bytes) -> None: ...
-
-    def broken(self, connection: "Connection", why: str) -> None: ...
-
     def opened(self, connection: "Connection") -> None: ...
-
-    def gone(self, connection: "Connection") -> None: ...
-
-    def authenticated(self, connection: "Connection", agent: Agent) -> None:
-        """It is a connection of ``agent``, and no longer of ``connection.agent``."""
 
     def allowance(self, connection: "Connection") -> int:
         """Bytes that it may bring before others have their turn."""
 
-    def rest(self, connection: "Connection") -> None:
-        """It has had its turn: its reading is paused until it is woken."""
+    def receive(self, connection: "Connection", payload: bytes) -> None: ...
 
-    def takes(self, connection: "Connection", agent: Agent, size: int) -> bool:
-        """As :meth:`Connection.takes`."""
+    def broken(self, connection: "Connection", why: str) -> None:
+        """Its stream of frames cannot go on."""
 
-    def must_wait(self, connection: "Connection", *, caught_up: bool) -> bool:
-        """After a read: whether it is to be held; ``caught_up``: nothing more has come so far."""
+    def after_read(self, connection: "Connection", *, caught_up: bool) -> None:
+        """All payloads of a read were handled; ``caught_up``: nothing more has come so far."""
 
-    def hold(self, connection: "Connection") -> None:
-        """It has brought too many events: its reading is paused until it is woken."""
+    def authenticated(self, connection: "Connection", agent: Agent) -> None:
+        """It is a connection of ``agent``, and no longer of ``connection.agent``."""
+
+    def accepts_event(self, connection: "Connection", agent: Agent, size: int) -> bool:
+        """As :meth:`Connection.accepts_event`."""
+
+    def gone(self, connection: "Connection") -> None: ...
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -60,24 +55,24 @@ class Connection(asyncio.BufferedProtocol):
         self._frames = Unframer()
         self._asked = 0
         self._wakers: list[asyncio.Future[None]] = []
-        self._resting = False
+        self._paused = False
+        self.state = State.READING
+        self.over_share = False
+        """It has brought more than its agent's share of events since it is in its state."""
+        self.superseded = False
         self.source = ""
         self.agent: Agent | None = None
         self.refused = False
         self.since = 0.0
-        """Monotonic seconds of its opening, kept by the pool."""
-        self.held = False
-        self.superseded = False
-        self.over_in = -1
-        """Period of the queue of events in which it brought more than its agent's share."""
-        self.drains_in = -1
-        """Period in which it was held for as long as may be: what is over the share is dropped."""
-        self.controls = 0
-        """Control messages of its agent by then."""
+        """Monotonic seconds of its opening, set by the pool."""
 
     @property
     def closed(self) -> bool:
         return self._transport is None or self.superseded
+
+    @property
+    def held(self) -> bool:
+        return self.state is State.HELD
 
     def supersede(self) -> None:
         self.superseded = True
@@ -89,10 +84,10 @@ class Connection(asyncio.BufferedProtocol):
         self._pool.authenticated(self, agent)
         self.agent = agent
 
-    def takes(self, agent: Agent, size: int) -> bool:
-        return self._pool.takes(self, agent, size)
+    def accepts_event(self, agent: Agent, size: int) -> bool:
+        return self._pool.accepts_event(self, agent, size)
 
-    # Of the loop
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if self.accepted is not None:
@@ -100,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if not peer:  # gone already
             cast(asyncio.Transport, transport).abort()
-            self._pool.gone(self)
+            self._end()
             return
         self._transport = cast(asyncio.Transport, transport)
         self.source = source_text(peer[0])
@@ -109,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         if self._transport is not None:
-            self._let_go()
+            self._end()
 
     def get_buffer(self, _sizehint: int) -> memoryview:
         self._asked = min(self._pool.allowance(self), LARGEST_READ)
@@ -118,15 +113,13 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, count: int) -> None:
         pool = self._pool
         for payload in self._frames.feed(pool.buffer[:count]):
-            pool.payload(self, payload)
-            if self._transport is None:
+            pool.receive(self, payload)
+            if self.state is State.CLOSING:
                 return  # refused: what follows is not trusted either
         if self._frames.broken:
             pool.broken(self, self._frames.broken)
-        elif pool.must_wait(self, caught_up=count < self._asked):
-            self._rest(pool.hold)
-        elif count >= self._asked:
-            self._rest(pool.rest)
+        else:
+            pool.after_read(self, caught_up=count < self._asked)
 
     def pause_writing(self) -> None:
         """Nothing to do: ``write`` looks at what waits."""
@@ -134,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._wake_writers()
 
-    # Of the link
+    # Called by the link
 
     def write(self, payload: bytes) -> bool:
         transport = self._transport
@@ -152,26 +145,27 @@ class Connection(asyncio.BufferedProtocol):
         if waker in self._wakers:
             self._wakers.remove(waker)
 
+    def pause(self) -> None:
+        """Stop reading."""
+        if self._transport is not None and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self._transport is not None and self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+
     def close(self) -> None:
         transport = self._transport
         if transport is not None:
-            self._let_go()
+            self._end()
             # A peer that does not read could keep a gentle close waiting for ever.
             transport.abort() if transport.get_write_buffer_size() else transport.close()
 
-    def wake(self) -> None:
-        """Read again."""
-        if self._resting and self._transport is not None:
-            self._resting = False
-            self._transport.resume_reading()
-
-    def _rest(self, until_woken: Callable[["Connection"], None]) -> None:
-        if self._transport is not None and not self._resting:
-            self._resting = True
-            self._transport.pause_reading()
-            until_woken(self)
-
-    def _let_go(self) -> None:
+    def _end(self) -> None:
+        self.state = next_state(self.state, Signal.CLOSE)
         self._transport = None
         self._frames = Unframer()
         self._wake_writers()

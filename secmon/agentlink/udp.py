@@ -41,7 +41,7 @@ class DatagramPeer:
     def authenticated(self, agent: Agent) -> None:
         self.agent = agent
 
-    def takes(self, _agent: Agent, _size: int) -> bool:
+    def accepts_event(self, _agent: Agent, _size: int) -> bool:
         """Datagrams are dropped before they are opened, or not at all."""
         return True
 

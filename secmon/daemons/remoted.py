@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from secmon.agentlink.control import Identity
-from secmon.agentlink.server import AgentLinkServer, Ports
+from secmon.agentlink.ports import Ports
+from secmon.agentlink.server import AgentLinkServer
 from secmon.agentlink.settings import LinkSettings, link_settings, shown_settings
 from secmon.agentlink.shared import Assigner
 from secmon.agents.groups.first_groups import assign_first_groups

@@ -11,8 +11,9 @@ import msgspec
 from sqlalchemy import insert, select
 
 from secmon.agentlink.control import Identity
+from secmon.agentlink.ports import Ports
 from secmon.agentlink.receiving import Hooks
-from secmon.agentlink.server import AgentLinkServer, Ports
+from secmon.agentlink.server import AgentLinkServer
 from secmon.agentlink.settings import LinkSettings
 from secmon.agentlink.shared import Assigner
 from secmon.agents.groups.first_groups import assign_first_groups
@@ -152,14 +153,14 @@ class Field:
         """An agent in the registry that the link knows."""
         with self.store.write() as connection:
             entry = add(connection, New(name=name, address=address, groups=groups), now=1).entry
-        await self.server.refresh()
+        await self.server.registry.refresh()
         return AgentKey(agent_id(entry.id), name, address, entry.internal_key)
 
     async def enrol_all(self, *names: str, groups: tuple[str, ...] = ()) -> list[AgentKey]:
         """As :meth:`enrol`, for many."""
         with self.store.write() as connection:
             made = [add(connection, New(name=name, groups=groups), now=1).entry for name in names]
-        await self.server.refresh()
+        await self.server.registry.refresh()
         return [AgentKey(agent_id(entry.id), entry.name, "any", entry.internal_key) for entry in made]
 
     async def agent(self, key: AgentKey | None = None, *, stream: bool = True, **more: Any) -> FieldAgent:

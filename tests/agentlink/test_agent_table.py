@@ -39,7 +39,7 @@ def test_changes_are_followed(tmp_path: Path) -> None:
         set_groups(connection, 1, ["web"])
     assert follow(table, store) == ([2], [1])
     assert table.by_number[1] is kept
-    assert kept.group == "web"
+    assert kept.delivery.group == "web"
     assert set(table.groups()) == {"web"}
     assert "192.0.2.7" not in table.by_address
     store.close()

@@ -167,7 +167,7 @@ async def test_the_end_of_a_connection_changes_no_state(tmp_path: Path) -> None:
         agent.close()
         await until(lambda: not here.server.pool.connections)
         assert (await here.row(agent.key))["connection_status"] == "active"
-        assert await here.server.send([(1, "x")]) == [1]
+        assert await here.server.service.send([(1, "x")]) == [1]
 
 
 async def test_a_start_resets_what_this_node_had(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ async def test_the_first_keepalive_brings_the_default_group(tmp_path: Path) -> N
         agent = await (await here.agent()).start()
         assert (await here.row(agent.key))["group"] is None
         await agent.beat()
-        await until(lambda: here.server.agents.by_number[1].group == "default")
+        await until(lambda: here.server.agents.by_number[1].delivery.group == "default")
         assert (await here.row(agent.key))["group"] == "default"
         assert await agent.receive() == b"#!-up file %b merged.mg\n" % md5(b"#default\n").hexdigest().encode()
 
@@ -210,10 +210,10 @@ async def test_a_master_that_cannot_be_asked_is_asked_again(tmp_path: Path) -> N
         second = await (await here.agent(await here.enrol("gone"))).start()
         await first.beat("a" * 32)
         await second.beat()
-        await until(lambda: here.server.agents.by_number[1].group == "linux")
-        await until(lambda: not here.server.agents.by_number[2].assigning)
+        await until(lambda: here.server.agents.by_number[1].delivery.group == "linux")
+        await until(lambda: not here.server.agents.by_number[2].delivery.assigning)
         assert asked[0][1] == "a" * 32
-        assert here.server.agents.by_number[2].group is None
+        assert here.server.agents.by_number[2].delivery.group is None
 
 
 async def test_removed_while_its_states_wait(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ async def test_other_groups_do_not_end_a_connection(tmp_path: Path) -> None:
         agent = await (await here.agent()).start()
         with here.store.write() as connection:
             set_groups(connection, 1, ["linux", "web"])
-        await until(lambda: here.server.agents.by_number[1].group == "linux,web")
+        await until(lambda: here.server.agents.by_number[1].delivery.group == "linux,web")
         await agent.beat()
 
 

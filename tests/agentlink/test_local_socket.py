@@ -25,13 +25,13 @@ async def test_a_removed_socket_is_created_again(tmp_path: Path, caplog: pytest.
     path = tmp_path / "remote"
     local, client = LocalSocket(path, answer), LinkClient(path)
     await local.open()
-    under_way = asyncio.create_task(client.send([(7, "x")]))
+    in_flight = asyncio.create_task(client.send([(7, "x")]))
     await asked.wait()
     path.unlink()
     await local.tend()
     await local.tend()
     go_on.set()
-    assert await under_way == [7]
+    assert await in_flight == [7]
     assert await client.send([(7, "x")]) == [7]
     assert caplog.text.count("is created again") == 1
     await local.close()

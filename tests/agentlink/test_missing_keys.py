@@ -57,11 +57,11 @@ async def key_requester(folder: Path, *, listening: bool = True) -> AsyncIterato
 async def test_a_key_is_wanted_once_in_a_while(tmp_path: Path) -> None:
     async with key_requester(tmp_path) as here:
         for _ in range(100):
-            here.wanted.want("id", "007")
-            here.wanted.want("ip", "10.0.0.7")
+            here.wanted.report("id", "007")
+            here.wanted.report("ip", "10.0.0.7")
         await until(lambda: len(here.got) == 2)
         here.clock.advance(REPEAT_SECONDS)
-        here.wanted.want("id", "007")
+        here.wanted.report("id", "007")
         await until(lambda: len(here.got) == 3)
         assert here.got == ["id:007", "ip:10.0.0.7", "id:007"]
         assert (here.wanted.handed, here.wanted.dropped) == (3, 0)
@@ -69,16 +69,16 @@ async def test_a_key_is_wanted_once_in_a_while(tmp_path: Path) -> None:
 
 async def test_long_values_are_not_asked_for(tmp_path: Path) -> None:
     async with key_requester(tmp_path) as here:
-        here.wanted.want("id", "123456789")
-        here.wanted.want("ip", "2001:0DB8:0000:0000:0000:0000:0000:0017")
-        here.wanted.want("id", "12345678")
+        here.wanted.report("id", "123456789")
+        here.wanted.report("ip", "2001:0DB8:0000:0000:0000:0000:0000:0017")
+        here.wanted.report("id", "12345678")
         await until(lambda: here.got)
         assert here.got == ["id:12345678"]
 
 
 async def test_nothing_happens_while_nobody_listens(tmp_path: Path) -> None:
     async with key_requester(tmp_path, listening=False) as here:
-        here.wanted.want("id", "007")
+        here.wanted.report("id", "007")
         assert (here.wanted.handed, here.wanted.dropped) == (0, 0)
         assert not here.wanted._recent
 
@@ -86,17 +86,17 @@ async def test_nothing_happens_while_nobody_listens(tmp_path: Path) -> None:
 async def test_what_does_not_fit_is_dropped_and_can_be_asked_again(tmp_path: Path) -> None:
     async with key_requester(tmp_path) as here:
         for number in range(MAX_WAITING + 5):  # no wait in between: the listener has no turn
-            here.wanted.want("id", str(number))
+            here.wanted.report("id", str(number))
         assert (here.wanted.handed, here.wanted.dropped) == (MAX_WAITING, 5)
         await until(lambda: len(here.got) == MAX_WAITING)
-        here.wanted.want("id", str(MAX_WAITING))
+        here.wanted.report("id", str(MAX_WAITING))
         await until(lambda: here.got[-1] == f"id:{MAX_WAITING}")
 
 
 async def test_the_memory_is_bounded(tmp_path: Path) -> None:
     async with key_requester(tmp_path) as here:
         for number in range(MAX_RECENT + 500):
-            here.wanted.want("id", str(number))
+            here.wanted.report("id", str(number))
             if number % 500 == 0:
                 await until(lambda: len(here.got) == here.wanted.handed)
         assert here.wanted.dropped == 0

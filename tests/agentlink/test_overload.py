@@ -87,7 +87,7 @@ async def test_a_full_journal_costs_floods_their_events_and_nobody_the_connectio
         late = await (await here.agent(await here.enrol("late", groups=("default",)))).start()
         await late.send(b"1:calm:%b" % late.key.id.encode())
         await late.beat()
-        assert await server.send([(int(agent.key.id), "restart") for agent in (*floods, late)]) == []
+        assert await server.service.send([(int(agent.key.id), "restart") for agent in (*floods, late)]) == []
         assert await late.receive() == b"#!-restart"
         assert server.counts.evicted == 0
         assert len(server.pool.connections) == 13
@@ -192,13 +192,13 @@ async def test_a_turn_is_shared_by_those_who_have_much_to_say(tmp_path: Path) ->
         connections = [Connection(pool, send_limit=65536) for _ in range(100)]
         assert pool.allowance(connections[0]) == 65536
         for connection in connections:
-            pool.rest(connection)
+            pool.yield_turn(connection)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert pool.allowance(connections[0]) == (1 << 20) // 100
         for _ in range(20):
             for connection in connections:
-                pool.rest(connection)
+                pool.yield_turn(connection)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert pool.allowance(connections[0]) == 2048

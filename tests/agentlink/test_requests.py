@@ -29,7 +29,7 @@ async def asked(agent: FieldAgent) -> tuple[bytes, bytes]:
 async def test_a_request_and_its_answer_hold_any_bytes(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         agent = await (await here.agent()).start()
-        task = asyncio.create_task(here.server.request(1, "com", b"write \0\xff 1"))
+        task = asyncio.create_task(here.server.service.request(1, "com", b"write \0\xff 1"))
         counter, text = await asked(agent)
         assert text == b"com write \0\xff 1"
         assert re.fullmatch(rb"[0-9a-f]+", counter)
@@ -43,20 +43,20 @@ async def test_a_request_and_its_answer_hold_any_bytes(tmp_path: Path) -> None:
 async def test_answers_in_any_order(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         agent = await (await here.agent()).start()
-        tasks = [asyncio.create_task(here.server.request(1, "agent", b"%d" % number)) for number in range(20)]
+        tasks = [asyncio.create_task(here.server.service.request(1, "agent", b"%d" % number)) for number in range(20)]
         questions = [await asked(agent) for _ in tasks]
         assert len({counter for counter, _ in questions}) == 20
         for counter, text in reversed(questions):
             await agent.send(b"#!-req " + counter + b" ok " + text)
         assert await asyncio.gather(*tasks) == [b"ok agent %d" % number for number in range(20)]
-        assert here.server.requests.under_way == 0
+        assert here.server.requests.in_flight == 0
 
 
 async def test_no_answer_in_time(tmp_path: Path) -> None:
     async with field(tmp_path, answer_seconds=0.05) as here:
         agent = await (await here.agent()).start()
-        assert await here.server.request(1, "agent", b"getstate") == NO_ANSWER
-        assert here.server.requests.under_way == 0
+        assert await here.server.service.request(1, "agent", b"getstate") == NO_ANSWER
+        assert here.server.requests.in_flight == 0
         counter, _ = await asked(agent)
         await agent.send(b"#!-req " + counter + b" too late")
         await agent.beat()
@@ -65,28 +65,28 @@ async def test_no_answer_in_time(tmp_path: Path) -> None:
 async def test_a_caller_may_wait_for_less(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         await (await here.agent()).start()
-        assert await here.server.request(1, "agent", b"getstate", timeout=0.05) == NO_ANSWER
+        assert await here.server.service.request(1, "agent", b"getstate", timeout=0.05) == NO_ANSWER
 
 
 async def test_agents_that_cannot_be_reached(tmp_path: Path) -> None:
     clock = ManualClock()
     async with field(tmp_path, clock=clock) as here:
         key = await here.enrol()
-        assert await here.server.request(1, "agent", b"x") == NOT_SENT
-        assert await here.server.request(77, "agent", b"x") == NOT_SENT
+        assert await here.server.service.request(1, "agent", b"x") == NOT_SENT
+        assert await here.server.service.request(77, "agent", b"x") == NOT_SENT
         agent = await (await here.agent(key)).start()
-        assert await here.server.request(1, "agent", b"x" * 65408) == NOT_SENT
+        assert await here.server.service.request(1, "agent", b"x" * 65408) == NOT_SENT
         clock.advance(601)
-        assert await here.server.request(1, "agent", b"x") == NOT_SENT
+        assert await here.server.service.request(1, "agent", b"x") == NOT_SENT
         agent.close()
 
 
 async def test_places_are_bounded(tmp_path: Path) -> None:
     async with field(tmp_path, request_pool=1, request_turn_seconds=0.05) as here:
         agent = await (await here.agent()).start()
-        first = asyncio.create_task(here.server.request(1, "agent", b"x"))
+        first = asyncio.create_task(here.server.service.request(1, "agent", b"x"))
         counter, _ = await asked(agent)
-        assert await here.server.request(1, "agent", b"y") == BUSY
+        assert await here.server.service.request(1, "agent", b"y") == BUSY
         await agent.send(b"#!-req " + counter + b" ok")
         assert await first == b"ok"
 
@@ -94,7 +94,7 @@ async def test_places_are_bounded(tmp_path: Path) -> None:
 async def test_over_udp_both_sides_acknowledge(tmp_path: Path) -> None:
     async with field(tmp_path, repeat_seconds=0.05) as here:
         agent = await (await here.agent(stream=False)).start()
-        task = asyncio.create_task(here.server.request(1, "com", b"restart"))
+        task = asyncio.create_task(here.server.service.request(1, "com", b"restart"))
         counter, _ = await asked(agent)
         again, _ = await asked(agent)  # not acknowledged: sent again
         assert again == counter
@@ -111,9 +111,9 @@ async def test_over_udp_both_sides_acknowledge(tmp_path: Path) -> None:
 async def test_over_udp_without_an_acknowledgement(tmp_path: Path) -> None:
     async with field(tmp_path, repeat_seconds=0.01, attempts=3, answer_seconds=0.05) as here:
         agent = await (await here.agent(stream=False)).start()
-        assert await here.server.request(1, "com", b"restart") == NO_ACK
+        assert await here.server.service.request(1, "com", b"restart") == NO_ACK
         assert [(await asked(agent))[1] for _ in range(3)] == [b"com restart"] * 3
-        task = asyncio.create_task(here.server.request(1, "com", b"restart"))
+        task = asyncio.create_task(here.server.service.request(1, "com", b"restart"))
         counter, _ = await asked(agent)
         await agent.send(b"#!-req " + counter + b" ack")
         assert await task == NO_ACK
@@ -140,9 +140,9 @@ async def test_a_caller_that_goes_ends_its_request(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         await (await here.agent()).start()
         task = asyncio.create_task(LinkClient(here.paths.agent_link_socket).request(1, "agent", b"x"))
-        await until(lambda: here.server.requests.under_way == 1)
+        await until(lambda: here.server.requests.in_flight == 1)
         task.cancel()
-        await until(lambda: here.server.requests.under_way == 0)
+        await until(lambda: here.server.requests.in_flight == 0)
 
 
 async def test_without_the_link(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ async def test_the_link_that_goes_ends_calls(tmp_path: Path) -> None:
         await (await here.agent()).start()
         client = LinkClient(here.paths.agent_link_socket)
         task = asyncio.create_task(client.request(1, "agent", b"x"))
-        await until(lambda: here.server.requests.under_way == 1)
+        await until(lambda: here.server.requests.in_flight == 1)
     with pytest.raises(SecmonError) as caught:
         await task
     assert caught.value.code == 1014

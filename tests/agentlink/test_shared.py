@@ -53,7 +53,7 @@ async def test_the_messages_of_a_push(tmp_path: Path, stream: bool) -> None:
         assert (await here.row(agent.key))["group_config_status"] == "not synced"
         for message in SEQUENCE["messages"]:
             assert await agent.receive() == message["text"].encode()
-        await until(lambda: not here.server.agents.by_number[1].pushing)
+        await until(lambda: not here.server.agents.by_number[1].delivery.pushing)
         assert here.server.counts.shared == 4
         await agent.beat(digest(MERGED))
         assert (await here.row(agent.key))["group_config_status"] == "synced"
@@ -116,7 +116,7 @@ async def test_one_push_at_a_time_and_pauses_between_those_of_the_same_files(tmp
         texts = [await agent.receive() for _ in range(9)]
         assert texts.count(ACK) == 5
         assert sum(text.startswith(b"#!-up file") for text in texts) == 1
-        await until(lambda: not here.server.agents.by_number[1].pushing)
+        await until(lambda: not here.server.agents.by_number[1].delivery.pushing)
         for pause in (15, 30, 60):
             clock.advance(pause - 1)
             await agent.beat()
@@ -124,7 +124,7 @@ async def test_one_push_at_a_time_and_pauses_between_those_of_the_same_files(tmp
             clock.advance(2)
             await agent.beat()
             assert (await pushed(agent))[1] == MERGED
-            await until(lambda: not here.server.agents.by_number[1].pushing)
+            await until(lambda: not here.server.agents.by_number[1].delivery.pushing)
         here.write_merged("linux", b"#linux\n")  # other files do not wait
         assert (await pushed(agent))[1] == b"#linux\n"
 
@@ -136,8 +136,8 @@ async def test_a_push_that_fails_is_tried_at_the_next_keepalive(tmp_path: Path) 
         agent = await linux_agent(here)
         await agent.beat()
         await until(lambda: here.server.counts.undelivered)  # the agent does not read
-        await until(lambda: not here.server.agents.by_number[1].pushing)
-        assert here.server.agents.by_number[1].pushed is None
+        await until(lambda: not here.server.agents.by_number[1].delivery.pushing)
+        assert here.server.agents.by_number[1].delivery.last_push is None
         here.write_merged("linux", MERGED)
         await here.server.shared.look()
         again = await (await here.agent(await here.enrol("other", groups=("linux",)))).start()

@@ -20,12 +20,14 @@ async def test_the_whole_link(tmp_path: Path) -> None:
         await agent.beat()
         await agent.send(b"1:f:x", b"#!-req 1 late")
         assert await agent.ping() == b"#pong"
-        await here.server.send([(1, "#!-execd x"), (1, "#!-sca-dump:a:1"), (1, "#!-syscheck dbsync no_data {}")])
+        await here.server.service.send(
+            [(1, "#!-execd x"), (1, "#!-sca-dump:a:1"), (1, "#!-syscheck dbsync no_data {}")]
+        )
         await agent.send(SHUTDOWN)
         await here.events(2)
         clock.advance(30)
         now = int(clock.now().timestamp())
-        shown: dict[str, Any] = {**await here.server.statistics()}
+        shown: dict[str, Any] = {**await here.server.service.statistics()}
         counted = shown["metrics"].pop("bytes")
         assert counted["received"] > 400
         assert counted["sent"] > 400
@@ -61,7 +63,7 @@ async def test_each_agent(tmp_path: Path) -> None:
         await here.enrol("silent")
         now = int(clock.now().timestamp())
         clock.advance(3)
-        assert await here.server.statistics([1, 2, 7, 1]) == {
+        assert await here.server.service.statistics([1, 2, 7, 1]) == {
             "timestamp": now + 3,
             "name": "secmon-remoted",
             "agents": [
@@ -98,13 +100,13 @@ async def test_counters_go_with_their_agents(tmp_path: Path) -> None:
         second = await (await here.agent(await here.enrol("second"))).start()
         third = await (await here.agent(await here.enrol("third"))).start()
         await second.send(SHUTDOWN)
-        await until(lambda: here.server.agents.by_number[2].counts is None)
-        assert [one["id"] for one in (await here.server.statistics([1, 2, 3]))["agents"]] == [1, 3]
+        await until(lambda: here.server.agents.by_number[2].session.counts is None)
+        assert [one["id"] for one in (await here.server.service.statistics([1, 2, 3]))["agents"]] == [1, 3]
         with here.store.write() as connection:
             remove(connection, [3])
         assert await third.closed_by_server()
-        assert [one["id"] for one in (await here.server.statistics([1, 2, 3]))["agents"]] == [1]
+        assert [one["id"] for one in (await here.server.service.statistics([1, 2, 3]))["agents"]] == [1]
         clock.advance(601)
-        await until(lambda: here.server.agents.by_number[1].counts is None)
+        await until(lambda: here.server.agents.by_number[1].session.counts is None)
         await first.beat()
-        assert [one["id"] for one in (await here.server.statistics([1]))["agents"]] == [1]
+        assert [one["id"] for one in (await here.server.service.statistics([1]))["agents"]] == [1]

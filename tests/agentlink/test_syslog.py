@@ -39,7 +39,7 @@ async def test_lines_over_tcp(tmp_path: Path) -> None:
             b"2:127.0.0.1:unfinished",
         ]
         assert await reader.read() == b""
-        await until(lambda: not here.server._syslog)
+        await until(lambda: not here.server.syslog.connections)
         assert here.server.counts.syslog == 4
 
 
@@ -51,7 +51,7 @@ async def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
         lines = await here.events(3)
         assert {len(line) for line in lines} == {len(b"2:127.0.0.1:") + 65000}
         writer.close()
-        await until(lambda: not here.server._syslog)
+        await until(lambda: not here.server.syslog.connections)
 
 
 async def test_datagrams(tmp_path: Path) -> None:

@@ -192,9 +192,9 @@ async def test_a_connection_with_events_only_is_not_answered_on(tmp_path: Path) 
         events = await here.agent()
         await events.send(EVENT)
         await here.events(1)
-        assert await here.server.send([(1, "#!-force_reconnect")]) == [1]
+        assert await here.server.service.send([(1, "#!-force_reconnect")]) == [1]
         control = await (await here.agent(events.key)).start()
-        assert await here.server.send([(1, "#!-force_reconnect"), (7, "x")]) == [7]
+        assert await here.server.service.send([(1, "#!-force_reconnect"), (7, "x")]) == [7]
         assert await control.receive() == b"#!-force_reconnect"
 
 
@@ -204,7 +204,7 @@ async def test_the_last_control_message_says_where_answers_go(tmp_path: Path) ->
         second = await (await here.agent(first.key, stream=False)).start()
         await first.send(EVENT)
         await here.events(1)
-        assert await here.server.send([(1, "force_reconnect")]) == []
+        assert await here.server.service.send([(1, "force_reconnect")]) == []
         assert await second.receive() == b"#!-force_reconnect"
 
 
@@ -252,7 +252,7 @@ async def test_a_peer_that_does_not_read_costs_bounded_memory(tmp_path: Path) ->
         await (await here.agent()).start()
         other = await (await here.agent(await here.enrol("other"))).start()
         texts = [(1, "#!-execd " + token_hex(10_000)) for _ in range(2000)]
-        unsent = await here.server.send(texts)
+        unsent = await here.server.service.send(texts)
         assert 0 < len(unsent) < 2000
         assert here.server.counts.undelivered == len(unsent)
         await other.beat()

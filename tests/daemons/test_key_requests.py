@@ -97,7 +97,7 @@ async def welcome(paths: Paths, link: RemoteDaemon, key: AgentKey, *, prefix: bo
     """The agent comes again as soon as the link knows its key."""
     server = link.server
     assert server is not None
-    await until(lambda: any(one.key == key for one in server.agents.by_number.values()))
+    await until(lambda: any(one.identity.key == key for one in server.agents.by_number.values()))
     agent = await FieldAgent(key, prefix=prefix).connect(load_remote(paths)[0].port)
     await agent.start()
     await agent.beat()
@@ -137,7 +137,7 @@ async def test_a_wrong_key_is_replaced_under_the_rules_of_enrolment(paths: Paths
         await refused(paths, AGENT)
         await welcome(paths, link, AGENT)
         assert link.server is not None
-        link.server.keys._recent.clear()  # some seconds later
+        link.server.missing_keys._recent.clear()  # some seconds later
         await refused(paths, AgentKey(AGENT.id, AGENT.name, AGENT.address, "e" * 64))
         await until(lambda: daemon.counters()["key_requests.refused"] == 1)
     with store.read() as connection:

@@ -71,7 +71,7 @@ async def test_an_agent_from_its_key_to_its_state(paths: Paths, port: int) -> No
         await agent.send(b"#!-req " + counter + b' {"error":0}')
         assert (text, await asking) == (b"agent getstate", b'{"error":0}')
         await until(lambda: daemon.counters()["link"]["journal"]["events"] == 1)
-        await until(lambda: daemon.server and daemon.server.agents.by_number[1].group)
+        await until(lambda: daemon.server and daemon.server.agents.by_number[1].delivery.group)
         agent.close()
     with store.read() as connection:
         row = connection.execute(select(agents)).one()

@@ -31,7 +31,7 @@ async def enrol(link: Field, count: int) -> list[AgentKey]:
     keys = [AgentKey(agent_id(number), f"agent-{number}", "any", KEY) for number in range(1, count + 1)]
     with link.store.write() as connection:
         import_agents(connection, [New(name=key.name, id=int(key.id), key=key.key) for key in keys], now=1)
-    await link.server.refresh()
+    await link.server.registry.refresh()
     return keys
 
 
@@ -82,7 +82,11 @@ async def test_group_files(tmp_path: Path, transport: Transport) -> None:
             assert fleet.counters.restarts == 60
             await until(
                 lambda: (
-                    not [agent for agent in link.server.agents.by_number.values() if agent.config_status != "synced"]
+                    not [
+                        agent
+                        for agent in link.server.agents.by_number.values()
+                        if agent.delivery.config_status != "synced"
+                    ]
                 )
             )
 
@@ -94,10 +98,10 @@ async def test_requests_and_commands(tmp_path: Path, transport: Transport) -> No
         options = Options(timing=STEADY, misbehave={Misbehaviour.MUTE: 1}, reenrol=False)
         async with Fleet([where(link, transport)], keys, options=options) as fleet:
             await fleet.until(lambda c: c.connected == 3)
-            assert (await link.server.request(1, "agent", b"getconfig client")).startswith(b'ok {"client":')
-            silent = await link.server.request(3, "agent", b"getstate")
+            assert (await link.server.service.request(1, "agent", b"getconfig client")).startswith(b'ok {"client":')
+            silent = await link.server.service.request(3, "agent", b"getstate")
             assert silent in (b"err Response timeout", b"err Maximum attempts exceeded")
-            assert not await link.server.send([(1, 'execd {"command":"x0"}'), (2, "force_reconnect")])
+            assert not await link.server.service.send([(1, 'execd {"command":"x0"}'), (2, "force_reconnect")])
             await fleet.until(lambda c: c.commands == 2 and c.connected == 3)
             assert [each.name for each in fleet.commands] == ["x0", "force_reconnect"]
 
@@ -110,14 +114,16 @@ async def test_upgrade(tmp_path: Path) -> None:
             await fleet.until(lambda c: c.connected == 1)
             name = NAME.encode()
             for command in (b"open wb " + name, b"write %d %b %b" % (len(PACKAGE), name, PACKAGE), b"close " + name):
-                assert await link.server.request(1, "com", command) == b"ok "
-            digest = await link.server.request(1, "com", b"sha1 " + name)
+                assert await link.server.service.request(1, "com", command) == b"ok "
+            digest = await link.server.service.request(1, "com", b"sha1 " + name)
             assert digest == b"ok " + sha1(PACKAGE).hexdigest().encode()
-            assert (await link.server.request(1, "com", b"upgrade %b upgrade.sh" % name)).startswith(b"ok 0")
+            assert (await link.server.service.request(1, "com", b"upgrade %b upgrade.sh" % name)).startswith(b"ok 0")
             await fleet.until(lambda c: c.reports == 1)
             await until(lambda: link.reports)
             assert json.loads(link.reports[0][1])["parameters"]["status"] == "Done"
-            answer = await link.server.request(1, "upgrade", b'{"command":"clear_upgrade_result","parameters":{}}')
+            answer = await link.server.service.request(
+                1, "upgrade", b'{"command":"clear_upgrade_result","parameters":{}}'
+            )
             assert json.loads(answer)["error"] == 0
             assert fleet.counters.clears == 1
 

@@ -81,14 +81,14 @@ class Bench:
             retry_seconds=0.01,
         )
 
-    def want(self, *values: str) -> None:
+    def report(self, *values: str) -> None:
         for value in values:
             self.script.told.put_nowait(MissingKey("id", value))
 
     async def asked(self, value: str, counter: str) -> None:
         """Ask, and wait until that is counted so."""
         before = self.count(counter)
-        self.want(value)
+        self.report(value)
         await until(lambda: self.count(counter) == before + 1)
 
     def count(self, name: str) -> float:
@@ -118,7 +118,7 @@ async def bench(folder: Path, *, force: Force = NOW, threads: int = 1, queue_siz
 async def test_an_answer_is_an_agent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with bench(tmp_path) as here:
         here.script.may.set()
-        here.want("007")
+        here.report("007")
         with caplog.at_level(logging.DEBUG):
             await until(lambda: here.count("answered") == 1)
         assert here.lines == [f"007 agent-007 any {KEY}"]
@@ -129,15 +129,15 @@ async def test_an_answer_is_an_agent(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 async def test_each_key_is_asked_for_once_at_a_time_and_the_queue_is_bounded(tmp_path: Path) -> None:
     async with bench(tmp_path, threads=2, queue_size=3) as here:
-        here.want("001", "002", "001")
+        here.report("001", "002", "001")
         await until(lambda: len(here.script.asked) == 2)
-        here.want("003", "004", "003", "005", "006", "007", "002")
+        here.report("003", "004", "003", "005", "006", "007", "002")
         await until(lambda: here.count("dropped") == 2)
         here.script.may.set()
         await until(lambda: here.count("answered") == 5)
         assert sorted(here.script.asked) == [f"id:00{one}" for one in range(1, 6)]
         assert here.script.most_at_once == 2
-        here.want("006")  # it was dropped, and may come again
+        here.report("006")  # it was dropped, and may come again
         await until(lambda: here.count("answered") == 6)
         assert here.count("asked") == 6
 
@@ -146,7 +146,7 @@ async def test_the_link_may_come_and_go(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
         here.script.may.set()
         here.script.told.put_nowait(None)
-        here.want("001")
+        here.report("001")
         await until(lambda: here.count("answered") == 1)
 
 
@@ -185,7 +185,7 @@ async def test_what_is_remembered_of_failures_is_bounded(tmp_path: Path) -> None
         here.script.may.set()
         values = [str(number) for number in range(1, MAX_TOLD + 50)]
         here.script.answers = dict.fromkeys(values, b'{"error": 1}')
-        here.want(*values)
+        here.report(*values)
         await until(lambda: here.count("refused") == len(values))
         assert len(here.module._told) == MAX_TOLD
 
@@ -200,7 +200,7 @@ async def test_the_rules_of_replacement_hold(tmp_path: Path) -> None:
             assert here.lines == [f"001 agent-001 any {key}"]
         here.admission.settings = AuthSettings()  # an hour after the registration
         here.script.answers = {"001": agent(wanted)}
-        here.want("001", "000")
+        here.report("001", "000")
         await until(lambda: here.count("refused") == 3)
         assert here.lines == [f"001 agent-001 any {OTHER}"]
 

@@ -93,7 +93,7 @@ async def site(
     async with open_field(folder, answer_seconds=1.0) as link:
         link.reports = Forwarded(link)
         keys = many(link.store, len(versions))
-        await link.server.refresh()
+        await link.server.registry.refresh()
         misbehave = {bad: len(versions)} if bad else {}
         options = Options(timing=timing, versions=tuple(versions), misbehave=misbehave, reenrol=False)
         store, client = TaskStore(link.paths.tasks_db), LinkClient(link.paths.agent_link_socket)

@@ -5,12 +5,15 @@ from pathlib import Path
 import click
 import msgspec
 
+from secmon.agents.registry.schema import SCHEMA
 from secmon.agents.registry.store import AgentStore
 from secmon.cli.group import echo_json, json_option, root_option
 from secmon.cli.store import require_master, require_stopped
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.rights import as_root
+from secmon.common.sqlite.migration import migrate
+from secmon.daemons.run_files import SupervisorLock
 from secmon.importers.agents import Report, import_agents, read_source
 
 
@@ -40,6 +43,8 @@ def agents(folder: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
         require_stopped(paths)
     with as_root():
         source = read_source(folder)
+    if not SupervisorLock(paths.root).held():
+        migrate(paths.agents_db, SCHEMA, SystemClock())
     store = AgentStore(paths.agents_db)
     try:
         report = import_agents(store, source, paths, SystemClock(), dry_run=dry_run)

@@ -8,9 +8,11 @@ from secmon.cluster.store_checks import Standing, read_standing, security_misfit
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore
+from secmon.common.sqlite.migration import migrate
 from secmon.daemons.install import close_store
 from secmon.security.admin import promote as promote_store
 from secmon.security.audit import audited
+from secmon.security.store.schema import SCHEMA
 from secmon.security.store.security_store import SecurityStore
 
 
@@ -34,6 +36,7 @@ def promote(paths: Paths) -> None:
         click.echo(f"{paths.security_db} is this node's own already; nothing was changed.")
         return
     clock = SystemClock()
+    migrate(paths.security_db, SCHEMA, clock)
     store = SecurityStore(paths.security_db, create=False)
     try:
         with audited(store, paths.audit_log, host_author("secmon cluster promote"), clock) as tx:

@@ -6,10 +6,13 @@ import click
 
 from secmon.cli.group import require_installation
 from secmon.cluster.store_checks import security_misfit
+from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
+from secmon.common.sqlite.migration import migrate
 from secmon.config.main import load_main_config
 from secmon.daemons.run_files import SupervisorLock
 from secmon.security.audit import Actor
+from secmon.security.store.schema import SCHEMA
 from secmon.security.store.security_store import SecurityStore
 
 
@@ -22,6 +25,8 @@ def open_masters_store(paths: Paths, *, instead: str = "run the command on the m
     reason = security_misfit(paths)
     if reason is not None:
         raise click.ClickException(reason)
+    if not SupervisorLock(paths.root).held():  # a node that runs has migrated its stores at its start
+        migrate(paths.security_db, SCHEMA, SystemClock())
     return SecurityStore(paths.security_db, create=False)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from secmon.agents.registry.admission import Admission
 from secmon.agents.registry.memberships import Memberships
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.tasks import TaskStore
+from secmon.agents.tasks.store import TaskStore
 from secmon.common.calls import Call
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters

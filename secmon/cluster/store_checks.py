@@ -8,26 +8,16 @@ import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
-from secmon.agents import tasks as agents_tasks
-from secmon.agents.registry import schema as agents_schema
 from secmon.agents.registry.key_file import read_text, store_of_key_file
 from secmon.agents.registry.key_lines import parse_keys
+from secmon.agents.registry.schema import SCHEMA as AGENTS
+from secmon.agents.tasks.schema import SCHEMA as TASKS
+from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.common.sqlite.inspection import Expected, UnreadableStore, UnusableStore, look_into
-from secmon.security.store import schema as security_schema
-
-SECURITY = Expected(
-    security_schema.metadata.tables.keys(),
-    "SELECT value FROM meta WHERE name = 'schema_version'",
-    security_schema.SCHEMA_VERSION,
-)
-AGENTS = Expected(
-    agents_schema.metadata.tables.keys(),
-    "SELECT value FROM meta WHERE name = 'schema'",
-    agents_schema.SCHEMA_VERSION,
-)
-TASKS = Expected(agents_tasks.metadata.tables.keys(), "PRAGMA user_version", agents_tasks.SCHEMA_VERSION)
+from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore, look_into
+from secmon.common.sqlite.migration import migrate
+from secmon.security.store.schema import SCHEMA as SECURITY
 
 
 class Standing(NamedTuple):
@@ -65,6 +55,15 @@ def inspect_stores(paths: Paths, *, worker: bool) -> Inspection:
         except UnreadableStore as error:
             problems.append(str(error))
     return Inspection(problems, replaceable)
+
+
+def migrate_stores(paths: Paths, clock: Clock) -> None:
+    """Bring all stores of a node that does not run to the versions of this release. Blocks on the disk.
+
+    Raises SecmonError as :func:`migrate` does.
+    """
+    for file, schema in ((paths.security_db, SECURITY), (paths.agents_db, AGENTS), (paths.tasks_db, TASKS)):
+        migrate(file, schema, clock)
 
 
 def check_security(paths: Paths, *, worker: bool) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.rights import as_root
+from secmon.common.sqlite.files import files_of
 from secmon.config.main import AgentPorts, ClusterSection
 from secmon.daemons.installation_files import create_installation_files, restore_folders, update_ruleset
 from secmon.daemons.privileges import acting_as, find_account, is_root
@@ -121,8 +122,8 @@ def make_users_anew(paths: Paths, author: Actor) -> Credentials:
     """
     with as_root():
         restore_folders(paths, ["api/configuration/security"], _owner())
-    for rest in paths.security.glob("security.db*"):
-        rest.unlink()
+    for rest in files_of(paths.security_db):
+        rest.unlink(missing_ok=True)
     credentials = _first_users(paths, None, author)
     close_store(paths)
     return credentials

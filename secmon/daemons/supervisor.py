@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from secmon.cluster.store_checks import migrate_stores
 from secmon.common.background import Background, cancel
 from secmon.common.backoff import Backoff
 from secmon.common.clock import Clock, SystemClock
@@ -193,6 +194,7 @@ class Supervisor:
         """
         try:
             settings.set_unusable_aside(self._clock)
+            migrate_stores(self._paths, self._clock)
             self._daemons = daemon_handles(settings, self._paths, self._secrets, self._new_server(settings))
         except Exception as error:  # it failed in this process: one line; unknown ones are logged
             raise StartFailed(str(start_error(error))) from error

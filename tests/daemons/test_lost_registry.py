@@ -12,7 +12,7 @@ from secmon.agents.registry.entries import entries
 from secmon.agents.registry.key_file import MasterKeyFile, written_copy
 from secmon.agents.registry.registry import New, add, remove
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.tasks import TaskStore
+from secmon.agents.tasks.store import TaskStore
 from secmon.cli import main
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError

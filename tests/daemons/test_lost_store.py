@@ -133,11 +133,11 @@ def drop_a_table(paths: Paths) -> None:
 
 def raise_version(paths: Paths) -> None:
     with closing(sqlite3.connect(paths.security_db)) as connection, connection:
-        connection.execute("UPDATE meta SET value = '99' WHERE name = 'schema_version'")
+        connection.execute("UPDATE alembic_version SET version_num = '0099'")
 
 
 LOSSES = [remove, empty, without_users, untouched_replica, garbage]
-DAMAGES = [garbage, damage_pages, drop_a_table, raise_version]
+DAMAGES = [garbage, damage_pages, drop_a_table]
 
 
 # Refusing
@@ -188,6 +188,19 @@ def test_a_damaged_store_stops_a_master(master: Paths, damage: Callable[[Paths],
             assert told in line
     with pytest.raises(SecmonError, match="2012"):
         open_node(read_installation(master))
+
+
+@pytest.mark.parametrize("node", ["master", "worker"])
+def test_a_store_of_a_newer_version_stops_any_node(node: str, request: pytest.FixtureRequest) -> None:
+    paths: Paths = request.getfixturevalue(node)
+    raise_version(paths)
+    before = paths.security_db.read_bytes()
+    for line in (failure(at(paths, "start")), failure(at(paths, "config", "check"))):
+        for text in (str(paths.security_db), "newer version", "security.db.version-2-TIME", "upgrade-secmon.md"):
+            assert text in line
+    assert paths.security_db.read_bytes() == before
+    with pytest.raises(SecmonError, match="newer version"):
+        open_node(read_installation(paths))
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

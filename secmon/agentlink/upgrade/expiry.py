@@ -6,8 +6,8 @@ import logging
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.agents import tasks
-from secmon.agents.tasks import TaskStore
+from secmon.agents.tasks import lifecycle
+from secmon.agents.tasks.store import TaskStore
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import os_text
@@ -55,11 +55,11 @@ class TaskExpiry:
             if not cleaning and not self._overdue(connection, now):
                 return 0
         with self._store.write() as connection:
-            lost = tasks.expire(connection, now=now, limit=self._settings.task_timeout)
+            lost = lifecycle.expire(connection, now=now, limit=self._settings.task_timeout)
             if cleaning:
-                tasks.clean(connection, before=now - self._settings.cleanup_time)
+                lifecycle.clean(connection, before=now - self._settings.cleanup_time)
                 self._next_cleaning = self._clock.monotonic() + CLEAN_SECONDS
         return lost
 
     def _overdue(self, connection: Connection, now: int) -> bool:
-        return tasks.any_silent(connection, now=now, limit=self._settings.task_timeout)
+        return lifecycle.any_silent(connection, now=now, limit=self._settings.task_timeout)

@@ -17,7 +17,7 @@ from secmon.agents.names import padded
 from secmon.agents.registry.entries import pick
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.tasks import Job
+from secmon.agents.tasks.lifecycle import Job
 from secmon.agents.upgrade_targets import REPORT_SINCE, Candidate
 from secmon.agents.wakeups import WakeupListener
 from secmon.agents.wire.version import compare

@@ -9,7 +9,7 @@ from pathlib import Path
 from secmon.agentlink.upgrade.failures import UpgradeFailure
 from secmon.agentlink.upgrade.repository import Repository, Spot, repository, spot
 from secmon.agentlink.upgrade.transfer import Package
-from secmon.agents.tasks import Work
+from secmon.agents.tasks.lifecycle import Work
 from secmon.agents.upgrade_targets import Candidate
 from secmon.agents.wire.version import MANAGER_VERSION
 from secmon.common.atomic import write_file

@@ -9,8 +9,9 @@ import msgspec
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.agents import tasks
-from secmon.agents.tasks import Job, TaskStore
+from secmon.agents.tasks import lifecycle
+from secmon.agents.tasks.lifecycle import Job
+from secmon.agents.tasks.store import TaskStore
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 
@@ -49,19 +50,19 @@ class RegistryTaskSource:
         self._store, self._node, self._clock = store, node, clock
 
     async def cancel(self, seconds: float) -> int:
-        return await self._change(lambda c, now: tasks.cancel(c, self._node, before=now - ceil(seconds), now=now))
+        return await self._change(lambda c, now: lifecycle.cancel(c, self._node, before=now - ceil(seconds), now=now))
 
     async def take(self, limit: int) -> Sequence[Job]:
-        return await self._change(lambda c, now: tasks.take(c, self._node, limit, now=now))
+        return await self._change(lambda c, now: lifecycle.take(c, self._node, limit, now=now))
 
     async def renew(self, ids: Sequence[int]) -> None:
-        await self._change(lambda c, now: tasks.renew(c, self._node, ids, now=now))
+        await self._change(lambda c, now: lifecycle.renew(c, self._node, ids, now=now))
 
     async def finish(self, task: int, error: str | None) -> bool:
-        return await self._change(lambda c, now: tasks.finish(c, self._node, task, error, now=now))
+        return await self._change(lambda c, now: lifecycle.finish(c, self._node, task, error, now=now))
 
     async def report(self, agent: int, error: str | None) -> bool:
-        return await self._change(lambda c, now: tasks.report(c, agent, error, now=now))
+        return await self._change(lambda c, now: lifecycle.report(c, agent, error, now=now))
 
     async def _change(self, change: Callable[[Connection, int], T]) -> T:
         now = int(self._clock.now().timestamp())
@@ -102,4 +103,4 @@ class MasterTaskSource:
 
 
 def _cut(error: str | None) -> str | None:
-    return None if error is None else error[: tasks.MAX_ERROR]
+    return None if error is None else error[: lifecycle.MAX_ERROR]

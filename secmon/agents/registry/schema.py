@@ -5,11 +5,12 @@ copied to every node. The state half (``STATE``) is written by the node that an 
 to the master. ``removed`` keeps the agents that were, so that their ids are never given out again.
 """
 
+from pathlib import Path
 from typing import Literal
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
 
-SCHEMA_VERSION = 1
+from secmon.common.sqlite.schema import StoreSchema
 
 Status = Literal["never_connected", "pending", "active", "disconnected"]
 ConfigStatus = Literal["synced", "not synced"]
@@ -86,6 +87,14 @@ removed = Table(
     Column("internal_key", Text, nullable=False),
     Column("purged", Integer, nullable=False, server_default="0"),  # 1: no line in the key file
     Column("revision", Integer, nullable=False, index=True),
+)
+
+SCHEMA = StoreSchema(
+    metadata=metadata,
+    version=1,
+    migrations=Path(__file__).parent / "migrations",
+    number="SELECT value FROM meta WHERE name = 'schema'",
+    set_number="INSERT OR REPLACE INTO meta (name, value) VALUES ('schema', '{}')",
 )
 
 REGISTRY = ("name", "register_ip", "internal_key", "date_add", "group", "group_hash")

@@ -8,10 +8,10 @@ from typing import Literal
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
-from secmon.agents.registry.schema import SCHEMA_VERSION, meta, metadata
+from secmon.agents.registry.schema import SCHEMA, meta
 from secmon.common.clock import Clock, SystemClock
-from secmon.common.errors import ConfigError
-from secmon.common.sqlite.engine import open_engine, read_transaction, write_transaction
+from secmon.common.sqlite.engine import read_transaction, write_transaction
+from secmon.common.sqlite.schema import open_store
 
 FIRST_ID = 1
 
@@ -32,7 +32,7 @@ class AgentStore:
         self._lock = threading.Lock()
 
     def read(self) -> AbstractContextManager[Connection]:
-        """One consistent view. Raises ConfigError for a file of another version."""
+        """One consistent view. Raises SecmonError 2012 for a file of another version."""
         return read_transaction(self._engine())
 
     def write(self) -> AbstractContextManager[Connection]:
@@ -58,16 +58,8 @@ class AgentStore:
 
 
 def _open(path: Path, level: Literal["FULL", "NORMAL"], clock: Clock) -> Engine:
-    engine = open_engine(path, synchronous=level)
-    with write_transaction(engine) as connection:
-        metadata.create_all(connection)
-        if get(connection, "schema") is None:
-            _begin(connection, int(clock.now().timestamp()))
-        found = get(connection, "schema")
-    if found != str(SCHEMA_VERSION):
-        engine.dispose()
-        raise ConfigError(str(path), "schema", found, str(SCHEMA_VERSION), code=2012)
-    return engine
+    now = int(clock.now().timestamp())
+    return open_store(path, SCHEMA, synchronous=level, first_rows=lambda connection: _begin(connection, now))
 
 
 def get(connection: Connection, name: str) -> str | None:
@@ -94,7 +86,6 @@ def advance(connection: Connection, name: str) -> int:
 
 
 def _begin(connection: Connection, now: int) -> None:
-    put(connection, "schema", SCHEMA_VERSION)
     put(connection, "created", now)
     put(connection, "store_id", str(uuid.uuid4()))
     put(connection, "digest", "0" * 32)

@@ -27,14 +27,15 @@ def open_engine(path: Path, *, mode: int = 0o640, synchronous: Literal["FULL", "
     path.parent.mkdir(parents=True, exist_ok=True)
     with folder_lock(path.parent):
         create_private(path, mode)
-        engine = _engine(path, synchronous)
+        engine = connect_engine(path, synchronous=synchronous)
         with engine.connect():  # the first connection switches a new file to WAL
             return engine
 
 
-def _engine(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> Engine:
+def connect_engine(path: Path, *, synchronous: Literal["FULL", "NORMAL"] = "FULL", foreign_keys: bool = True) -> Engine:
+    """An engine for the database at ``path``, which exists; the caller holds the lock of its folder."""
     # Values stay out of the texts of errors: these reach the log, and there are hashes and keys among them.
-    # Mode rw: a file that is taken away meanwhile is an error, not made anew.
+    # Mode rw: a file that is taken away meanwhile is an error; it is not made again.
     file = URL.create("sqlite+pysqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"})
     engine = create_engine(file, hide_parameters=True)
 
@@ -45,7 +46,7 @@ def _engine(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> Engine:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
-        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
 
     @event.listens_for(engine, "handle_error")
     def explain(context: ExceptionContext) -> None:

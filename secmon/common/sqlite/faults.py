@@ -7,8 +7,9 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from secmon.common.errors import SecmonError, is_full
-from secmon.common.sqlite.inspection import DAMAGE
 
+DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+"""Primary result codes of SQLite for a file that is not whole."""
 _DISK = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 _ROOM = 1 << 20
 """Bytes without which SQLite cannot begin to work: it then reports an error of the disk, not a full one."""

@@ -57,13 +57,21 @@ def create_private(path: Path, mode: int) -> None:
         os.close(descriptor)
 
 
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The files of a store: its log and what processes share, if they are there, then the store itself.
+
+    In the order in which they are moved or removed: without its log a store would be another, older one.
+    """
+    return tuple(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", ""))
+
+
 def set_aside(path: Path, clock: Clock) -> Path:
     """Rename a store and what SQLite keeps beside it, so that nothing of it is lost; the new path of the store.
 
     Nobody may have the store open. Raises OSError.
     """
     kept = path.with_name(f"{path.name}.damaged-{clock.now():%Y%m%d%H%M%S}")
-    for suffix in ("-wal", "-shm", ""):  # the store last: without its log it would be another, older one
+    for file, target in zip(files_of(path), files_of(kept), strict=True):
         with suppress(FileNotFoundError):
-            path.with_name(path.name + suffix).rename(kept.with_name(kept.name + suffix))
+            file.rename(target)
     return kept

@@ -1,45 +1,36 @@
 """Looking into a SQLite store before it is opened for work: is the file whole, complete, and of a known version?"""
 
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from secmon.common.sqlite.faults import DAMAGE
 from secmon.common.sqlite.files import connect, folder_lock
-
-DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-"""Primary result codes of SQLite for a file that is not whole."""
+from secmon.common.sqlite.schema import StoreSchema, UnknownVersion, newer, version_of
 
 T = TypeVar("T")
 
 
-class Expected(NamedTuple):
-    """What a store has to be. ``version``: a query for the schema version; ``known``: the one we work with."""
-
-    tables: Collection[str]
-    version: str
-    known: int
-
-
 class UnreadableStore(Exception):
-    """A file that cannot be read just now: its permissions, a lock, the disk. The text says what to look at."""
+    """A file that is not read: its permissions, a lock, the disk, a newer version. The text says what to do."""
 
 
 class UnusableStore(Exception):
-    """A file that is damaged, or of another version. The text names file and cause."""
+    """A file that is damaged. The text names file and cause."""
 
 
-def look_into(file: Path, expected: Expected, read: Callable[[sqlite3.Connection], T]) -> T | None:
+def look_into(file: Path, schema: StoreSchema, read: Callable[[sqlite3.Connection], T]) -> T | None:
     """What ``read`` finds in the store ``file``, which exists; None when the file has no tables at all.
 
-    The structure of every page is checked first (about 3 seconds for a gigabyte), then tables and version. Blocks.
-    Raises UnreadableStore, UnusableStore.
+    The structure of every page is checked first (about 3 seconds for a gigabyte), then version and tables. A store of
+    an earlier version is in order: it is migrated at the start. Blocks. Raises UnreadableStore, UnusableStore.
     """
     try:
         with folder_lock(file.parent), closing(connect(file)) as connection:
             connection.execute("BEGIN")
-            if not _check(connection, expected):
+            if not _check(file, connection, schema):
                 return None
             return read(connection)
     except OSError as error:
@@ -49,8 +40,8 @@ def look_into(file: Path, expected: Expected, read: Callable[[sqlite3.Connection
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE | {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_OK}:
             raise UnusableStore(f"{file} is damaged ({error})") from error
         raise UnreadableStore(_unreadable(file, error)) from error
-    except _Unfit as error:
-        raise UnusableStore(f"{file} {error}") from None
+    except _Damaged as error:
+        raise UnusableStore(f"{file} is damaged ({error})") from None
 
 
 def _unreadable(file: Path, cause: object) -> str:
@@ -58,22 +49,24 @@ def _unreadable(file: Path, cause: object) -> str:
     return f"{file} cannot be read ({cause}): {advice}"
 
 
-class _Unfit(Exception):
+class _Damaged(Exception):
     pass
 
 
-def _check(connection: sqlite3.Connection, expected: Expected) -> bool:
+def _check(file: Path, connection: sqlite3.Connection, schema: StoreSchema) -> bool:
     """Whether there are tables; raises unless they are those of a store that is whole."""
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise _Unfit(f"is damaged ({' '.join(str(verdict).split())})")
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if not tables:
+        raise _Damaged(" ".join(str(verdict).split()))
+    try:
+        version = version_of(connection.execute, schema)
+    except UnknownVersion as error:
+        raise _Damaged(f"version of its tables: {error}") from None
+    if version is None:
         return False
-    if missing := sorted(set(expected.tables) - tables):
-        raise _Unfit(f"is damaged (no table {missing[0]})")
-    version = connection.execute(expected.version).fetchone()
-    if version is None or str(version[0]) != str(expected.known):
-        found = version[0] if version else "none"
-        raise _Unfit(f"has schema version {found}, and this version of secmon works with {expected.known}")
+    if version > schema.version:
+        raise UnreadableStore(newer(file, version, schema))
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if version == schema.version and (missing := sorted(schema.metadata.tables.keys() - tables)):
+        raise _Damaged(f"no table {missing[0]}")
     return True

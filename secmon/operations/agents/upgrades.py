@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from secmon.agents import tasks
 from secmon.agents.names import padded
 from secmon.agents.registry.agent_fields import iso_offset
-from secmon.agents.tasks import Command, Task, Work
+from secmon.agents.tasks import lifecycle
+from secmon.agents.tasks.lifecycle import Command, Task, Work
 from secmon.agents.upgrade_targets import Candidate, normal_version, obstacle, obstacle_to
 from secmon.agents.wire.version import MANAGER_VERSION
 from secmon.cluster.catalogue import Place, operation
@@ -191,12 +191,12 @@ def _divide(chosen: Sequence[Candidate], target: str | None) -> tuple[list[Candi
 
 def _create(ctx: Context, wanted: Sequence[tuple[int, str]], command: Command, work: Work) -> dict[int, int]:
     with ctx.node.tasks.write() as connection:
-        return tasks.create(connection, wanted, command, work, now=int(ctx.node.clock.now().timestamp()))
+        return lifecycle.create(connection, wanted, command, work, now=int(ctx.node.clock.now().timestamp()))
 
 
 def _last(ctx: Context, numbers: Sequence[int]) -> dict[int, Task]:
     with ctx.node.tasks.read() as connection:
-        return tasks.last(connection, numbers)
+        return lifecycle.last(connection, numbers)
 
 
 def _package(ctx: Context, text: str) -> str:

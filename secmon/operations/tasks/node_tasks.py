@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, Struct, to_builtins
 from sqlalchemy import Connection
 
-from secmon.agents import tasks
+from secmon.agents.tasks import lifecycle
 from secmon.agents.wakeups import wake
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
@@ -22,7 +22,7 @@ from secmon.operations.internal import INTERNAL
 T = TypeVar("T")
 
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Text = Annotated[str, Meta(max_length=tasks.MAX_ERROR)]
+Text = Annotated[str, Meta(max_length=lifecycle.MAX_ERROR)]
 
 CANCEL, TAKE, RENEW, FINISH, REPORT = (
     f"PUT /internal/upgrades/{each}" for each in ("cancel", "take", "renew", "finish", "report")
@@ -88,7 +88,7 @@ async def _change(ctx: Context, change: Callable[[Connection, int], T]) -> T:
 async def cancel_tasks(ctx: Context, params: CancelTasks) -> Plain:
     """Cancel what waited for the node before its restart; how many."""
     span = ceil(params.seconds)
-    return Plain(data=await _change(ctx, lambda c, now: tasks.cancel(c, ctx.asker, before=now - span, now=now)))
+    return Plain(data=await _change(ctx, lambda c, now: lifecycle.cancel(c, ctx.asker, before=now - span, now=now)))
 
 
 @operation(
@@ -97,7 +97,7 @@ async def cancel_tasks(ctx: Context, params: CancelTasks) -> Plain:
 )  # fmt: skip
 async def take_tasks(ctx: Context, params: TakeTasks) -> Plain:
     """Hand the node tasks that wait for it."""
-    jobs = await _change(ctx, lambda c, now: tasks.take(c, ctx.asker, params.limit, now=now))
+    jobs = await _change(ctx, lambda c, now: lifecycle.take(c, ctx.asker, params.limit, now=now))
     return Plain(data=to_builtins(jobs))
 
 
@@ -107,7 +107,7 @@ async def take_tasks(ctx: Context, params: TakeTasks) -> Plain:
 )  # fmt: skip
 async def renew_tasks(ctx: Context, params: RenewTasks) -> Plain:
     """Note that the node is at work."""
-    await _change(ctx, lambda c, now: tasks.renew(c, ctx.asker, params.tasks, now=now))
+    await _change(ctx, lambda c, now: lifecycle.renew(c, ctx.asker, params.tasks, now=now))
     return Plain()
 
 
@@ -117,7 +117,8 @@ async def renew_tasks(ctx: Context, params: RenewTasks) -> Plain:
 )  # fmt: skip
 async def finish_task(ctx: Context, params: FinishTask) -> Plain:
     """End a task; whether it was in progress."""
-    return Plain(data=await _change(ctx, lambda c, now: tasks.finish(c, ctx.asker, params.task, params.error, now=now)))
+    task, error = params.task, params.error
+    return Plain(data=await _change(ctx, lambda c, now: lifecycle.finish(c, ctx.asker, task, error, now=now)))
 
 
 @operation(
@@ -126,4 +127,4 @@ async def finish_task(ctx: Context, params: FinishTask) -> Plain:
 )  # fmt: skip
 async def report_upgrade(ctx: Context, params: ReportUpgrade) -> Plain:
     """End the agent's task; whether one was in progress."""
-    return Plain(data=await _change(ctx, lambda c, now: tasks.report(c, params.agent, params.error, now=now)))
+    return Plain(data=await _change(ctx, lambda c, now: lifecycle.report(c, params.agent, params.error, now=now)))

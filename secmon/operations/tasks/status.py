@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Struct, UnsetType
 from sqlalchemy import ColumnElement, select
 
-from secmon.agents.tasks import tasks
+from secmon.agents.tasks.schema import tasks
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context, read_query
 from secmon.cluster.parameters import (

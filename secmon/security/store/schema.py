@@ -3,9 +3,12 @@
 ``REPLICATED`` tables are copied to every node; ``meta``, ``changes`` and ``private_keys`` belong to the node.
 """
 
+from pathlib import Path
+
 from sqlalchemy import Boolean, Column, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 2
+from secmon.common.sqlite.schema import StoreSchema
+
 FIRST_CUSTOM_ID = 100
 
 metadata = MetaData()
@@ -109,6 +112,14 @@ revocations = Table(
 
 sequences = Table(
     "sequences", metadata, Column("name", Text, primary_key=True), Column("next_id", Integer, nullable=False)
+)
+
+SCHEMA = StoreSchema(
+    metadata=metadata,
+    version=2,
+    migrations=Path(__file__).parent / "migrations",
+    number="SELECT value FROM meta WHERE name = 'schema_version'",
+    set_number="INSERT OR REPLACE INTO meta (name, value) VALUES ('schema_version', '{}')",
 )
 
 REPLICATED: dict[str, Table] = {

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection, Engine, delete, exc, insert, inspect, select, update
+from sqlalchemy import Connection, Engine, delete, exc, insert, select
 
-from secmon.common.clock import SystemClock
-from secmon.common.errors import ConfigError, SecmonError
-from secmon.common.sqlite.engine import open_engine, read_transaction, write_transaction
+from secmon.common.errors import SecmonError
+from secmon.common.sqlite.engine import read_transaction, write_transaction
 from secmon.common.sqlite.faults import fault_of
 from secmon.common.sqlite.files import connect
-from secmon.security.signing_keys import new_signing_key
+from secmon.common.sqlite.schema import open_store
 from secmon.security.store.position import (
     AuditEnd,
     Position,
@@ -30,14 +29,11 @@ from secmon.security.store.position import (
 from secmon.security.store.replication import Change, Key, Scalar, Snapshot, decode_change, replicated_table
 from secmon.security.store.schema import (
     REPLICATED,
-    SCHEMA_VERSION,
+    SCHEMA,
     changes,
     column_names,
     is_shared,
-    meta,
-    metadata,
     private_keys,
-    signing_keys,
 )
 from secmon.security.store.transaction import ReadTransaction, WriteTransaction, matches, upsert
 from secmon.security.store.view import SecurityView, SharedState, load_shared_state
@@ -52,8 +48,8 @@ class SecurityStore:
     :meth:`apply_snapshot`. All methods block on the disk for a short time, except :meth:`view`, :meth:`revision` and
     :meth:`store_id` while nothing has changed, which cost microseconds.
 
-    A file that does not exist is made, with ``create`` only; otherwise FileNotFoundError is raised. Raises
-    :class:`ConfigError` when the file was written by a newer version.
+    A file that does not exist is made, with ``create`` only; otherwise FileNotFoundError is raised. Raises SecmonError
+    2012 for a file of another version.
     """
 
     def __init__(
@@ -64,12 +60,7 @@ class SecurityStore:
         self.path = path
         self.writable = writable
         self._kept_revisions = kept_revisions
-        self._engine: Engine = open_engine(path)
-        try:
-            self._prepare()
-        except BaseException:
-            self._engine.dispose()
-            raise
+        self._engine: Engine = open_store(path, SCHEMA, first_rows=self._first_rows)
         # A connection of its own: PRAGMA data_version changes when any *other* connection has committed.
         self._watch = connect(path)
         self._watch_lock = threading.Lock()
@@ -85,16 +76,8 @@ class SecurityStore:
             self._watch.close()
         self._engine.dispose()
 
-    def _prepare(self) -> None:
-        with write_transaction(self._engine) as connection:
-            _upgrade(connection, own_key=self.writable)
-            metadata.create_all(connection)
-            found = connection.execute(select(meta.c.value).where(meta.c.name == "schema_version")).scalar()
-            if found is None:
-                connection.execute(insert(meta).values(name="schema_version", value=str(SCHEMA_VERSION)))
-                create_position(connection, str(uuid.uuid4()) if self.writable else "")
-            elif int(found) > SCHEMA_VERSION:
-                raise ConfigError(str(self.path), "schema_version", found, f"at most {SCHEMA_VERSION}")
+    def _first_rows(self, connection: Connection) -> None:
+        create_position(connection, str(uuid.uuid4()) if self.writable else "")
 
     # Where the store stands
 
@@ -218,7 +201,7 @@ class SecurityStore:
             return Snapshot(
                 store_id=position.store_id,
                 revision=position.revision,
-                schema_version=SCHEMA_VERSION,
+                schema_version=SCHEMA.version,
                 columns={name: column_names(table) for name, table in REPLICATED.items()},
                 tables={name: list(_rows(connection, name)) for name in REPLICATED},
             )
@@ -255,8 +238,8 @@ class SecurityStore:
         Raises 3045, and changes nothing, when it does not fit this version, and when it holds no users: no master's
         does, and users are never replaced by nothing.
         """
-        if snapshot.schema_version != SCHEMA_VERSION or set(snapshot.tables) != set(REPLICATED):
-            raise SecmonError(3045, f"schema version {snapshot.schema_version}, here {SCHEMA_VERSION}")
+        if snapshot.schema_version != SCHEMA.version or set(snapshot.tables) != set(REPLICATED):
+            raise SecmonError(3045, f"schema version {snapshot.schema_version}, here {SCHEMA.version}")
         with self._applying() as connection:
             before = read_position(connection)
             if snapshot.revision < 1 or not snapshot.tables["users"]:
@@ -320,28 +303,6 @@ class SecurityStore:
         digest = content.hexdigest()
         self._cached_digest = (token, digest)
         return digest
-
-
-def _upgrade(connection: Connection, *, own_key: bool) -> None:
-    """From version 1, whose signing key was on every node: it is dropped, and with it all that remembers it.
-
-    The master (``own_key``) makes itself one in its place. Replicas follow by a snapshot, as their content differs.
-    """
-    if not inspect(connection).has_table("meta"):
-        return
-    found = connection.execute(select(meta.c.value).where(meta.c.name == "schema_version")).scalar()
-    if found != "1":
-        return
-    signing_keys.drop(connection)
-    connection.execute(delete(changes))
-    position = read_position(connection)
-    write_position(connection, msgspec.structs.replace(position, log_floor=position.revision))
-    connection.execute(update(meta).where(meta.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))
-    metadata.create_all(connection)
-    if own_key:
-        key = new_signing_key(SystemClock())
-        connection.execute(insert(signing_keys).values(key.row()))
-        connection.execute(insert(private_keys).values(kid=key.kid, pem=key.private_pem))
 
 
 def _rows(connection: Connection, name: str) -> Iterator[tuple[Scalar, ...]]:

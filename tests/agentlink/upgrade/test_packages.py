@@ -11,7 +11,7 @@ from secmon.agentlink.upgrade import packages as packages_module
 from secmon.agentlink.upgrade.failures import UpgradeFailure
 from secmon.agentlink.upgrade.packages import REMEMBERED_SECONDS, Packages
 from secmon.agentlink.upgrade.repository import Spot, repository, spot
-from secmon.agents.tasks import Work
+from secmon.agents.tasks.lifecycle import Work
 from secmon.agents.upgrade_targets import Candidate
 from secmon.common.clock import ManualClock
 from secmon.common.paths import Paths

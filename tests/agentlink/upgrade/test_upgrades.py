@@ -17,10 +17,11 @@ from secmon.agentlink.upgrade.packages import Packages
 from secmon.agentlink.upgrade.reports import Listener
 from secmon.agentlink.upgrade.task_source import RegistryTaskSource, TaskSource
 from secmon.agentlink.upgrade.transfer import OPEN_ATTEMPTS, Package, Transfer
-from secmon.agents import tasks
 from secmon.agents.link.client import LinkClient
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.tasks import Job, TaskStore, Work
+from secmon.agents.tasks import lifecycle
+from secmon.agents.tasks.lifecycle import Job, Work
+from secmon.agents.tasks.store import TaskStore
 from secmon.agents.wakeups import WakeupListener, wake
 from secmon.common.clock import ManualClock, SystemClock
 from secmon.common.counters import Counters
@@ -66,11 +67,11 @@ class Site:
     def request(self, *agents: int, work: Work = Work()) -> None:  # noqa: B008
         with self.store.write() as connection:
             now = int(SystemClock().now().timestamp())
-            tasks.create(connection, [(agent, "node01") for agent in agents], "upgrade", work, now=now)
+            lifecycle.create(connection, [(agent, "node01") for agent in agents], "upgrade", work, now=now)
 
     def status(self, agent: int) -> tuple[str, str | None]:
         with self.store.read() as connection:
-            found = tasks.last(connection, [agent])[agent]
+            found = lifecycle.last(connection, [agent])[agent]
         return found.status, found.error_message
 
     async def until(self, agent: int, status: str) -> str | None:
@@ -166,7 +167,7 @@ async def test_late_reports_are_cleared_too(tmp_path: Path) -> None:
         here.request(1)
         await here.until(1, "In progress")
         with here.store.write() as connection:
-            tasks.expire(connection, now=1 << 40, limit=1)
+            lifecycle.expire(connection, now=1 << 40, limit=1)
         assert here.status(1)[0] == "Timeout"
         await until(lambda: here.fleet.counters.clears == 1, what="the result to be cleared")
         assert here.status(1)[0] == "Timeout"
@@ -358,13 +359,13 @@ async def test_tasks_that_nobody_ends(tmp_path: Path) -> None:
     keeper = TaskExpiry(store, TaskSettings(), clock=clock, counters=Counters())
     now = int(clock.now().timestamp())
     with store.write() as connection:
-        tasks.create(connection, [(1, "a")], "upgrade", Work(), now=now - 8 * 86_400)
-        tasks.create(connection, [(2, "a")], "upgrade", Work(), now=now)
-        tasks.take(connection, "a", 9, now=now)
+        lifecycle.create(connection, [(1, "a")], "upgrade", Work(), now=now - 8 * 86_400)
+        lifecycle.create(connection, [(2, "a")], "upgrade", Work(), now=now)
+        lifecycle.take(connection, "a", 9, now=now)
 
     def statuses() -> dict[int, str]:
         with store.read() as connection:
-            return {agent: task.status for agent, task in tasks.last(connection, [1, 2]).items()}
+            return {agent: task.status for agent, task in lifecycle.last(connection, [1, 2]).items()}
 
     await keeper.look()
     assert statuses() == {2: "In progress"}

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import insert, select
 
 from secmon.agents.registry.schema import agents
-from secmon.agents.registry.store import AgentStore, advance, number, put
-from secmon.common.errors import ConfigError
+from secmon.agents.registry.store import AgentStore, advance, number
+from secmon.common.errors import SecmonError
 
 ROW = {"id": 1, "name": "web-01", "register_ip": "any", "internal_key": "k" * 64, "date_add": 1, "revision": 1}
 
@@ -60,12 +60,12 @@ def test_two_writers_take_turns(path: Path) -> None:
         store.close()
 
 
-def test_a_store_of_another_version_is_refused(path: Path) -> None:
+def test_a_store_of_a_newer_version_is_refused(path: Path) -> None:
     first = AgentStore(path)
     with first.write() as connection:
-        put(connection, "schema", 999)
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0999'")
     first.close()
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(SecmonError) as caught:
         AgentStore(path).revision()
     assert caught.value.code == 2012
     assert str(path) in caught.value.message

@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 from msgspec import structs
 
-from secmon.agents import tasks
-from secmon.agents.tasks import Work
+from secmon.agents.tasks import lifecycle
+from secmon.agents.tasks.lifecycle import Work
+from secmon.agents.tasks.schema import tasks
 from secmon.agents.wakeups import WakeupListener
 from secmon.cluster.parameters import ParameterError, read_text
 from secmon.common.calls import Call
@@ -84,7 +85,7 @@ async def internal(office: Office, operation: str, **params: Any) -> Any:
 def works(office: Office) -> dict[int, tuple[str, str]]:
     """Node and work by agent."""
     with office.node.tasks.read() as connection:
-        rows = connection.execute(sa.select(tasks.tasks.c.agent_id, tasks.tasks.c.node, tasks.tasks.c.work))
+        rows = connection.execute(sa.select(tasks.c.agent_id, tasks.c.node, tasks.c.work))
         return {number: (node, work) for number, node, work in rows}
 
 
@@ -244,10 +245,10 @@ async def test_thousands_in_one_request(office: Office) -> None:
 def told(office: Office) -> Office:
     """With tasks of three agents in different states."""
     with office.node.tasks.write() as connection:
-        tasks.create(connection, [(7, "beta"), (1000, "beta")], "upgrade", Work(), now=NOW - 9000)
-        tasks.take(connection, "beta", 1, now=NOW - 8000)
-        tasks.finish(connection, "beta", 1, "Send open file error", now=NOW - 7000)
-        tasks.create(connection, [(1, "alpha")], "upgrade_custom", Work(file="x.wpk"), now=NOW)
+        lifecycle.create(connection, [(7, "beta"), (1000, "beta")], "upgrade", Work(), now=NOW - 9000)
+        lifecycle.take(connection, "beta", 1, now=NOW - 8000)
+        lifecycle.finish(connection, "beta", 1, "Send open file error", now=NOW - 7000)
+        lifecycle.create(connection, [(1, "alpha")], "upgrade_custom", Work(file="x.wpk"), now=NOW)
     return office
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.tasks import TaskStore
+from secmon.agents.tasks.store import TaskStore
 from secmon.security.store.security_store import SecurityStore
 
 PROCESSES = 6

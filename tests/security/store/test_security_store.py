@@ -9,11 +9,13 @@ from sqlalchemy import exc
 
 from secmon.cluster.store_checks import read_standing
 from secmon.common.clock import SystemClock
-from secmon.common.errors import ConfigError
+from secmon.common.errors import SecmonError
 from secmon.common.sqlite.faults import StoreFault
+from secmon.common.sqlite.migration import migrate
 from secmon.security.admin import register_signing_key, rotate_signing_key
 from secmon.security.signing_keys import new_signing_key
 from secmon.security.store import schema
+from secmon.security.store.schema import SCHEMA
 from secmon.security.store.security_store import SecurityStore
 from tests.security.store.conftest import OpenStore
 from tests.security.store.rows import link_policy, link_role, put_policy, put_role, put_user
@@ -157,9 +159,9 @@ def test_newer_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "security.db"
     SecurityStore(path).close()
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE meta SET value = '3' WHERE name = 'schema_version'")
+        raw.execute("UPDATE alembic_version SET version_num = '0003'")
     raw.close()
-    with pytest.raises(ConfigError, match="schema_version"):
+    with pytest.raises(SecmonError, match="newer version of secmon"):
         SecurityStore(path)
 
 
@@ -174,6 +176,7 @@ def as_version_1(path: Path) -> None:
         )
         raw.execute("INSERT INTO signing_keys VALUES ('old', 'PRIVATE', 'PUBLIC', 1, NULL)")
         raw.execute("UPDATE meta SET value = '1' WHERE name = 'schema_version'")
+        raw.execute("DROP TABLE alembic_version")
     raw.close()
 
 
@@ -187,6 +190,9 @@ def test_the_shared_key_of_version_1_is_gone_and_copies_come_together_again(tmp_
     for writable, store in ((True, master), (False, replica)):
         store.close()
         as_version_1(paths[writable])
+        with pytest.raises(SecmonError, match="restart the node"):
+            SecurityStore(paths[writable], writable=writable)
+        migrate(paths[writable], SCHEMA, SystemClock())
     master, replica = SecurityStore(paths[True]), SecurityStore(paths[False], writable=False)
     key = master.view().signing_key
     assert key is not None

@@ -1,63 +1,21 @@
-"""Tasks: upgrades of agents, from the request to the agent's report (agent-link.md 10.7). On the master.
+"""A task's life: upgrades of agents, from the request to the agent's report (agent-link.md 10.7). On the master.
 
 Functions work on a connection of ``TaskStore.write()``. Times are whole seconds since 1970. A task changes only as the
-table of transitions allows; whoever asks for another change is told that there is no such task.
+table of transitions allows; a request for another change is answered as if there were no such task.
 """
 
-import threading
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    CursorResult,
-    Engine,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, CursorResult, delete, func, insert, select, update
 
-from secmon.common.errors import ConfigError
-from secmon.common.sqlite.engine import open_engine, read_transaction, write_transaction
+from secmon.agents.tasks.schema import tasks
 
-SCHEMA_VERSION = 1
 MODULE = "upgrade_module"
 
 Status = Literal["Pending", "In progress", "Done", "Failed", "Cancelled", "Timeout", "Legacy"]
 Command = Literal["upgrade", "upgrade_custom"]
-
-metadata = MetaData()
-
-tasks = Table(
-    "tasks",
-    metadata,
-    Column("task_id", Integer, primary_key=True),
-    Column("agent_id", Integer, nullable=False),
-    Column("node", Text, nullable=False),
-    Column("module", Text, nullable=False),
-    Column("command", Text, nullable=False),
-    Column("create_time", Integer, nullable=False),
-    Column("last_update_time", Integer),
-    Column("status", Text, nullable=False),
-    Column("error_message", Text),
-    Column("work", Text, nullable=False),  # JSON of ``Work``
-    Index("tasks_by_agent", "agent_id", "task_id"),
-    Index("tasks_by_status", "status", "node"),
-    Index("tasks_by_age", "create_time"),
-    sqlite_autoincrement=True,  # an id is never given out again
-)
 
 MAX_ERROR = 1024
 """Characters of an error that a node reports."""
@@ -100,50 +58,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     task_id: int
     agent_id: int
     work: Work
-
-
-class TaskStore:
-    """Connections to the tasks. All calls block: coroutines call through ``asyncio.to_thread``."""
-
-    def __init__(self, path: Path) -> None:
-        """The store at ``path``; opened, and made if missing, at its first use: by then privileges are dropped."""
-        self.path = path
-        self._opened: Engine | None = None
-        self._lock = threading.Lock()
-
-    def read(self) -> AbstractContextManager[Connection]:
-        """One consistent view. Raises ConfigError for a file of another version."""
-        return read_transaction(self._engine())
-
-    def write(self) -> AbstractContextManager[Connection]:
-        """One transaction that holds the write lock from its start; rolled back on any exception."""
-        return write_transaction(self._engine())
-
-    def close(self) -> None:
-        with self._lock:
-            if self._opened is not None:
-                self._opened.dispose()
-                self._opened = None
-
-    def _engine(self) -> Engine:
-        with self._lock:
-            if self._opened is None:
-                self._opened = _open(self.path)
-            return self._opened
-
-
-def _open(path: Path) -> Engine:
-    engine = open_engine(path)
-    with write_transaction(engine) as connection:
-        found = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-        if found == 0:
-            metadata.create_all(connection)
-            connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            found = SCHEMA_VERSION
-    if found != SCHEMA_VERSION:
-        engine.dispose()
-        raise ConfigError(str(path), "schema", found, str(SCHEMA_VERSION), code=2012)
-    return engine
 
 
 # Requests

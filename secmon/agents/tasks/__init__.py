@@ -1,0 +1,1 @@
+"""Upgrade tasks of agents, on the master (agent-link.md 10.7)."""

@@ -1,4 +1,4 @@
-# One image for every node; a second, small one for the load balancer in front.
+# One image for every node; a second, small one for the load balancer.
 FROM python:3.11-slim AS build
 RUN python -m venv --without-pip /opt/venv
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -11,7 +11,7 @@ COPY ruleset ./ruleset
 RUN pip --python /opt/venv/bin/python install --no-deps .
 
 FROM python:3.11-slim AS node
-# A fixed id: volumes outlive images, and the next base image may count differently.
+# A fixed id: volumes outlive images, and the next base image may assign other ids.
 RUN groupadd --gid 1516 secmon \
  && useradd --uid 1516 --gid secmon --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin secmon \
  && install -d -m 750 -g secmon /var/lib/secmon
@@ -20,7 +20,7 @@ COPY deploy/entrypoint.sh deploy/healthcheck.py /usr/local/lib/secmon/
 ENV PATH=/opt/venv/bin:$PATH SECMON_ROOT=/var/lib/secmon PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 VOLUME /var/lib/secmon
 EXPOSE 55000 1514 1515 1516 1517
-# The check of health stands in compose.yaml: image formats other than Docker's have no place for it.
+# The health check is in compose.yaml: image formats other than Docker's do not support it.
 ENTRYPOINT ["sh", "/usr/local/lib/secmon/entrypoint.sh"]
 
 FROM python:3.11-slim AS balancer

@@ -1,4 +1,4 @@
-# secmon. "make run" on a fresh machine ends in a running cluster of three nodes.
+# Targets of secmon. "make run" on a fresh machine starts a cluster of three nodes.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,7 +12,7 @@ READY_DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
 EXAMPLES ?= 500
-# In the groups and the order of tests/conftest.py; folders of tests that passed are not kept: they may be in memory.
+# Groups and order of tests/conftest.py. Folders of passed tests are deleted, because they may be in memory.
 PARALLEL = -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Folders of tests that start daemons, clusters or many simulated agents; "make test-fast" runs all others.
 SLOW := daemons deploy fuzz integration simulator
@@ -36,7 +36,7 @@ test: lint ## Lint, types, import rules, all tests
 test-fast: $(READY_DEV) ## All tests but those in the folders that start daemons and clusters
 	$(BIN)/pytest $(PARALLEL) $(SLOW:%=--ignore=tests/%)
 
-fuzz: $(READY_DEV) ## Ask a real cluster EXAMPLES new questions for each test of tests/fuzz
+fuzz: $(READY_DEV) ## Send EXAMPLES new requests to a real cluster for each test of tests/fuzz
 	SECMON_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest $(PARALLEL) --timeout=7200 tests/fuzz
 
 lint: $(READY_DEV) ## Lint, types, import rules
@@ -48,7 +48,7 @@ lint: $(READY_DEV) ## Lint, types, import rules
 bench: $(READY_DEV) ## Measure throughput and latency (results in bench/results)
 	$(BIN)/python -m bench
 
-compose-test: ## Run the containers, take nodes away, check the answers (see docs/run-in-containers.md)
+compose-test: ## Run the containers, stop nodes, check the answers (see docs/run-in-containers.md)
 	@deploy/drill.py
 
 proto: $(READY_DEV) ## Generate the stubs in secmon/cluster/rpc/gen from proto/
@@ -72,7 +72,7 @@ $(READY): pyproject.toml requirements.lock | $(BIN)/pip
 	@echo "Installed: $(BIN)/secmon"
 
 $(READY_DEV): requirements-dev.lock $(READY)
-	@echo "Installing the tools of developers ..."
+	@echo "Installing the developer tools ..."
 	@$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
 

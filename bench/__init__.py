@@ -1,1 +1,1 @@
-"""Measurements: every figure stands beside its floor, what the same machine can do at best (docs/benchmarks.md)."""
+"""Measurements: every figure is compared with its floor, the best that the same machine can do (docs/benchmarks.md)."""

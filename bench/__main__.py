@@ -10,7 +10,7 @@ from bench import agents_read, convergence, engine, fanout, fleet, fullsync, idl
 from bench.harness import Figure, table, write_results
 from bench.nodes import Bench, say
 
-# In an order that lets the same cluster serve several figures.
+# In an order in which several figures use the same cluster.
 FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "requests": requests.measure,
     "sync": fullsync.measure,
@@ -25,12 +25,12 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
 
 
 def main() -> int:
-    """Status 1 when a figure could not be taken; a missed aim is a result, not a failure."""
+    """Status 1 if a figure could not be measured; a missed aim is a result, not a failure."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure secmon against its floors.")
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"figures to take: {', '.join(FIGURES)} (default: all)"
+        "names", nargs="*", metavar="NAME", help=f"figures to measure: {', '.join(FIGURES)} (default: all)"
     )
-    parser.add_argument("--quick", action="store_true", help="a short form, to see that everything works")
+    parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
     options = parser.parse_args()
     if unknown := set(options.names) - set(FIGURES):
         parser.error(f"no such figure: {', '.join(sorted(unknown))}")

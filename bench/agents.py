@@ -1,4 +1,4 @@
-"""Agents for benchmarks: fleets in a process of their own, told what to do by lines of JSON."""
+"""Agents for benchmarks: fleets in a separate process, controlled by lines of JSON."""
 
 import asyncio
 import json
@@ -40,11 +40,11 @@ class Agents:
         self._ask(do="start", servers=self._given, keys=str(self._keys), agents=agents, options=options)
 
     def wait(self, counter: str, least: int, *, seconds: float = 600) -> float:
-        """Wait until the counter is at least so high; the seconds it took. RuntimeError when it does not come."""
+        """Wait until the counter has at least this value; the seconds it took. RuntimeError on a time-out."""
         return float(self._ask(do="wait", counter=counter, least=least, seconds=seconds))
 
     def wait_for_sum(self, merged_sum: str, least: int, *, seconds: float = 600) -> float:
-        """Wait until so many connected agents report the group file with this sum."""
+        """Wait until this number of connected agents reports the group file with this sum."""
         return float(self._ask(do="wait_for_sum", sum=merged_sum, least=least, seconds=seconds))
 
     def counters(self) -> dict[str, int]:
@@ -52,11 +52,11 @@ class Agents:
         return found
 
     def set_rate(self, events_per_second: float) -> None:
-        """Let each agent send so many events."""
+        """Let each agent send this number of events."""
         self._ask(do="rate", rate=events_per_second)
 
     def stop(self) -> None:
-        """End the fleet; its keys stay."""
+        """End the fleet; its keys are kept."""
         self._ask(do="stop")
 
     def cpu(self) -> float:
@@ -85,7 +85,7 @@ class Agents:
 
 
 class _Child:
-    """Carries the orders out."""
+    """Executes the commands in the other process."""
 
     def __init__(self) -> None:
         self._fleet: Fleet | None = None

@@ -1,4 +1,4 @@
-"""Questions about 100,000 agents, over HTTP, beside the same SQL asked of the same file by itself."""
+"""Queries on 100,000 agents over HTTP, compared with the same SQL on the same file."""
 
 import random
 import sqlite3
@@ -33,13 +33,13 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "  search": {"search": "host-0500", "limit": 500},
 }
 AIMS = {"GET /agents?limit=500": 20.0, "  three terms of q, sorted": 2.0}
-"""How many times as long as its SQL a question may take. One whose SQL reads 500 rows from the top is all the rest."""
+"""How many times as long as its SQL a query may take. The first page is mostly the rest."""
 
 Statement = tuple[str, Any]
 
 
 def measure(bench: Bench) -> list[Figure]:
-    """Median and 99th percentile of each question, one request at a time, in turn with its floor."""
+    """Median and 99th percentile of each query, one request at a time, in turn with its floor."""
     rounds = 5 if bench.quick else 100
     cluster = bench.cluster(0)
     node = cluster.master
@@ -60,7 +60,7 @@ def measure(bench: Bench) -> list[Figure]:
         figures += compared(name, [one for one, _ in pairs], [two for _, two in pairs])
     bare.close()
     store.close()
-    bench.stop()  # no other figure wants these agents
+    bench.stop()  # no other figure uses these agents
     return figures
 
 
@@ -121,7 +121,7 @@ def _agent(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 def statements_of(store: AgentStore, parameters: dict[str, Any]) -> list[Statement]:
-    """What a question asks the database."""
+    """The SQL of a query."""
     asked: list[Statement] = []
     manager = manager_row("master-node", host="manager", system=own_system(), created=None)
     with store.read() as connection:

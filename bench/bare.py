@@ -26,7 +26,7 @@ _BY_SERVER = {"date", "server", "content-length"}
 
 @contextmanager
 def bare_server(answers: Sequence[Answer]) -> Iterator[int]:
-    """The port of a server, in a process of its own, that answers ``/n`` with the n-th of ``answers``."""
+    """The port of a server, in a separate process, that answers ``/n`` with the n-th of ``answers``."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ async def _serve(etc: Path) -> None:
             writer.write(_ANSWER)
             await writer.drain()
         except OSError:
-            pass  # the agent has what it wants and is gone
+            pass  # the agent has its key and has closed the connection
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context, backlog=1000)

@@ -1,6 +1,6 @@
 """What the adapter costs: ``GET /`` with a token, limits and request log, against a bare Starlette application.
 
-Both run on uvicorn with httptools and uvloop, over HTTPS, each in a process of its own; the rounds alternate.
+Both run on uvicorn with httptools and uvloop, over HTTPS, each in a separate process; the rounds alternate.
 
     python bench/bench_api.py [--seconds 1] [--rounds 7] [--connections 16] [--json]
 """
@@ -51,7 +51,7 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Alone:
-    """Supervisor and lease of a node that nothing happens to."""
+    """Supervisor and lease of a node without events."""
 
     async def restart(self) -> None:
         return
@@ -147,7 +147,7 @@ async def _client(stream: Stream, request: bytes, until: float) -> int:
 
 
 async def _rate(port: int, token: str, connections: int, seconds: float) -> float:
-    """Requests a second, counted from when all connections stand."""
+    """Requests a second, counted from when all connections are open."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     request = f"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()

@@ -50,7 +50,7 @@ def _files(cluster: RealCluster, rounds: int, bound: float) -> Figure:
         master.write_bytes(content)
         _await(workers, content)
         taken.append((time.perf_counter() - start) * 1000)
-        time.sleep(0.1)  # until the nodes have settled: a change in the middle of another is not what is measured
+        time.sleep(0.1)  # until the nodes are idle: a change during another one is not measured here
     return median_figure(
         f"file saved until right on {len(workers)}", taken[1:], "ms", floor=statistics.median(floors[1:]),
         floor_is="as many durable copies", aim=Aim(bound=bound, of="value"),

@@ -47,7 +47,7 @@ NOW = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 
 
 def measure(bench: Bench) -> list[Figure]:
-    """Our ruleset as it is, and so many copies of it under other names that it is as large as the public one."""
+    """The default ruleset, and one with copies of it under other names that is as large as the public one."""
     rounds = 2 if bench.quick else 7
     decoders, rules, lists = _sources()
     own = compile_ruleset(decoders, lists, rules)
@@ -201,7 +201,7 @@ def _compile_times(decoders: list[File], lists: dict[str, bytes], rules: list[Fi
 
 
 def _memory(copies: int) -> Figure:
-    """Resident memory of a process of its own that holds the large ruleset."""
+    """Resident memory of a separate process that holds the large ruleset."""
     program = f"from bench import engine; print(engine.resident({copies}))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     empty, loaded = (float(part) for part in done.stdout.split())
@@ -211,7 +211,7 @@ def _memory(copies: int) -> Figure:
 
 
 def resident(copies: int) -> str:
-    """Memory before and after compiling, in MiB; run in a process of its own."""
+    """Memory before and after compiling, in MiB; run in a separate process."""
     process = psutil.Process()
     before = process.memory_info().rss / 2**20
     decoders, rules, lists = _sources()
@@ -227,7 +227,7 @@ def _live(bench: Bench) -> list[Figure]:
     """A round trip of logtest, and the time from an uploaded file to the rule in force on every node."""
     cluster = bench.cluster(WORKERS)
     headers = token(cluster, cluster.master)
-    say("round trips of logtest, rulesets that take each other's place on three nodes")
+    say("round trips of logtest, replacements of the ruleset on three nodes")
     event = {"event": LOG, "log_format": "syslog", "location": "/var/log/auth.log"}
     with Client(cluster.master.api_port) as client:
         first = client.ask(request("PUT", "/logtest", headers, msgspec.json.encode(event)))

@@ -21,7 +21,7 @@ _GIVE_UP_SECONDS = 120.0
 
 
 def measure(name: str, sources: Sources, logs: Sequence[bytes], rounds: int) -> list[Figure]:
-    """Both in turn, round by round, so that what else the machine does hits them alike."""
+    """Both in turn, round by round, so that other load affects both."""
     ruleset = compile_sources(sources)
     events = [
         b"1:[%03d] (web%d) any->/var/log/bench:%b" % (number % AGENTS + 1, number % AGENTS + 1, log)

@@ -22,7 +22,7 @@ PATHS = {
 
 
 def measure(bench: Bench) -> list[Figure]:
-    """For each operation and width: one node alone, all nodes asked by the client itself at once, the fan-out."""
+    """For each operation and width: one node alone, all nodes called by the client at once, the fan-out."""
     rounds = 5 if bench.quick else 25
     cluster = bench.cluster(max(WIDTHS) - 1)
     headers = token(cluster, cluster.master)
@@ -51,7 +51,7 @@ def _compared(
     pool: ThreadPoolExecutor,
     rounds: int,
 ) -> list[Figure]:
-    """The three in turn, so that a busy moment of the machine meets all of them."""
+    """The three in turn, so that other load affects all of them."""
     everyone = request("GET", f"{path}?nodes_list={','.join(node.name for node in nodes)}", headers)
     alone = request("GET", own, headers)
     single: dict[str, list[float]] = {node.name: [] for node in nodes}
@@ -82,7 +82,7 @@ def _compared(
 def _one_slow(
     path: str, nodes: Sequence[RealNode], clients: dict[str, Client], headers: dict[str, str], rounds: int
 ) -> Figure:
-    """The last node stands still for a while: what the others do beside it should cost nothing.
+    """The last node stops for a while: the work of the others at that time should cost nothing.
 
     Unlike the parts themselves, waiting needs no processor, so this holds on a machine with fewer cores than nodes.
     """
@@ -103,7 +103,7 @@ def _one_slow(
 
 @contextmanager
 def _standing_still(node: RealNode) -> Iterator[None]:
-    """The node's cluster daemon does nothing for a while from now on; returns when it runs again."""
+    """Stops the node's cluster daemon for a while; returns when it runs again."""
     assert node.process is not None
     pid = node.pid("secmon-clusterd") or node.process.pid
     timer = Timer(SLOW_SECONDS, os.kill, (pid, signal.SIGCONT))

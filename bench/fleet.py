@@ -35,7 +35,7 @@ HELD, SENDING = 10_000, 1_000
 ENROLLED_AT_ONCE = 16
 NOTIFY_SECONDS = 10.0
 EVENTS = 200_000.0
-"""A second that all agents together would send; more than the node takes."""
+"""Events a second of all agents together; more than the node accepts."""
 SEALED_ONCE = 20
 SEND_BUFFER = 32_768
 WINDOW_SECONDS = 60.0
@@ -46,7 +46,7 @@ _CHANGE_SECONDS = 900.0
 
 
 def measure(bench: Bench) -> list[Figure]:
-    """All figures on one master without workers, in the order that lets the same agents serve them."""
+    """All figures on one master without workers, in an order in which they use the same agents."""
     node = bench.cluster(0).master
     held, sending = (500, 100) if bench.quick else (HELD, SENDING)
     window = 10.0 if bench.quick else WINDOW_SECONDS
@@ -88,7 +88,7 @@ def _enrol(node: RealNode, agents: Agents, count: int) -> list[Figure]:
 
 @contextmanager
 def _bare_enrolment(node: RealNode) -> Iterator[Server]:
-    """A server with the node's certificate that answers every request with a key, and does nothing else."""
+    """A server with the node's certificate that only answers every request with a key."""
     command = [sys.executable, "-m", "bench.bare_enrolment", str(node.paths.etc)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -173,7 +173,7 @@ def _sum(path: Path) -> str:
 
 
 def _events(bench: Bench, node: RealNode, agents: Agents, count: int) -> list[Figure]:
-    """Short windows: once the journal is full the link is as fast as the analysis, which is measured elsewhere."""
+    """Short windows: once the journal is full the link is as fast as the analysis, which another figure measures."""
     say(f"{count} agents send events")
     agents.start(
         count,
@@ -208,7 +208,7 @@ def _events(bench: Bench, node: RealNode, agents: Agents, count: int) -> list[Fi
 
 
 def _taken(node: RealNode) -> int:
-    """Events that the link has taken so far."""
+    """Events that the link has accepted so far."""
     found: dict[str, Any] = dict(asyncio.run(LinkClient(node.paths.agent_link_socket).statistics()))
     return int(found["metrics"]["messages"]["received_breakdown"]["event"])
 
@@ -239,7 +239,7 @@ def _timing(**more: float) -> dict[str, float]:
 
 
 def _shortest(work: Any) -> float:
-    """Seconds of the quickest of several runs."""
+    """Seconds of the fastest of several runs."""
     taken = []
     for _ in range(7):
         start = time.perf_counter()
@@ -260,5 +260,5 @@ def _cpu(node: RealNode, daemon: str) -> float:
 
 
 def _memory(node: RealNode) -> float:
-    """Megabytes of the link."""
+    """Memory of the link in megabytes."""
     return float(_process(node, _DAEMON).memory_info().rss) / 1e6

@@ -23,7 +23,7 @@ _JOINED = "joined cluster"
 
 
 def measure(bench: Bench) -> list[Figure]:
-    """The two in turn, each time to an empty place; skipped with a note where rsync is not installed."""
+    """The two in turn, each time to an empty place; skipped with a note if rsync is not installed."""
     if shutil.which("rsync") is None:
         bench.notes.append("sync: skipped, rsync is not installed (apt-get install rsync, dnf install rsync)")
         return []
@@ -42,7 +42,7 @@ def measure(bench: Bench) -> list[Figure]:
             ours.append(_joined(bench.add_worker(f"new{number}"), source))
             plain.append(_rsync(url, source))
             durable.append(_rsync(url, source, "--fsync"))
-    bench.stop()  # it is not the empty cluster any more
+    bench.stop()  # the cluster is no longer empty
     name = f"full sync of {files} files"
     return [
         median_figure(name, ours, "s", floor=statistics.median(plain), floor_is="rsync -a"),
@@ -99,7 +99,7 @@ def _daemon(source: Path) -> Iterator[str]:
 
 
 def _forget_complete(target: Path, left: dict[str, int]) -> None:
-    """Take the groups that have all their files from ``left``, up to the first that has not: looking costs, too."""
+    """Remove the groups with all their files from ``left``, up to the first incomplete one: checks cost time."""
     for name in sorted(left):
         try:
             found = len(os.listdir(target / name))

@@ -1,4 +1,4 @@
-"""What all figures share: statistics, the table, the JSON, and clients that cost little."""
+"""Statistics, the table, the JSON, and clients with little overhead, for all figures."""
 
 import asyncio
 import json
@@ -84,7 +84,7 @@ class Figure:
 
 
 def median_figure(name: str, samples: Sequence[float], unit: str, **options: Any) -> Figure:
-    """A figure from repeated measurements: their median, and how far they spread."""
+    """A figure from repeated measurements: their median and spread."""
     return Figure(
         name=name,
         value=statistics.median(samples),
@@ -96,7 +96,7 @@ def median_figure(name: str, samples: Sequence[float], unit: str, **options: Any
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
-    """The smallest sample that at least ``share`` of all do not exceed."""
+    """The smallest sample that at least ``share`` of all samples do not exceed."""
     ordered = sorted(samples)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
@@ -117,7 +117,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def write_results(figures: Sequence[Figure], *, quick: bool, load_before: float) -> Path:
-    """One JSON file of a run; without the load of the machine before and after it its figures mean little."""
+    """One JSON file of a run, with the load of the machine before and after it, by which its figures are judged."""
     now = SystemClock().now()
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{now:%Y%m%dT%H%M%SZ}.json"
@@ -144,7 +144,7 @@ def _short(number: float) -> str:
 
 
 def trusting() -> ssl.SSLContext:
-    """A TLS client that takes any certificate: the nodes sign theirs themselves."""
+    """A TLS client that accepts any certificate: the nodes have self-signed ones."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -175,7 +175,7 @@ class Answer(NamedTuple):
 
 
 class Client:
-    """One connection, one request at a time; blocking, so that nothing but the server is measured."""
+    """One connection, one request at a time; blocking, so that only the server is measured."""
 
     def __init__(self, port: int, *, timeout: float = 60) -> None:
         self._port, self._timeout = port, timeout
@@ -188,7 +188,7 @@ class Client:
         self._file = self._socket.makefile("rb")
 
     def renew(self) -> None:
-        """Connect anew if the server has closed the connection, as it does with idle ones."""
+        """Connect again if the server has closed the connection, as it does with idle ones."""
         if select.select([self._socket], [], [], 0)[0]:
             self.__exit__()
             self._connect()
@@ -231,7 +231,7 @@ class Load(NamedTuple):
 
 
 def load(port: int, message: bytes, *, connections: int, seconds: float) -> Load:
-    """Send the same request again and again on ``connections`` connections, counted from when all stand."""
+    """Repeat the same request on ``connections`` connections, counted from when all are open."""
     return uvloop.run(_load(port, message, connections, seconds))
 
 
@@ -249,7 +249,7 @@ async def _client(
 ) -> None:
     loop = asyncio.get_running_loop()
     while loop.time() < until:
-        start = time.perf_counter()  # the loop's own clock stands still within a turn
+        start = time.perf_counter()  # the loop's own clock does not advance within a turn
         writer.write(message)
         head = await reader.readuntil(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 200"):

@@ -1,4 +1,4 @@
-"""What a cluster costs when nothing happens: processor time, memory, bytes on the links."""
+"""Cost of an idle cluster: processor time, memory, bytes on the links."""
 
 import re
 import shutil
@@ -119,7 +119,7 @@ def _sent(cluster: RealCluster) -> dict[str, int] | None:
 
 
 def _libraries_alone() -> float:
-    """Megabytes of a process that has imported what a node needs of other projects, and does nothing."""
+    """Megabytes of an idle process that has imported the libraries of a node."""
     code = f"import {_LIBRARIES}; print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The clusters that figures are taken from: real processes with the timings of the product."""
+"""The clusters that are measured: real processes with the timings of the product."""
 
 import base64
 import os
@@ -18,7 +18,7 @@ from tests.integration.kit import QUICK, RealCluster, RealNode, free_port, make_
 from tests.waiting import wait_until
 
 FULL_NODES = 2
-"""Nodes of a large cluster whose daemons run as processes of their own; the others run in one process each."""
+"""Nodes of a large cluster whose daemons run as separate processes; the others run in one process each."""
 LARGE = 4
 GROUP_SIZE = 100
 _START_SECONDS = 180.0
@@ -26,7 +26,7 @@ _DEFAULTS = {name: OPTIONS[name].default for name in QUICK}
 
 
 class Bench:
-    """One run: whether it is the short form, and the cluster that stands. At most one cluster runs at a time."""
+    """One run: whether it is the short one, and the running cluster. At most one cluster runs at a time."""
 
     def __init__(self, *, quick: bool) -> None:
         self.quick = quick
@@ -36,7 +36,7 @@ class Bench:
         self._common: dict[str, Any] = {}
 
     def cluster(self, workers: int, *, files: int = 0) -> RealCluster:
-        """A running cluster whose nodes hold ``files`` group files already; the one that stands if it is such a one."""
+        """A running cluster whose nodes have ``files`` group files; the one that runs already, if it fits."""
         if self._cluster is None or self._shape != (workers, files):
             self.stop()
             say(f"starting {workers + 1} node(s), {files} files")
@@ -46,12 +46,12 @@ class Bench:
         return self._cluster
 
     def add_worker(self, name: str) -> RealNode:
-        """Install one more node for the cluster that stands; its caller starts and stops it."""
+        """Install one more node for the running cluster; the caller starts and stops it."""
         assert self._cluster is not None
         return make_node(self._cluster.folder, name, api_port=free_port(), **self._common)
 
     def stop(self) -> None:
-        """Stop and remove the cluster that stands."""
+        """Stop and remove the running cluster."""
         made, self._cluster, self._shape = self._cluster, None, None
         if made is None:
             return
@@ -86,7 +86,7 @@ class Bench:
             issued = token(made, made.master)
             return all(_honours(node, issued) for node in made.nodes)
         except (AssertionError, OSError, RuntimeError, httpx.HTTPError):
-            return False  # the API is there before the cluster daemon
+            return False  # the API is ready before the cluster daemon
 
 
 def _honours(node: RealNode, issued: dict[str, str]) -> bool:

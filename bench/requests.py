@@ -1,4 +1,4 @@
-"""Requests a second and how long each takes, on one API worker, against a bare application with the same bytes."""
+"""Requests a second and the time of each, on one API worker, against a bare application with the same bytes."""
 
 import os
 import statistics

@@ -1,4 +1,4 @@
-"""What permissions, tokens and logins cost; how long a revocation takes until no node honours the token."""
+"""Cost of permissions, tokens and logins; time of a revocation until no node accepts the token."""
 
 import shutil
 import statistics
@@ -59,7 +59,7 @@ class Agents:
 
 
 def measure(bench: Bench) -> list[Figure]:
-    """In this process first, on a store of its own; then on a cluster."""
+    """First in this process, on a separate store; then on a cluster."""
     with _filled_store() as store:
         say(f"permissions of {ROLES} roles over {AGENTS} agents, tokens, logins")
         view = store.view()
@@ -95,7 +95,7 @@ def _filled_store() -> Iterator[SecurityStore]:
 
 
 def _policy(number: int) -> dict[str, object]:
-    """Every second one allows two groups; the others deny or allow ten agents of theirs."""
+    """Every second one allows two groups; the others deny or allow ten agents."""
     if number % 2 == 0:
         groups = (number // 2, (number // 2 + 37) % (AGENTS // GROUP))
         resources = [f"agent:group:group{group:03}" for group in groups]
@@ -135,7 +135,7 @@ def _permissions(view: SecurityView, rounds: int) -> list[Figure]:
 def _check(
     identity: Identity, view: SecurityView, agents: Agents, named: tuple[str, ...] | None, existing: Collection[str]
 ) -> list[str]:
-    """What a request does: a gate, one check, the ids to work on."""
+    """The work of a request: authorization, one check, the ids to work on."""
     return Authorizer(identity, view, agents, node="bench").check(_READ, named).select(existing)
 
 
@@ -211,7 +211,7 @@ def _rate(work: Callable[[], object], seconds: float) -> float:
 
 
 def _revocation(bench: Bench, rounds: int) -> list[Figure]:
-    """``PUT /security/user/revoke``: when it is answered, no node honours a token from before."""
+    """``PUT /security/user/revoke``: when it is answered, no node accepts an earlier token."""
     cluster = bench.cluster(WORKERS)
     say(f"revocations on {len(cluster.nodes)} nodes")
     figures = []

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Drill of the containers: brings the cluster up, takes nodes away in every way, checks what clients see of it.
+"""Drill of the containers: starts a cluster, pauses, stops, disconnects and kills nodes, checks what clients get.
 
     deploy/drill.py [--no-build] [--port N] [--keep]
 
-Works with "docker compose" or with podman-compose, whichever is there, in a project of its own (secmon-drill) that is
-removed at the end. Takes about two minutes.
+Works with "docker compose" or podman-compose, in a separate project (secmon-drill) that is removed at the end. Takes
+about two minutes.
 
-Exit status: 0 every step passed, 1 one did not, 2 nothing to run it with.
+Exit status: 0 every step passed, 1 a step failed, 2 neither docker nor podman is installed.
 """
 
 import argparse
@@ -29,11 +29,11 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = "secmon-drill"
 NODES = ("master", "worker1", "worker2")
 IMAGES = ("localhost/secmon:latest", "localhost/secmon-balancer:latest")
-"""As compose.yaml calls them."""
+"""Names in compose.yaml."""
 LEASE_SECONDS = 30
 """Internal option clusterd.security_lease, by default."""
 LATE_SECONDS = 90.0
-"""Bound of waiting for what must come."""
+"""Limit of every wait."""
 BUILD_SECONDS = 1800.0
 
 
@@ -55,12 +55,12 @@ class Containers:
         _run([*self._compose, *arguments], self._environment)
 
     def build(self) -> None:
-        """Build the images and wait for them: podman-compose may return before they are there."""
+        """Build the images and wait for them: podman-compose may return earlier."""
         self.compose("build")
         until(lambda: all(_works(self.engine, "image", "inspect", each) for each in IMAGES), "images", BUILD_SECONDS)
 
     def do(self, *arguments: str) -> str:
-        """A command of the engine; what it prints."""
+        """Run a command of the engine; its output."""
         return _run([self.engine, *arguments])
 
     def id(self, service: str) -> str:
@@ -69,13 +69,13 @@ class Containers:
         return self.do("ps", "-aq", *filters).strip()
 
     def healthy(self, service: str) -> bool:
-        """Whether the container's own check passes. Asked of podman it runs now; Docker's engine runs it by itself."""
+        """Whether the container's health check passes: run now with podman, the last run with Docker."""
         if self.engine == "podman":
             return _works("podman", "healthcheck", "run", self.id(service))
         return self.do("inspect", "-f", "{{.State.Health.Status}}", self.id(service)).strip() == "healthy"
 
     def network(self, action: str, service: str) -> None:
-        """``connect`` or ``disconnect`` the service; connected it has its name again."""
+        """``connect`` or ``disconnect`` the service; connected again it has its name."""
         names = ["--alias", service] if action == "connect" else []
         self.do("network", action, *names, f"{PROJECT}_default", self.id(service))
 
@@ -96,7 +96,7 @@ class Api:
         self.token = ""
 
     def ask(self, method: str, path: str, authorization: str = "", body: object = None) -> tuple[int, dict[str, Any]]:
-        """Status and answer; 0 and nothing when none came."""
+        """Status and answer; 0 and an empty object without an answer."""
         headers = {"Authorization": authorization or f"Bearer {self.token}", "Content-Type": "application/json"}
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=30, context=self._tls)
         try:
@@ -124,21 +124,21 @@ class Api:
         return {item["name"] for item in self.get("/cluster/nodes")[1].get("data", {}).get("affected_items", [])}
 
     def answering(self, times: int = 12) -> tuple[set[str], set[int]]:
-        """Who answered, and with which statuses, when ``times`` requests were sent."""
+        """Nodes that answered ``times`` requests, and the statuses of all answers."""
         found = [self.get("/cluster/local/info") for _ in range(times)]
         names = {item["node"] for status, answer in found if status == 200 for item in answer["data"]["affected_items"]}
         return names, {status for status, _ in found}
 
 
 class Drill:
-    """The steps, in their order; each leaves the cluster whole."""
+    """The steps in their order; after each the cluster is complete."""
 
     def __init__(self, containers: Containers, api: Api, password: str) -> None:
         self._containers, self._api, self._password = containers, api, password
         self.failures = 0
 
     def step(self, name: str, work: Callable[[], str | None]) -> bool:
-        """Do one step; print its name when it begins and how it went when it has ended. Whether it passed."""
+        """Do one step; print its name when it begins and its result when it ends. Whether it passed."""
         print(f"begin           {name}", flush=True)
         started = time.monotonic()
         try:
@@ -153,7 +153,7 @@ class Drill:
 
     def all(self) -> None:
         if not self.step("every node becomes healthy and joins", self._start):
-            return  # there is nothing to take away
+            return  # nothing runs
         self.step("the balancer spreads requests over all nodes", self._spread)
         self.step("a request to all nodes is answered by all", self._fan_out)
         self.step("daemons run as the service user, without capabilities", self._privileges)
@@ -196,7 +196,7 @@ class Drill:
     def _pause(self) -> str:
         self._containers.do("pause", self._containers.id("worker2"))
         try:
-            for _ in NODES:  # the balancer may give one to the frozen node before it notices
+            for _ in NODES:  # the balancer may send one to the paused node before it notices
                 started = time.monotonic()
                 status, answer = self._api.get("/cluster/configuration/validation")
                 took = time.monotonic() - started
@@ -207,7 +207,7 @@ class Drill:
         finally:
             self._containers.do("unpause", self._containers.id("worker2"))
         self._whole()
-        return f"the request to all took {took:.1f} s with one node frozen"
+        return f"the request to all took {took:.1f} s with one node paused"
 
     def _stop(self) -> str:
         started = time.monotonic()
@@ -233,7 +233,7 @@ class Drill:
         finally:
             self._containers.network("connect", "worker1")
         self._whole()
-        # Asked of worker1 itself: the user was made while it was away.
+        # On worker1 itself: the user was created while it was disconnected.
         known = ["python", "-c", LOG_IN, f"drill:{password}"]
         said = self._containers.do("exec", self._containers.id("worker1"), *known)
         check(said.strip() == "200", f"worker1 does not know the new user: {said}")
@@ -298,7 +298,7 @@ class Drill:
 
 
 EACH_DAEMON = "for p in /proc/[0-9]*; do grep -qsa '^secmon-[a-z]*d --root' $p/cmdline || continue;"
-"""Begin of a loop over the daemons of a container; ends with ``done``."""
+"""Start of a loop over the daemons of a container; ends with ``done``."""
 
 LOG_IN = """
 import base64, ssl, sys, urllib.request
@@ -311,18 +311,18 @@ print(urllib.request.urlopen(request, context=ssl._create_unverified_context()).
 
 
 def missing(answer: dict[str, Any]) -> set[str]:
-    """The nodes whose share an answer lacks."""
+    """The nodes that are missing in an answer."""
     return {name for item in answer.get("data", {}).get("failed_items", []) for name in item["id"]}
 
 
 def check(condition: bool, otherwise: str) -> None:
-    """Fail the step, whatever Python's options say about assertions."""
+    """Fail the step, also with Python's option -O."""
     if not condition:
         raise AssertionError(otherwise)
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = LATE_SECONDS) -> None:
-    """Ask twice a second until it holds; fails the step when it never does."""
+    """Check twice a second until the condition holds; fail the step on a time-out."""
     end = time.monotonic() + seconds
     while not condition():
         check(time.monotonic() < end, f"not within {seconds:.0f} s: {what}")

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Makes the environment DIR with Python 3.11 or newer: scripts/venv.sh DIR
-# PYTHON names another interpreter. What Debian and Ubuntu leave out is installed as root, and named to anybody else.
+# Creates the virtual environment DIR with Python 3.11 or newer: scripts/venv.sh DIR
+# PYTHON names another interpreter. Packages that Debian and Ubuntu lack by default are installed if root runs this script;
+# other users get the command to install them.
 set -euo pipefail
 
 folder=$1
 
 suits() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
-# Installs the packages given, or says how, and ends.
+# Installs the packages given as root; otherwise prints the command and ends.
 need() {
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing $* ..."
@@ -34,7 +35,7 @@ if [ -z "$python" ]; then
     echo "$PYTHON is not Python 3.11 or newer" >&2
     exit 1
   fi
-  # The distribution's own Python where it is new enough, else the newest that it packages beside it.
+  # The distribution's own Python if it is new enough, otherwise the newest that it also packages.
   if command -v python3 >/dev/null; then need python3.11 python3.11-venv; else need python3 python3-venv; fi
   python=$(find_python)
   [ -n "$python" ] || { echo "No Python 3.11 or newer was found; set PYTHON=/path/to/python3.12" >&2; exit 1; }
@@ -43,5 +44,5 @@ fi
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
   need "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
 fi
-echo "Making $folder with $("$python" -V) ..."
+echo "Creating $folder with $("$python" -V) ..."
 "$python" -m venv "$folder"

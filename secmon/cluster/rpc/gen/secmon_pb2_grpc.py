@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class EnrolmentStub:
-    """Served by the master on the enrolment port (TLS, no client certificate): how a node without a certificate gets one.
+    """Served by the master on the enrolment port (TLS, no client certificate): gives a certificate to a node without one.
     """
 
     def __init__(self, channel):
@@ -43,7 +43,7 @@ class EnrolmentStub:
 
 
 class EnrolmentServicer:
-    """Served by the master on the enrolment port (TLS, no client certificate): how a node without a certificate gets one.
+    """Served by the master on the enrolment port (TLS, no client certificate): gives a certificate to a node without one.
     """
 
     def Enrol(self, request, context):
@@ -69,7 +69,7 @@ def add_EnrolmentServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Enrolment:
-    """Served by the master on the enrolment port (TLS, no client certificate): how a node without a certificate gets one.
+    """Served by the master on the enrolment port (TLS, no client certificate): gives a certificate to a node without one.
     """
 
     @staticmethod
@@ -424,7 +424,7 @@ class Replication:
 
 
 class ReportsStub:
-    """Served by the master on the cluster port: what workers tell of their agents.
+    """Served by the master on the cluster port: the states of the workers' agents.
     """
 
     def __init__(self, channel):
@@ -441,7 +441,7 @@ class ReportsStub:
 
 
 class ReportsServicer:
-    """Served by the master on the cluster port: what workers tell of their agents.
+    """Served by the master on the cluster port: the states of the workers' agents.
     """
 
     def ReportAgents(self, request, context):
@@ -467,7 +467,7 @@ def add_ReportsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Reports:
-    """Served by the master on the cluster port: what workers tell of their agents.
+    """Served by the master on the cluster port: the states of the workers' agents.
     """
 
     @staticmethod

@@ -8,7 +8,7 @@ import logging
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from secmon.engine.input.backlog import Backlog, Chunk
 from secmon.engine.input.event_feed import EventFeed
 from secmon.engine.lookahead.decoder_pool import DecoderPool
 from secmon.engine.lookahead.stateless import Lookahead
-from secmon.engine.output.checkpoint import OutputCheckpoint
+from secmon.engine.output.checkpoint import OutputCheckpoint, uncommitted_records
 from secmon.engine.pipeline import Pipeline
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.sources import Sources
@@ -233,10 +233,21 @@ class AnalysisThread:
         """Open the outputs as an earlier process left them, and count what may be written twice."""
         self.pipeline.begin_batch(self._clock.now().astimezone())
         sizes = self.pipeline.outputs.sizes()
-        self.repeated = self._checkpoint.uncommitted(sizes)
+        committed = self._checkpoint.load()
+        if committed is not None:
+            self.repeated = uncommitted_records(committed, sizes)
+            self._log_cut_records(committed)
         if self.repeated:
             log.warning("%d alerts or archived events may be written again: an earlier process died", self.repeated)
         self._checkpoint.store(sizes)
+
+    def _log_cut_records(self, committed: Mapping[str, int]) -> None:
+        """Whether the event of a cut record is analysed again: not if the file is shorter than at the last commit."""
+        for path, size in self.pipeline.outputs.cut_records.items():
+            if size > committed.get(path, 0):
+                log.warning("%s: the event of the cut record is analysed again", path)
+            else:
+                log.error("%s: records were lost after their commit; their events are not analysed again", path)
 
     def _commit(self) -> None:
         """Write all outputs, then the positions."""

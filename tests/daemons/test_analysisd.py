@@ -130,7 +130,7 @@ async def test_decoder_processes_share_the_work_and_follow_the_files(paths: Path
         await until(lambda: thread.swaps, what="the swap")
         await share(paths, thread, 2)
         shown = daemon.counters()["engines"]
-        assert (shown["engines"], shown["helper_restarts"]) == (3, 0)
+        assert (shown["engines"], shown["decoder_restarts"]) == (3, 0)
     assert [alert["rule"]["id"] for alert in read_alerts(paths)] == ["100001"] * 1000 + ["100002"] * 1000
 
 

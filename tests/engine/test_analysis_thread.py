@@ -1,5 +1,6 @@
 """From journals to files: order, commits, swaps, trouble with the disk, deaths."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -209,3 +210,26 @@ def test_what_may_stand_twice_is_counted(tmp_path: Path) -> None:
         two.drained()
         assert two.thread.repeated == 3
         assert len(read_alerts(two.paths)) == 6
+
+
+@pytest.mark.parametrize("lost", [0, 30])
+def test_the_log_says_whether_a_cut_record_comes_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, lost: int
+) -> None:
+    """A crash cuts a record before its commit. Only a disk that loses what it had written cuts one after it."""
+    with analysing(tmp_path, PLAIN) as one:
+        one.send([app(0), app(1)])
+        one.drained()
+    alerts = tmp_path / "logs/alerts/alerts.json"
+    whole = alerts.read_bytes()
+    with alerts.open("r+b") as file:
+        if lost:
+            file.truncate(len(whole) - lost)
+        else:
+            file.seek(0, os.SEEK_END)
+            file.write(whole[:30])
+    with analysing(tmp_path, PLAIN) as two:
+        two.drained()
+    assert "ended in a cut record" in caplog.text
+    assert ("is analysed again" in caplog.text) is not bool(lost)
+    assert ("are not analysed again" in caplog.text) is bool(lost)

@@ -77,11 +77,11 @@ def strict(line: bytes) -> Any:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineHarness]:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineHarness]:
     sources = collect_folder(REPOSITORY / "ruleset")
     rules = [*sources.rules, ("etc/rules/all.xml", ALL.encode())]
     made = PipelineHarness(
-        tmp_path_factory.mktemp("desk"), compile_ruleset(sources.decoders, sources.lists, rules, None)
+        tmp_path_factory.mktemp("harness"), compile_ruleset(sources.decoders, sources.lists, rules, None)
     )
     yield made
     made.close()
@@ -127,17 +127,17 @@ MESSAGES = st.builds(
 
 @effort(600)
 @given(MESSAGES | BYTES)
-def test_no_event_raises(desk: PipelineHarness, message: bytes) -> None:
-    desk.handle(message)
+def test_no_event_raises(harness: PipelineHarness, message: bytes) -> None:
+    harness.handle(message)
 
 
 @effort(600)
 @given(VALUES, QUOTED, st.booleans())
-def test_no_value_hides_an_event(desk: PipelineHarness, value: bytes, name: bytes, last: bool) -> None:
+def test_no_value_hides_an_event(harness: PipelineHarness, value: bytes, name: bytes, last: bool) -> None:
     """Who controls a value, or a name, cannot keep a rule from seeing the rest, nor change what was said before."""
     if not last:
         name = b'"event"'
-    found, _ = desk.handle(b'1:/x:{"event":"break-in","where":"gate",' + name + b":" + value + b',"to":1}')
+    found, _ = harness.handle(b'1:/x:{"event":"break-in","where":"gate",' + name + b":" + value + b',"to":1}')
     assert [(one["rule"]["level"], one["rule"]["description"]) for one in found] == [(12, "break-in at gate")]
     assert found[0]["data"]["to"] == "1"
 
@@ -145,7 +145,7 @@ def test_no_value_hides_an_event(desk: PipelineHarness, value: bytes, name: byte
 @effort(200)
 @given(VALUES, QUOTED, st.integers(1))
 def test_no_value_hides_what_comes_before_it_by_its_length(
-    desk: PipelineHarness, value: bytes, name: bytes, cut: int
+    harness: PipelineHarness, value: bytes, name: bytes, cut: int
 ) -> None:
     head, member, long = b'{"event":"break-in","where":"gate",', name + b":" + value, b'"' + b"x" * CUT_FROM
     logs = [
@@ -154,7 +154,7 @@ def test_no_value_hides_what_comes_before_it_by_its_length(
         head + b'"pad":' + long + b'",' + member[: cut % len(member)],
     ]
     for log in logs:
-        found, _ = desk.handle(b"1:/x:" + log)
+        found, _ = harness.handle(b"1:/x:" + log)
         assert [one["rule"]["id"] for one in found] == ["100002"]
 
 
@@ -184,14 +184,14 @@ def mutated(data: bytes, random: Random, pieces: list[bytes]) -> bytes:
     return bytes(made)
 
 
-def test_no_mutated_event_raises(desk: PipelineHarness) -> None:
+def test_no_mutated_event_raises(harness: PipelineHarness) -> None:
     known = corpus()
     odd = [b"\\ud800", b"\xff", b"\x00", b"\n", b"\\", b'"', b"{", b"}", b"[", b"]", b"," + b"9" * 400, b"[" * 400]
     random = Random(1)
     for number in range(200_000 if EXAMPLES else 1500):
         message = mutated(random.choice(known), random, odd if number % 2 else known)
         try:
-            desk.handle(message)
+            harness.handle(message)
         except Exception as error:
             raise AssertionError(f"message {number}: {message!r}") from error
 
@@ -211,8 +211,8 @@ def test_no_mutated_event_raises(desk: PipelineHarness) -> None:
     ],
     ids=range(9),
 )
-def test_each_becomes_an_alert(desk: PipelineHarness, log: bytes) -> None:
-    found, archived = desk.handle(b"1:/x:" + log)
+def test_each_becomes_an_alert(harness: PipelineHarness, log: bytes) -> None:
+    found, archived = harness.handle(b"1:/x:" + log)
     assert len(found) == len(archived) == 1
     assert found[0]["full_log"] == log.decode("utf-8", "backslashreplace")
 
@@ -228,21 +228,21 @@ def test_each_becomes_an_alert(desk: PipelineHarness, log: bytes) -> None:
     ],
     ids=["name", "name without UTF-8", "tabs", "depth", "dots"],
 )
-def test_what_an_event_leaves_behind_is_bounded(desk: PipelineHarness, log: bytes) -> None:
-    text = desk.analysis.paths.logs / "alerts/alerts.log"
+def test_what_an_event_leaves_behind_is_bounded(harness: PipelineHarness, log: bytes) -> None:
+    text = harness.analysis.paths.logs / "alerts/alerts.log"
     before = text.stat().st_size
-    (made,), _ = desk.handle(b"1:/x:" + log)
+    (made,), _ = harness.handle(b"1:/x:" + log)
     assert text.stat().st_size - before < 30 * len(log)
     assert len(encode(made)) < 30 * len(log)
 
 
-def test_hosts_of_any_name_have_their_last_content(desk: PipelineHarness) -> None:
+def test_hosts_of_any_name_have_their_last_content(harness: PipelineHarness) -> None:
     names = [b"..", b"../../x", b"c\x00d", b"a" * 5000, "ä".encode() * 200, b"\xff", b"a\nb"]
     for log in (b"one", b"two"):
-        found = [desk.handle(b"1:[001] (" + name + b") any->/x:plain " + log)[0] for name in names]
+        found = [harness.handle(b"1:[001] (" + name + b") any->/x:plain " + log)[0] for name in names]
     assert [one[0]["rule"]["id"] for one in found] == ["100003"] * len(names)
-    root = desk.analysis.paths.root
-    desk.analysis.thread._flushes[-1]()
+    root = harness.analysis.paths.root
+    harness.analysis.thread._flushes[-1]()
     assert {path.parent.parent.parent for path in root.rglob("last-entry")} == {root / "queue/diff"}
 
 

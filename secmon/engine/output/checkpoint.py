@@ -16,13 +16,12 @@ class OutputCheckpoint:
         self._path = path
         self._file = -1
 
-    def uncommitted(self, sizes: Mapping[str, int]) -> int:
-        """Records that were written after the last commit. ``sizes``: those of now, by path. Raises OSError."""
+    def load(self) -> dict[str, int] | None:
+        """The sizes by path; None at the first start, and after a crash that cut the checkpoint. Raises OSError."""
         try:
-            known = msgspec.json.decode(self._path.read_bytes(), type=dict[str, int])
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, int])
         except (FileNotFoundError, msgspec.MsgspecError):
-            return 0  # the first start, or a checkpoint that was cut: nothing is known
-        return max((_records(Path(path), known.get(path, 0)) for path in {*known, *sizes}), default=0)
+            return None
 
     def store(self, sizes: Mapping[str, int]) -> None:
         """Raises OSError."""
@@ -34,6 +33,11 @@ class OutputCheckpoint:
         if self._file >= 0:
             os.close(self._file)
         self._file = -1
+
+
+def uncommitted_records(committed: Mapping[str, int], sizes: Mapping[str, int]) -> int:
+    """Records that were written after the last commit. ``sizes``: those of now, by path. Raises OSError."""
+    return max((_records(Path(path), committed.get(path, 0)) for path in {*committed, *sizes}), default=0)
 
 
 def _records(path: Path, start: int) -> int:

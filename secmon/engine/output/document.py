@@ -4,7 +4,7 @@ Logs are bytes, the object is UTF-8: a byte that is no part of a character stand
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -22,6 +22,10 @@ GROUPS_LIMIT = 1023
 MOST_DOTS, MOST_LEVELS = 100, 100
 """In the name of a field, and of arrays in a value: an object is never nested any deeper than by these."""
 _COMPLIANCE = ("pci_dss", "cis", "gdpr", "gpg13", "hipaa", "nist_800_53", "tsc")
+_RULE_FIELDS = frozenset(
+    ("level", "description", "id", "mitre", "cve", "info", "firedtimes", "frequency", "mail", "groups")
+)
+"""Fields of the object of a rule that an event never sets: clients rely on their types."""
 _SCA_COMPLIANCE = "sca.check.compliance."
 _TOKEN = re.compile(rb"\{([^{}:]+): ([^{}]*)\}")
 _HOSTNAME = re.compile(rb"[A-Za-z]{3} [ \d]\d \d\d:\d\d:\d\d (\S+)")
@@ -129,13 +133,20 @@ class Documents:
         if rule.counter and verdict.fired:
             made["firedtimes"] = verdict.fired
         made |= fixed.tail
-        if fixed.rootcheck:  # a log adds to what is said of the rule, and changes nothing of it
-            for name, values in _TOKEN.findall(verdict.event.log):
-                made.setdefault(printable(name).lower(), printable(values).split(", "))
-        for key, value in verdict.event.names.items() if fixed.assessment else ():
-            if key.startswith(_SCA_COMPLIANCE):
-                made.setdefault(key.removeprefix(_SCA_COMPLIANCE), printable(value).split(","))
+        for name, values in _event_compliance(fixed, verdict.event):
+            if name not in _RULE_FIELDS:
+                made.setdefault(name, values)
         return made
+
+
+def _event_compliance(fixed: "_Fixed", event: Event) -> Iterator[tuple[str, list[str]]]:
+    """Requirements that the event itself names: tokens of a rootcheck log, fields of an assessment (6.12)."""
+    if fixed.rootcheck:
+        for name, values in _TOKEN.findall(event.log):
+            yield printable(name).lower(), printable(values).split(", ")
+    for key, value in event.names.items() if fixed.assessment else ():
+        if key.startswith(_SCA_COMPLIANCE):
+            yield key.removeprefix(_SCA_COMPLIANCE), printable(value).split(",")
 
 
 @dataclass(frozen=True, slots=True)

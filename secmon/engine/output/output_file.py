@@ -16,8 +16,8 @@ from secmon.common.logfile.rotation import FILE_MODE, FOLDER_MODE, LogSeries
 class OutputFile:
     """Collects records and appends them at :meth:`flush`. One process writes, in one thread."""
 
-    def __init__(self, series: LogSeries, *, ending: bytes = b"\n", on_cut: Callable[[Path], None]) -> None:
-        """``ending`` of every record; ``on_cut`` is called with a file whose last record was cut."""
+    def __init__(self, series: LogSeries, *, ending: bytes = b"\n", on_cut: Callable[[Path, int], None]) -> None:
+        """``ending`` of every record; ``on_cut`` gets a file whose last record was cut, and its size."""
         self._series = series
         self._ending = ending
         self._on_cut = on_cut
@@ -132,8 +132,8 @@ class OutputFile:
         """End a record that a crash or a full disk cut, so that the next one starts a line; the size."""
         missing = missing_end(file, self._ending)
         if missing:
+            self._on_cut(path, os.fstat(file).st_size)
             os.write(file, missing)
-            self._on_cut(path)
         return os.fstat(file).st_size
 
     def _link(self, path: Path) -> None:

@@ -85,6 +85,8 @@ class Outputs:
         self._settings = settings
         self._documents = documents
         self._counters = counters
+        self.cut_records: dict[str, int] = {}
+        """Files that ended in a cut record when they were opened, with the size that they had."""
         files = {
             name: OutputFile(series, ending=self._ending(name), on_cut=self._cut)
             for name, series in output_series(paths).items()
@@ -177,6 +179,7 @@ class Outputs:
     def _ending(self, name: str) -> bytes:
         return b"\n\n" if name == "alerts_text" and not self._settings.custom else b"\n"
 
-    def _cut(self, path: Path) -> None:
+    def _cut(self, path: Path, size: int) -> None:
         self._counters.add("written.torn_records")
-        log.warning("%s ended in a record that was cut: it stays, ended, and its event is analysed again", path)
+        self.cut_records[str(path)] = size
+        log.warning("%s ended in a cut record, which stays there on a line of its own", path)

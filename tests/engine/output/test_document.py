@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -211,12 +212,29 @@ def test_previous_events_are_shown_from_two_on(tmp_path: Path) -> None:
     assert Documents(ORIGIN).of(verdict, "1.0")["previous_output"] == "one\ntwo"
 
 
-def test_a_log_adds_to_its_rule_and_changes_nothing_of_it() -> None:
+RULE_FIELDS = ("level", "mitre", "cve", "info", "firedtimes", "frequency", "mail", "groups", "id", "description")
+TOKENS = " ".join(f"{{{name}: x, y}}" for name in (*RULE_FIELDS, "MITRE", "CIS"))
+
+
+@pytest.mark.parametrize("level", [0, 7])
+def test_a_rootcheck_log_adds_requirements_and_sets_no_field_of_the_rule(level: int) -> None:
     rules = ruleset(
         '<decoder name="rc"><prematch>^rc </prematch></decoder>',
-        '<group name="rootcheck,"><rule id="100001" level="7"><decoded_as>rc</decoded_as><description>d</description></rule></group>',
+        f'<group name="rootcheck,"><rule id="100001" level="{level}"><decoded_as>rc</decoded_as><options>no_counter</options><description>d</description></rule></group>',
     )
-    made = Documents(ORIGIN).of(Bench(rules).run("rc {CIS: 1.1, 2} {level: 0} {id: 1} {groups: x} {mail: no}"), "1.0")
-    rule = made["rule"]
-    assert (rule["level"], rule["id"], rule["groups"], rule["mail"]) == (7, "100001", ["rootcheck"], True)
-    assert rule["cis"] == ["1.1", "2"]
+    rule = Documents(ORIGIN).of(Bench(rules).run(f"rc {TOKENS}"), "1.0")["rule"]
+    own = {"description": "d", "id": "100001", "mail": level >= 7, "groups": ["rootcheck"]}
+    assert rule == ({"level": level} if level else {}) | own | {"cis": ["x", "y"]}
+
+
+def test_an_assessment_adds_requirements_and_sets_no_field_of_the_rule() -> None:
+    rules = ruleset(
+        '<decoder name="json"><prematch>^{</prematch><plugin_decoder>JSON_Decoder</plugin_decoder></decoder>',
+        '<group name="sca,"><rule id="100001" level="3"><decoded_as>json</decoded_as><description>d</description></rule></group>',
+    )
+    compliance = dict.fromkeys((*RULE_FIELDS, "cis", "hipaa"), "1.1,2")
+    log = json.dumps({"sca": {"check": {"compliance": compliance}}})
+    rule = Documents(ORIGIN).of(Bench(rules).run(log), "1.0")["rule"]
+    assert (rule["cis"], rule["hipaa"]) == (["1.1", "2"], ["1.1", "2"])
+    assert set(rule) == {"level", "description", "id", "firedtimes", "mail", "groups", "cis", "hipaa"}
+    assert (rule["level"], rule["firedtimes"], rule["mail"]) == (3, 1, False)

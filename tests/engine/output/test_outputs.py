@@ -24,7 +24,7 @@ from tests.engine.rules_kit import Bench, ruleset
 from tests.filelimit import file_size_limit
 
 
-class AnalysisRequests:
+class OutputsHarness:
     """Outputs below a folder."""
 
     def __init__(self, root: Path, settings: OutputSettings | None = None) -> None:
@@ -48,8 +48,8 @@ class AnalysisRequests:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[AnalysisRequests]:
-    made = AnalysisRequests(tmp_path)
+def harness(tmp_path: Path) -> Iterator[OutputsHarness]:
+    made = OutputsHarness(tmp_path)
     yield made
     made.outputs.close()
 
@@ -58,10 +58,10 @@ def lines(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines()
 
 
-def test_live_files_are_second_names_of_those_of_the_day(desk: AnalysisRequests) -> None:
-    desk.alert()
-    logs = desk.paths.logs
-    assert desk.names() == [
+def test_live_files_are_second_names_of_those_of_the_day(harness: OutputsHarness) -> None:
+    harness.alert()
+    logs = harness.paths.logs
+    assert harness.names() == [
         "2023/Nov/ossec-alerts-14.json",
         "2023/Nov/ossec-alerts-14.log",
         "alerts.json",
@@ -69,15 +69,15 @@ def test_live_files_are_second_names_of_those_of_the_day(desk: AnalysisRequests)
     ]
     for ending in ("json", "log"):
         assert (logs / f"alerts/alerts.{ending}").samefile(logs / f"alerts/2023/Nov/ossec-alerts-14.{ending}")
-    assert desk.names("firewall") == ["2023/Nov/ossec-firewall-14.log", "firewall.log"]
-    assert desk.names("archives") == []
-    assert desk.counters.snapshot() == {"written.alerts": 1}
+    assert harness.names("firewall") == ["2023/Nov/ossec-firewall-14.log", "firewall.log"]
+    assert harness.names("archives") == []
+    assert harness.counters.snapshot() == {"written.alerts": 1}
 
 
-def test_ids_are_offsets_in_the_text(desk: AnalysisRequests) -> None:
-    desk.alert(count=3)
-    text = (desk.paths.logs / "alerts/alerts.log").read_bytes()
-    ids = [json.loads(line)["id"] for line in lines(desk.paths.logs / "alerts/alerts.json")]
+def test_ids_are_offsets_in_the_text(harness: OutputsHarness) -> None:
+    harness.alert(count=3)
+    text = (harness.paths.logs / "alerts/alerts.log").read_bytes()
+    ids = [json.loads(line)["id"] for line in lines(harness.paths.logs / "alerts/alerts.json")]
     for number in ids:
         second, offset = number.split(".")
         assert second == "1700000000"
@@ -85,29 +85,29 @@ def test_ids_are_offsets_in_the_text(desk: AnalysisRequests) -> None:
     assert len(set(ids)) == 3
 
 
-def test_a_new_day_has_new_files_and_none_that_are_empty(desk: AnalysisRequests) -> None:
-    desk.alert()
-    desk.alert(LOCAL + timedelta(days=1), count=2)
-    assert desk.names()[:4] == [
+def test_a_new_day_has_new_files_and_none_that_are_empty(harness: OutputsHarness) -> None:
+    harness.alert()
+    harness.alert(LOCAL + timedelta(days=1), count=2)
+    assert harness.names()[:4] == [
         "2023/Nov/ossec-alerts-14.json",
         "2023/Nov/ossec-alerts-14.log",
         "2023/Nov/ossec-alerts-15.json",
         "2023/Nov/ossec-alerts-15.log",
     ]
-    assert desk.names("firewall") == ["2023/Nov/ossec-firewall-15.log", "firewall.log"]
-    live = desk.paths.logs / "alerts/alerts.json"
+    assert harness.names("firewall") == ["2023/Nov/ossec-firewall-15.log", "firewall.log"]
+    live = harness.paths.logs / "alerts/alerts.json"
     assert len(live.read_bytes().splitlines()) == 2
-    assert live.samefile(desk.paths.logs / "alerts/2023/Nov/ossec-alerts-15.json")
+    assert live.samefile(harness.paths.logs / "alerts/2023/Nov/ossec-alerts-15.json")
 
 
 def test_rotation_by_interval_and_size_goes_on_after_a_restart(tmp_path: Path) -> None:
-    desk = AnalysisRequests(tmp_path, OutputSettings(alerts_text=False, firewall=False, rotate_seconds=600))
+    harness = OutputsHarness(tmp_path, OutputSettings(alerts_text=False, firewall=False, rotate_seconds=600))
     for minutes in (0, 5, 10, 15, 20):
-        desk.alert(LOCAL + timedelta(minutes=minutes))
-    desk.outputs.close()
+        harness.alert(LOCAL + timedelta(minutes=minutes))
+    harness.outputs.close()
     folder = "2023/Nov/ossec-alerts-14"
-    assert desk.names() == [f"{folder}-001.json", f"{folder}-002.json", f"{folder}.json", "alerts.json"]
-    again = AnalysisRequests(tmp_path, OutputSettings(alerts_text=False, firewall=False, max_bytes=1000))
+    assert harness.names() == [f"{folder}-001.json", f"{folder}-002.json", f"{folder}.json", "alerts.json"]
+    again = OutputsHarness(tmp_path, OutputSettings(alerts_text=False, firewall=False, max_bytes=1000))
     again.alert(LOCAL + timedelta(minutes=30), count=3)
     assert again.names() == [f"{folder}-001.json", f"{folder}-002.json", f"{folder}.json", "alerts.json"]
     again.alert(LOCAL + timedelta(minutes=31))
@@ -117,58 +117,58 @@ def test_rotation_by_interval_and_size_goes_on_after_a_restart(tmp_path: Path) -
     again.outputs.close()
 
 
-def test_files_that_somebody_removes_come_back(desk: AnalysisRequests) -> None:
-    desk.alert()
-    live = desk.paths.logs / "alerts/alerts.json"
+def test_files_that_somebody_removes_come_back(harness: OutputsHarness) -> None:
+    harness.alert()
+    live = harness.paths.logs / "alerts/alerts.json"
     live.unlink()
-    desk.alert()
+    harness.alert()
     assert len(live.read_bytes().splitlines()) == 2
     live.unlink()
-    (desk.paths.logs / "alerts/2023/Nov/ossec-alerts-14.json").unlink()
-    desk.alert()
+    (harness.paths.logs / "alerts/2023/Nov/ossec-alerts-14.json").unlink()
+    harness.alert()
     assert len(live.read_bytes().splitlines()) == 1
 
 
 def test_archives_hold_every_event_but_keepalives(tmp_path: Path) -> None:
-    desk = AnalysisRequests(tmp_path, OutputSettings(archives_text=True, archives_json=True))
-    desk.outputs.rotate_due(LOCAL)
-    desk.outputs.write(desk.bench.run("nothing known", 0, "/var/log/x"))
-    desk.outputs.write(desk.bench.run("alive", 0, "[001] (a) any->ossec-keepalive"))
-    desk.outputs.write(desk.verdict())
-    desk.outputs.flush()
+    harness = OutputsHarness(tmp_path, OutputSettings(archives_text=True, archives_json=True))
+    harness.outputs.rotate_due(LOCAL)
+    harness.outputs.write(harness.bench.run("nothing known", 0, "/var/log/x"))
+    harness.outputs.write(harness.bench.run("alive", 0, "[001] (a) any->ossec-keepalive"))
+    harness.outputs.write(harness.verdict())
+    harness.outputs.flush()
     lines = (tmp_path / "logs/archives/archives.json").read_bytes().splitlines()
     assert [json.loads(line)["full_log"] for line in lines] == ["nothing known", LOG]
     text = (tmp_path / "logs/archives/archives.log").read_text()
     assert text.startswith("2023 Nov 14 22:13:20 mgr->/var/log/x nothing known\n")
     assert len((tmp_path / "logs/alerts/alerts.json").read_bytes().splitlines()) == 1
-    desk.outputs.close()
+    harness.outputs.close()
 
 
-def test_a_full_disk_loses_nothing(desk: AnalysisRequests) -> None:
-    desk.alert()
-    live = desk.paths.logs / "alerts/alerts.json"
+def test_a_full_disk_loses_nothing(harness: OutputsHarness) -> None:
+    harness.alert()
+    live = harness.paths.logs / "alerts/alerts.json"
     room = live.stat().st_size + 100
-    desk.outputs.rotate_due(LOCAL)
+    harness.outputs.rotate_due(LOCAL)
     for _ in range(5):
-        desk.outputs.write(desk.verdict())
+        harness.outputs.write(harness.verdict())
     with file_size_limit(room):
         for _ in range(2):
             with pytest.raises(OSError):
-                desk.outputs.flush()
-    assert desk.outputs.waiting
-    desk.outputs.flush()
-    assert not desk.outputs.waiting
+                harness.outputs.flush()
+    assert harness.outputs.waiting
+    harness.outputs.flush()
+    assert not harness.outputs.waiting
     fired = [json.loads(line)["rule"]["firedtimes"] for line in lines(live)]
     assert fired == [1, 2, 3, 4, 5, 6]
-    assert (desk.paths.logs / "alerts/alerts.log").read_bytes().count(b"** Alert") == 6
+    assert (harness.paths.logs / "alerts/alerts.log").read_bytes().count(b"** Alert") == 6
 
 
 @pytest.mark.parametrize("cut", ["third", "line end", "one byte"])
-def test_a_torn_record_is_a_record_of_its_own(desk: AnalysisRequests, cut: str) -> None:
+def test_a_torn_record_is_a_record_of_its_own(harness: OutputsHarness, cut: str) -> None:
     """Nothing is taken back: who follows the file has read it. What comes next begins on its own line."""
-    desk.alert(count=2)
-    desk.outputs.close()
-    logs = desk.paths.logs / "alerts"
+    harness.alert(count=2)
+    harness.outputs.close()
+    logs = harness.paths.logs / "alerts"
     sizes = {}
     for name, ending in (("alerts.json", b"\n"), ("alerts.log", b"\n\n")):
         whole = (logs / name).read_bytes()
@@ -177,7 +177,7 @@ def test_a_torn_record_is_a_record_of_its_own(desk: AnalysisRequests, cut: str) 
         with (logs / name).open("ab") as file:
             file.write(torn)
         sizes[name] = len(whole) + len(torn)
-    again = AnalysisRequests(desk.paths.root)
+    again = OutputsHarness(harness.paths.root)
     again.alert(count=2)
     for name, size in sizes.items():
         assert (logs / name).stat().st_size > size
@@ -193,15 +193,15 @@ def test_a_torn_record_is_a_record_of_its_own(desk: AnalysisRequests, cut: str) 
     again.outputs.close()
 
 
-def test_a_record_that_a_full_disk_tore_before_the_end_is_ended_by_the_next_process(desk: AnalysisRequests) -> None:
-    desk.alert()
-    live = desk.paths.logs / "alerts/alerts.json"
-    desk.outputs.rotate_due(LOCAL)
-    desk.outputs.write(desk.verdict())
+def test_a_record_that_a_full_disk_tore_before_the_end_is_ended_by_the_next_process(harness: OutputsHarness) -> None:
+    harness.alert()
+    live = harness.paths.logs / "alerts/alerts.json"
+    harness.outputs.rotate_due(LOCAL)
+    harness.outputs.write(harness.verdict())
     with file_size_limit(live.stat().st_size + 50), pytest.raises(OSError):
-        desk.outputs.flush()
-    desk.outputs.close()
-    again = AnalysisRequests(desk.paths.root)
+        harness.outputs.flush()
+    harness.outputs.close()
+    again = OutputsHarness(harness.paths.root)
     with file_size_limit(live.stat().st_size), pytest.raises(OSError):
         again.outputs.rotate_due(LOCAL)
     again.alert()
@@ -209,10 +209,10 @@ def test_a_record_that_a_full_disk_tore_before_the_end_is_ended_by_the_next_proc
     again.outputs.close()
 
 
-def test_old_days_are_signed_and_compressed(desk: AnalysisRequests, tmp_path: Path) -> None:
+def test_old_days_are_signed_and_compressed(harness: OutputsHarness, tmp_path: Path) -> None:
     for day in range(3):
-        desk.alert(LOCAL + timedelta(days=day))
-    series = list(output_series(desk.paths).values())
+        harness.alert(LOCAL + timedelta(days=day))
+    series = list(output_series(harness.paths).values())
     first = tmp_path / "logs/alerts/2023/Nov/ossec-alerts-14.json"
     content = first.read_bytes()
     today = date(2023, 11, 16)
@@ -220,7 +220,7 @@ def test_old_days_are_signed_and_compressed(desk: AnalysisRequests, tmp_path: Pa
     folder = "2023/Nov/ossec-alerts-"
     expected = [f"{folder}{day}.{kind}{end}" for day in (14, 15) for kind in ("json", "log") for end in (".gz", ".sum")]
     expected += [f"{folder}16.json", f"{folder}16.log", "alerts.json", "alerts.log"]
-    assert desk.names() == sorted(expected)
+    assert harness.names() == sorted(expected)
     assert gzip.decompress(first.with_name(first.name + ".gz").read_bytes()) == content
     one = first.with_name("ossec-alerts-14.json.sum").read_text().splitlines()
     assert one[3] == f"SHA256 (logs/alerts/{folder}14.json) = {hashlib.sha256(content).hexdigest()}"
@@ -228,9 +228,9 @@ def test_old_days_are_signed_and_compressed(desk: AnalysisRequests, tmp_path: Pa
     chained = first.with_name("ossec-alerts-15.json.sum").read_text().splitlines()[-1]
     previous = first.with_name("ossec-alerts-14.json.sum").read_bytes()
     assert chained == f"SHA256 (logs/alerts/{folder}14.json.sum) = {hashlib.sha256(previous).hexdigest()}"
-    before = desk.names()
+    before = harness.names()
     assert tidy(series, today, tmp_path, compress=True, sign=True)
-    assert desk.names() == before
+    assert harness.names() == before
 
 
 def test_settings() -> None:

@@ -1,4 +1,4 @@
-"""What prose and comments point at exists: sections of documents, links between them, modules."""
+"""What prose and comments point at exists: sections of documents, links between them, modules, classes."""
 
 import re
 from collections.abc import Iterator
@@ -25,6 +25,7 @@ FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 MODULE = re.compile(r"(?<![\w./-])(?P<path>(?:[\w-]+/)*[\w-]{2,}\.py)\b")  # x.py is an example
 PACKAGE = re.compile(rf"`(?P<path>secmon/\w+(?:/\w+)*|(?:{'|'.join(ROOMS)})(?:/\w+)+)/?`")
+CLASS = re.compile(r"`~?(?:secmon\.)?(?P<module>(?:[a-z_]+\.)+)(?P<name>[A-Z]\w*)(?:\.\w+)*`")
 OF_INSTALLATIONS = "api/"
 """A folder of installations that is named like a room."""
 WITH_EXAMPLES = (Path(__file__), Path(__file__).with_name("test_vocabulary.py"))
@@ -113,6 +114,15 @@ def missing_modules(path: str, text: str) -> Iterator[str]:
             yield f"{place(path, text, found)}: {found['path']}"
 
 
+def missing_classes(path: str, text: str) -> Iterator[str]:
+    for found in CLASS.finditer(text):
+        file = ROOT / "secmon" / found["module"].strip(".").replace(".", "/")
+        sources = [each for each in (file.with_suffix(".py"), file / "__init__.py") if each.exists()]
+        defined = any(re.search(rf"(?m)^(?:class )?{found['name']}\b", source.read_text()) for source in sources)
+        if found["module"].split(".")[0] in ROOMS and not defined:
+            yield f"{place(path, text, found)}: {found['module']}{found['name']}"
+
+
 def test_sections_that_are_cited_exist() -> None:
     wrong = [each for path, text in sources(".py", ".md", ".yaml") for each in broken_citations(path, text)]
     assert not wrong, "\n" + "\n".join(wrong)
@@ -125,6 +135,11 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 def test_modules_that_are_named_exist() -> None:
     wrong = [each for path, text in sources(".py", ".md", ".yaml") for each in missing_modules(path, text)]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_classes_that_are_named_exist() -> None:
+    wrong = [each for path, text in sources(".py", ".md") for each in missing_classes(path, text)]
     assert not wrong, "\n" + "\n".join(wrong)
 
 
@@ -141,5 +156,8 @@ def test_what_is_broken_is_found() -> None:
         "architecture.md has no section Gone",
     ]
     assert list(missing_modules("docs/x.md", text)) == ["docs/x.md:3: secmon/nowhere/gone.py"]
+    classes = ":class:`~secmon.common.calls.Call` ``common.calls.Gone`` ``common.gone.Call`` ``tests.waiting.Gone``"
+    gone = [each.partition(": ")[2] for each in missing_classes("docs/x.md", classes)]
+    assert gone == ["common.calls.Gone", "common.gone.Call"]
     links = "[a](groups.md#filesyml) [b](groups.md#gone) [c](gone.md) `[d](gone.md)`"
     assert list(broken_links("docs/x.md", links)) == ["docs/x.md:1: groups.md#gone", "docs/x.md:1: gone.md"]

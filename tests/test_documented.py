@@ -148,3 +148,8 @@ def test_the_rooms_are_drawn_in_the_order_of_the_layers() -> None:
     assert [line for line in drawn if line] == layers
     described = re.findall(r"^\| `([a-z]+)` \|", text, re.MULTILINE)
     assert described == [room for layer in layers for room in layer]
+
+
+def test_the_readme_lists_every_page() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert [page for page, _ in pages() if page != "README.md" and f"(docs/{page})" not in text] == []

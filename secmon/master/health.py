@@ -73,7 +73,7 @@ class ClusterHealth:
             record.assigned, record.assignments = (now, now), record.assignments + 1
 
     def agents_reported(self, node: str, started: float) -> None:
-        """See ``master.report_service.Health``."""
+        """See ``master.report_service.ReportListener``."""
         session = self._sessions.get(node)
         record = self._records.get(session.candidate.serial) if session else None
         if record is not None:

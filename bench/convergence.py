@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 from tests.integration.kit import RealCluster
 
 FILE = "etc/shared/default/agent.conf"

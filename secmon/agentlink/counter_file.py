@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from secmon.agents.wire.counters import Counter, parse
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 
 log = logging.getLogger("secmon.agentlink")
 

@@ -28,7 +28,7 @@ from secmon.common.accept.listening import bind_sockets, within_descriptors
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.common.rights import as_root
+from secmon.common.privileges import as_root
 from secmon.config.api import ApiConfig
 from secmon.operations.all import CATALOGUE
 

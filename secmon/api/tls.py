@@ -11,11 +11,11 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.errors import TlsError
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
-from secmon.common.rights import read_kept
+from secmon.common.privileges import read_protected
 from secmon.common.self_signed import self_signed
 from secmon.config.api import Https
 
@@ -101,7 +101,7 @@ def _remedy(settings: Https) -> str:
 def _in_memory(paths: Paths, file: Path) -> Iterator[str]:
     """Path of a copy of ``file`` that only this process has. Raises 2003."""
     try:
-        data = read_kept(paths.root, file)
+        data = read_protected(paths.root, file)
     except OSError as error:
         raise _failure(file, (error.strerror or str(error)).lower()) from error
     with os.fdopen(os.memfd_create(file.name), "wb") as copy:
@@ -136,7 +136,7 @@ def _failure(file: Path, cause: str) -> TlsError:
 def needs_password(paths: Paths, settings: Https) -> bool:
     """Whether the private key has a pass phrase, which the starting command must then ask for."""
     try:
-        data = read_kept(paths.root, paths.ssl / settings.key)
+        data = read_protected(paths.root, paths.ssl / settings.key)
     except OSError:
         return False
     try:

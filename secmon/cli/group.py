@@ -11,9 +11,10 @@ import click
 
 from secmon.common.errors import SecmonError, os_text
 from secmon.common.paths import Paths
+from secmon.common.privileges import root_started
 from secmon.daemons.daemon import StartError, StartFailed
-from secmon.daemons.privileges import root_started, work_for
-from secmon.daemons.run_files import AlreadyRunning
+from secmon.daemons.service_user import act_as_service_user
+from secmon.daemons.supervisor_lock import AlreadyRunning
 
 DEFAULT_ROOT = Path("/opt/secmon")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -99,9 +100,9 @@ def installation_paths(root: Path) -> Paths:
 def require_installation(paths: Paths) -> None:
     """Fail clearly when there is nothing to work on; from here on root has the rights of the installation's user.
 
-    Files that the operator names are the operator's: ``common.rights.as_root``.
+    Files that the operator names are the operator's: ``common.privileges.as_root``.
     """
-    work_for(paths)
+    act_as_service_user(paths)
     if not paths.main_config.exists():
         raise click.ClickException(f"{paths.root} holds no installation; make one: secmon init {paths.root}")
 

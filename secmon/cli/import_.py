@@ -9,7 +9,7 @@ from secmon.cli.group import LazyGroup, echo_json, json_option, root_option
 from secmon.cli.store import host_author, open_masters_store
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
-from secmon.common.rights import as_root
+from secmon.common.privileges import as_root
 from secmon.importers.rbac import Report, Source, import_rbac, read_source
 from secmon.security.audit import audited
 from secmon.security.store.security_store import SecurityStore

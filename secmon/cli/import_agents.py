@@ -11,9 +11,9 @@ from secmon.cli.group import echo_json, json_option, root_option
 from secmon.cli.store import require_master, require_stopped
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
-from secmon.common.rights import as_root
+from secmon.common.privileges import as_root
 from secmon.common.sqlite.migration import migrate
-from secmon.daemons.run_files import SupervisorLock
+from secmon.daemons.supervisor_lock import SupervisorLock
 from secmon.importers.agents import Report, import_agents, read_source
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from secmon.common.rights import read_kept
+from secmon.common.privileges import read_protected
 from secmon.daemons.daemon import StartError
 
 _ATTEMPTS = 3
@@ -19,7 +19,7 @@ def ask_passphrase(root: Path, key: Path) -> str:
     """
     if not sys.stdin.isatty():
         raise StartError(2003, f"{key} has a pass phrase: start secmon on a terminal, or remove the pass phrase")
-    data = read_kept(root, key)
+    data = read_protected(root, key)
     for _ in range(_ATTEMPTS):
         phrase: str = click.prompt(f"Pass phrase of {key}", hide_input=True, err=True)
         try:

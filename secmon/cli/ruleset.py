@@ -12,7 +12,7 @@ import click
 from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.cli.rulesets import Source, source_options
 from secmon.common.paths import Paths
-from secmon.common.rights import as_root
+from secmon.common.privileges import as_root
 from secmon.daemons.install import renew_ruleset
 from secmon.engine.rules.rule import Rule
 from secmon.engine.rules.rule_loader import FIRST_BELOW

@@ -17,8 +17,8 @@ from secmon.daemons.control_sockets import SupervisorClient
 from secmon.daemons.daemon import KEY_PASSWORD, StartError, start_error
 from secmon.daemons.launch import launch
 from secmon.daemons.process_log import set_up_process_log
-from secmon.daemons.run_files import AlreadyRunning, SupervisorLock
 from secmon.daemons.supervisor import Supervisor
+from secmon.daemons.supervisor_lock import AlreadyRunning, SupervisorLock
 from secmon.daemons.supervisor_settings import SupervisorSettings, read_supervisor_settings
 
 _START_SECONDS = 180.0

@@ -10,7 +10,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.sqlite.migration import migrate
 from secmon.config.main import load_main_config
-from secmon.daemons.run_files import SupervisorLock
+from secmon.daemons.supervisor_lock import SupervisorLock
 from secmon.security.audit import Actor
 from secmon.security.store.schema import SCHEMA
 from secmon.security.store.security_store import SecurityStore

@@ -8,8 +8,8 @@ import msgspec
 import yaml
 
 from secmon.common.errors import UNKNOWN, ConfigError, Fault
+from secmon.common.file_io import read_regular
 from secmon.common.paths import Paths
-from secmon.common.regular import read_regular
 from secmon.config import settings
 from secmon.config.plain_yaml import NoAliases
 from secmon.config.settings import STARTUP_ERROR, Setting

@@ -6,8 +6,8 @@ from typing import Any
 import yaml
 
 from secmon.common.errors import ConfigError, Fault, SecmonError
+from secmon.common.file_io import read_regular
 from secmon.common.paths import Paths
-from secmon.common.regular import read_regular
 from secmon.config import settings
 from secmon.config.api import ApiConfig, load_api_config
 from secmon.config.auth import read_auth

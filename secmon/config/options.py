@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from secmon.common.errors import MISSING, ConfigError, Fault, SecmonError
+from secmon.common.file_io import read_regular
 from secmon.common.paths import Paths
-from secmon.common.regular import read_regular
 
 _LINE = re.compile(r"([A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+)\s*=\s*(.*)", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from secmon.common.atomic import write_file
 from secmon.common.errors import SecmonError, write_error
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.config.checks import invalid, validate_installation
 

@@ -13,7 +13,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from secmon.common.errors import ConfigError, Fault
-from secmon.common.regular import read_regular
+from secmon.common.file_io import read_regular
 
 MAX_DEPTH = 64
 MAX_BYTES = 64 << 20

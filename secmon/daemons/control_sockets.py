@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 
+from secmon.common.daemon_names import serving_daemon
 from secmon.common.ipc.client import call
 from secmon.common.ipc.commands import CommandServer, Handler, command
 from secmon.common.ipc.server import Limits
-from secmon.common.jobs import doer
 from secmon.common.paths import Paths
-from secmon.daemons.privileges import Account, share
-from secmon.daemons.states import daemon_states
+from secmon.common.privileges import Account
+from secmon.daemons.run_files import daemon_states
+from secmon.daemons.service_user import share
 
 PROBE_SECONDS = 2.0
 """Time a daemon has to answer when its state is asked for."""
@@ -65,10 +66,10 @@ class SupervisorClient:
     async def checked_status(self) -> Mapping[str, str]:
         """As :meth:`status`; a daemon that runs and does not answer counts as failed. Takes seconds at most."""
         states = daemon_states(self._paths)
-        running = list(dict.fromkeys(doer(daemon) for daemon, state in states.items() if state == "running"))
+        running = list(dict.fromkeys(serving_daemon(daemon) for daemon, state in states.items() if state == "running"))
         heard = await asyncio.gather(*(answers(daemon_socket(self._paths, each), PROBE_SECONDS) for each in running))
         silent = {daemon for daemon, answered in zip(running, heard, strict=True) if answered is False}
-        return {daemon: "failed" if doer(daemon) in silent else state for daemon, state in states.items()}
+        return {daemon: "failed" if serving_daemon(daemon) in silent else state for daemon, state in states.items()}
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         """See ``cluster.node.Control``."""

@@ -3,7 +3,7 @@
 The order of a start decides what may need root. A daemon that needs it (``ProcessSpec.needs_root``):
 
 1. the factory builds the daemon with the service user's rights, and has root's for what needs them: reading a key,
-   binding a port (``common.rights.as_root``);
+   binding a port (``common.privileges.as_root``);
 2. privileges are dropped for good (when the node's plan names a service user);
 3. ``start()`` runs as the service user; when it returns the daemon serves and is reported as running.
 

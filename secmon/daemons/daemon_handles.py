@@ -9,12 +9,12 @@ from typing import Protocol
 
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.common.privileges import SERVICE_USER, drop_to, find_account, root_started
 from secmon.daemons.child_channel import ParentChannel
 from secmon.daemons.control_sockets import daemon_socket
 from secmon.daemons.daemon import Context, StartError, StartFailed, find_factory, start_error
 from secmon.daemons.daemon_host import DaemonHost
 from secmon.daemons.fork_server import ForkedProcess, ForkServer
-from secmon.daemons.privileges import SERVICE_USER, drop_to, find_account, root_started
 from secmon.daemons.run_files import RunFiles
 from secmon.daemons.supervisor_settings import ProcessSpec, SupervisorSettings
 

@@ -13,10 +13,10 @@ import uvloop
 from secmon.common.background import Background, cancel, ending_of
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.common.privileges import SERVICE_USER, Account, act_as, drop_to, find_account, root_started
 from secmon.daemons.child_channel import ChildChannel
 from secmon.daemons.control_sockets import control_server, daemon_socket
 from secmon.daemons.daemon import EXIT_CRASH, EXIT_START, Context, Daemon, Factory, StartError, start_error
-from secmon.daemons.privileges import SERVICE_USER, Account, act_as, drop_to, find_account, root_started
 from secmon.daemons.run_files import RunFiles
 
 log = logging.getLogger("secmon.daemon")
@@ -206,7 +206,7 @@ def run_daemon(
     """Be the daemon ``name`` of the installation until it ends; returns the process status.
 
     ``user``: the service user to become for good. With ``needs_root`` the factory, which has that user's rights, can
-    still have root's for a step (``common.rights.as_root``).
+    still have root's for a step (``common.privileges.as_root``).
     A start that fails prints one line, marks the daemon failed and returns :data:`EXIT_START`.
     """
     paths = Paths(install_dir)

@@ -23,10 +23,10 @@ import msgspec
 from setproctitle import setproctitle
 
 from secmon.common.paths import Paths
+from secmon.common.privileges import find_account, is_root, root_ids
 from secmon.daemons import entry
 from secmon.daemons.daemon import StartFailed
 from secmon.daemons.installation_files import restore_folders
-from secmon.daemons.privileges import as_started, find_account, is_root
 
 NEEDED_FOLDERS = ("queue", "queue/sockets", "var/run", "backup", "backup/agents")
 """Folders that a node cannot work without, and that only root can make."""
@@ -92,7 +92,7 @@ class ForkServer:
                 pass_fds=(theirs.fileno(),),
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
-                **as_started(),
+                **root_ids(),
             )
         except BaseException:
             ours.close()

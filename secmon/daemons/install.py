@@ -11,12 +11,11 @@ from pathlib import Path
 
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
-from secmon.common.rights import as_root
+from secmon.common.privileges import acting_as, as_root, find_account, is_root
 from secmon.common.sqlite.files import files_of
 from secmon.config.main import AgentPorts, ClusterSection
 from secmon.daemons.installation_files import create_installation_files, restore_folders, update_ruleset
-from secmon.daemons.privileges import acting_as, find_account, is_root
-from secmon.daemons.run_files import AlreadyRunning, SupervisorLock
+from secmon.daemons.supervisor_lock import AlreadyRunning, SupervisorLock
 from secmon.security.admin import initialise
 from secmon.security.audit import Actor, audited
 from secmon.security.passwords import check_password, generate_password

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from secmon.agents.groups.folders import AGENT_CONF, AGENT_CONF_TEXT, TEMPLATE
 from secmon.agents.names import DEFAULT_GROUP
-from secmon.common.atomic import write_in
 from secmon.common.errors import ConfigError
+from secmon.common.file_io import write_in
 from secmon.common.files.tree import OPEN_FOLDER, open_file, opened_folder
 from secmon.common.paths import Paths
 from secmon.config.api import api_template

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secmon.common.paths import Paths
+from secmon.common.privileges import root_ids
 from secmon.daemons.child_channel import ParentChannel
 from secmon.daemons.daemon import StartFailed
-from secmon.daemons.privileges import as_started
-from secmon.daemons.states import daemon_states
+from secmon.daemons.run_files import daemon_states
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def launch(
             stderr=descriptor,
             pass_fds=(channel.child,),
             start_new_session=True,
-            **as_started(),
+            **root_ids(),
         )
     finally:
         os.close(descriptor)

@@ -19,7 +19,7 @@ from secmon.common.accept.listening import allow_files
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
-from secmon.common.rights import as_root
+from secmon.common.privileges import as_root
 from secmon.config.remote import load_remote
 from secmon.daemons.daemon import Context
 from secmon.daemons.daemon_host import tend

@@ -1,17 +1,96 @@
-"""What the processes of a node leave in ``var/run``: pid files, markers, the supervisor's lock (manager.md 8.1, 16)."""
+"""The files of a node's processes in ``var/run``: pid files and markers, and the states they show (manager.md 8.1, 16).
 
-import fcntl
+The state of a daemon is read off these files and the process table; no process has to answer.
+"""
+
 import os
+import re
 import shutil
-import time
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from secmon.common.atomic import write_file
-from secmon.common.rights import as_root
-from secmon.daemons.lockholder import end_lock_holder, lock_holder
-from secmon.daemons.privileges import Account, is_root
-from secmon.daemons.states import RESTARTING, lives, pid_files, process_start
+from secmon.common.daemon_names import DAEMONS, serving_daemon
+from secmon.common.errors import SecmonError
+from secmon.common.file_io import read_regular, write_file
+from secmon.common.paths import Paths
+from secmon.common.privileges import Account, is_root
+
+RESTARTING = ".restart"
+
+_PID_FILE = re.compile(r"(?P<daemon>secmon-[a-z]+)-(?P<pid>[0-9]+)\.pid")
+
+
+def process_start(pid: int) -> int | None:
+    """Start of process ``pid`` in clock ticks since boot; ``None`` when it does not exist or is a zombie.
+
+    Ticks since boot, unlike dates, do not move when the wall clock is set. Raises 1913 when the process table cannot
+    be read at all.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        if not os.access("/proc/self/stat", os.R_OK):
+            raise SecmonError(1913) from None
+        return None
+    except OSError as error:
+        raise SecmonError(1913, str(error)) from error
+    # The second field is the program's name in parentheses and may hold anything, parentheses too.
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in {"Z", "X"} else int(fields[19])
+
+
+def lives(pid_file: Path) -> bool:
+    """Whether the process that wrote ``pid_file`` still runs: same pid and, when recorded, same start."""
+    match = _PID_FILE.fullmatch(pid_file.name)
+    if match is None:
+        return False
+    start = process_start(int(match["pid"]))
+    if start is None:
+        return False
+    try:
+        recorded = read_regular(pid_file).split()
+    except OSError:  # gone meanwhile, or nothing that a daemon has written
+        return False
+    return len(recorded) < 2 or recorded[1] == str(start).encode()
+
+
+def pid_files(run: Path, names: Iterable[str] | None = None) -> Mapping[str, list[Path]]:
+    """Pid files in the folder ``run`` by daemon."""
+    found: dict[str, list[Path]] = {}
+    for name in _listing(run) if names is None else names:
+        if match := _PID_FILE.fullmatch(name):
+            found.setdefault(match["daemon"], []).append(run / name)
+    return found
+
+
+def daemon_states(paths: Paths) -> dict[str, str]:
+    """``running``, ``starting``, ``restarting``, ``failed`` or ``stopped`` for each of :data:`DAEMONS`, in order.
+
+    A daemon whose work another one does has that one's state. Read from the run folder and the process table each time.
+    Raises 1913.
+    """
+    names = _listing(paths.run)
+    pids = pid_files(paths.run, names)
+    return {daemon: _state(serving_daemon(daemon), names, pids.get(serving_daemon(daemon), [])) for daemon in DAEMONS}
+
+
+def _state(daemon: str, names: set[str], pids: list[Path]) -> str:
+    if f"{daemon}.failed" in names:
+        return "failed"
+    if RESTARTING in names:
+        return "restarting"
+    if f"{daemon}.start" in names:
+        return "starting"
+    if not pids:
+        return "stopped"
+    return "running" if any(lives(file) for file in pids) else "failed"
+
+
+def _listing(run: Path) -> set[str]:
+    try:
+        return set(os.listdir(run))
+    except FileNotFoundError:
+        return set()
 
 
 class RunFiles:
@@ -93,83 +172,3 @@ def _clear(path: Path) -> None:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
         shutil.rmtree(path)
-
-
-class AlreadyRunning(Exception):
-    """Another supervisor holds the folder; ``pid`` is its process, 0 when unknown."""
-
-    def __init__(self, folder: Path, pid: int, *, stopping: bool = False) -> None:
-        self.pid = pid
-        process = f" (process {pid})" if pid else ""
-        what, first = ("still being stopped", "wait for its end") if stopping else ("already running", "stop it first")
-        super().__init__(f"secmon is {what} in {folder}{process}; {first}: secmon stop --root {folder}")
-
-
-class SupervisorLock:
-    """One supervisor per installation: an flock that the kernel releases when its holder dies, however it dies.
-
-    It lies on the installation folder itself. A file in ``var/run`` could be removed under a node that runs, and the
-    next start would lock another one of the same name. Who holds it the kernel says: what a file says of a process,
-    whoever may write the file can say of any process.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._descriptor = -1
-
-    def acquire(self) -> None:
-        """Take the lock or raise :class:`AlreadyRunning`."""
-        descriptor = self._open()
-        if not _taken(descriptor):
-            os.close(descriptor)
-            raise AlreadyRunning(self._root, self.holder())
-        self._descriptor = descriptor
-
-    def release(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def held(self) -> bool:
-        """Whether any process holds the lock now."""
-        try:
-            descriptor = self._open()
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
-
-    def holder(self) -> int:
-        """The process that holds the lock; 0 when there is none, or none that this process may know."""
-        return lock_holder(self._root)
-
-    def end_holder(self) -> bool:
-        """Send TERM to the supervisor that holds the lock; whether there was one.
-
-        A process of another user than root and the folder's owner is no supervisor, whatever it holds.
-        """
-        with as_root():
-            return end_lock_holder(self._root)
-
-    def _open(self) -> int:
-        return os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-
-_TRIES = 10
-_PAUSE_SECONDS = 0.03
-
-
-def _taken(descriptor: int) -> bool:
-    """Lock ``descriptor``. Those who only look hold a shared lock for a moment: they are waited for."""
-    for attempt in range(_TRIES):
-        if attempt:
-            time.sleep(_PAUSE_SECONDS)
-        with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-    return False

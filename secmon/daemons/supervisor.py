@@ -17,7 +17,7 @@ from secmon.common.counters import Counters
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.ipc.commands import CommandServer
 from secmon.common.paths import Paths
-from secmon.common.rights import as_root
+from secmon.common.privileges import SERVICE_USER, Account, act_as, as_root, find_account, root_started
 from secmon.daemons.child_channel import ChildChannel
 from secmon.daemons.control_sockets import control_server, daemon_socket
 from secmon.daemons.daemon import StartFailed, start_error
@@ -26,9 +26,8 @@ from secmon.daemons.daemon_host import tend
 from secmon.daemons.fork_server import NEEDED_FOLDERS, ForkServer
 from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.log_rotation import LogRotationTask
-from secmon.daemons.privileges import SERVICE_USER, Account, act_as, find_account, root_started
-from secmon.daemons.run_files import RunFiles, SupervisorLock
-from secmon.daemons.states import daemon_states
+from secmon.daemons.run_files import RunFiles, daemon_states
+from secmon.daemons.supervisor_lock import SupervisorLock
 from secmon.daemons.supervisor_settings import SupervisorSettings
 from secmon.daemons.systemd import notify
 from secmon.daemons.watchdog import WatchSettings, until_hung

@@ -9,7 +9,7 @@ from secmon.cluster.store_checks import inspect_stores
 from secmon.common.clock import Clock
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
-from secmon.common.rights import read_kept
+from secmon.common.privileges import SERVICE_USER, read_protected, root_started
 from secmon.common.sqlite.files import set_aside
 from secmon.config.api import ApiConfig, load_api_config
 from secmon.config.auth import read_auth
@@ -19,8 +19,8 @@ from secmon.config.options import InternalOptions, load_internal_options
 from secmon.config.port_check import check_ports
 from secmon.config.remote import load_remote
 from secmon.daemons.log_rotation import LogRotationSettings
-from secmon.daemons.privileges import SERVICE_USER, closed_to, obeyed_account, root_started
 from secmon.daemons.process_log import LogSettings
+from secmon.daemons.service_user import service_account, unreadable_for
 from secmon.daemons.watchdog import WatchSettings
 
 log = logging.getLogger("secmon.supervisor")
@@ -151,11 +151,11 @@ def _log(daemon: str, main: MainConfig, options: InternalOptions) -> LogSettings
 def _service_user(paths: Paths, api: ApiConfig) -> tuple[str | None, tuple[str, ...]]:
     if not root_started():
         return None, ()
-    account = obeyed_account(paths, api)
+    account = service_account(paths, api)
     if account is None:
         reason = f"this host has no user {SERVICE_USER}" if api.drop_privileges else "drop_privileges is no in api.yaml"
         return None, (f"The daemons run as root: {reason}.",)
-    closed = closed_to(account, paths.root)
+    closed = unreadable_for(account, paths.root)
     if closed is not None:
         # Found now, and not at the first module that is imported late.
         allowed = f"no, as long as the user {SERVICE_USER} may not read {closed}"
@@ -167,4 +167,4 @@ def _encrypted_key(paths: Paths, api: ApiConfig) -> Path | None:
     key = paths.ssl / api.https.key
     if not api.https.enabled or not key.exists():
         return None
-    return key if b"ENCRYPTED" in read_kept(paths.root, key) else None
+    return key if b"ENCRYPTED" in read_protected(paths.root, key) else None

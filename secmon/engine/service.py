@@ -9,9 +9,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from secmon.common.atomic import write_file
 from secmon.common.background import Background
 from secmon.common.errors import os_text
+from secmon.common.file_io import write_file
 from secmon.common.files.watch import FolderWatch
 from secmon.common.ipc.commands import CommandServer
 from secmon.common.ipc.server import FrameServer, Limits

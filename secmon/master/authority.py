@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from secmon.cluster.rpc import certificates
 from secmon.cluster.rpc.certificates import NodeCredentials, PeerIdentity
 from secmon.cluster.rpc.keystore import Keystore, open_folder
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError, os_text
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.master.membership import KnownNode
 

@@ -24,9 +24,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from secmon.common.atomic import sync_folder
 from secmon.common.clock import Clock, iso_micro
 from secmon.common.errors import write_error
+from secmon.common.file_io import sync_folder
 from secmon.security.store.position import AuditEnd
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import RowChange, WriteTransaction

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from secmon.common.regular import open_regular
+from secmon.common.file_io import open_regular
 from secmon.security.audit import NO_PREVIOUS_HASH, AuditLine, line_hash, read_line, rest_hash
 from secmon.security.store.position import AuditEnd
 

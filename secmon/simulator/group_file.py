@@ -7,7 +7,7 @@ from hashlib import md5
 from pathlib import Path, PurePosixPath
 from weakref import WeakValueDictionary
 
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 from secmon.config.xml import XmlError, parse_xml
 
 AGENT_CONF = "agent.conf"

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from secmon.agents.wire.keys import AgentKey
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 
 _KEYS, _STATE = "client.keys", "fleet.json"
 

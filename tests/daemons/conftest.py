@@ -17,8 +17,8 @@ from secmon.common.errors import SecmonError
 from secmon.common.ipc.commands import command
 from secmon.common.paths import Paths
 from secmon.daemons.control_sockets import SupervisorClient, daemon_socket
-from secmon.daemons.run_files import SupervisorLock
-from secmon.daemons.states import daemon_states, process_start
+from secmon.daemons.run_files import daemon_states, process_start
+from secmon.daemons.supervisor_lock import SupervisorLock
 from tests.folders import REPOSITORY
 from tests.waiting import LIMIT_SECONDS, wait_until
 

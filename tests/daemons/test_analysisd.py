@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from secmon.cluster.analysis_client import EngineClient
+from secmon.common.daemon_names import DAEMONS
 from secmon.common.errors import SecmonError
 from secmon.common.ipc.commands import command
 from secmon.common.paths import Paths
@@ -22,7 +23,6 @@ from secmon.daemons.analysisd import AnalysisDaemon, build
 from secmon.daemons.control_sockets import daemon_socket
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.install import install
-from secmon.daemons.states import DAEMONS
 from secmon.engine.analysis_thread import AnalysisThread
 from tests.engine.analysis_kit import read_alerts
 from tests.engine.rules_kit import ROOTS

@@ -19,7 +19,7 @@ from secmon.cli.group import MAX_ROOT
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
 from secmon.config.options import load_internal_options
-from secmon.daemons.run_files import SupervisorLock
+from secmon.daemons.supervisor_lock import SupervisorLock
 from secmon.daemons.supervisor_settings import read_supervisor_settings
 from secmon.security.authentication_error import AuthenticationError
 from secmon.security.credentials import authenticate

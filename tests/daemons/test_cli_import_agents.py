@@ -10,7 +10,7 @@ from secmon.agents.registry.entries import entries
 from secmon.agents.registry.store import AgentStore
 from secmon.cli import main
 from secmon.common.paths import Paths
-from secmon.daemons.run_files import SupervisorLock
+from secmon.daemons.supervisor_lock import SupervisorLock
 from tests.importers.agents.oldmanager import OldManager
 
 

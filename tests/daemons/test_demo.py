@@ -17,7 +17,7 @@ from secmon.daemons.daemon import StartFailed
 from secmon.daemons.demo.agents import agents_folder
 from secmon.daemons.demo.nodes import ADDRESS, Demo, DemoNode
 from secmon.daemons.demo.ports import free_port, is_free
-from secmon.daemons.run_files import SupervisorLock
+from secmon.daemons.supervisor_lock import SupervisorLock
 
 
 def demo_of(root: Path, *, workers: int) -> Demo:

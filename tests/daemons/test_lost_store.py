@@ -16,7 +16,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
 from secmon.daemons.node_builder import open_node, read_installation
-from secmon.daemons.run_files import SupervisorLock
+from secmon.daemons.supervisor_lock import SupervisorLock
 from secmon.daemons.supervisor_settings import read_supervisor_settings
 from secmon.security.authentication_error import AuthenticationError
 from secmon.security.credentials import authenticate

@@ -1,23 +1,129 @@
-"""Run files and the supervisor's lock."""
+"""Run files, and the states of daemons that they show, by the table of manager.md 8.1."""
 
-import fcntl
 import os
-import signal
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from secmon.daemons.run_files import AlreadyRunning, RunFiles, SupervisorLock
+from secmon.common.daemon_names import DAEMONS
+from secmon.common.paths import Paths
+from secmon.daemons.run_files import RunFiles, daemon_states, lives, pid_files, process_start
 
 APID = "secmon-apid"
 
 
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    (tmp_path / "var/run").mkdir(parents=True)
+    return Paths(tmp_path)
+
+
+@pytest.fixture
+def dead() -> int:
+    """Pid of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_all_daemons_in_order_and_stopped_on_a_node_that_never_ran(tmp_path: Path) -> None:
+    states = daemon_states(Paths(tmp_path))
+    assert tuple(states) == DAEMONS
+    assert len(states) == 17
+    assert set(states.values()) == {"stopped"}
+
+
+@given(
+    failed=st.booleans(), restart=st.booleans(), start=st.booleans(), pid=st.sampled_from(["none", "dead", "living"])
+)
+@settings(max_examples=50)
+def test_precedence(
+    tmp_path_factory: pytest.TempPathFactory, failed: bool, restart: bool, start: bool, pid: str
+) -> None:
+    paths = Paths(tmp_path_factory.mktemp("node"))
+    paths.run.mkdir(parents=True)
+    markers = {
+        f"{APID}.failed": failed,
+        ".restart": restart,
+        f"{APID}.start": start,
+        f"{APID}-999999999.pid": pid == "dead",
+    }
+    for name, present in markers.items():
+        if present:
+            (paths.run / name).touch()
+    if pid == "living":
+        RunFiles(paths.run).write_pid(APID)
+    steps = [(failed, "failed"), (restart, "restarting"), (start, "starting"), (pid == "dead", "failed")]
+    expected = next((state for holds, state in [*steps, (pid == "living", "running")] if holds), "stopped")
+    assert daemon_states(paths)[APID] == expected
+    assert daemon_states(paths)["secmon-db"] == ("restarting" if restart else "stopped")
+
+
+def test_one_living_process_of_several_is_enough(paths: Paths, dead: int) -> None:
+    RunFiles(paths.run).write_pid(APID)
+    (paths.run / f"{APID}-{dead}.pid").write_text(f"{dead}\n1\n")
+    assert daemon_states(paths)[APID] == "running"
+
+
+def test_names_that_begin_alike_are_told_apart(paths: Paths) -> None:
+    RunFiles(paths.run).write_pid("secmon-dbd")
+    states = daemon_states(paths)
+    assert (states["secmon-dbd"], states["secmon-db"]) == ("running", "stopped")  # the state of secmon-modulesd
+
+
+def test_who_does_the_job_of_another_is_its_state(paths: Paths) -> None:
+    run = RunFiles(paths.run)
+    run.write_pid("secmon-modulesd")
+    states = daemon_states(paths)
+    for daemon in ("secmon-execd", "secmon-db", "secmon-monitord", "secmon-modulesd"):
+        assert states[daemon] == "running"
+    assert states["secmon-logcollector"] == "stopped"
+    run.write_pid("secmon-analysisd")
+    assert daemon_states(paths)["secmon-logcollector"] == "running"
+
+
+def test_reused_pid_is_not_the_daemon(paths: Paths) -> None:
+    (paths.run / f"{APID}-{os.getpid()}.pid").write_text(f"{os.getpid()}\n12\n")
+    assert daemon_states(paths)[APID] == "failed"
+
+
+def test_pid_file_without_a_start_counts_by_its_pid(paths: Paths) -> None:
+    (paths.run / f"{APID}-{os.getpid()}.pid").write_text(f"{os.getpid()}\n")
+    assert daemon_states(paths)[APID] == "running"
+
+
+def test_zombie_does_not_live(paths: Paths) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    file = RunFiles(paths.run).write_pid(APID, process.pid)
+    assert lives(file)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, and nobody has taken note
+    assert process_start(process.pid) is None
+    assert daemon_states(paths)[APID] == "failed"
+    process.communicate()
+
+
+def test_reading_states_changes_nothing(paths: Paths, dead: int) -> None:
+    file = paths.run / f"{APID}-{dead}.pid"
+    file.touch()
+    daemon_states(paths)
+    assert file.exists()
+
+
+@pytest.mark.parametrize("name", ["secmon-apid.pid", "secmon-apid-x.pid", "other-1.pid", "secmon-apid-1.pid~"])
+def test_other_names_are_no_pid_files(paths: Paths, name: str) -> None:
+    (paths.run / name).touch()
+    assert pid_files(paths.run) == {}
+    assert not lives(paths.run / name)
 
 
 def test_life_of_a_daemon(tmp_path: Path) -> None:
@@ -53,81 +159,6 @@ def test_everything_that_an_earlier_supervisor_left_is_cleared(tmp_path: Path) -
     living = run.write_pid(APID)
     run.clear_all()
     assert names(tmp_path) == {living.name}
-
-
-def test_lock_is_held_by_one(lock: SupervisorLock, root: Path) -> None:
-    assert not lock.held()
-    lock.acquire()
-    other = SupervisorLock(root)
-    assert other.held()
-    assert other.holder() == os.getpid()
-    with pytest.raises(AlreadyRunning, match=rf"already running in {root} \(process {os.getpid()}\)"):
-        other.acquire()
-    lock.release()
-    assert not other.held()
-    other.acquire()
-    other.release()
-    assert other.holder() == 0
-
-
-def test_lock_ends_with_its_holder(lock: SupervisorLock, root: Path) -> None:
-    script = (
-        "import sys; from pathlib import Path; from secmon.daemons.run_files import SupervisorLock;"
-        "SupervisorLock(Path(sys.argv[1])).acquire(); print('held', flush=True); input()"
-    )
-    holder = subprocess.Popen([sys.executable, "-c", script, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == b"held\n"
-    assert lock.held()
-    holder.kill()
-    holder.communicate()
-    assert not lock.held()
-    lock.acquire()
-    lock.release()
-
-
-def test_the_kernel_says_who_holds_the_lock(lock: SupervisorLock, root: Path) -> None:
-    (root / "run/supervisor.lock").write_text("1\n")
-    assert lock.holder() == 0
-    assert not lock.end_holder()
-    script = (
-        "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX);"
-        "pid = os.fork(); print(pid, flush=True) if pid else input()"
-    )
-    heir = subprocess.Popen(
-        [sys.executable, "-c", script, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with heir:
-        assert heir.stdout is not None
-        child = int(heir.stdout.readline())
-        heir.wait()
-        # The kernel lists the lock under the process that took it, which is gone: its id may become anybody's.
-        assert lock.held()
-        assert not lock.end_holder()
-        os.kill(child, signal.SIGKILL)
-
-
-def test_the_holder_is_ended(lock: SupervisorLock, root: Path) -> None:
-    script = (
-        "import sys; from pathlib import Path; from secmon.daemons.run_files import SupervisorLock;"
-        "SupervisorLock(Path(sys.argv[1])).acquire(); print('held', flush=True); input()"
-    )
-    command = [sys.executable, "-c", script, str(root)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        assert lock.holder() == holder.pid
-        assert lock.end_holder()
-        assert holder.wait(10) == -signal.SIGTERM
-
-
-def test_who_looks_does_not_keep_the_next_from_starting(lock: SupervisorLock, root: Path) -> None:
-    looker = os.open(root, os.O_RDONLY)
-    fcntl.flock(looker, fcntl.LOCK_SH)
-    threading.Timer(0.05, os.close, [looker]).start()
-    lock.acquire()
-    assert lock.holder() == os.getpid()
-    lock.release()
 
 
 def test_pid_file_is_put_back(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ import pytest
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
 from secmon.daemons.demo.ports import free_port
-from secmon.daemons.run_files import SupervisorLock
-from secmon.daemons.states import daemon_states, pid_files, process_start
+from secmon.daemons.run_files import daemon_states, pid_files, process_start
+from secmon.daemons.supervisor_lock import SupervisorLock
 from tests.folders import REPOSITORY
 from tests.waiting import wait_until
 

@@ -18,7 +18,7 @@ import pytest
 
 from secmon.common.paths import Paths
 from secmon.daemons.demo.ports import free_port
-from secmon.daemons.lockholder import lock_holder
+from secmon.daemons.supervisor_lock import lock_holder
 from tests import serviceuser
 from tests.folders import short_root
 from tests.waiting import wait_until

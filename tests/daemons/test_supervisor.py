@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from secmon.cli import main
 from secmon.common.errors import SecmonError
 from secmon.daemons.control_sockets import SupervisorClient, daemon_socket
-from secmon.daemons.run_files import SupervisorLock
-from secmon.daemons.states import process_start
+from secmon.daemons.run_files import process_start
+from secmon.daemons.supervisor_lock import SupervisorLock
 from tests.daemons.conftest import ToyNode
 from tests.waiting import wait_until
 

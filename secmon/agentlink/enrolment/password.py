@@ -4,8 +4,8 @@ import logging
 import secrets
 from contextlib import suppress
 
-from secmon.common.atomic import write_file
 from secmon.common.errors import ConfigError
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 
 log = logging.getLogger("secmon.authd")

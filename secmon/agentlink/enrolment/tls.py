@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.errors import TlsError
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.common.self_signed import expires_within, self_signed
 from secmon.config.auth import AuthSettings

@@ -12,10 +12,10 @@ from secmon.agentlink.upgrade.transfer import Package
 from secmon.agents.tasks.lifecycle import Work
 from secmon.agents.upgrade_targets import Candidate
 from secmon.agents.wire.version import MANAGER_VERSION
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.download import DownloadError, download
 from secmon.common.errors import os_text
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 
 log = logging.getLogger("secmon.modulesd.upgrades")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from secmon.agents.names import DEFAULT_GROUP, GROUP_NAME, group_hash, split_groups
-from secmon.common.atomic import sync_folder, write_file
 from secmon.common.errors import SecmonError, write_error
+from secmon.common.file_io import sync_folder, write_file
 from secmon.common.files.categories import FOLDER_MODE
 from secmon.common.paths import Paths
 

@@ -26,8 +26,8 @@ from secmon.agents.registry.entries import Entry, entries, tombstones
 from secmon.agents.registry.key_lines import KeyLine, KeyLines, parse_keys, render_keys, render_times
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.store import AgentStore, get, number
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 
 log = logging.getLogger("secmon.agents")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from secmon.cluster.rpc import certificates
 from secmon.cluster.rpc.certificates import NodeCredentials, PeerIdentity
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 
 log = logging.getLogger("secmon.clusterd")

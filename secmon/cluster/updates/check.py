@@ -16,11 +16,11 @@ import msgspec
 from msgspec import Struct
 
 from secmon.cluster.updates.releases import Releases, read_releases
-from secmon.common.atomic import sync_folder, write_file
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.download import DownloadError, download
 from secmon.common.errors import SecmonError, os_text
+from secmon.common.file_io import sync_folder, write_file
 from secmon.common.paths import Paths
 from secmon.config.updates import UpdateSettings
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
-from secmon.common.regular import open_regular
+from secmon.common.file_io import open_regular
 
 _COMPLAINT_INTERVAL = 60.0  # seconds between two reports of the same trouble on standard error
 _LOOKS, _LOOK_SECONDS = 5, 0.002  # how long the end of a record that another process is just writing is waited for

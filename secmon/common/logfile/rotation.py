@@ -22,10 +22,9 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
-from secmon.common.atomic import sync_folder
+from secmon.common.file_io import open_regular, sync_folder
 from secmon.common.logfile.append_file import inherit_owner
 from secmon.common.paths import Paths
-from secmon.common.regular import open_regular
 
 FILE_MODE, FOLDER_MODE = 0o640, 0o750
 _MONTHS = tuple(calendar.month_abbr)  # fixed at import, before anything can set a locale: Jan..Dec

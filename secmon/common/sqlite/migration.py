@@ -13,9 +13,9 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from secmon.common.atomic import sync_folder
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
+from secmon.common.file_io import sync_folder
 from secmon.common.sqlite.engine import connect_engine, write_transaction
 from secmon.common.sqlite.faults import storage_reason
 from secmon.common.sqlite.files import connect, create_private, folder_lock

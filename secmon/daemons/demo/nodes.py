@@ -13,9 +13,10 @@ from pathlib import Path
 
 import click
 
-from secmon.common.atomic import write_file
 from secmon.common.errors import SecmonError
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
+from secmon.common.privileges import SERVICE_USER, find_account, is_root
 from secmon.config.api import load_api_config
 from secmon.config.auth import read_auth
 from secmon.config.main import AgentPorts, ClusterSection, load_main_config
@@ -27,8 +28,8 @@ from secmon.daemons.demo.ports import free_port, is_free
 from secmon.daemons.demo.probe import Probe
 from secmon.daemons.install import generate_cluster_key, install
 from secmon.daemons.launch import LaunchedSupervisor, launch
-from secmon.daemons.privileges import SERVICE_USER, closed_to, find_account, is_root
-from secmon.daemons.run_files import SupervisorLock
+from secmon.daemons.service_user import unreadable_for
+from secmon.daemons.supervisor_lock import SupervisorLock
 from secmon.simulator import Server
 
 ADDRESS = "127.0.0.1"
@@ -117,7 +118,7 @@ class Demo:
         account = find_account()
         if account is None:
             return f"this host has no user {SERVICE_USER}"
-        closed = closed_to(account, self._folder)
+        closed = unreadable_for(account, self._folder)
         return f"the user {SERVICE_USER} may not read {closed}" if closed else ""
 
     def _refuse_second(self) -> None:

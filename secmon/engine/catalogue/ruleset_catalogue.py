@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from secmon.cluster.node import Changed, Definitions, Finding, RulesetFile, RulesetKind, XmlKind
-from secmon.common.atomic import sync_folder, write_file
 from secmon.common.errors import SecmonError, os_text, write_error
+from secmon.common.file_io import sync_folder, write_file
 from secmon.common.paths import Paths
 from secmon.engine.catalogue.configured_files import ConfiguredFiles, listed_files, read_configured
 from secmon.engine.catalogue.decoder_items import decoder_items

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.errors import os_text
+from secmon.common.file_io import write_file
 from secmon.config.effects import LINE_FORMATS
 from secmon.config.main import MainConfig
 

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 from secmon.engine.event import Event
 
 DIFF_LIMIT = 65536

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 from secmon.common.logfile.append_file import inherit_owner
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions

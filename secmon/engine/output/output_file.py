@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 
-from secmon.common.atomic import sync_folder
+from secmon.common.file_io import sync_folder
 from secmon.common.logfile.append_file import inherit_owner
 from secmon.common.logfile.line_ends import missing_end
 from secmon.common.logfile.rotation import FILE_MODE, FOLDER_MODE, LogSeries

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
-from secmon.common.atomic import write_file
 from secmon.common.errors import os_text
+from secmon.common.file_io import write_file
 from secmon.common.logfile.rotation import FILE_MODE, LogSeries, finish
 
 log = logging.getLogger("secmon.analysisd")

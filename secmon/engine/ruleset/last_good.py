@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 from secmon.engine.ruleset.compiled import File, RulesetSettings
 from secmon.engine.ruleset.sources import Sources
 

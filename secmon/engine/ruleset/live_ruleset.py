@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock, iso_z
 from secmon.common.errors import ConfigError, os_text
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.config.xml import read_xml
 from secmon.engine.rules.rule_loader import DraftCache

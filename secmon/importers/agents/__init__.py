@@ -8,12 +8,11 @@ from secmon.agents.groups.folders import AGENT_CONF, AGENT_CONF_TEXT, FILE_MODE
 from secmon.agents.registry import registry
 from secmon.agents.registry.entries import entries, tombstones
 from secmon.agents.registry.store import AgentStore
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
+from secmon.common.file_io import read_regular, write_file
 from secmon.common.files.categories import FOLDER_MODE
 from secmon.common.paths import Paths
-from secmon.common.regular import read_regular
-from secmon.common.rights import as_root
+from secmon.common.privileges import as_root
 from secmon.importers.agents.plan import Plan, decide
 from secmon.importers.agents.report import Line, Report
 from secmon.importers.agents.source import Source, read_source

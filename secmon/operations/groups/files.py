@@ -23,8 +23,8 @@ from secmon.cluster.parameters import (
     Select,
     SortBy,
 )
-from secmon.common.atomic import write_file
 from secmon.common.errors import SecmonError, write_error
+from secmon.common.file_io import write_file
 from secmon.common.outcome import Messages, Outcome, Plain, Raw, Result
 from secmon.common.query import Fields, Sort
 from secmon.config.as_json import AGENT_ROOT, convert_agent

@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Common, Names
+from secmon.common.daemon_names import serving_daemon
 from secmon.common.errors import Kind, SecmonError
-from secmon.common.jobs import doer
 from secmon.common.outcome import Messages, Outcome
 from secmon.config.as_json import mask_secrets
 from secmon.operations.permissions import on_manager, on_node
@@ -88,7 +88,7 @@ def _source(component: str, name: str, *, clustered: bool) -> _Source:
     if (component, name) == ("com", "cluster") and clustered:
         return _Source("secmon-clusterd", name)
     daemon = _DAEMONS[component]
-    other = doer(daemon)
+    other = serving_daemon(daemon)
     return _Source(daemon, name) if other == daemon else _Source(other, f"{daemon.removeprefix('secmon-')}/{name}")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from secmon.agents.groups.folders import AR_CONF, FILE_MODE
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.config.main import MainConfig
 

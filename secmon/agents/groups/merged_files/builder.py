@@ -14,10 +14,10 @@ from secmon.agents.groups.folders import AGENT_CONF, AR_CONF, FILE_MODE, MERGED,
 from secmon.agents.groups.merged_files.format import MAX_MERGED, MergedError, MergedFile, latest, merge, split
 from secmon.agents.groups.merged_files.group_folder import GroupFolder, Warnings, read_file
 from secmon.agents.names import DEFAULT_GROUP, group_hash, split_groups
-from secmon.common.atomic import write_file
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
+from secmon.common.file_io import write_file
 from secmon.common.files.categories import FOLDER_MODE
 from secmon.common.files.scan import Stamp
 from secmon.common.files.tree import opened_folder

@@ -17,10 +17,10 @@ from secmon.agents.groups.merged_files.task import MergedFileTask
 from secmon.agents.names import padded
 from secmon.agents.registry import registry
 from secmon.agents.registry.store import AgentStore
-from secmon.common.atomic import write_file
 from secmon.common.counters import Counters
 from secmon.common.download import DownloadError, download
 from secmon.common.errors import ConfigError, SecmonError, os_text
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 
 _log = logging.getLogger("secmon.modulesd.groups")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 
 MAX_NAME = 200
 """Characters of a file's path below the group's folder; longer ones are not shared."""

@@ -12,8 +12,8 @@ from secmon.agents.groups.folders import create_group
 from secmon.agents.groups.merged_files.downloads import GroupFileDownloads
 from secmon.agents.groups.merged_files.format import MergedFile, merge
 from secmon.agents.registry import registry
-from secmon.common.atomic import write_file
 from secmon.common.counters import Counters
+from secmon.common.file_io import write_file
 from tests.agents.groups.merged_files.test_task import Site
 from tests.common.webserver import WebServer, answer, web_server
 from tests.waiting import until

@@ -14,9 +14,9 @@ from secmon.agents.groups.merged_files.task import MergedFileTask
 from secmon.agents.names import group_hash
 from secmon.agents.registry import registry
 from secmon.agents.registry.store import AgentStore
-from secmon.common.atomic import write_file
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
+from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
 from secmon.daemons.installation_files import create_installation_files

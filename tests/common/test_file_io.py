@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.atomic import write_file
+from secmon.common.file_io import write_file
 
 
 def test_writes_and_replaces(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from secmon.daemons.privileges import Account, find_account, first_closed, is_roots_alone, share
+from secmon.common.privileges import Account, find_account
+from secmon.daemons.service_user import first_unreadable, is_reserved_for_root, share
 from tests.daemons.conftest import ToyNode
 from tests.waiting import wait_until
 
@@ -41,7 +42,7 @@ def nobody() -> Account:
 def test_no_way_back(nobody: Account) -> None:
     script = """
 import json, os, sys
-from secmon.daemons.privileges import drop_to, find_account
+from secmon.common.privileges import drop_to, find_account
 drop_to(find_account(sys.argv[1]))
 tries = []
 for attempt in (lambda: os.setuid(0), lambda: os.seteuid(0), lambda: os.setgid(0), lambda: os.setgroups([0]),
@@ -111,11 +112,11 @@ def test_closed_folders_are_found_by_their_mode(root: Path) -> None:
     for mode, closed in ((0o755, ()), (0o750, (other,)), (0o700, (other, member))):
         (root / "a").chmod(mode)
         for account in (owner, member, other):
-            assert first_closed(account, file) == (root / "a" if account in closed else None)
+            assert first_unreadable(account, file) == (root / "a" if account in closed else None)
     (root / "a").chmod(0o755)
     file.chmod(0o640)
-    assert first_closed(other, file) == file
-    assert first_closed(member, file) is None
+    assert first_unreadable(other, file) == file
+    assert first_unreadable(member, file) is None
 
 
 @pytest.mark.root
@@ -125,21 +126,21 @@ def test_who_owns_a_folder_on_the_way_is_never_kept_out(root: Path) -> None:
     folder = root / "a/b"
     folder.mkdir(parents=True)
     root.chmod(0o755)
-    assert not is_roots_alone(account, folder)
+    assert not is_reserved_for_root(account, folder)
     (root / "a").chmod(0o700)
-    assert is_roots_alone(account, folder)
+    assert is_reserved_for_root(account, folder)
     os.chown(root / "a", 54321, 54321)
     for mode in (0o700, 0o070, 0o000):
         (root / "a").chmod(mode)
-        assert not is_roots_alone(account, folder)
+        assert not is_reserved_for_root(account, folder)
     os.chown(root / "a", 0, 0)
     os.chown(folder, 54321, 54321)
-    assert not is_roots_alone(account, folder)
+    assert not is_reserved_for_root(account, folder)
     os.chown(folder, 0, 0)
     (root / "link").symlink_to(folder)
-    assert is_roots_alone(account, root / "link")
+    assert is_reserved_for_root(account, root / "link")
     os.chown(root / "link", 54321, 54321, follow_symlinks=False)
-    assert not is_roots_alone(account, root / "link")
+    assert not is_reserved_for_root(account, root / "link")
 
 
 def test_without_an_account_only_the_mode_changes(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ class _Child:
                 return fleet.counters.as_dict()
             case "rate":
                 return fleet.set_rate(order["rate"])
-        await fleet.stop(goodbye=False)
+        await fleet.stop(send_shutdown=False)
         return None
 
 

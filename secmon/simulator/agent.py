@@ -8,19 +8,19 @@ from random import Random
 from secmon.agents.wire.errors import MessageError
 from secmon.agents.wire.keys import AgentKey, enrolment_hash
 from secmon.simulator.activity import Activity
-from secmon.simulator.answers import Desk
-from secmon.simulator.control_messages import Orders
+from secmon.simulator.answers import RequestHandler
+from secmon.simulator.control_messages import ControlMessages
 from secmon.simulator.dialect import Dialect
 from secmon.simulator.enrolment import EnrolmentRefused, Request, enrol
+from secmon.simulator.fleet_state import FleetState
 from secmon.simulator.group_file import GroupFile
-from secmon.simulator.key_folder import Memory
-from secmon.simulator.misbehaviour import Habit
+from secmon.simulator.key_folder import SavedState
+from secmon.simulator.misbehaviour import Behaviour
 from secmon.simulator.options import Timing
 from secmon.simulator.profiles import Profile
-from secmon.simulator.second_connection import Second
-from secmon.simulator.sender import Voice
-from secmon.simulator.server_choice import Next, Route
-from secmon.simulator.shared import Shared
+from secmon.simulator.second_connection import SecondConnection
+from secmon.simulator.sender import MessageSender
+from secmon.simulator.server_choice import NextStep, ServerChoice
 from secmon.simulator.timer_wheel import Timers
 from secmon.simulator.transport import Link, open_link
 from secmon.simulator.upgrading import Upgrading
@@ -45,22 +45,22 @@ class Agent:
 
     def __init__(
         self,
-        shared: Shared,
+        fleet: FleetState,
         name: str,
         *,
         profile: Profile,
         dialect: Dialect,
-        habit: Habit,
-        route: Route,
+        behaviour: Behaviour,
+        server_choice: ServerChoice,
         key: AgentKey | None = None,
-        memory: Memory | None = None,
+        saved_state: SavedState | None = None,
     ) -> None:
-        """``memory`` is what it kept from an earlier run; its version prevails over ``dialect``."""
-        memory = memory or Memory()
-        self.shared, self.name = shared, name
-        self.profile, self.habit, self.route = profile, habit, route
-        self.dialect = Dialect.of(memory.version) if memory.version else dialect
-        self.merged_sum, self.config_sum = memory.merged_sum, memory.config_sum
+        """``saved_state`` is what it kept from an earlier run; its version prevails over ``dialect``."""
+        saved_state = saved_state or SavedState()
+        self.fleet, self.name = fleet, name
+        self.profile, self.behaviour, self.server_choice = profile, behaviour, server_choice
+        self.dialect = Dialect.of(saved_state.version) if saved_state.version else dialect
+        self.merged_sum, self.config_sum = saved_state.merged_sum, saved_state.config_sum
         self.file: GroupFile | None = None
         self.key = key
         self.state = State.STOPPED
@@ -69,10 +69,10 @@ class Agent:
         self.activity = Activity()
         self._upgrading = Upgrading(self)
         self.packages = self._upgrading.packages
-        self.desk = Desk(self)
-        self._voice: Voice | None = None
-        self._orders = Orders(self)
-        self._timers = Timers(shared.wheel)
+        self.request_handler = RequestHandler(self)
+        self._sender: MessageSender | None = None
+        self._control = ControlMessages(self)
+        self._timers = Timers(fleet.wheel)
         self._fresh = True  # the process has just started
         self._locked_until = 0.0
         self._enrolment_pause = 0.0
@@ -80,7 +80,7 @@ class Agent:
         self._reported: str | None = None  # the sum in the last keepalive of this connection
         self._owed = 0.0  # events due, with fractions
         self._owed_at = 0.0  # when that was counted, of the loop's clock
-        shared.counters.keyed += key is not None
+        fleet.counters.keyed += key is not None
 
     @property
     def id(self) -> str:
@@ -93,32 +93,32 @@ class Agent:
 
     @property
     def timing(self) -> Timing:
-        return self.shared.options.timing
+        return self.fleet.options.timing
 
     @property
     def random(self) -> Random:
-        return self.shared.random
+        return self.fleet.random
 
     @property
     def datagrams(self) -> bool:
-        return self.route.server.transport == "udp"
+        return self.server_choice.server.transport == "udp"
 
     @property
-    def memory(self) -> Memory:
+    def saved_state(self) -> SavedState:
         """What it will know when the fleet is started again."""
-        return Memory(self.dialect.version, self.merged_sum, self.config_sum)
+        return SavedState(self.dialect.version, self.merged_sum, self.config_sum)
 
     @property
-    def voice(self) -> Voice:
+    def sender(self) -> MessageSender:
         """It has one as soon as it has a key."""
-        if self._voice is None:
+        if self._sender is None:
             assert self.key is not None
-            self._voice = Voice(self.shared, self.key, self.profile, self.dialect, self.habit, now=self.now)
-        return self._voice
+            self._sender = MessageSender(self.fleet, self.key, self.profile, self.dialect, self.behaviour, now=self.now)
+        return self._sender
 
     def now(self) -> datetime:
         """Of the host's own clock."""
-        return self.shared.clock.now() + self.offset
+        return self.fleet.clock.now() + self.offset
 
     # Life
 
@@ -129,9 +129,9 @@ class Agent:
         else:
             self._connect()
 
-    def stop(self, *, goodbye: bool) -> None:
-        """End; with ``goodbye`` as an agent does whose host shuts down."""
-        self._drop(goodbye=goodbye)
+    def stop(self, *, send_shutdown: bool) -> None:
+        """Stop; ``send_shutdown``: announce it, as an agent does whose host shuts down."""
+        self._drop(send_shutdown=send_shutdown)
         self._upgrading.stop()
         self.state = State.STOPPED
 
@@ -139,8 +139,8 @@ class Agent:
         """End the process and start it again."""
         if self.state is State.STOPPED:
             return
-        self.shared.counters.restarts += 1
-        self._drop(goodbye=True)
+        self.fleet.counters.restarts += 1
+        self._drop(send_shutdown=True)
         self._upgrading.restart()
         self.activity = Activity()
         self._fresh = True
@@ -155,12 +155,12 @@ class Agent:
 
     def _enrol(self) -> None:
         self.state = State.ENROLLING
-        self.shared.enrolling.submit(self._ask_for_key)
+        self.fleet.enrolling.submit(self._ask_for_key)
 
     async def _ask_for_key(self) -> None:
         if self.state is not State.ENROLLING:
             return
-        options, counters = self.shared.options, self.shared.counters
+        options, counters = self.fleet.options, self.fleet.counters
         request = Request(
             name=self.name,
             password=options.password,
@@ -171,19 +171,19 @@ class Agent:
         )
         key = None
         try:
-            key = await enrol(self.route.server, request, self.shared.tls, source=options.source)
+            key = await enrol(self.server_choice.server, request, self.fleet.tls, source=options.source)
         except EnrolmentRefused as error:
             counters.enrolments_refused += 1
-            self.shared.refusals[str(error)] += 1
+            self.fleet.refusals[str(error)] += 1
         except (OSError, TimeoutError):
             counters.enrolments_failed += 1
         self._enrolled(key)
 
     def _enrolled(self, key: AgentKey | None) -> None:
         if key is not None:
-            self.shared.counters.enrolled += 1
-            self.shared.counters.keyed += self.key is None
-            self.key, self._voice, self._enrolment_pause = key, None, 0.0
+            self.fleet.counters.enrolled += 1
+            self.fleet.counters.keyed += self.key is None
+            self.key, self._sender, self._enrolment_pause = key, None, 0.0
         if self.state is not State.ENROLLING:
             return  # stopped meanwhile: the key stays
         if key is not None:
@@ -194,33 +194,33 @@ class Agent:
         else:
             step = self.timing.enrolment_retry
             self._enrolment_pause = min(self._enrolment_pause + step, _GROWTH * step)
-            self.route.give_up()
+            self.server_choice.give_up()
             self._timers.set("connect", self._enrolment_pause, self._enrol)
 
     # Connection
 
     def _connect(self) -> None:
         self.state = State.CONNECTING
-        self.shared.connecting.submit(self._open)
+        self.fleet.connecting.submit(self._open)
 
     async def _open(self) -> None:
         if self.state is not State.CONNECTING:
             return
-        self.shared.counters.connects += 1
+        self.fleet.counters.connects += 1
         try:
-            await open_link(self.route.server, self, self.shared.options)
+            await open_link(self.server_choice.server, self, self.fleet.options)
         except (OSError, TimeoutError):
             if self.state is State.CONNECTING:
                 self._failed()
 
     def _failed(self) -> None:
         """The server cannot be reached, or does not acknowledge."""
-        self.shared.counters.connects_failed += 1
+        self.fleet.counters.connects_failed += 1
         self._drop()
-        self._follow(self.route.failed())
+        self._follow(self.server_choice.failed())
 
-    def _follow(self, step: Next) -> None:
-        self.shared.counters.failovers += step.other
+    def _follow(self, step: NextStep) -> None:
+        self.fleet.counters.failovers += step.other
         if step.enrol:
             self._enrol()
         elif step.wait:
@@ -234,25 +234,25 @@ class Agent:
             return
         self.link, self.state = link, State.WAITING
         self._timers.set("ack", self.timing.ack_wait, self._failed)
-        self.voice.startup(link)
+        self.sender.startup(link)
 
     def link_received(self, link: Link, payload: bytes) -> None:
-        counters = self.shared.counters
+        counters = self.fleet.counters
         counters.messages_in += 1
         counters.bytes_in += len(payload)
         if link is not self.link:
-            return  # said goodbye on that one
+            return  # that connection was closed by the agent
         try:
-            text = self.voice.hear(payload)
+            text = self.sender.open(payload)
         except MessageError:
-            counters.undecipherable += 1
+            counters.undecryptable += 1
             return
-        self._heard = self.shared.loop.time()
-        self._orders.take(text)
+        self._heard = self.fleet.loop.time()
+        self._control.take(text)
 
     def link_lost(self, link: Link) -> None:
         """The connection has ended; when it is the one in use, the server or the network ended it."""
-        self.shared.closing.discard(link)
+        self.fleet.closing.discard(link)
         if link is not self.link:
             return
         if self.connected:
@@ -262,42 +262,42 @@ class Agent:
 
     def _lost(self) -> None:
         """A connection that stood is gone: the same server first."""
-        self.shared.counters.losses += 1
+        self.fleet.counters.losses += 1
         self.reconnect()
 
-    def _drop(self, *, goodbye: bool = False) -> None:
+    def _drop(self, *, send_shutdown: bool = False) -> None:
         """Close the connection and forget what belonged to it."""
         link, self.link = self.link, None
         if link is not None:
             if self.connected:
-                self.shared.counters.connected -= 1
-                if goodbye:
-                    self.voice.shutdown(link)
-            self.shared.closing.add(link)
+                self.fleet.counters.connected -= 1
+                if send_shutdown:
+                    self.sender.shutdown(link)
+            self.fleet.closing.add(link)
             link.close()
         self.state = State.OFFLINE
         self._count_sum(None)
-        self._orders.forget()
+        self._control.forget()
         self._timers.cancel_all()
 
     # While connected
 
     def acknowledged(self) -> None:
         """The server answered a startup or a keepalive."""
-        self.shared.counters.acked += 1
+        self.fleet.counters.acked += 1
         self.activity.ack = self.now()
         if self.state is not State.WAITING:
             return
         self.state = State.CONNECTED
-        self.shared.counters.connected += 1
-        self.route.succeeded()
+        self.fleet.counters.connected += 1
+        self.server_choice.succeeded()
         self._timers.cancel("ack")
         self.send_keepalive()
         self._timers.set("keepalive", self.timing.notify * self.random.uniform(0.5, 1.0), self._keepalive_due)
         if self._fresh:
             self._started()
         self.begin_events()
-        self.habit.connected(self)
+        self.behaviour.connected(self)
 
     def _started(self) -> None:
         """First connection of the process."""
@@ -312,7 +312,7 @@ class Agent:
             self._failed()
 
     def _keepalive_due(self) -> None:
-        if self.shared.loop.time() - self._heard > self.timing.patience:
+        if self.fleet.loop.time() - self._heard > self.timing.patience:
             self._lost()
             return
         self._timers.set("keepalive", self.timing.notify, self._keepalive_due)
@@ -320,25 +320,25 @@ class Agent:
 
     def begin_events(self) -> None:
         """Send events at the rate of the options, from now on."""
-        if self.shared.options.events_per_second > 0 and self.connected:
-            self._owed_at = self.shared.loop.time()
+        if self.fleet.options.events_per_second > 0 and self.connected:
+            self._owed_at = self.fleet.loop.time()
             self._timers.set("events", self._interval() * self.random.random(), self._events_due)
 
     def _interval(self) -> float:
-        return max(1 / self.shared.options.events_per_second, _BATCH)
+        return max(1 / self.fleet.options.events_per_second, _BATCH)
 
     def _events_due(self) -> None:
-        if not self.shared.options.events_per_second:
+        if not self.fleet.options.events_per_second:
             return
         self._timers.set("events", self._interval(), self._events_due)
-        now = self.shared.loop.time()
-        self._owed += (now - self._owed_at) * self.shared.options.events_per_second
+        now = self.fleet.loop.time()
+        self._owed += (now - self._owed_at) * self.fleet.options.events_per_second
         self._owed_at = now
         count = int(self._owed)
         self._owed -= count
         for number in range(count):
             if self.link is None or self.link.full:
-                self.shared.counters.held += count - number
+                self.fleet.counters.held += count - number
                 self.activity.dropped += count - number
                 return
             self.send_event()
@@ -346,28 +346,28 @@ class Agent:
     def send(self, text: bytes) -> None:
         """Seal and send one text; nothing without a connection."""
         if self.link is not None:
-            self.voice.say(self.link, text)
+            self.sender.send(self.link, text)
 
     def notice(self, text: str) -> None:
         """Send an event about the agent itself."""
         if self.link is not None:
-            self.voice.notice(self.link, text)
+            self.sender.notice(self.link, text)
 
     def send_event(self) -> None:
         if self.link is not None:
-            self.voice.event(self.link)
+            self.sender.event(self.link)
             self.activity.sent += 1
 
     def send_keepalive(self) -> None:
         if self.link is not None:
-            self.voice.keepalive(self.link, config_sum=self.config_sum, merged_sum=self.merged_sum)
+            self.sender.keepalive(self.link, config_sum=self.config_sum, merged_sum=self.merged_sum)
             self.activity.keepalive = self.now()
             self._count_sum(self.merged_sum or "x")
 
     def _count_sum(self, merged_sum: str | None) -> None:
         if self._reported == merged_sum:
             return
-        sums = self.shared.sums
+        sums = self.fleet.sums
         if self._reported is not None:
             sums[self._reported] -= 1
         if merged_sum is not None:
@@ -379,18 +379,18 @@ class Agent:
     def take(self, file: GroupFile) -> None:
         """A group file has come."""
         self.file, self.merged_sum, self.config_sum = file, file.sum, file.config_sum
-        folder = self.shared.options.unpack
+        folder = self.fleet.options.unpack
         if folder is not None:
             target = folder / self.id / "shared"
-            self.shared.in_thread(lambda: file.write(target))
-        if self.shared.options.restarts:
-            locked = max(0.0, self._locked_until - self.shared.loop.time())
+            self.fleet.in_thread(lambda: file.write(target))
+        if self.fleet.options.restarts:
+            locked = max(0.0, self._locked_until - self.fleet.loop.time())
             self._timers.set("restart", locked, self.restart)
 
     def lock(self, seconds: float) -> None:
         """Put automatic restarts off; -1 is as long as it can be."""
         limit = self.timing.max_lock
-        self._locked_until = self.shared.loop.time() + (limit if seconds < 0 else min(seconds, limit))
+        self._locked_until = self.fleet.loop.time() + (limit if seconds < 0 else min(seconds, limit))
 
     def unlock(self) -> None:
         """Restarts are put off no longer."""
@@ -398,7 +398,7 @@ class Agent:
 
     def become(self, dialect: Dialect) -> None:
         """Be of another version from now on."""
-        self.dialect, self._voice = dialect, None
+        self.dialect, self._sender = dialect, None
 
     # Misbehaviour
 
@@ -412,5 +412,5 @@ class Agent:
 
     def open_second(self) -> None:
         """Open a second connection beside the first and introduce the agent on it."""
-        second = Second(self.shared, self.route.server, self.voice.startup)
-        self.shared.connecting.submit(second.open)
+        second = SecondConnection(self.fleet, self.server_choice.server, self.sender.startup)
+        self.fleet.connecting.submit(second.open)

@@ -8,10 +8,10 @@ import msgspec
 
 from secmon.simulator.activity import Activity
 from secmon.simulator.dialect import Dialect
+from secmon.simulator.fleet_state import FleetState
 from secmon.simulator.packages import Packages
 from secmon.simulator.profiles import Profile
-from secmon.simulator.server_choice import Route
-from secmon.simulator.shared import Shared
+from secmon.simulator.server_choice import ServerChoice
 
 _NO_SECTION = b"err Could not get requested section"
 _UNKNOWN = b"err Unrecognized command"
@@ -19,15 +19,15 @@ _ABSENT = b"err No such file or directory"
 _COMPONENTS = ("agent", "logcollector", "syscheck", "wmodules", "com", "upgrade")
 
 
-class Asked(Protocol):
+class RequestedAgent(Protocol):
     """The agent whose desk this is."""
 
-    shared: Shared
+    fleet: FleetState
     profile: Profile
     dialect: Dialect
     packages: Packages
     activity: Activity
-    route: Route
+    server_choice: ServerChoice
 
     @property
     def connected(self) -> bool: ...
@@ -37,10 +37,10 @@ class Asked(Protocol):
         """Put automatic restarts off; -1 is as long as it can be."""
 
 
-class Desk:
+class RequestHandler:
     """Answers one agent's requests."""
 
-    def __init__(self, agent: Asked) -> None:
+    def __init__(self, agent: RequestedAgent) -> None:
         self._agent = agent
 
     def answer(self, target: str, payload: bytes) -> bytes:
@@ -95,7 +95,7 @@ class Desk:
             self._agent.lock(seconds)
             return b"ok "
         if command in ("restart", "restart-wazuh"):
-            self._agent.shared.loop.call_soon(self._agent.restart)  # the answer goes first
+            self._agent.fleet.loop.call_soon(self._agent.restart)  # the answer goes first
             return b"ok "
         return _UNKNOWN
 
@@ -111,11 +111,11 @@ class Desk:
 
     def _connection(self) -> dict[str, Any]:
         server = {
-            "address": self._agent.route.server.host,
-            "port": self._agent.route.server.port,
+            "address": self._agent.server_choice.server.host,
+            "port": self._agent.server_choice.server.port,
             "max_retries": 5,
             "retry_interval": 10,
-            "protocol": self._agent.route.server.transport,
+            "protocol": self._agent.server_choice.server.transport,
         }
         client = {
             "config-profile": f"{self._agent.profile.family}, simulated",
@@ -130,7 +130,7 @@ class Desk:
         }
         labels = [
             {"value": value, "key": key.removeprefix("!"), "hidden": "yes" if key.startswith("!") else "no"}
-            for key, value in self._agent.shared.options.labels.items()
+            for key, value in self._agent.fleet.options.labels.items()
         ]
         internal = {"debug": 0, "warn_level": 90, "normal_level": 70, "tolerance": 15, "recv_timeout": 60}
         return {

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 Work = Callable[[], Awaitable[None]]
 
 
-class Gate:
+class ConcurrencyLimit:
     """Runs at most ``limit`` pieces of work; the others wait in the order they came."""
 
     def __init__(self, limit: int) -> None:

@@ -5,10 +5,10 @@ from collections import OrderedDict
 from typing import Protocol
 
 from secmon.simulator.dialect import Dialect
-from secmon.simulator.group_file import GroupFile, Malformed, Receiver
-from secmon.simulator.misbehaviour import Habit
+from secmon.simulator.fleet_state import Command, FleetState
+from secmon.simulator.group_file import GroupFile, GroupFileReceiver, MalformedFile
+from secmon.simulator.misbehaviour import Behaviour
 from secmon.simulator.options import Timing
-from secmon.simulator.shared import Command, Shared
 from secmon.simulator.timer_wheel import Timer
 
 MARKER = b"#!-"
@@ -17,23 +17,23 @@ _ATTEMPTS = 4
 _REMEMBERED = 16
 
 
-class Answering(Protocol):
+class Handler(Protocol):
     """Answers requests."""
 
     def answer(self, target: str, payload: bytes) -> bytes: ...
 
 
-class Obedient(Protocol):
+class ControlledAgent(Protocol):
     """The agent that carries orders out."""
 
-    shared: Shared
-    habit: Habit
+    fleet: FleetState
+    behaviour: Behaviour
     dialect: Dialect
 
     @property
     def id(self) -> str: ...
     @property
-    def desk(self) -> "Answering": ...
+    def request_handler(self) -> "Handler": ...
     @property
     def datagrams(self) -> bool:
         """Whether messages may get lost on the way."""
@@ -51,12 +51,12 @@ class Obedient(Protocol):
     def reconnect(self) -> None: ...
 
 
-class Orders:
+class ControlMessages:
     """Takes the texts of one agent's server; ``forget`` at the end of each connection."""
 
-    def __init__(self, agent: Obedient) -> None:
+    def __init__(self, agent: ControlledAgent) -> None:
         self._agent = agent
-        self._receiver: Receiver | None = None
+        self._receiver: GroupFileReceiver | None = None
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()  # UDP: sent, by counter
         self._repeats: dict[bytes, Timer] = {}
 
@@ -71,22 +71,22 @@ class Orders:
         """One text of the server."""
         if not text.startswith(MARKER):
             if self._receiver is not None:
-                self._receiver.piece(self._agent.habit.piece(text))
+                self._receiver.piece(self._agent.behaviour.piece(text))
             return
-        order = text[len(MARKER) :]
-        if order == b"agent ack ":
+        message = text[len(MARKER) :]
+        if message == b"agent ack ":
             self._agent.acknowledged()
-        elif order.startswith(b"req "):
-            self._request(order[4:])
-        elif order.startswith(b"up file "):
-            self._file_begins(order[8:])
-        elif order.startswith(b"close file "):
+        elif message.startswith(b"req "):
+            self._request(message[4:])
+        elif message.startswith(b"up file "):
+            self._file_begins(message[8:])
+        elif message.startswith(b"close file "):
             self._file_ends()
-        elif order.startswith(b"err "):
-            self._agent.shared.counters.errors += 1
+        elif message.startswith(b"err "):
+            self._agent.fleet.counters.errors += 1
             self._agent.refused()
         else:
-            self._command(order)
+            self._command(message)
 
     # Group files
 
@@ -94,16 +94,16 @@ class Orders:
         parts = words.decode("utf-8", "replace").split()
         if len(parts) == 2:
             name = parts[1].replace("/", "-")
-            self._receiver = Receiver(parts[0], name, self._agent.shared.known)
+            self._receiver = GroupFileReceiver(parts[0], name, self._agent.fleet.known)
 
     def _file_ends(self) -> None:
         receiver, self._receiver = self._receiver, None
         if receiver is None:
             return
-        counters = self._agent.shared.counters
+        counters = self._agent.fleet.counters
         try:
             file = receiver.close()
-        except Malformed:
+        except MalformedFile:
             file = None
             self._agent.notice("wazuh: Could not unmerge shared file.")
         if file is None:
@@ -129,14 +129,14 @@ class Orders:
             if counter in self._answers:
                 self._send_answer(counter)
                 return
-        agent.shared.counters.requests += 1
-        if not agent.habit.answers:
+        agent.fleet.counters.requests += 1
+        if not agent.behaviour.answers:
             return
         target, _, payload = body.partition(b" ")
-        self._answers[counter] = agent.desk.answer(target.decode("utf-8", "replace"), payload)
+        self._answers[counter] = agent.request_handler.answer(target.decode("utf-8", "replace"), payload)
         while len(self._answers) > _REMEMBERED:
             self._answers.popitem(last=False)
-        agent.shared.counters.answers += 1
+        agent.fleet.counters.answers += 1
         self._send_answer(counter, _ATTEMPTS if agent.datagrams else 1)
         if not agent.datagrams:
             self._answers.clear()
@@ -149,7 +149,7 @@ class Orders:
         self._agent.send(b"#!-req %b %b" % (counter, answer))
         if attempts > 1:
             pause = self._agent.timing.request_repeat
-            again = self._agent.shared.wheel.later(pause, lambda: self._send_answer(counter, attempts - 1))
+            again = self._agent.fleet.wheel.later(pause, lambda: self._send_answer(counter, attempts - 1))
             self._repeats[counter] = again
         else:
             self._repeats.pop(counter, None)
@@ -161,8 +161,8 @@ class Orders:
 
     # Commands
 
-    def _command(self, order: bytes) -> None:
-        text = order.decode("utf-8", "replace")
+    def _command(self, message: bytes) -> None:
+        text = message.decode("utf-8", "replace")
         agent = self._agent
         if text.startswith("execd "):
             self._execute(text[6:])
@@ -187,8 +187,8 @@ class Orders:
             self._record("active-response" if name else "other", name, text)
 
     def _record(self, kind: str, name: str, text: str) -> None:
-        self._agent.shared.counters.commands += 1
-        self._agent.shared.commands.append(Command(self._agent.id, kind, name, text))
+        self._agent.fleet.counters.commands += 1
+        self._agent.fleet.commands.append(Command(self._agent.id, kind, name, text))
 
 
 def _json_command(text: str) -> str:

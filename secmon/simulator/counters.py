@@ -42,7 +42,7 @@ class Counters:
     messages_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
-    undecipherable: int = 0  # messages of the server that would not open
+    undecryptable: int = 0  # messages of the server that would not open
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)

@@ -13,21 +13,21 @@ from types import TracebackType
 from secmon.agents.wire.keys import AgentKey
 from secmon.common.clock import Clock, SystemClock
 from secmon.simulator.agent import Agent
-from secmon.simulator.concurrency import Gate
+from secmon.simulator.concurrency import ConcurrencyLimit
 from secmon.simulator.counters import Counters
 from secmon.simulator.dialect import Dialect
 from secmon.simulator.enrolment import trusting
-from secmon.simulator.key_folder import KeyFolder, Memory
-from secmon.simulator.misbehaviour import habit
+from secmon.simulator.fleet_state import Command, FleetState
+from secmon.simulator.key_folder import KeyFolder, SavedState
+from secmon.simulator.misbehaviour import behaviour_of
 from secmon.simulator.options import Misbehaviour, Options, Server
 from secmon.simulator.profiles import PROFILES, Profile
-from secmon.simulator.server_choice import Route
-from secmon.simulator.shared import Command, Shared
+from secmon.simulator.server_choice import ServerChoice
 from secmon.simulator.timer_wheel import TimerWheel
 
 _POLL = 0.01
 _WRITING = 4
-_FAREWELL = 2.0  # seconds that the last bytes may take to leave
+_CLOSE_SECONDS = 2.0  # that the last bytes may take to leave
 
 
 class Fleet:
@@ -65,7 +65,7 @@ class Fleet:
         self._folder = KeyFolder(keys) if keys is not None else None
         self._tls, self._clock = tls or trusting(), clock or SystemClock()
         self._dialects = tuple(Dialect.of(version) for version in self._options.versions)
-        self._shared: Shared | None = None
+        self._state: FleetState | None = None
         self.agents: list[Agent] = []
         self.counters = Counters()
 
@@ -116,7 +116,7 @@ class Fleet:
     async def start(self) -> None:
         """Make the agents and let them begin; returns at once."""
         loop, options = asyncio.get_running_loop(), self._options
-        self._shared = Shared(
+        self._state = FleetState(
             loop=loop,
             clock=self._clock,
             servers=self._servers,
@@ -124,39 +124,39 @@ class Fleet:
             tls=self._tls,
             counters=self.counters,
             wheel=TimerWheel(loop),
-            connecting=Gate(options.connecting),
-            enrolling=Gate(options.enrolling),
-            writing=Gate(_WRITING),
+            connecting=ConcurrencyLimit(options.connecting),
+            enrolling=ConcurrencyLimit(options.enrolling),
+            writing=ConcurrencyLimit(_WRITING),
             random=Random(options.seed),
         )
-        self.agents = self._make(self._shared)
+        self.agents = self._make(self._state)
         for agent in self.agents:
             agent.start()
 
-    async def stop(self, *, goodbye: bool | None = None) -> None:
-        """Disconnect all agents and save the folder; ``goodbye`` overrules the option ``shutdown``."""
-        shared = self._running
-        await shared.enrolling.close()
-        await shared.connecting.close()
+    async def stop(self, *, send_shutdown: bool | None = None) -> None:
+        """Disconnect all agents and save the folder; ``send_shutdown`` overrules the option ``shutdown``."""
+        fleet = self._running
+        await fleet.enrolling.close()
+        await fleet.connecting.close()
         for agent in self.agents:
-            agent.stop(goodbye=self._options.shutdown if goodbye is None else goodbye)
-        shared.wheel.close()
+            agent.stop(send_shutdown=self._options.shutdown if send_shutdown is None else send_shutdown)
+        fleet.wheel.close()
         with suppress(TimeoutError):
-            await self.until(lambda _: not shared.closing, seconds=_FAREWELL)
-        for link in list(shared.closing):
+            await self.until(lambda _: not fleet.closing, seconds=_CLOSE_SECONDS)
+        for link in list(fleet.closing):
             link.abort()  # its server does not read
-        await shared.writing.close()
+        await fleet.writing.close()
         self.save()
 
     def save(self) -> None:
-        """Write keys and memories into the folder, if there is one; agents of other runs stay in it."""
+        """Write keys and saved_states into the folder, if there is one; agents of other runs stay in it."""
         if self._folder is None:
             return
-        keys, memories = self._folder.keys(), self._folder.memories()
+        keys, saved_states = self._folder.keys(), self._folder.saved_states()
         for agent in self.agents:
             if agent.key is not None:
-                keys[agent.name], memories[agent.name] = agent.key, agent.memory
-        self._folder.save(keys, memories)
+                keys[agent.name], saved_states[agent.name] = agent.key, agent.saved_state
+        self._folder.save(keys, saved_states)
 
     async def __aenter__(self) -> "Fleet":
         await self.start()
@@ -168,18 +168,18 @@ class Fleet:
         await self.stop()
 
     @property
-    def _running(self) -> Shared:
-        if self._shared is None:
+    def _running(self) -> FleetState:
+        if self._state is None:
             raise RuntimeError("the fleet has not been started")
-        return self._shared
+        return self._state
 
     # Making the agents
 
-    def _make(self, shared: Shared) -> list[Agent]:
+    def _make(self, fleet: FleetState) -> list[Agent]:
         stored: Mapping[str, AgentKey] = {}
-        memories: Mapping[str, Memory] = {}
+        saved_states: Mapping[str, SavedState] = {}
         if self._folder is not None:
-            stored, memories = self._folder.keys(), self._folder.memories()
+            stored, saved_states = self._folder.keys(), self._folder.saved_states()
         if isinstance(self._wanted, int):
             names = [f"{self._prefix}-{number:05d}" for number in range(self._first, self._first + self._wanted)]
         else:
@@ -187,7 +187,7 @@ class Fleet:
             stored = {**stored, **{key.name: key for key in self._wanted}}
         kinds = self._misbehaviours(len(names))
         return [
-            self._agent(shared, number, name, kind, stored.get(name), memories.get(name))
+            self._agent(fleet, number, name, kind, stored.get(name), saved_states.get(name))
             for number, (name, kind) in enumerate(zip(names, kinds, strict=True))
         ]
 
@@ -200,27 +200,27 @@ class Fleet:
 
     def _agent(
         self,
-        shared: Shared,
+        fleet: FleetState,
         number: int,
         name: str,
         kind: Misbehaviour | None,
         key: AgentKey | None,
-        memory: Memory | None,
+        saved_state: SavedState | None,
     ) -> Agent:
         options = self._options
-        route = Route(
+        server_choice = ServerChoice(
             self._servers,
             number if self._spread else 0,
             max_retries=options.timing.max_retries,
             reenrol=options.reenrol,
         )
         return Agent(
-            shared,
+            fleet,
             name,
             profile=self._profiles[number % len(self._profiles)],
             dialect=self._dialects[number % len(self._dialects)],
-            habit=habit(kind),
-            route=route,
+            behaviour=behaviour_of(kind),
+            server_choice=server_choice,
             key=key,
-            memory=memory,
+            saved_state=saved_state,
         )

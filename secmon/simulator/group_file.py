@@ -15,7 +15,7 @@ MAX_BYTES = 64 << 20
 _ENTRY = re.compile(rb"!(\d{1,10}) ([^\n]{1,255})\n")
 
 
-class Malformed(ValueError):
+class MalformedFile(ValueError):
     """A merged file that cannot be unpacked."""
 
 
@@ -56,14 +56,14 @@ class GroupFile:
                 path.unlink()
 
 
-Known = WeakValueDictionary[str, GroupFile]
+KnownFiles = WeakValueDictionary[str, GroupFile]
 """By sum: what some agent of the fleet holds needs no second unpacking."""
 
 
-class Receiver:
+class GroupFileReceiver:
     """One push under way."""
 
-    def __init__(self, announced: str, name: str, known: Known) -> None:
+    def __init__(self, announced: str, name: str, known: KnownFiles) -> None:
         self.announced, self.name = announced, name
         self._known = known
         self._found = known.get(announced)  # also keeps it alive until the end
@@ -79,7 +79,7 @@ class Receiver:
             self._data += data
 
     def close(self) -> GroupFile | None:
-        """The file, or None when its sum is not the announced one. Raises Malformed."""
+        """The file, or None when its sum is not the announced one. Raises MalformedFile."""
         if self._digest.hexdigest() != self.announced or self._length > MAX_BYTES:
             return None
         found = self._found or self._known.get(self.announced)
@@ -89,20 +89,20 @@ class Receiver:
 
 
 def unpack(merged: bytes) -> dict[str, bytes]:
-    """Contents by name; of two entries with one name the later stands. Raises Malformed."""
+    """Contents by name; of two entries with one name the later stands. Raises MalformedFile."""
     if not merged.startswith(b"#") or (at := merged.find(b"\n") + 1) == 0:
-        raise Malformed("the first line is no tag")
+        raise MalformedFile("the first line is no tag")
     files: dict[str, bytes] = {}
     while at < len(merged):
         entry = _ENTRY.match(merged, at)
         if entry is None:
-            raise Malformed(f"no entry at byte {at}")
+            raise MalformedFile(f"no entry at byte {at}")
         size, name = int(entry[1]), entry[2].decode("utf-8", "replace")
         at = entry.end() + size
         if at > len(merged):
-            raise Malformed(f"{name} is cut off")
+            raise MalformedFile(f"{name} is cut off")
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts:
-            raise Malformed(f"{name} leads out of the folder")
+            raise MalformedFile(f"{name} leads out of the folder")
         files[name] = merged[entry.end() : at]
     return files

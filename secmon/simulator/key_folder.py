@@ -12,7 +12,7 @@ from secmon.common.file_io import write_file
 _KEYS, _STATE = "client.keys", "fleet.json"
 
 
-class Memory(msgspec.Struct, omit_defaults=True):
+class SavedState(msgspec.Struct, omit_defaults=True):
     """What an agent keeps over a restart: its version, and the group file it holds."""
 
     version: str = ""
@@ -39,19 +39,19 @@ class KeyFolder:
                 found[fields[1]] = AgentKey(*fields)
         return found
 
-    def memories(self) -> dict[str, Memory]:
+    def saved_states(self) -> dict[str, SavedState]:
         """By name. Raises msgspec.DecodeError for a file that something else wrote."""
         try:
-            return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=dict[str, Memory])
+            return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=dict[str, SavedState])
         except FileNotFoundError:
             return {}
 
-    def save(self, keys: dict[str, AgentKey], memories: dict[str, Memory]) -> None:
+    def save(self, keys: dict[str, AgentKey], saved_states: dict[str, SavedState]) -> None:
         """Write both files, each in one step."""
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = [f"{key.id} {key.name} {key.address} {key.key}\n" for key in keys.values()]
         write_file(self.folder / _KEYS, "".join(lines).encode(), 0o600)
-        write_file(self.folder / _STATE, msgspec.json.encode(memories), 0o600)
+        write_file(self.folder / _STATE, msgspec.json.encode(saved_states), 0o600)
 
     def remove(self) -> None:
         """Forget the fleet: its files go, and the folder when nothing else lies in it."""

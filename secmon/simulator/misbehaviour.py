@@ -1,4 +1,4 @@
-"""Agents that misbehave: each habit is one deviation, everything else about the agent stays right."""
+"""Agents that misbehave: each behaviour is one deviation, everything else about the agent stays right."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +15,8 @@ _BURST = 200
 _REMEMBERED = 64
 
 
-class Subject(Protocol):
-    """What a habit does with its agent."""
+class MisbehavingAgent(Protocol):
+    """What a behaviour does with its agent."""
 
     link: Link | None
     offset: timedelta
@@ -42,7 +42,7 @@ class Subject(Protocol):
         """Open a second connection beside the first and introduce the agent on it."""
 
 
-class Habit:
+class Behaviour:
     """A good agent; the others override what they do differently."""
 
     answers = True
@@ -61,58 +61,58 @@ class Habit:
     def sent(self, payload: bytes) -> None:
         """A payload went out."""
 
-    def connected(self, agent: Subject) -> None:
+    def connected(self, agent: MisbehavingAgent) -> None:
         """The server has acknowledged the startup."""
 
 
-class _Repeated(Habit):
+class _Periodic(Behaviour):
     """Does the same thing at intervals while the connection stands."""
 
     interval = _OFTEN
 
-    def connected(self, agent: Subject) -> None:
+    def connected(self, agent: MisbehavingAgent) -> None:
         pause = self.interval * agent.timing.notify
 
         def turn() -> None:
-            agent.later("habit", pause, turn)
+            agent.later("misbehaviour", pause, turn)
             self.act(agent)
 
-        agent.later("habit", pause, turn)
+        agent.later("misbehaviour", pause, turn)
 
-    def act(self, agent: Subject) -> None:
+    def act(self, agent: MisbehavingAgent) -> None:
         raise NotImplementedError
 
 
-class _Flood(_Repeated):
+class _Flood(_Periodic):
     interval = 0.002
 
-    def act(self, agent: Subject) -> None:
+    def act(self, agent: MisbehavingAgent) -> None:
         for _ in range(_BURST):
             if agent.link is None or agent.link.full:
                 return
             agent.send_event()
 
 
-class _Deaf(Habit):
-    def connected(self, agent: Subject) -> None:
+class _StopsReading(Behaviour):
+    def connected(self, agent: MisbehavingAgent) -> None:
         if agent.link is not None:
             agent.link.pause()
 
 
-class _Half(_Repeated):
-    def act(self, agent: Subject) -> None:
+class _HalfFrame(_Periodic):
+    def act(self, agent: MisbehavingAgent) -> None:
         if agent.link is not None:
             agent.link.send_raw((1000).to_bytes(4, "little") + b"!001!#AES:" + agent.random.randbytes(40))
         agent.fall_silent()
-        agent.later("habit", 5 * _OFTEN * agent.timing.notify, agent.reconnect)
+        agent.later("misbehaviour", 5 * _OFTEN * agent.timing.notify, agent.reconnect)
 
 
-class _WrongKey(Habit):
+class _WrongKey(Behaviour):
     def key(self, key: AgentKey) -> AgentKey:
         return replace(key, key=key.key[::-1] + "0")
 
 
-class _Replay(_Repeated):
+class _Replay(_Periodic):
     def __init__(self) -> None:
         self._sent: list[bytes] = []
 
@@ -120,14 +120,14 @@ class _Replay(_Repeated):
         if len(self._sent) < _REMEMBERED:
             self._sent.append(payload)
 
-    def act(self, agent: Subject) -> None:
+    def act(self, agent: MisbehavingAgent) -> None:
         for payload in agent.random.choices(self._sent, k=5):
             if agent.link is not None:
                 agent.link.send(payload)
 
 
-class _Random(_Repeated):
-    def act(self, agent: Subject) -> None:
+class _RandomBytes(_Periodic):
+    def act(self, agent: MisbehavingAgent) -> None:
         if agent.link is None:
             return
         random = agent.random
@@ -136,53 +136,53 @@ class _Random(_Repeated):
             agent.link.send(junk)
         else:
             agent.link.send_raw(junk)
-        agent.later("habit", 2 * _OFTEN * agent.timing.notify, agent.reconnect)
+        agent.later("misbehaviour", 2 * _OFTEN * agent.timing.notify, agent.reconnect)
 
 
-class _Mute(Habit):
+class _NoAnswers(Behaviour):
     answers = False
 
 
-class _Corrupt(Habit):
+class _CorruptFiles(Behaviour):
     def piece(self, data: bytes) -> bytes:
         return data[:-1] + bytes([data[-1] ^ 1])
 
 
-class _Clock(_Repeated):
+class _JumpingClock(_Periodic):
     interval = 3 * _OFTEN
 
-    def act(self, agent: Subject) -> None:
+    def act(self, agent: MisbehavingAgent) -> None:
         agent.offset = timedelta(hours=agent.random.randrange(-48, 49))
         for _ in range(agent.random.randrange(1, 20)):
             agent.send_keepalive()
 
 
-class _Twice(_Repeated):
+class _ConnectsTwice(_Periodic):
     interval = 2 * _OFTEN
 
-    def act(self, agent: Subject) -> None:
+    def act(self, agent: MisbehavingAgent) -> None:
         agent.open_second()
 
 
-class _BadUpgrade(Habit):
+class _FailedUpgrade(Behaviour):
     installs = False
 
 
-_KINDS: dict[Misbehaviour, type[Habit]] = {
+_KINDS: dict[Misbehaviour, type[Behaviour]] = {
     Misbehaviour.FLOOD: _Flood,
-    Misbehaviour.DEAF: _Deaf,
-    Misbehaviour.HALF: _Half,
+    Misbehaviour.DEAF: _StopsReading,
+    Misbehaviour.HALF: _HalfFrame,
     Misbehaviour.WRONG_KEY: _WrongKey,
     Misbehaviour.REPLAY: _Replay,
-    Misbehaviour.RANDOM: _Random,
-    Misbehaviour.MUTE: _Mute,
-    Misbehaviour.CORRUPT: _Corrupt,
-    Misbehaviour.CLOCK: _Clock,
-    Misbehaviour.TWICE: _Twice,
-    Misbehaviour.BAD_UPGRADE: _BadUpgrade,
+    Misbehaviour.RANDOM: _RandomBytes,
+    Misbehaviour.MUTE: _NoAnswers,
+    Misbehaviour.CORRUPT: _CorruptFiles,
+    Misbehaviour.CLOCK: _JumpingClock,
+    Misbehaviour.TWICE: _ConnectsTwice,
+    Misbehaviour.BAD_UPGRADE: _FailedUpgrade,
 }
 
 
-def habit(kind: Misbehaviour | None) -> Habit:
-    """The habit of one agent; None for a good one."""
-    return Habit() if kind is None else _KINDS[kind]()
+def behaviour_of(kind: Misbehaviour | None) -> Behaviour:
+    """The behaviour of one agent; None for a good one."""
+    return Behaviour() if kind is None else _KINDS[kind]()

@@ -147,6 +147,6 @@ class Options:
     unpack: Path | None = None
     """Folder to write group files into, one folder for each agent; in memory only otherwise."""
     shutdown: bool = True
-    """Say goodbye at the end."""
+    """Send the shutdown message at the end."""
     misbehave: Mapping[Misbehaviour, int] = field(default_factory=dict)
     """How many agents of each kind, counted from the last agent down."""

@@ -2,28 +2,28 @@
 
 from collections.abc import Callable
 
+from secmon.simulator.fleet_state import FleetState
 from secmon.simulator.options import Server
-from secmon.simulator.shared import Shared
 from secmon.simulator.transport import Link, open_link
 
 _SECONDS = 1.0
 
 
-class Second:
+class SecondConnection:
     """Introduces the agent, listens to nothing, and closes after a second."""
 
-    def __init__(self, shared: Shared, server: Server, introduce: Callable[[Link], None]) -> None:
-        self._shared, self._server, self._introduce = shared, server, introduce
+    def __init__(self, fleet: FleetState, server: Server, introduce: Callable[[Link], None]) -> None:
+        self._fleet, self._server, self._introduce = fleet, server, introduce
 
     async def open(self) -> None:
         try:
-            await open_link(self._server, self, self._shared.options)
+            await open_link(self._server, self, self._fleet.options)
         except (OSError, TimeoutError):
-            self._shared.counters.connects_failed += 1
+            self._fleet.counters.connects_failed += 1
 
     def link_made(self, link: Link) -> None:
         self._introduce(link)
-        self._shared.wheel.later(_SECONDS, link.close)
+        self._fleet.wheel.later(_SECONDS, link.close)
 
     def link_received(self, link: Link, payload: bytes) -> None:
         """Nobody listens."""

@@ -10,54 +10,54 @@ from secmon.agents.wire.keys import AgentKey
 from secmon.simulator.channel import Channel
 from secmon.simulator.dialect import Dialect
 from secmon.simulator.events import Events
-from secmon.simulator.misbehaviour import Habit
+from secmon.simulator.fleet_state import FleetState
+from secmon.simulator.misbehaviour import Behaviour
 from secmon.simulator.profiles import Profile, keepalive
-from secmon.simulator.shared import Shared
 from secmon.simulator.transport import Link
 
 
-class Voice:
+class MessageSender:
     """Of an agent with a key. ``now`` is the clock of its host."""
 
     def __init__(
         self,
-        shared: Shared,
+        fleet: FleetState,
         key: AgentKey,
         profile: Profile,
         dialect: Dialect,
-        habit: Habit,
+        behaviour: Behaviour,
         *,
         now: Callable[[], datetime],
     ) -> None:
-        self._shared, self._key, self._profile, self._dialect, self._habit = shared, key, profile, dialect, habit
+        self._fleet, self._key, self._profile, self._dialect, self._behaviour = fleet, key, profile, dialect, behaviour
         self._now = now
-        chosen = shared.options.cipher
+        chosen = fleet.options.cipher
         aes = dialect.aes if chosen == "auto" else chosen == "aes"
-        start = int(shared.clock.now().timestamp())
-        self._channel = Channel(habit.key(key), Cipher.AES if aes else Cipher.BLOWFISH, start)
+        start = int(fleet.clock.now().timestamp())
+        self._channel = Channel(behaviour.key(key), Cipher.AES if aes else Cipher.BLOWFISH, start)
         self._events: Events | None = None  # most fleets send none
         self._sealed: Iterator[bytes] | None = None
 
-    def hear(self, payload: bytes) -> bytes:
+    def open(self, payload: bytes) -> bytes:
         """The text in a payload of the server. Raises MessageError."""
         return self._channel.open(payload)
 
-    def say(self, link: Link, text: bytes) -> None:
+    def send(self, link: Link, text: bytes) -> None:
         """Seal and send one text."""
         payload = self._channel.seal(text)
-        self._habit.sent(payload)
-        self._send(link, payload)
+        self._behaviour.sent(payload)
+        self._transmit(link, payload)
 
     def startup(self, link: Link) -> None:
         version = f'{{"version":"{self._dialect.version}"}}' if self._dialect.startup_version else ""
-        self.say(link, f"#!-agent startup {version}".encode())
-        self._shared.counters.startups += 1
+        self.send(link, f"#!-agent startup {version}".encode())
+        self._fleet.counters.startups += 1
 
     def shutdown(self, link: Link) -> None:
         """As agents do that know it."""
         if self._dialect.shutdown:
-            self.say(link, b"#!-agent shutdown ")
-            self._shared.counters.shutdowns += 1
+            self.send(link, b"#!-agent shutdown ")
+            self._fleet.counters.shutdowns += 1
 
     def keepalive(self, link: Link, *, config_sum: str, merged_sum: str) -> None:
         """Empty sums: there is no such file yet."""
@@ -65,34 +65,34 @@ class Voice:
             self._profile.system(self._key.name, self._dialect),
             self._dialect,
             config_sum=config_sum,
-            labels=_label_lines(tuple(self._shared.options.labels.items())),
+            labels=_label_lines(tuple(self._fleet.options.labels.items())),
             merged_sum=merged_sum,
             address=link.local_address,
-            random=self._shared.random,
+            random=self._fleet.random,
         )
-        self.say(link, text.encode())
-        self._shared.counters.keepalives += 1
+        self.send(link, text.encode())
+        self._fleet.counters.keepalives += 1
 
     def event(self, link: Link) -> None:
         """One more event of the agent's source."""
-        if self._shared.options.sealed_once:
-            self._send(link, self._next_sealed())
+        if self._fleet.options.sealed_once:
+            self._transmit(link, self._next_sealed())
         else:
-            self.say(link, self._source().next())
-        self._shared.counters.events += 1
+            self.send(link, self._source().next())
+        self._fleet.counters.events += 1
 
     def notice(self, link: Link, text: str) -> None:
         """An event about the agent itself."""
-        self.say(link, f"1:{self._dialect.daemon}:{text}".encode())
-        self._shared.counters.events += 1
+        self.send(link, f"1:{self._dialect.daemon}:{text}".encode())
+        self._fleet.counters.events += 1
 
-    def _send(self, link: Link, payload: bytes) -> None:
-        self._shared.counters.messages_out += 1
-        self._shared.counters.bytes_out += link.send(payload)
+    def _transmit(self, link: Link, payload: bytes) -> None:
+        self._fleet.counters.messages_out += 1
+        self._fleet.counters.bytes_out += link.send(payload)
 
     def _source(self) -> Events:
         if self._events is None:
-            options = self._shared.options
+            options = self._fleet.options
             self._events = Events(
                 self._key.name,
                 self._profile,
@@ -106,7 +106,7 @@ class Voice:
     def _next_sealed(self) -> bytes:
         if self._sealed is None:
             source = self._source()
-            self._sealed = cycle([self._channel.seal(source.next()) for _ in range(self._shared.options.sealed_once)])
+            self._sealed = cycle([self._channel.seal(source.next()) for _ in range(self._fleet.options.sealed_once)])
         return next(self._sealed)
 
 

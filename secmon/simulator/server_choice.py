@@ -6,7 +6,7 @@ from typing import NamedTuple
 from secmon.simulator.options import Server
 
 
-class Next(NamedTuple):
+class NextStep(NamedTuple):
     """What follows a failure."""
 
     wait: bool
@@ -17,7 +17,7 @@ class Next(NamedTuple):
     """The next attempt goes to another server."""
 
 
-class Route:
+class ServerChoice:
     """The servers of one agent, and where it stands among them."""
 
     def __init__(self, servers: Sequence[Server], first: int, *, max_retries: int, reenrol: bool) -> None:
@@ -36,18 +36,18 @@ class Route:
         """The server acknowledged."""
         self._attempts = self._round = 0
 
-    def failed(self) -> Next:
+    def failed(self) -> NextStep:
         """The server did not take the connection."""
         self._attempts += 1
         if self._attempts < self._max_retries:
-            return Next(wait=True, enrol=False, other=False)
+            return NextStep(wait=True, enrol=False, other=False)
         if self._attempts == self._max_retries and self._reenrol:
-            return Next(wait=False, enrol=True, other=False)  # one more attempt follows
+            return NextStep(wait=False, enrol=True, other=False)  # one more attempt follows
         return self.give_up()
 
-    def give_up(self) -> Next:
+    def give_up(self) -> NextStep:
         """Go to the next server; when all have been tried, not without a pause."""
         self._attempts = 0
         self._at = (self._at + 1) % len(self._servers)
         self._round = (self._round + 1) % len(self._servers)
-        return Next(wait=self._round == 0, enrol=False, other=len(self._servers) > 1)
+        return NextStep(wait=self._round == 0, enrol=False, other=len(self._servers) > 1)

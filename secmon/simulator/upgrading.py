@@ -4,10 +4,10 @@ import re
 from typing import Protocol
 
 from secmon.simulator.dialect import Dialect
-from secmon.simulator.misbehaviour import Habit
+from secmon.simulator.fleet_state import FleetState
+from secmon.simulator.misbehaviour import Behaviour
 from secmon.simulator.options import Timing
 from secmon.simulator.packages import Package, Packages
-from secmon.simulator.shared import Shared
 from secmon.simulator.timer_wheel import Timers
 
 _VERSION = re.compile(r"v\d+\.\d+\.\d+")
@@ -17,8 +17,8 @@ _GROWTH = 12  # how far the pause between two reports grows
 class Upgradable(Protocol):
     """The agent that is upgraded."""
 
-    shared: Shared
-    habit: Habit
+    fleet: FleetState
+    behaviour: Behaviour
     dialect: Dialect
 
     @property
@@ -40,7 +40,7 @@ class Upgrading:
 
     def __init__(self, agent: Upgradable) -> None:
         self._agent = agent
-        self._timers = Timers(agent.shared.wheel)
+        self._timers = Timers(agent.fleet.wheel)
         self.packages = Packages(self._install, self._cleared)
 
     def started(self) -> None:
@@ -63,12 +63,12 @@ class Upgrading:
     def _installed(self, package: Package) -> None:
         agent = self._agent
         version = _VERSION.search(package.name)
-        if agent.habit.installs:
-            agent.shared.counters.upgrades += 1
+        if agent.behaviour.installs:
+            agent.fleet.counters.upgrades += 1
             if version is not None:
                 agent.become(Dialect.of(version[0]))
         if agent.dialect.upgrade_module:  # others have nothing that would report it
-            self.packages.result = 0 if agent.habit.installs else 2
+            self.packages.result = 0 if agent.behaviour.installs else 2
         agent.unlock()
         agent.restart()
 
@@ -79,8 +79,8 @@ class Upgrading:
         self._timers.set("report", pause, lambda: self._report(min(2 * pause, longest)))
         if self._agent.connected:
             self._agent.send(self.packages.report())
-            self._agent.shared.counters.reports += 1
+            self._agent.fleet.counters.reports += 1
 
     def _cleared(self) -> None:
-        self._agent.shared.counters.clears += 1
+        self._agent.fleet.counters.clears += 1
         self._timers.cancel("report")

@@ -136,6 +136,6 @@ def _leave(fleet: Background, count: int) -> None:
 
     def leave() -> None:
         for agent in fleet.fleet.agents[:count]:
-            agent.stop(goodbye=True)
+            agent.stop(send_shutdown=True)
 
     fleet.call(leave)

@@ -68,7 +68,7 @@ async def test_a_link_that_flaps_costs_neither_daemons_nor_states() -> None:
             link = links["port"]
             (link.freeze if number % 2 else link.cut)()
             await until(lambda joined=joined: _ends(worker) >= joined, what="the session ended")  # type: ignore[misc]
-            fleet.agents[number].stop(goodbye=True)  # the master is to know it in the end
+            fleet.agents[number].stop(send_shutdown=True)  # the master is to know it in the end
             (link.thaw if number % 2 else link.mend)()
             await until(lambda joined=joined: _sessions(worker) > joined, what="the worker is back")  # type: ignore[misc]
             expected = Counter({("disconnected", "worker"): number + 1, ("active", "worker"): AGENTS - number - 1})

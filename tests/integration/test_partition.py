@@ -106,7 +106,7 @@ def test_a_change_is_answered_with_the_laggard_named(net: Net) -> None:
 def test_a_half_open_session_is_replaced_at_once(net: Net) -> None:
     cluster, worker = net.cluster, net.cluster.workers[0]
     net.hosts.cut(2)
-    worker.kill()  # its goodbye never arrives
+    worker.kill()  # its leave message never arrives
     net.hosts.cut(2, cut=False)
     worker.start(wait=False)
     cluster.wait_whole()

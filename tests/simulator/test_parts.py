@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from secmon.agents.wire.location import location_end
 from secmon.simulator import PROFILES, Server, Timing
-from secmon.simulator.concurrency import Gate
+from secmon.simulator.concurrency import ConcurrencyLimit
 from secmon.simulator.dialect import Dialect
 from secmon.simulator.events import KINDS, Events
-from secmon.simulator.group_file import Known, Malformed, Receiver, unpack
-from secmon.simulator.server_choice import Route
+from secmon.simulator.group_file import GroupFileReceiver, KnownFiles, MalformedFile, unpack
+from secmon.simulator.server_choice import ServerChoice
 from secmon.simulator.timer_wheel import Timers, TimerWheel
 
 BOUNDED = settings(max_examples=150)
@@ -90,32 +90,32 @@ async def test_gate_bounds_what_runs() -> None:
     async def last() -> None:
         done.set()
 
-    gate = Gate(3)
+    limit = ConcurrencyLimit(3)
     for _ in range(20):
-        gate.submit(work)
-    gate.submit(last)
+        limit.submit(work)
+    limit.submit(last)
     await done.wait()
     assert most == 3
-    await gate.close()
+    await limit.close()
 
 
 def test_route_tries_enrols_and_moves_on() -> None:
     servers = [Server("a"), Server("b")]
-    route = Route(servers, 0, max_retries=2, reenrol=True)
-    assert route.failed() == (True, False, False)
-    assert route.failed() == (False, True, False)
-    assert route.failed() == (False, False, True)
-    assert route.server.host == "b"
-    route.succeeded()
-    steps = [route.failed() for _ in range(6)]
+    server_choice = ServerChoice(servers, 0, max_retries=2, reenrol=True)
+    assert server_choice.failed() == (True, False, False)
+    assert server_choice.failed() == (False, True, False)
+    assert server_choice.failed() == (False, False, True)
+    assert server_choice.server.host == "b"
+    server_choice.succeeded()
+    steps = [server_choice.failed() for _ in range(6)]
     assert [step.enrol for step in steps] == [False, True, False, False, True, False]
     assert steps[5].wait
-    assert route.server.host == "b"
+    assert server_choice.server.host == "b"
 
 
 def test_route_with_one_server_always_pauses() -> None:
-    route = Route([Server("a")], 5, max_retries=1, reenrol=False)
-    assert [route.failed() for _ in range(3)] == [(True, False, False)] * 3
+    server_choice = ServerChoice([Server("a")], 5, max_retries=1, reenrol=False)
+    assert [server_choice.failed() for _ in range(3)] == [(True, False, False)] * 3
 
 
 @pytest.mark.parametrize(
@@ -157,18 +157,18 @@ files = st.dictionaries(
 @given(files, st.integers(1, 900), st.data())
 def test_what_is_merged_is_unpacked(contents: dict[str, bytes], size: int, data: st.DataObject) -> None:
     merged = b"#tag\n" + b"".join(f"!{len(text)} {name}\n".encode() + text for name, text in contents.items())
-    known = Known()
-    receiver = Receiver(md5(merged).hexdigest(), "merged.mg", known)
+    known = KnownFiles()
+    receiver = GroupFileReceiver(md5(merged).hexdigest(), "merged.mg", known)
     for at in range(0, len(merged), size):
         receiver.piece(merged[at : at + size])
     file = receiver.close()
     assert file is not None
     assert file.files == contents
-    again = Receiver(file.sum, "merged.mg", known)
+    again = GroupFileReceiver(file.sum, "merged.mg", known)
     again.piece(merged)
     assert again.close() is file
     at = data.draw(st.integers(0, len(merged) - 1))
-    damaged = Receiver(file.sum, "merged.mg", known)
+    damaged = GroupFileReceiver(file.sum, "merged.mg", known)
     damaged.piece(merged[:at] + bytes([merged[at] ^ 1]) + merged[at + 1 :])
     assert damaged.close() is None
 
@@ -179,13 +179,13 @@ def test_any_bytes_are_unpacked_or_refused(data: bytes) -> None:
     for text in (data, b"#x\n" + data, b"#x\n!5 a\n" + data):
         try:
             unpack(text)
-        except Malformed:
+        except MalformedFile:
             pass
 
 
 @pytest.mark.parametrize("text", [b"", b"x", b"#a", b"#a\n!3 b\nxy", b"#a\n!1 ../b\nx", b"#a\n!1 /b\nx"])
 def test_malformed_group_files(text: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedFile):
         unpack(text)
 
 

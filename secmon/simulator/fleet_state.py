@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from secmon.common.clock import Clock
-from secmon.simulator.concurrency import Gate
+from secmon.simulator.concurrency import ConcurrencyLimit
 from secmon.simulator.counters import Counters
-from secmon.simulator.group_file import Known
+from secmon.simulator.group_file import KnownFiles
 from secmon.simulator.options import Options, Server
 from secmon.simulator.timer_wheel import TimerWheel
 from secmon.simulator.transport import Link
@@ -29,7 +29,7 @@ class Command:
 
 
 @dataclass(kw_only=True)
-class Shared:
+class FleetState:
     """One fleet's loop, timers, bounds and records."""
 
     loop: asyncio.AbstractEventLoop
@@ -39,11 +39,11 @@ class Shared:
     tls: ssl.SSLContext
     counters: Counters
     wheel: TimerWheel
-    connecting: Gate
-    enrolling: Gate
-    writing: Gate
+    connecting: ConcurrencyLimit
+    enrolling: ConcurrencyLimit
+    writing: ConcurrencyLimit
     random: Random
-    known: Known = field(default_factory=Known)
+    known: KnownFiles = field(default_factory=KnownFiles)
     sums: "Counter[str]" = field(default_factory=Counter)
     """Connected agents by the sum of the group file in their last keepalive; ``x`` for none."""
     closing: set[Link] = field(default_factory=set)

@@ -76,7 +76,7 @@ class MaxSize(Section, frozen=True):
     def size_bytes(self) -> int:
         """Bytes; never below 1 MiB (conventions.md 11)."""
         match = _SIZE.fullmatch(self.size)
-        if match is None:  # only a struct built by hand comes here
+        if match is None:  # only for a struct that was not read from a file
             raise ValueError(self.size)
         unit = MEGABYTE if match[2] in "Mm" else 1024
         return max(MEGABYTE, int(float(match[1]) * unit))
@@ -121,15 +121,15 @@ class Cors(Section, frozen=True):
     allow_headers: Annotated[
         str | tuple[str, ...], settings.text_or_texts("Request headers that scripts may send; * means all.")
     ] = "*"
-    allow_credentials: Annotated[
-        bool, settings.flag("Let browsers hand responses to requests with credentials on.")
-    ] = False
+    allow_credentials: Annotated[bool, settings.flag("Let browsers read responses to requests with credentials")] = (
+        False
+    )
 
 
 class Cache(Section, frozen=True):
     """Cache of the rules endpoints (deprecated)."""
 
-    enabled: Annotated[bool, settings.flag("Keep responses for a moment.")] = True
+    enabled: Annotated[bool, settings.flag("Keep responses for a short time.")] = True
     time: Annotated[float, settings.positive_number("Seconds that a response is kept.")] = 0.75
 
 
@@ -159,7 +159,7 @@ class Eps(Allow, frozen=True):
 
 
 class HigherVersions(Allow, frozen=True):
-    """Settings that let agents newer than the manager in."""
+    """Settings that accept agents newer than the manager."""
 
 
 class Indexer(Allow, frozen=True):
@@ -254,7 +254,7 @@ class ApiConfig(Section, frozen=True):
 def load_api_config(paths: Paths) -> ApiConfig:
     """Read api.yaml; absent, empty or all commented means the defaults.
 
-    Raises ConfigError 2000 for anything that conventions.md 11 does not allow, so that a typo never goes unnoticed.
+    Raises ConfigError 2000 for anything that conventions.md 11 does not allow, so that every typo is reported.
     """
     try:
         data = read_regular(paths.api_config, follow=True)
@@ -282,14 +282,14 @@ def parse_api_config(data: bytes | str, file: str = "api.yaml") -> ApiConfig:
 
 
 class _Loader(NoAliases, yaml.SafeLoader):
-    """The safe loader, which also refuses a key given twice: the first would be lost in silence."""
+    """The safe loader, which also refuses a key given twice: the first value would be lost without a message."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
-                    raise yaml.constructor.ConstructorError(None, None, f"'{key.value}' stands twice", key.start_mark)
+                    raise yaml.constructor.ConstructorError(None, None, f"'{key.value}' occurs twice", key.start_mark)
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -307,8 +307,8 @@ def _read_yaml(data: bytes | str, file: str) -> object:
 
 _HEAD = """\
 ## Configuration of the HTTP API of this node. It is not copied to other nodes.
-## Every setting stands here with its default. To change one, take the # before it and before the sections around it
-## away, edit the value, and restart: secmon restart
+## Every setting is listed with its default. To change one, delete the # before it and before the sections around it,
+## edit the value, and restart: secmon restart
 """
 
 

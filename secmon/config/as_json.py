@@ -1,6 +1,6 @@
 """XML configuration to JSON: the algorithm of manager.md 2.2 to 2.6, selection (3) and masking of secrets (19).
 
-Leaf values are texts exactly as written; ``None`` stands for an option that has attributes but no text.
+Leaf values are texts exactly as written; ``None`` is an option that has attributes but no text.
 """
 
 import re
@@ -13,7 +13,7 @@ from secmon.config.xml import Element, XmlError
 Json: TypeAlias = "str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = dict[str, Json]
 
-MAIN_ROOT = "ossec_config"  # the root that existing files have
+MAIN_ROOT = "ossec_config"  # the root element of existing files
 AGENT_ROOT = "agent_config"
 MASK = "*****"
 
@@ -194,7 +194,7 @@ def _label(option: Element) -> Json:
 
 
 def _query(option: Element) -> Json:
-    """The XML of the query on one line; a backslash before ``<`` or ``>``, which older readers needed, is no part."""
+    """The XML of the query on one line; a backslash before ``<`` or ``>``, which older readers needed, is removed."""
     query = re.sub(r"\\(&[lg]t;)", r"\1", _one_line(option.inner_xml))
     return {**option.attributes, "item": query} if option.attributes else query
 

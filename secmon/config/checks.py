@@ -30,13 +30,13 @@ def validate_installation(paths: Paths) -> list[Problem]:
     problems = validate_main_config(paths)
     problems += map(_problem, _check_api_config(paths))
     problems += map(_problem, check_internal_options(paths))
-    if not problems:  # else there is no configuration that ports could be read off
+    if not problems:  # otherwise there is no configuration with ports
         problems += map(_problem, _collisions(paths))
     return problems
 
 
 def installation_warnings(paths: Paths) -> list[str]:
-    """What works but should be looked at, in the same files; what is wrong is not among it. Blocks on the disk."""
+    """Warnings about the same files, without errors. Blocks on the disk."""
     try:
         api = load_api_config(paths).warnings
     except ConfigError:
@@ -45,7 +45,7 @@ def installation_warnings(paths: Paths) -> list[str]:
 
 
 def bounded(warnings: Sequence[str]) -> list[str]:
-    """As many as one answer holds, and where the others are."""
+    """As many warnings as one answer holds, and a hint to the others."""
     more = len(warnings) - MOST_WARNINGS
     return [*warnings[:MOST_WARNINGS], f"{more} more warnings: run secmon config check"] if more > 0 else [*warnings]
 
@@ -78,7 +78,7 @@ def _check_api_config(paths: Paths) -> Iterator[ConfigError]:
 
 
 def _wrong_keys(paths: Paths) -> Iterator[ConfigError]:
-    """The errors of all keys: after each one the file is judged again without the key."""
+    """The errors of all keys: after each one the file is checked again without the key."""
     try:
         raw: Any = yaml.safe_load(read_regular(paths.api_config, follow=True))
     except (OSError, ValueError, RecursionError, yaml.YAMLError):

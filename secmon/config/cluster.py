@@ -14,7 +14,7 @@ from secmon.config.xml import Element
 
 NodeType = Literal["master", "worker"]
 
-NO_NODE = "NODE_IP"  # place holder in the file of a new installation
+NO_NODE = "NODE_IP"  # placeholder in the file of a new installation
 
 
 class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ _ACCEPTED = {"key", "nodes", "socket_timeout", "connection_timeout"}
 def read_cluster(sections: list[Element], report: Report) -> ClusterSection:
     """The last of the sections, typed; none means a disabled cluster.
 
-    What is wrong goes to ``report``, and the section returned then holds the default in its place: do not use it.
+    Errors go to ``report``; the section returned then has defaults in their place and must not be used.
     Key and nodes are checked for an enabled cluster only, as a new installation has none yet.
     """
     if not sections:
@@ -131,7 +131,7 @@ def _check_enabled(cluster: ClusterSection, section: Element, report: Report) ->
 
 
 class WrongValue(NamedTuple):
-    """An option that has a value it may not have."""
+    """An option with a value that is not allowed."""
 
     key: str
     value: str
@@ -150,7 +150,7 @@ def wrong_values(cluster: ClusterSection) -> Iterator[WrongValue]:
 
 def _wrong_link(cluster: ClusterSection) -> Iterator[WrongValue]:
     if not _KEY.test(cluster.key):
-        # The key itself never gets into a message.
+        # Messages never contain the key.
         yield WrongValue("key", f"a key of {len(cluster.key)} characters", _KEY.allowed)
     for node in cluster.nodes:
         if not _MASTER_ADDRESS.test(node):

@@ -1,6 +1,6 @@
-"""What a main configuration may hold for other managers, and which changes nothing in this version: told as warnings.
+"""Sections and options of a main configuration that have no effect in this version: they cause warnings.
 
-Entries go when what they are about gets an effect. Agents read several of these sections, from the files of their
+Remove an entry when its section or option gets an effect. Agents read several of these sections in the files of their
 groups.
 """
 
@@ -11,7 +11,7 @@ from secmon.config.problems import Report
 from secmon.config.xml import Element
 
 Asked = Callable[[Element, Element], bool]
-"""Whether a section, and one of its options, ask for something at all."""
+"""Whether a section, and one of its options, would have an effect."""
 
 LINE_FORMATS = frozenset(
     {"syslog", "generic", "json", "snort-full", "snort-fast", "squid", "apache", "iis", "nmapg", "mysql_log"}
@@ -21,7 +21,7 @@ LINE_FORMATS = frozenset(
 
 
 class Idle(NamedTuple):
-    """``what`` does not happen. ``asked``: when the option asks for it."""
+    """``what`` does not happen. ``asked``: when the option would cause it."""
 
     what: str
     asked: Asked = lambda section, option: True
@@ -83,7 +83,7 @@ SECTIONS: Mapping[str, str] = {
     "key-polling": "keys are asked for where auth.key_request says",
     "wdb": "no backups are made",
 }
-"""Sections that do nothing as a whole. Nothing is said of one that is disabled."""
+"""Sections without any effect. A disabled section causes no warning."""
 
 OPTIONS: Mapping[str, Mapping[str, Idle]] = {
     "global": {
@@ -117,11 +117,11 @@ OPTIONS: Mapping[str, Mapping[str, Idle]] = {
         ("socket_timeout", "connection_timeout"), Idle("waits are bounded by the internal options clusterd.*")
     ),
 }
-"""Options that do nothing in sections that do something."""
+"""Options without effect in sections that have one."""
 
 
 def warn_of_idle(sections: Mapping[str, list[Element]], report: Report) -> None:
-    """One warning for each kind of section and option, at the first that asks for something without an effect."""
+    """One warning for each kind of section and option, at the first place that would have an effect."""
     for key, elements in sections.items():
         for name in dict.fromkeys(_key(key, each) for each in elements):
             active = [each for each in elements if _key(key, each) == name and not _disabled(each)]

@@ -38,7 +38,7 @@ class MainConfig(msgspec.Struct, frozen=True, kw_only=True):
     sections: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def text(self, section: str, *path: str, default: str = "") -> str:
-        """The text at ``section.path``; where lists stand on the way, that of the last element that has it."""
+        """The text at ``section.path``; of a list on the way, that of the last element that has it."""
         found = list(_leaves(self.sections.get(section), path))
         return found[-1].strip() if found else default
 

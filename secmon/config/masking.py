@@ -1,4 +1,4 @@
-"""Secrets in the text of the main configuration: hidden from readers, put back into what comes from them.
+"""Secrets in the text of the main configuration: masked for readers, restored in their uploads.
 
 The JSON form hides them by name (``convert.mask_secrets``). Here the same names are found in the text itself, so that
 comments and layout stay as they are.
@@ -29,7 +29,7 @@ _Key: TypeAlias = tuple[object, ...]
 
 @dataclass
 class _Section:
-    """A section of the text. ``name`` is a wodle's own; ``identity`` tells sections that may repeat apart."""
+    """A section of the text. ``name`` is a wodle's own; ``identity`` distinguishes sections that may repeat."""
 
     name: str = ""
     start: int = 0
@@ -39,7 +39,7 @@ class _Section:
 
 
 class _Slot(NamedTuple):
-    """Where a secret stands: a range of the text, and the names that lead there from the section down."""
+    """Position of a secret: a range of the text, and the names from the section down to it."""
 
     start: int
     end: int
@@ -48,14 +48,14 @@ class _Slot(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def is_secret(section: str, option: str) -> bool:
-    """Whether the JSON form hides ``option`` in ``section``: asked of it, so that both forms hide the same."""
+    """Whether the JSON form masks ``option`` in ``section``; both forms use this function."""
     return mask_secrets({section: {option: "?"}}) == {section: {option: MASK}}
 
 
 def mask_text(text: str) -> str:
     """``text`` with ``*****`` for the keys, passwords and tokens, those in comments included.
 
-    Raises XmlError 1101 for text that is not well formed: what is a secret could not be told.
+    Raises XmlError 1101 for text that is not well formed: secrets cannot be found in it.
     """
     parse_xml(text, "ossec.conf", code=1101)
     ranges = [(slot.start, slot.end) for section in _read(text) for slot in section.slots]
@@ -94,7 +94,7 @@ def _values(saved: str) -> dict[_Key, set[str]]:
 
 
 def _keys(text: str, section: _Section) -> Iterator[tuple[_Key, _Key]]:
-    """What each secret is known by: its place in an unchanged section; section, identity and path."""
+    """Keys of each secret: its place in an unchanged section; section, identity and path."""
     slots = [(slot.start - section.start, slot.end - section.start) for slot in section.slots]
     unchanged = _replace(text[section.start : section.end], slots, [])
     for number, slot in enumerate(section.slots):
@@ -133,7 +133,7 @@ def _in_comments(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _read(text: str) -> list[_Section]:
-    """The sections of well-formed ``text``; the first of the list stands for what is outside of all."""
+    """The sections of well-formed ``text``; the first of the list holds the text outside of all sections."""
     reader = _Reader(text)
     for token in _TOKEN.finditer(text):
         if token["tag"] is not None:

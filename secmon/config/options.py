@@ -133,7 +133,7 @@ OPTIONS: Mapping[str, Option] = {
     "monitord.monitor_agents": Option(1, 0, 1, "Find agents that are silent."),
     "monitord.delete_old_agents": Option(0, 0, 9600, "Minutes of silence after which agents are removed; 0: never."),
     "monitord.day_wait": Option(10, 0, 600, "Seconds after midnight before logs are rotated."),
-    "monitord.keep_log_days": Option(31, 0, 500, "Days that rotated logs are kept; 0: for ever."),
+    "monitord.keep_log_days": Option(31, 0, 500, "Days that rotated logs are kept; 0: without limit."),
     "monitord.size_rotate": Option(512, 0, 4096, "Megabytes of a log that start a rotation; 0: by day only."),
     "monitord.daily_rotations": Option(12, 1, 256, "Rotations by size on one day."),
     "monitord.compress": Option(1, 0, 1, "Compress rotated logs."),
@@ -154,7 +154,7 @@ class InternalOptions:
         return cls({})
 
     def get(self, name: str) -> int:
-        """Value of ``section.name``. Raises SecmonError 1108 when nobody defines it."""
+        """Value of ``section.name``. Raises SecmonError 1108 when no file defines it."""
         try:
             return self._values[name]
         except KeyError:
@@ -212,7 +212,7 @@ def unknown_options(paths: Paths) -> list[str]:
         try:
             lines = list(_lines(path, required=False))
         except ConfigError:
-            continue  # ``check_internal_options`` tells of it
+            continue  # ``check_internal_options`` reports it
         for place, content in lines:
             match = _LINE.fullmatch(content)
             if match is not None and match[1] not in OPTIONS:

@@ -1,4 +1,4 @@
-"""Plain YAML: without aliases, which make a few lines stand for more than any memory holds."""
+"""Plain YAML: without aliases, with which a few lines could expand to more than the memory."""
 
 import yaml
 from yaml.nodes import Node

@@ -1,4 +1,4 @@
-"""The hourly quota of a key of the threat-intelligence service, as the service tells it."""
+"""The hourly quota of a key of the threat-intelligence service, as the service reports it."""
 
 import http.client
 import urllib.error

@@ -32,14 +32,14 @@ def versions(paths: Paths) -> list[Path]:
 
 
 def replace_main_config(paths: Paths, *, saved: bytes, new: bytes, now: datetime) -> None:
-    """Write ``new`` where ``saved`` stands; owner and mode stay. Blocks on the disk.
+    """Replace the file ``saved`` by ``new``; owner and mode are kept. Blocks on the disk.
 
     Other writers through here wait. Raises 1126 when the file is not ``saved`` any more or cannot be written, 1019
-    when it cannot be copied aside, 1908 when the installation is not valid with the new file; the old one stands then.
+    when it cannot be copied aside, 1908 when the installation is not valid with the new file, and restores the old one.
     """
     with _alone(paths):
         if _read(paths.main_config) != saved:
-            raise SecmonError(1126, "the file was changed by somebody else meanwhile; try again")
+            raise SecmonError(1126, "the file was changed meanwhile; try again")
         copies = _copy_aside(paths, saved, now)
         try:
             _overwrite(paths.main_config, new)

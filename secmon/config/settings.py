@@ -112,7 +112,7 @@ def render(
     section: msgspec.Struct, overrides: Mapping[str, object], indent: str = "", prefix: str = ""
 ) -> Iterator[str]:
     """Lines of a commented file: explanations after ``##``, values after ``#``, so that taking one ``#`` away from a
-    line, or from each line of a block, leaves valid YAML. The dotted keys in ``overrides`` stand uncommented."""
+    line, or from each line of a block, leaves valid YAML. The dotted keys in ``overrides`` are not commented out."""
     for name, what in fields(type(section)):
         key, value = prefix + name, getattr(section, name)
         live = any(other == key or other.startswith(f"{key}.") for other in overrides)

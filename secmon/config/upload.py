@@ -1,7 +1,7 @@
 """What a main configuration that comes through the API may hold (manager.md 5.2; switches of api.yaml).
 
-The checks look at elements, where the public counterpart looks for patterns in the text: what stands in comments or in
-other sections does not count, and white space or attributes hide nothing.
+The checks look at elements, where the public counterpart searches the text for patterns: comments and other sections do
+not matter, and white space or attributes cannot hide an option.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def check_upload(
         raise SecmonError(1127, "indexer")
     if not switches.limits.eps.allow and _value(after, *_EPS) != _value(before, *_EPS):
         raise SecmonError(1127, "global.limits.eps")
-    # A program that this node runs: only who can write the file on the host says which.
+    # A program that this node runs: it can be set only in the file on the host.
     for name in ("exec_path", "socket"):
         if _value(after, *_KEY_REQUEST, name) != _value(before, *_KEY_REQUEST, name):
             raise SecmonError(1127, f"auth.key_request.{name}")
@@ -96,7 +96,7 @@ _ASKED = ("name", "api_key")
 
 
 def _converted(saved: Element | None) -> JsonObject:
-    """Nothing for a file that cannot be read: then every protected section counts as changed."""
+    """Empty for a file that cannot be read: then every protected section counts as changed."""
     if saved is None:
         return {}
     try:

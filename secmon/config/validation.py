@@ -216,7 +216,7 @@ def _check_global(sections: list[Element], report: Report) -> None:
     asking = [option for section in sections for option in section.children if option.name == "update_check"]
     addressed = any(_texts(section, "update_check_url") for section in sections)
     if asking and (asking[-1].text or "").strip() == "yes" and not addressed:  # of several the last is in force
-        report.warn("global", "update_check asks nobody for newer versions without update_check_url", asking[-1])
+        report.warn("global", "update_check has no effect without update_check_url", asking[-1])
     for section in sections:
         for limits in section.children:
             for eps in limits.children if limits.name == "limits" else ():

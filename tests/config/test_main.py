@@ -273,7 +273,7 @@ def test_addresses_of_updates_are_checked(xml: str, line: int) -> None:
 )
 def test_updates_without_an_address_are_a_warning(xml: str, line: int | None) -> None:
     report = check_main_config(f"<ossec_config><global>{xml}</global></ossec_config>")
-    text = f"ossec.conf:{line}: global: update_check asks nobody for newer versions without update_check_url"
+    text = f"ossec.conf:{line}: global: update_check has no effect without update_check_url"
     assert (report.problems, report.warnings) == ([], [text] if line else [])
 
 

@@ -365,7 +365,7 @@ def test_a_stock_configuration_of_other_managers_is_usable(master: Path) -> None
     done = run("config", "check", "--root", str(master))
     assert (done.exit_code, done.stdout) == (0, f"The configuration of {master} is valid.\n")
     assert "syscheck: no effect in this version: the files of this host are not watched" in done.stderr
-    assert "update_check asks nobody" in done.stderr
+    assert "update_check has no effect without update_check_url" in done.stderr
     said = [line.removeprefix("Warning: ") for line in done.stderr.splitlines()]
     assert set(said) <= set(read_supervisor_settings(Paths(master)).notes), "the log says it at a start"
 

@@ -372,7 +372,7 @@ def test_tables_without_constraints(store: SecurityStore, old: OldStore) -> None
     old.run("CREATE TABLE roles (id, name, created_at)")
     for name in ("one", "two"):
         old.role(100, name)
-    assert lines(take_over(store, old), "refused") == ["refused role 100 two: the id stands twice in the source"]
+    assert lines(take_over(store, old), "refused") == ["refused role 100 two: the id occurs twice in the source"]
 
 
 def test_links_to_nothing_and_twice(store: SecurityStore, old: OldStore) -> None:

@@ -1,4 +1,4 @@
-"""Takes over agents, their groups and the groups' files from the folder of a 4.x manager: all of it or nothing."""
+"""Imports agents, their groups and the groups' files from the folder of a 4.x manager: all of it or nothing."""
 
 import shutil
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ from secmon.importers.agents.source import Source, read_source
 def import_agents(store: AgentStore, source: Source, paths: Paths, clock: Clock, *, dry_run: bool = False) -> Report:
     """Merge ``source`` into this installation, which must not run: nothing is changed when a line is refused.
 
-    Files come first; whatever fails afterwards, the commit too, takes them away again. Raises OSError and SecmonError.
+    Files come first; if a later step or the commit fails, they are removed. Raises OSError and SecmonError.
     """
     with ExitStack() as undo:
         with store.write() as connection:
@@ -36,7 +36,7 @@ def import_agents(store: AgentStore, source: Source, paths: Paths, clock: Clock,
                     raise fault
             registry.assign(connection, plan.assigned)
             registry.add_tombstones(connection, plan.stones)
-        undo.pop_all()  # committed: the files stay
+        undo.pop_all()  # committed: the files are kept
     return Report(tuple(plan.lines), written=True)
 
 

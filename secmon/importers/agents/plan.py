@@ -133,7 +133,7 @@ def _decide_missing(plan: Plan, source: Source, paths: Paths) -> None:
     for name in dict.fromkeys(_named(plan)):
         if name not in source.folders and not (paths.shared / name).is_dir():
             plan.made.append(name)
-            plan.say(Line("warning", "group", name, "agents are in it but it has no folder: it is made"))
+            plan.say(Line("warning", "group", name, "agents are in it but it has no folder: one is created"))
 
 
 def _named(plan: Plan) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _named(plan: Plan) -> Iterator[str]:
 
 
 def _decide_counter(plan: Plan, text: str, paths: Paths) -> None:
-    """Agents that check counters take no message whose counter is lower than those before."""
+    """Agents that verify counters refuse a message whose counter is lower than the last one."""
     theirs = parse_counter(text)
     if theirs is None:
         return

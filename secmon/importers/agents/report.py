@@ -1,4 +1,4 @@
-"""What an import of agents did, or why it did nothing: one line for each thing it looked at."""
+"""Result of an import of agents: one line for each object of the source."""
 
 from collections import Counter
 from typing import Literal
@@ -10,7 +10,7 @@ Result = Literal["imported", "present", "dropped", "warning", "refused"]
 
 
 class Line(Struct, frozen=True):
-    """``imported``: written; ``present``: there already; ``dropped``: not taken over; ``warning``: look at it;
+    """``imported``: written; ``present``: there already; ``dropped``: not imported; ``warning``: needs a check;
     ``refused``: stops the import. Kind ``groups`` is the assignment of an agent, ``counters`` those of the link."""
 
     result: Result
@@ -38,6 +38,6 @@ class Report(Struct, frozen=True):
 
 
 def shown(text: str) -> str:
-    """A text of the source for people: short, and without anything that a terminal would obey."""
+    """A text of the source for display: short, without control characters."""
     safe = text if text.isascii() and text.isprintable() else ascii(text)
     return safe if len(safe) <= 64 else f"{safe[:64]}..."

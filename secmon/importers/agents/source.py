@@ -25,7 +25,7 @@ class Source(Struct, frozen=True):
     """What the folder holds.
 
     ``added``: seconds since 1970 by agent. ``groups``: names by agent, lowest priority first. ``folders``: the files of
-    each group by name. ``counter``: the text of the sender's counter. ``lines``: what cannot be taken over.
+    each group by name. ``counter``: the text of the sender's counter. ``lines``: what cannot be imported.
     """
 
     keys: KeyLines
@@ -55,7 +55,7 @@ def read_source(root: Path) -> Source:
 
 
 def _content(path: Path) -> bytes:
-    """All of a plain file. Raises OSError, SecmonError 1006 for what is none: a pipe or a device has no end."""
+    """The content of a regular file. Raises OSError, SecmonError 1006 for others: a pipe or a device has no end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -74,7 +74,7 @@ def _text(path: Path) -> str:
 
 
 def _assignments(root: Path, lines: list[Line]) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
-    """Times of registration and groups: from the data base of 4.x, else from the files of its first releases."""
+    """Times of registration and groups: from the database of 4.x, otherwise from the files of its first releases."""
     database, folder = root / "queue/db/global.db", root / "queue/agent-groups"
     if database.exists():
         return _from_database(database)
@@ -103,7 +103,7 @@ def _from_database(path: Path) -> tuple[dict[int, int], dict[int, tuple[str, ...
 
 
 def _link(row: Row, names: Mapping[Any, Any]) -> tuple[int, int, str] | None:
-    """Agent, priority and name of a group; None for what is none."""
+    """Agent, priority and name of a group; None for an invalid row."""
     agent, priority, name = row.get("id_agent"), row.get("priority"), names.get(row.get("id_group"))
     if not isinstance(agent, int) or agent <= 0 or not isinstance(name, str):
         return None
@@ -142,6 +142,6 @@ def _folders(shared: Path, lines: list[Line]) -> dict[str, dict[str, Path]]:
             name = f"{entry.name}/{shown(file.name)}"
             if not file.is_file(follow_symlinks=False):
                 lines.append(Line("dropped", "file", name, "not a file"))
-            elif file.name != MERGED:  # made anew here
+            elif file.name != MERGED:  # this installation makes its own
                 files[file.name] = Path(file.path)
     return found

@@ -1,6 +1,6 @@
-"""Takes over users, roles, policies, rules and their links from a public 4.x manager (rbac.md 17).
+"""Imports users, roles, policies, rules and their links from a public 4.x manager (rbac.md 17).
 
-Not taken over: revocations, signing keys, and the security configuration, which stands in a file of its own.
+Not imported: revocations, signing keys, and the security configuration, which is in a separate file.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
 
 Progress = Callable[[int, int], None]
-"""Told how many rows are written, of how many."""
+"""Called with the number of written rows and of all rows."""
 
 _ENTITIES = (schema.users, schema.roles, schema.policies, schema.rules)
 _TABLES = (*_ENTITIES, schema.user_roles, schema.role_policies, schema.role_rules)

@@ -3,7 +3,7 @@
 - Users 1 and 2 give their password hash and nothing else; ids 3 to 88 are regenerated from the defaults.
 - Everything else keeps id, name, content and date. An id that the store holds or has ever given is replaced by a new
   one, a name that is taken gets ``_user`` appended, and a policy or rule whose body the store has is merged with it.
-- What a former import brought (same name and date) is left as it is, and so are its links.
+- Rows of an earlier import (same name and date) and their links are not changed.
 - An end of a link up to 88 means the default of that name.
 """
 
@@ -61,7 +61,7 @@ def decide(source: Source, target: Target) -> Plan:
 
 
 class _Destination(msgspec.Struct, frozen=True):
-    """Where an entity of the source is in the store. ``settled``: a former import brought it, its links stay."""
+    """Where an entity of the source is in the store. ``settled``: from an earlier import; its links are kept."""
 
     id: int
     name: str
@@ -90,7 +90,7 @@ class _Planner:
         table_plan = _TablePlan(table, self._target, source)
         for one in source:
             if one.id in table_plan.places:
-                self._lines.append(Line("refused", kind, one.id, one.name, "the id stands twice in the source"))
+                self._lines.append(Line("refused", kind, one.id, one.name, "the id occurs twice in the source"))
             elif one.id <= LAST_DEFAULT:
                 self._default(table_plan, kind, one)
             else:
@@ -185,7 +185,7 @@ class _Planner:
         return reason is None
 
     def _note(self, kind: Kind, owner: int) -> None:
-        """Tokens that end by a new link: those issued before it would carry what they were not given."""
+        """Tokens that a new link ends: issued before it, they must not get its permissions."""
         if kind == "role-policy" and owner <= LAST_DEFAULT:
             self._roles.add(owner)
         elif kind == "role-rule":
@@ -193,7 +193,7 @@ class _Planner:
 
 
 class _TablePlan:
-    """One table of entities while it is filled: which ids, names and bodies are taken."""
+    """One table of entities while it is filled: which ids, names and bodies are in use."""
 
     def __init__(self, table: Table, target: Target, source: Sequence[Entity]) -> None:
         self.table = table
@@ -208,7 +208,7 @@ class _TablePlan:
         if self._content in ("policy", "rule"):
             self._bodies = {str(row[self._content]): self._place(row) for row in self.by_id.values()}
         self._next = target.next_ids[str(table.name)]
-        # New ids stand above all that the source may still bring.
+        # New ids are above all ids of the source.
         self._fresh = max([self._next, *(one.id + 1 for one in source)])
         self._new: list[Row] = []
 
@@ -221,7 +221,7 @@ class _TablePlan:
         return self._place(row) if row is not None and row["id"] <= LAST_DEFAULT else None
 
     def known(self, one: Entity) -> int | None:
-        """Id of the row that a former import made of ``one``; dates tell it from a namesake."""
+        """Id of the row that an earlier import made of ``one``; dates distinguish it from another of the name."""
         name, attempt = one.name, 1
         while one.created_at and (row := self._before.get(name)) is not None:
             if row["created_at"] == one.created_at and row["id"] > LAST_DEFAULT:
@@ -234,7 +234,7 @@ class _TablePlan:
         return self._bodies.get(one.content)
 
     def add(self, one: Entity) -> _Destination:
-        """Take ``one`` in, under an id and a name that are free."""
+        """Add ``one`` under a free id and a free name."""
         number = one.id
         if number in self._ids or schema.FIRST_CUSTOM_ID <= number < self._next:
             number, self._fresh = self._fresh, self._fresh + 1
@@ -255,7 +255,7 @@ class _TablePlan:
         return place
 
     def new_rows(self) -> list[tuple[Table, Row]]:
-        """The rows taken in; ids given from now on start above them."""
+        """The added rows; later ids start above theirs."""
         if not self._new:
             return []
         after = max(self._next, max(int(row["id"]) for row in self._new) + 1, schema.FIRST_CUSTOM_ID)

@@ -1,4 +1,4 @@
-"""What an import did, or why it did nothing: one line for each object it looked at twice."""
+"""Result of an import: one line for each object that needs a remark."""
 
 from collections import Counter
 from typing import Literal
@@ -15,9 +15,9 @@ class Line(msgspec.Struct, frozen=True):
     """``id`` and ``name`` are the source's; of a link, ``id`` is the owner's and ``name`` names both ends.
 
     - ``imported``, ``renamed``, ``renumbered``: written, unchanged or as ``text`` says
-    - ``merged``: an equal body is there, links go to it; ``present``: a former import brought it, left as it is
-    - ``password``: the password of a default user was taken over
-    - ``dropped``: not taken over; ``warning``: taken over, but look at it; ``refused``: unusable, stops the import
+    - ``merged``: an equal body is there, links go to it; ``present``: from an earlier import, not changed
+    - ``password``: the password of a default user was imported
+    - ``dropped``: not imported; ``warning``: imported, needs a check; ``refused``: unusable, stops the import
     """
 
     result: Result
@@ -48,6 +48,6 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def shown(value: object) -> str:
-    """A value of the source for people: short, and without anything that a terminal would obey."""
+    """A value of the source for display: short, without control characters."""
     text = value if isinstance(value, str) and value.isascii() and value.isprintable() else ascii(value)
     return text if len(text) <= SHOWN_NAME else f"{text[:SHOWN_NAME]}..."

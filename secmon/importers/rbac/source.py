@@ -63,7 +63,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Everything usable in the file, in ascending order; ``faults`` says what is not."""
+    """Everything usable in the file, in ascending order; ``faults`` lists the rest."""
 
     users: tuple[Entity, ...]
     roles: tuple[Entity, ...]
@@ -81,13 +81,13 @@ T = TypeVar("T")
 def read_source(path: Path) -> Source:
     """Read the file at one moment, without writing to it.
 
-    Raises 2012 when it is no sound database of a version that is known. Unusable rows are told as ``faults``.
+    Raises 2012 for a damaged database, or one of an unknown version. Unusable rows are listed in ``faults``.
     """
     try:
         tables = _read_tables(path)
     except ForeignError as error:
         raise _refusal(path, f"no access-control database of a 4.x manager: {error}") from None
-    except (sqlite3.Error, OSError, OverflowError, UnicodeError) as error:  # damage may stand in any text
+    except (sqlite3.Error, OSError, OverflowError, UnicodeError) as error:  # any text may be damaged
         raise _refusal(path, shown(str(error))) from error
     faults: list[Line] = []
 
@@ -122,7 +122,7 @@ def _read_tables(path: Path) -> dict[str, list[Row]]:
 
 
 class _Unusable(ValueError):
-    """Why a row cannot be taken over."""
+    """Why a row cannot be imported."""
 
 
 def _usable(rows: Iterable[Row], kind: Kind, read: Callable[[Row], T], faults: list[Line]) -> Iterable[T]:
@@ -138,7 +138,7 @@ def _usable(rows: Iterable[Row], kind: Kind, read: Callable[[Row], T], faults: l
 def _user(row: Row) -> Entity:
     user = _entity(row, "username")
     password, flag = row.get("password"), row.get("allow_run_as")
-    # Argon2 hashes say how much memory and time they want; 4.x has none, so these are somebody's trap.
+    # Argon2 hashes set the memory and time of their check. 4.x writes none: such a hash is an attack.
     if not isinstance(password, str) or not _HASH.fullmatch(password) or password.startswith("$argon2"):
         raise _Unusable("the password hash is none that 4.x writes")
     parts = _PBKDF2.fullmatch(password)
@@ -209,5 +209,5 @@ def _ascending(entities: Iterable[Entity]) -> tuple[Entity, ...]:
 
 
 def _in_order(links: Iterable[Link]) -> tuple[Link, ...]:
-    """By owner, then as the owner lists them."""
+    """By owner, then in the order of the owner."""
     return tuple(sorted(links, key=lambda one: (one.owner, one.level, one.member)))

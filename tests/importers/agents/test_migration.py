@@ -72,7 +72,7 @@ def test_everything_and_again(here: Here, old: OldManager) -> None:
     report = here.take(old)
     assert report.written
     assert told(report, "warning", "dropped", "refused") == [
-        "warning    group web: agents are in it but it has no folder: it is made"
+        "warning    group web: agents are in it but it has no folder: one is created"
     ]
     assert here.lines() == [
         f"001 web-01 any {KEY} default,linux 5000",

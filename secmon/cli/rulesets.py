@@ -9,7 +9,7 @@ import click
 
 from secmon.cli.group import installation_paths, require_installation
 from secmon.common.paths import Paths
-from secmon.config.shipped import shipped_ruleset
+from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.diagnostics import RulesetError
 from secmon.engine.ruleset.sources import collect_folder, compile_installation, compile_sources
@@ -22,7 +22,7 @@ class Source:
 
     def __init__(self, paths: Paths | None, folder: Path | None) -> None:
         self._paths = paths
-        self._folder = folder or shipped_ruleset()
+        self._folder = folder or default_ruleset_folder()
         self.name = str(paths.root if paths else self._folder)
 
     def compile(self) -> Ruleset:

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
-import yaml
 
 from secmon.common.errors import UNKNOWN, ConfigError, Fault
 from secmon.common.file_io import read_regular
 from secmon.common.paths import Paths
 from secmon.config import settings
-from secmon.config.plain_yaml import NoAliases
 from secmon.config.settings import STARTUP_ERROR, Setting
+from secmon.config.yaml import read_yaml
 
 MEGABYTE = 1 << 20
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KkMm])", re.ASCII)
@@ -267,7 +266,7 @@ def load_api_config(paths: Paths) -> ApiConfig:
 
 def parse_api_config(data: bytes | str, file: str = "api.yaml") -> ApiConfig:
     """The configuration that ``data`` holds; ``file`` names it in errors (ConfigError 2000)."""
-    raw = _read_yaml(data, file)
+    raw = read_yaml(data, file, code=STARTUP_ERROR)
     if raw is None:
         return ApiConfig()
     if not isinstance(raw, Mapping):
@@ -279,30 +278,6 @@ def parse_api_config(data: bytes | str, file: str = "api.yaml") -> ApiConfig:
     if config.https.ssl_protocol in ("TLSv1", "TLSv1.1"):
         warnings.append(f"{file}: https.ssl_protocol: {config.https.ssl_protocol} is obsolete; use auto or TLSv1.2")
     return msgspec.structs.replace(config, warnings=tuple(warnings))
-
-
-class _Loader(NoAliases, yaml.SafeLoader):
-    """The safe loader, which also refuses a key given twice: the first value would be lost without a message."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(None, None, f"'{key.value}' occurs twice", key.start_mark)
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _read_yaml(data: bytes | str, file: str) -> object:
-    try:
-        return yaml.load(data, _Loader)  # a safe loader: plain values only
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(file, f"line {line}", Fault(error.problem), "valid YAML", code=STARTUP_ERROR) from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # ValueError: impossible dates and the like, which the loader does not wrap.
-        raise ConfigError(file, "file", Fault(error), "valid YAML", code=STARTUP_ERROR) from error
 
 
 _HEAD = """\

@@ -19,9 +19,9 @@ from secmon.common.files.tree import OPEN_FOLDER, open_file, opened_folder
 from secmon.common.paths import Paths
 from secmon.config.api import api_template
 from secmon.config.cluster import ClusterSection, wrong_values
+from secmon.config.default_ruleset import FOLDERS, default_ruleset_files
 from secmon.config.main import AgentPorts, main_config_template
 from secmon.config.options import LOCAL_TEMPLATE, internal_options_template
-from secmon.config.shipped import FOLDERS, shipped_files
 
 # (mode, owned by the product user instead of root, folders below the root; parents come first)
 _FOLDERS: tuple[tuple[int, bool, str], ...] = (
@@ -246,7 +246,7 @@ def _files(
 
 def _ruleset(paths: Paths) -> Iterator[tuple[Path, int, bool, bytes]]:
     """The default ruleset; its lists also where users change them and the configuration names them."""
-    for name, data in shipped_files().items():
+    for name, data in default_ruleset_files().items():
         yield paths.root / "ruleset" / name, 0o640, False, data
         if name.startswith("lists/"):
             yield paths.etc / name, 0o660, True, data

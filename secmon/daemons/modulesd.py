@@ -19,10 +19,9 @@ from secmon.agents.registry.key_file import MasterKeyFile, WorkerKeyFile
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.silent_agents import SilenceMonitor, SilenceSettings
 from secmon.cluster.node import Node
-from secmon.cluster.updates.check import Updates
+from secmon.cluster.updates.check import Updates, read_updates
 from secmon.common.background import Background
 from secmon.common.errors import os_text
-from secmon.config.updates import read_updates
 from secmon.daemons.active_configuration import substitute_sections
 from secmon.daemons.audit_anchors import AuditAnchors
 from secmon.daemons.daemon import Context

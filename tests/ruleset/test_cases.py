@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from secmon.config.shipped import shipped_ruleset
+from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.ruleset.case_files import Result, find_files, read_file, run_case
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.ruleset_xml import Element, parse
@@ -28,7 +28,7 @@ def compiled() -> Ruleset:
 
 @cache
 def compile_default() -> Ruleset:
-    return compile_sources(collect_folder(shipped_ruleset()))
+    return compile_sources(collect_folder(default_ruleset_folder()))
 
 
 @cache
@@ -38,7 +38,7 @@ def results(file: Path) -> tuple[Result, ...]:
 
 def elements() -> Iterator[tuple[str, Element]]:
     """Every rule of the files, with its file."""
-    for file, data in collect_folder(shipped_ruleset()).rules:
+    for file, data in collect_folder(default_ruleset_folder()).rules:
         for group in parse(data):
             for rule in group.children:
                 yield file, rule
@@ -134,7 +134,7 @@ def test_public_ids_of_agent_events(compiled: Ruleset) -> None:
 
 def test_files_are_xml_that_any_reader_takes() -> None:
     """The API shows files as JSON (analysis-api.md 2.6), which takes well-formed XML."""
-    sources = collect_folder(shipped_ruleset())
+    sources = collect_folder(default_ruleset_folder())
     for _, data in (*sources.decoders, *sources.rules):
         ElementTree.fromstring(b"<files>" + data + b"</files>")
 

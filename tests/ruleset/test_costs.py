@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.config.shipped import shipped_ruleset
+from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.engine import Engine
 from secmon.engine.input.predecode import Message
 from secmon.engine.memory.state import State
@@ -81,7 +81,7 @@ LOGS: dict[str, Callable[[str], str]] = {
 
 @pytest.fixture(scope="module")
 def compiled() -> Ruleset:
-    return compile_sources(collect_folder(shipped_ruleset()))
+    return compile_sources(collect_folder(default_ruleset_folder()))
 
 
 @pytest.mark.parametrize("kind", LOGS)

@@ -10,7 +10,7 @@ from secmon.agents.groups.merged_files.format import sharable_name
 from secmon.agents.names import GROUP_NAME, padded, parse_id
 from secmon.common.download import DownloadError, check_url
 from secmon.common.errors import MISSING, UNKNOWN, ConfigError, Fault
-from secmon.config.plain_yaml import NoAliases
+from secmon.config.yaml import NoAliases
 
 POLL_SECONDS = 1800
 MAX_BYTES = 4 << 20

@@ -24,8 +24,8 @@ from secmon.agents.registry.agent_fields import (
 )
 from secmon.agents.registry.schema import agents
 from secmon.common.query import Page, Query, Sort, sql
-from secmon.common.query.ast import Node
 from secmon.common.query.columns import Column, nest
+from secmon.common.query.syntax import Node
 from secmon.security.rbac.evaluate import Scope
 
 COUNT = "count"

@@ -22,13 +22,32 @@ from secmon.common.download import DownloadError, download
 from secmon.common.errors import SecmonError, os_text
 from secmon.common.file_io import sync_folder, write_file
 from secmon.common.paths import Paths
-from secmon.config.updates import UpdateSettings
+from secmon.config.main import MainConfig
+from secmon.config.validation import ADDRESS
 
 ID_HEADER = "secmon-installation"
 MAX_BYTES = 1 << 20
 """Of the list of releases."""
 
 _UID_BYTES = 100
+
+
+class UpdateSettings(Struct, frozen=True, kw_only=True):
+    """Options ``update_check`` and ``update_check_url`` of the section ``global``.
+
+    ``url``: address of the list of releases; empty where none is configured, or one that is not valid.
+    """
+
+    enabled: bool = False
+    url: str = ""
+
+
+def read_updates(config: MainConfig) -> UpdateSettings:
+    """The values in force. The default is no check: the product has no update service of its own."""
+    url = config.text("global", "update_check_url")
+    return UpdateSettings(
+        enabled=config.flag("global", "update_check", default=False), url=url if ADDRESS.test(url) else ""
+    )
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -3,12 +3,9 @@
 Parsed once (:class:`Query`), run by one of two back ends: :mod:`objects` and :mod:`sql`.
 """
 
-from secmon.common.query.ast import And, Clause, Node, Op, Or
-from secmon.common.query.fields import Fields
 from secmon.common.query.objects import Page, Part, PlainPage, merge, part, run, run_plain
 from secmon.common.query.query import Query
-from secmon.common.query.search import Search
-from secmon.common.query.sort import Sort
+from secmon.common.query.syntax import And, Clause, Fields, Node, Op, Or, Search, Sort
 
 __all__ = [
     "And",

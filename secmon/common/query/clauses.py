@@ -12,12 +12,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, String, and_, case, cast, false, literal, or_, true
 
 from secmon.common.errors import SecmonError
-from secmon.common.query.ast import Clause, Op
 from secmon.common.query.columns import Column, Kind, spaced_version
 from secmon.common.query.dates import Age, moment
 from secmon.common.query.folding import folded, like
-from secmon.common.query.limits import EXCERPT
-from secmon.common.query.search import Search
+from secmon.common.query.syntax import EXCERPT, Clause, Op, Search
 
 _Condition = ColumnElement[bool]
 

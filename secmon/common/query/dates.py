@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from secmon.common.errors import SecmonError
-from secmon.common.query.limits import EXCERPT
+from secmon.common.query.syntax import EXCERPT
 
 _INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:Z|\+00:00)?)?", re.ASCII)
 _LOOKS_ABSOLUTE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from secmon.common.errors import SecmonError
-from secmon.common.query.ast import And, Clause, Node, Op
 from secmon.common.query.dates import instant
-from secmon.common.query.limits import EXCERPT
-from secmon.common.query.search import Search
+from secmon.common.query.syntax import EXCERPT, And, Clause, Node, Op, Search
 
 Test = Callable[[object], bool]
 

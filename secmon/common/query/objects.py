@@ -10,11 +10,10 @@ from itertools import chain, islice
 
 import msgspec
 
-from secmon.common.query.fields import Fields
 from secmon.common.query.matching import contains, matches
 from secmon.common.query.query import Query, check_select
 from secmon.common.query.shaping import Item, identity, selector, sort_key
-from secmon.common.query.sort import Sort, unsortable
+from secmon.common.query.syntax import Fields, Sort, unsortable
 
 
 class Page(msgspec.Struct, frozen=True):

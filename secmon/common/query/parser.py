@@ -8,8 +8,7 @@ import re
 from typing import Literal, NoReturn
 
 from secmon.common.errors import SecmonError
-from secmon.common.query.ast import And, Clause, Node, Op, Or
-from secmon.common.query.limits import EXCERPT, MAX_CLAUSES, MAX_DEPTH, check_text
+from secmon.common.query.syntax import EXCERPT, MAX_CLAUSES, MAX_DEPTH, And, Clause, Node, Op, Or, check_text
 
 _FIELD = re.compile(r"[\w.]+")
 _OPERATOR = re.compile(r"[=!<>~]{1,2}")

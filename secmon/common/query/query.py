@@ -5,11 +5,7 @@ from dataclasses import dataclass
 
 from secmon.common.errors import SecmonError
 from secmon.common.query import dates, parser
-from secmon.common.query.ast import Clause, Node, Op, clauses
-from secmon.common.query.fields import Fields
-from secmon.common.query.limits import EXCERPT
-from secmon.common.query.search import Search
-from secmon.common.query.sort import Sort
+from secmon.common.query.syntax import EXCERPT, Clause, Fields, Node, Op, Search, Sort, clauses
 
 MAX_LIMIT = 100_000
 """Items of one page (conventions.md 4.3)."""

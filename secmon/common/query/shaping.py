@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from secmon.common.errors import SecmonError
-from secmon.common.query.fields import Fields
-from secmon.common.query.limits import EXCERPT
 from secmon.common.query.matching import json_text
-from secmon.common.query.sort import Sort
+from secmon.common.query.syntax import EXCERPT, Fields, Sort
 
 Item = dict[str, object]
 """One element of a collection: JSON values only, so that it can be compared, searched and sent as it is."""

@@ -11,14 +11,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal, or_, select
 
-from secmon.common.query.ast import And, Clause, Node
 from secmon.common.query.clauses import condition, equals, found_in
 from secmon.common.query.columns import Column, Kind, shaper
-from secmon.common.query.fields import Fields
 from secmon.common.query.objects import Page, Part
 from secmon.common.query.query import Query
 from secmon.common.query.shaping import Item
-from secmon.common.query.sort import Sort
+from secmon.common.query.syntax import And, Clause, Fields, Node, Sort
 
 __all__ = ["Statements", "apply", "equals", "fetch", "fetch_items", "fetch_part", "sort_values", "where"]
 

@@ -16,7 +16,7 @@ from secmon.cluster.executor import Context, read_query
 from secmon.cluster.parameters import Common, Q
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome
-from secmon.common.query.ast import Node as QueryNode
+from secmon.common.query.syntax import Node as QueryNode
 from secmon.operations.agents.listing import read_agents
 from secmon.operations.agents.parameters import AgentFields, AgentId, AgentIdOrAll, conditions
 from secmon.security.rbac.authorization import Grant, Require

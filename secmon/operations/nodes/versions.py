@@ -11,11 +11,10 @@ from secmon.agents.wire.version import parse
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context, authorizer, reach
 from secmon.cluster.parameters import Pretty
-from secmon.cluster.updates.check import Answer, Updates, installation_id
+from secmon.cluster.updates.check import Answer, Updates, installation_id, read_updates
 from secmon.cluster.updates.releases import Release, newer
 from secmon.common.clock import iso_micro, iso_z
 from secmon.common.outcome import Plain
-from secmon.config.updates import read_updates
 from secmon.operations.permissions import on_manager
 
 ASK_SECONDS = 4.0

@@ -10,14 +10,13 @@ from uuid import UUID
 import pytest
 
 from secmon import __version__
-from secmon.cluster.updates.check import ID_HEADER, MAX_BYTES, Updates, installation_id
+from secmon.cluster.updates.check import ID_HEADER, MAX_BYTES, Updates, UpdateSettings, installation_id, read_updates
 from secmon.common.clock import ManualClock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.common.self_signed import self_signed
 from secmon.config.main import parse_main_config
-from secmon.config.updates import UpdateSettings, read_updates
 from tests.cluster.updates.test_releases import GOOD, document
 from tests.common.webserver import answer, web_server
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from secmon.common.errors import SecmonError
 from secmon.common.query import And, Clause, Node, Op, Or
-from secmon.common.query.ast import clauses
-from secmon.common.query.limits import MAX_CLAUSES, MAX_DEPTH, MAX_LENGTH
 from secmon.common.query.parser import parse
+from secmon.common.query.syntax import MAX_CLAUSES, MAX_DEPTH, MAX_LENGTH, clauses
 from tests.common.query.strategies import nodes, values
 
 A, B, C = (Clause(name, Op.EQ, "1") for name in "abc")

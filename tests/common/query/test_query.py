@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from secmon.common.errors import SecmonError
 from secmon.common.query import Fields, Query, Search, Sort
-from secmon.common.query.limits import MAX_LENGTH
+from secmon.common.query.syntax import MAX_LENGTH
 
 LIST = Fields(engine="list", select=("id", "name", "details"), sort=("id", "name"), required=("id",))
 FREE = Fields(engine="list")

@@ -7,7 +7,7 @@ import pytest
 
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
-from secmon.config.shipped import shipped_files
+from secmon.config.default_ruleset import default_ruleset_files
 from secmon.daemons.installation_files import create_installation_files
 from secmon.engine.ruleset.diagnostics import RulesetError
 from secmon.engine.ruleset.sources import Sources, collect, collect_folder, compile_installation, parse_section
@@ -164,7 +164,7 @@ def test_a_new_installation_holds_the_default_ruleset(tmp_path: Path) -> None:
     compiled = compile_installation(paths)
     assert [str(one) for one in compiled.messages] == []
     assert compiled.settings.alert_level == 3
-    assert {path for path in shipped_files() if path.startswith("lists/")} == {
+    assert {path for path in default_ruleset_files() if path.startswith("lists/")} == {
         str(path.relative_to(paths.etc)) for path in (paths.etc / "lists").iterdir()
     }
     assert compiled.rules.by_id[1].file == "ruleset/rules/0000-roots_rules.xml"

@@ -1,4 +1,4 @@
-"""Where the default ruleset lies that comes with the product."""
+"""The default ruleset, which comes with the product."""
 
 import sysconfig
 from pathlib import Path
@@ -9,14 +9,14 @@ _INSTALLED = Path(sysconfig.get_path("data")) / "share/secmon/ruleset"
 FOLDERS = ("decoders", "rules", "lists")
 
 
-def shipped_ruleset() -> Path:
+def default_ruleset_folder() -> Path:
     """The folder with ``decoders``, ``rules`` and ``lists``: of the source tree, else where packages put data."""
     return _IN_SOURCES if (_IN_SOURCES / "rules").is_dir() else _INSTALLED
 
 
-def shipped_files() -> dict[str, bytes]:
+def default_ruleset_files() -> dict[str, bytes]:
     """Contents by path below the ruleset's folder, such as ``rules/0000-roots_rules.xml``. Raises OSError."""
-    folder = shipped_ruleset()
+    folder = default_ruleset_folder()
     return {
         f"{name}/{file.name}": file.read_bytes()
         for name in FOLDERS

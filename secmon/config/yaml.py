@@ -1,0 +1,47 @@
+"""Reading YAML that users write: plain values, without aliases and duplicate keys.
+
+An alias (``*name``) can expand a few lines to more than any memory holds.
+"""
+
+from typing import Any
+
+import yaml
+from yaml.nodes import Node
+
+from secmon.common.errors import ConfigError, Fault
+
+
+class NoAliases(yaml.parser.Parser, yaml.composer.Composer):
+    """Part of a loader that rejects aliases: nothing that is loaded is larger than its text."""
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """See ``yaml.composer``. Raises ComposerError, which is a MarkedYAMLError."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML has stubs for most of it
+            raise yaml.composer.ComposerError(None, None, "aliases (*name) are not allowed here", event.start_mark)
+        return super().compose_node(parent, index)
+
+
+class _Loader(NoAliases, yaml.SafeLoader):
+    """The safe loader without duplicate keys, of which the first would be ignored."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(None, None, f"'{key.value}' occurs twice", key.start_mark)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(data: bytes | str, file: str, *, code: int) -> object:
+    """Plain values of the YAML in ``data``. Raises ConfigError ``code``, which names ``file`` and the line."""
+    try:
+        return yaml.load(data, _Loader)  # a safe loader: plain values only
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(file, f"line {line}", Fault(error.problem), "valid YAML", code=code) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # ValueError: impossible dates and the like, which the loader does not wrap.
+        raise ConfigError(file, "file", Fault(error), "valid YAML", code=code) from error

@@ -8,7 +8,7 @@ from secmon.cli.group import LazyGroup, echo_json, json_option, require_installa
 from secmon.common.paths import Paths
 from secmon.config.checks import installation_warnings
 from secmon.daemons.supervisor_settings import installation_problems
-from secmon.engine.catalogue import RulesetCatalogue
+from secmon.engine.ruleset.validation import RulesetValidator
 
 
 @click.group(cls=LazyGroup)
@@ -34,7 +34,7 @@ def check(paths: Paths, as_json: bool) -> None:
     require_installation(paths)
     problems, warnings = installation_problems(paths), installation_warnings(paths)
     if not problems:  # the ruleset is that of the configuration
-        problems = [one.text for one in RulesetCatalogue(paths).diagnose() if one.error]
+        problems = [one.text for one in RulesetValidator(paths).findings() if one.error]
     if as_json:
         echo_json({"valid": not problems, "problems": problems, "warnings": warnings})
         sys.exit(1 if problems else 0)

@@ -6,11 +6,13 @@ from typing import Any
 
 import msgspec
 
+from secmon.cluster.node import Changed, Finding
 from secmon.common.errors import SecmonError
 from secmon.common.ipc.client import call, call_error
 from secmon.common.ipc.commands import command
 
 _SECONDS = 30.0
+_VALIDATION_SECONDS = 300.0
 
 
 class EngineClient:
@@ -34,11 +36,18 @@ class EngineClient:
 
     async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
         """Counters of the engine (manager.md 10.1), or of these agents (11.1)."""
-        return await self._ask("statistics", **({} if agents is None else {"agents": list(agents)}))
+        arguments: dict[str, Any] = {} if agents is None else {"agents": list(agents)}
+        return await self._ask("statistics", **arguments)
 
     async def ruleset(self, *, refresh: bool = False) -> Mapping[str, Any]:
         """What is in force, and what is wrong with the files; with ``refresh`` they are looked at before."""
         return await self._ask("refresh" if refresh else "ruleset")
+
+    async def validate(self, changed: Changed, *, blocking: bool) -> Sequence[Finding]:
+        """Findings about the ruleset with files ``changed``, in UTF-8; with ``blocking`` the blocking error only."""
+        texts = {path: None if data is None else data.decode() for path, data in changed.items()}
+        answer = await self._ask("validate", seconds=_VALIDATION_SECONDS, changed=texts, blocking=blocking)
+        return msgspec.convert(answer["findings"], list[Finding])
 
     async def logtest(self, command: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """The whole answer of the log test: ``error``, ``data``, ``message``."""
@@ -56,6 +65,6 @@ class EngineClient:
         except msgspec.MsgspecError as error:
             raise SecmonError(1014, f"{self._logtest}: {error}") from error
 
-    async def _ask(self, name: str, **arguments: Any) -> Mapping[str, Any]:
-        data: Mapping[str, Any] = await command(self._analysis, name, seconds=_SECONDS, **arguments)
+    async def _ask(self, name: str, *, seconds: float = _SECONDS, **arguments: Any) -> Mapping[str, Any]:
+        data: Mapping[str, Any] = await command(self._analysis, name, seconds=seconds, **arguments)
         return data

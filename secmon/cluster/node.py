@@ -241,16 +241,21 @@ class RulesetFiles(Protocol):
     def delete(self, kind: RulesetKind, path: str) -> None:
         """Raises 1906, 1907."""
 
-    def diagnose(self, changed: Changed | None = None) -> Sequence[Finding]:
-        """Compile what is on disk, aside, and say what is wrong with it: errors first. Takes seconds.
 
-        With ``changed``: the same as if the files were so.
-        """
+class RulesetValidation(Protocol):
+    """What the analysis engine of this node says of a ruleset. Raises SecmonError 1904 when it gives no verdict.
 
-    def blocking_error(self, changed: Changed) -> Finding | None:
-        """Why the files must not be ``changed`` so: an error of the whole ruleset that would come of it.
+    ``changed``: files that are not as on disk. Both compile the ruleset, outside the daemons that answer calls, which
+    takes seconds at worst.
+    """
 
-        Where there is an error already, only one in another file is an objection. Takes seconds.
+    async def findings(self, changed: Changed = {}) -> Sequence[Finding]:  # noqa: B006 - never changed
+        """An error, or the warnings of the ruleset."""
+
+    async def blocking_error(self, changed: Changed) -> Finding | None:
+        """The error of the ruleset that the change would cause; None when it may be made.
+
+        In a ruleset that is broken already, only an error in a further file blocks a change.
         """
 
 
@@ -282,6 +287,7 @@ class Services:
     digests: FileDigests | None = None
     agent_link: AgentLink | None = None
     ruleset: RulesetFiles | None = None
+    validation: RulesetValidation | None = None
     analysis: Analysis | None = None
     nodes: NodeCalls | None = None
     failed_logins: FailedLogins | None = None

@@ -17,6 +17,7 @@ from secmon.config.main import MainConfig, load_main_config
 from secmon.config.options import InternalOptions, load_internal_options
 from secmon.daemons.control_sockets import SupervisorClient
 from secmon.daemons.installation_files import restore_folders
+from secmon.daemons.ruleset_validation import NodeRulesetValidation
 from secmon.engine.catalogue import RulesetCatalogue
 from secmon.security.store.security_store import SecurityStore
 
@@ -49,6 +50,7 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
     """
     paths, clock = installation.paths, clock or SystemClock()
     lease: Lease = LeaseReader(paths.lease, clock) if installation.is_worker else UnlimitedLease()
+    engine = EngineClient(paths.analysis_socket, paths.logtest_socket)
     return Node(
         paths=paths,
         api_config=installation.api,
@@ -60,7 +62,8 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
             lease=lease,
             agent_link=LinkClient(paths.agent_link_socket),
             ruleset=RulesetCatalogue(paths),
-            analysis=EngineClient(paths.analysis_socket, paths.logtest_socket),
+            validation=NodeRulesetValidation(engine, paths),
+            analysis=engine,
         ),
         clock=clock,
         counters=Counters(),

@@ -1,12 +1,15 @@
-"""Commands of other daemons at ``queue/sockets/analysis``: events to store, statistics, the state of the ruleset."""
+"""Commands of other daemons at ``queue/sockets/analysis``: store events, statistics, status and validation of rules."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from secmon.cluster.node import Finding
 from secmon.common.errors import SecmonError
 from secmon.engine.input.datagrams import MAX_MESSAGE
+from secmon.engine.ruleset.validation import RulesetValidator
 from secmon.journal.batch_writer import BatchWriter
 
 MAX_REQUEST = 64 << 20
@@ -18,6 +21,8 @@ class _Request(msgspec.Struct):
 
     events: list[str] = msgspec.field(default_factory=list)
     agents: list[int] | None = None
+    changed: dict[str, str | None] = msgspec.field(default_factory=dict)
+    blocking: bool = False
 
 
 class AnalysisCommands:
@@ -28,11 +33,14 @@ class AnalysisCommands:
         local_events: BatchWriter,
         statistics: Callable[[list[int] | None], Mapping[str, Any]],
         ruleset: Callable[[bool], Awaitable[Mapping[str, Any]]],
+        validator: RulesetValidator,
     ) -> None:
         """``statistics``: in total, or of agents; ``ruleset``: its status, after a refresh if true."""
         self._local_events = local_events
         self._statistics = statistics
         self._ruleset = ruleset
+        self._validator = validator
+        self._validating = asyncio.Lock()
         self.ingested = 0
         """Events accepted."""
 
@@ -48,7 +56,17 @@ class AnalysisCommands:
                 return await self._ruleset(False)
             case "refresh":
                 return await self._ruleset(True)
+            case "validate":
+                return {"findings": await self._validate(request)}
         raise SecmonError(1014, f"unknown command {command!r}")
+
+    async def _validate(self, request: _Request) -> Sequence[Finding]:
+        changed = {path: None if text is None else text.encode() for path, text in request.changed.items()}
+        async with self._validating:  # here rather than in the threads: waiting requests must not use all of them up
+            if not request.blocking:
+                return await asyncio.to_thread(self._validator.findings, changed)
+            error = await asyncio.to_thread(self._validator.blocking_error, changed)
+            return [] if error is None else [error]
 
     async def _events(self, events: list[str]) -> Mapping[str, Any]:
         """Store events; the answer follows when they are in the journal, so that they survive a crash."""

@@ -31,6 +31,7 @@ from secmon.engine.output.document import Documents
 from secmon.engine.output.outputs import OutputSettings, output_series
 from secmon.engine.output.past_days import tidy
 from secmon.engine.ruleset.live_ruleset import Compiled, LiveRuleset
+from secmon.engine.ruleset.validation import RulesetValidator
 from secmon.journal.batch_writer import BatchWriter
 from secmon.journal.journal import JournalWriter
 
@@ -216,7 +217,9 @@ class AnalysisService:
         assert self.local_events is not None, "opened first"
         assert self._datagrams is not None, "opened first"
         paths = self._env.paths
-        self._commands = AnalysisCommands(self.local_events, self.statistics, self._ruleset_status)
+        self._commands = AnalysisCommands(
+            self.local_events, self.statistics, self._ruleset_status, RulesetValidator(paths)
+        )
         limits = Limits(request=MAX_REQUEST, clients=MAX_CLIENTS)
         servers: list[FrameServer] = [CommandServer(paths.analysis_socket, self._commands.answer, limits)]
         if self.session_settings.enabled:

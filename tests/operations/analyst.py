@@ -1,15 +1,20 @@
 """A node with rules, decoders and lists of its own, and with an analysis engine."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from secmon.cluster.analysis_client import EngineClient
-from secmon.cluster.node import Node
+from secmon.cluster.node import Changed, Finding, Node
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
+from secmon.common.paths import Paths
+from secmon.daemons.ruleset_validation import NodeRulesetValidation
 from secmon.engine.build import AnalysisEnvironment
 from secmon.engine.catalogue import RulesetCatalogue
+from secmon.engine.ruleset.sources import NO_CHANGE
+from secmon.engine.ruleset.validation import RulesetValidator
 from secmon.engine.service import AnalysisService
 from tests.operations.office import Office
 from tests.operations.world import World
@@ -51,6 +56,19 @@ LOGIN_RULE = b"""<group name="own,"><rule id="100900" level="5"><match>grocery</
 <description>Groceries</description></rule></group>"""
 
 
+class DirectValidation:
+    """Compiles in this process: for tests of what a verdict leads to."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._validator = RulesetValidator(paths)
+
+    async def findings(self, changed: Changed = NO_CHANGE) -> Sequence[Finding]:
+        return await asyncio.to_thread(self._validator.findings, changed)
+
+    async def blocking_error(self, changed: Changed) -> Finding | None:
+        return await asyncio.to_thread(self._validator.blocking_error, changed)
+
+
 def stock(node: Node) -> None:
     """Give the node its own files, and the operations a way to them."""
     etc = node.paths.etc
@@ -58,6 +76,7 @@ def stock(node: Node) -> None:
     (etc / "decoders/shop_decoders.xml").write_bytes(SHOP_DECODERS)
     (etc / "lists/vip").write_bytes(b"ana:gold\nbob:\n")
     node.services.ruleset = RulesetCatalogue(node.paths)
+    node.services.validation = DirectValidation(node.paths)
 
 
 def stocked(world: World) -> Office:
@@ -85,7 +104,8 @@ async def analysing(node: Node) -> AsyncIterator[AnalysisService]:
 
     service = AnalysisService(given, active, Background())
     await service.start()
-    node.services.analysis = EngineClient(node.paths.analysis_socket, node.paths.logtest_socket)
+    engine = node.services.analysis = EngineClient(node.paths.analysis_socket, node.paths.logtest_socket)
+    node.services.validation = NodeRulesetValidation(engine, node.paths)
     try:
         yield service
     finally:

@@ -9,7 +9,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.config.xml import read_xml
 from secmon.engine.catalogue.file_kinds import KINDS
-from secmon.engine.ruleset.sources import Folder, Part, Section, read_section
+from secmon.engine.ruleset.ruleset_section import Folder, Part, RulesetSection, read_section
 
 BLOCK = "ruleset"
 
@@ -18,7 +18,7 @@ BLOCK = "ruleset"
 class ConfiguredFiles:
     """The ruleset section, and whether the file has one: without it the engine uses defaults."""
 
-    section: Section
+    section: RulesetSection
     present: bool
 
     def part(self, kind: XmlKind) -> Part:

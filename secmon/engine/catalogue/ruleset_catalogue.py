@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any
 
-from secmon.cluster.node import Changed, Definitions, Finding, RulesetFile, RulesetKind, XmlKind
+from secmon.cluster.node import Definitions, RulesetFile, RulesetKind, XmlKind
 from secmon.common.errors import SecmonError, os_text, write_error
 from secmon.common.file_io import sync_folder, write_file
 from secmon.common.paths import Paths
@@ -19,9 +19,7 @@ from secmon.engine.catalogue.file_kinds import KINDS, unreadable
 from secmon.engine.catalogue.list_entries import check_entries, find_lists, read_entries
 from secmon.engine.catalogue.rule_items import rule_items
 from secmon.engine.catalogue.strict_xml import MalformedXml, check, read_object
-from secmon.engine.catalogue.validation import RulesetValidator
 from secmon.engine.ruleset.ruleset_xml import XmlError, parse
-from secmon.engine.ruleset.sources import NO_CHANGE
 
 FILE_MODE = 0o660
 
@@ -39,7 +37,6 @@ class RulesetCatalogue:
         self._items: dict[XmlKind, FileCache[Items]] = {"rule": FileCache(), "decoder": FileCache()}
         self._changing = threading.Lock()
         self.changes = asyncio.Lock()
-        self._validator = RulesetValidator(paths)
 
     # -- reading
 
@@ -174,11 +171,3 @@ class RulesetCatalogue:
                 raise SecmonError(1906, ids=(path,)) from None
             except OSError as error:
                 raise SecmonError(1907, f"{path}: {error.strerror}", ids=(path,)) from None
-
-    # -- validation
-
-    def diagnose(self, changed: Changed | None = None) -> Sequence[Finding]:
-        return self._validator.findings(changed or NO_CHANGE)
-
-    def blocking_error(self, changed: Changed) -> Finding | None:
-        return self._validator.blocking_error(changed)

@@ -22,7 +22,8 @@ from secmon.engine.rules.rule_loader import DraftCache
 from secmon.engine.ruleset.compiled import Ruleset, RulesetSettings, compile_ruleset
 from secmon.engine.ruleset.diagnostics import Message, RulesetError
 from secmon.engine.ruleset.last_good import LAST_GOOD, DamagedCopy, keep_copy, read_copy
-from secmon.engine.ruleset.sources import Section, Sources, collect, read_section, settings_of
+from secmon.engine.ruleset.ruleset_section import RulesetSection, read_section
+from secmon.engine.ruleset.sources import Sources, collect, settings_of
 
 log = logging.getLogger("secmon.analysisd")
 
@@ -49,7 +50,7 @@ class LiveRuleset:
         self._clock = clock
         self._lock = threading.Lock()
         self._cache = DraftCache()
-        self._section: Section | None = None
+        self._section: RulesetSection | None = None
         self._settings = RulesetSettings()
         self._current: Compiled | None = None
         self._rejected = ""

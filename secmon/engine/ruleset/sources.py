@@ -8,54 +8,27 @@ from errno import EINVAL, ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from secmon.common.errors import ConfigError, SecmonError, os_text
+from secmon.common.errors import SecmonError, os_text
 from secmon.common.paths import Paths
-from secmon.config.main import MAIN_ROOT, MainConfig, load_main_config
+from secmon.config.main import MainConfig, load_main_config
 from secmon.config.options import InternalOptions, load_internal_options
-from secmon.config.xml import Element, parse_xml, read_xml
+from secmon.config.xml import read_xml
 from secmon.engine.decoders.decoder_loader import LOCAL_FILE
-from secmon.engine.matching import Expression, PatternError, compile_expression
 from secmon.engine.rules.rule_loader import DraftCache
 from secmon.engine.ruleset.compiled import File, Ruleset, RulesetSettings, compile_ruleset
 from secmon.engine.ruleset.diagnostics import Message, RulesetError
+from secmon.engine.ruleset.ruleset_section import Part, RulesetSection, read_section
 
 if TYPE_CHECKING:
     from secmon.cluster.node import Changed
 
-DECODERS, RULES, LISTS = "ruleset/decoders", "ruleset/rules", "etc/lists"
+LISTS = "etc/lists"
 SHIPPED_LISTS = "ruleset/lists"
-DEFAULT_PATTERN = ".xml$"
 COMPILED = ".cdb"
 """Suffix of the compiled form of a list, which other tools write beside it (ruleset.md 1.1)."""
 
 
 NO_CHANGE: "Changed" = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """Each file directly in ``path`` whose path matches ``pattern``."""
-
-    path: str
-    pattern: Expression
-
-
-@dataclass(slots=True)
-class Part:
-    """The options for decoders, or for rules; paths are relative to the installation."""
-
-    folders: list[Folder] = field(default_factory=list)
-    includes: list[str] = field(default_factory=list)
-    excludes: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class Section:
-    """All ``<ruleset>`` sections of a configuration together."""
-
-    decoders: Part = field(default_factory=Part)
-    rules: Part = field(default_factory=Part)
-    lists: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -69,56 +42,7 @@ class Sources:
     """Warnings: files that cannot be read are left out."""
 
 
-def read_section(document: Element, file: str) -> Section:
-    """The section of a main configuration that is parsed already. Raises ConfigError 1101."""
-    section = Section()
-    for root in (each for each in document.children if each.name == MAIN_ROOT):
-        for block in (each for each in root.children if each.name == "ruleset"):
-            for option in block.children:
-                _read_option(section, option, file)
-    for part, usual in ((section.decoders, DECODERS), (section.rules, RULES)):
-        if not part.folders:
-            part.folders.append(Folder(usual, compile_expression("osregex", DEFAULT_PATTERN.encode())))
-    return section
-
-
-def parse_section(data: bytes | str, file: str = "ossec.conf") -> Section:
-    """As ``read_section``, from text. Raises ConfigError."""
-    return read_section(parse_xml(data, file, code=1101), file)
-
-
-def _read_option(section: Section, option: Element, file: str) -> None:
-    value = (option.text or "").strip()
-    kind, _, what = option.name.partition("_")
-    part = {"decoder": section.decoders, "rule": section.rules}.get(kind)
-    if option.name == "list":
-        section.lists.append(_with_folder(value.removesuffix(".cdb"), RULES))
-    elif part is not None and what == "dir":
-        part.folders.append(Folder(value.rstrip("/"), _pattern(option, file)))
-    elif part is not None and what == "include":
-        part.includes.append(_with_folder(value, DECODERS if kind == "decoder" else RULES))
-    elif part is not None and what == "exclude":
-        part.excludes.add(value)
-    else:
-        allowed = "decoder_dir, rule_dir, decoder_include, rule_include, decoder_exclude, rule_exclude, list"
-        raise ConfigError(f"{file}:{option.line}", "ruleset", option.tag, allowed, code=1101)
-
-
-def _pattern(option: Element, file: str) -> Expression:
-    text = option.attributes.get("pattern", "" if option.attributes else DEFAULT_PATTERN)
-    try:
-        if text:
-            return compile_expression("osregex", text.encode())
-    except PatternError as error:
-        text = f"{text} ({error})"
-    raise ConfigError(f"{file}:{option.line}", f"ruleset.{option.tag}.pattern", text, "a pattern", code=1101)
-
-
-def _with_folder(path: str, folder: str) -> str:
-    return path if "/" in path else f"{folder}/{path}"
-
-
-def collect(root: Path, section: Section, changed: "Changed" = NO_CHANGE) -> Sources:
+def collect(root: Path, section: RulesetSection, changed: "Changed" = NO_CHANGE) -> Sources:
     """Read the files that ``section`` names below ``root``, as if they were ``changed``.
 
     Raises RulesetError 1226 for an empty decoder file.

@@ -214,17 +214,17 @@ def _warnings(node: Node) -> list[str]:
     return [one.removeprefix(f"{node.paths.root}/") for one in installation_warnings(node.paths)]
 
 
-def _broken_ruleset(node: Node) -> list[str]:
-    """Why the engine cannot use the ruleset on disk; empty when it can. Compiles it, which takes seconds at worst."""
-    files = node.services.ruleset
-    return [finding.text for finding in files.diagnose() if finding.error] if files is not None else []
+async def _broken_ruleset(node: Node) -> list[str]:
+    """Why the engine cannot use the ruleset on disk; empty when it can. Raises 1904."""
+    validation = node.services.validation
+    return [finding.text for finding in await validation.findings() if finding.error] if validation is not None else []
 
 
 async def _validated(node: Node, item: Any) -> Outcome:
     """``item`` when the files on disk are valid; otherwise the node fails with everything that is wrong."""
     outcome = Outcome()
     problems = await asyncio.to_thread(validate_installation, node.paths)
-    broken = [] if problems else await asyncio.to_thread(_broken_ruleset, node)
+    broken = [] if problems else await _broken_ruleset(node)
     if problems:
         outcome.fail(invalid(problems), node.name)
     elif broken:

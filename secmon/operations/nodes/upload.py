@@ -60,7 +60,7 @@ async def upload(ctx: Context, params: Upload | NodeUpload) -> Outcome:
         # Two steps: a caller who gives up while a service is asked leaves the file as it was.
         saved, new, warnings = await asyncio.to_thread(_checked, node, text)
         async with node.services.ruleset.changes if node.services.ruleset is not None else nullcontext():
-            await asyncio.to_thread(_check_ruleset, node, new)
+            await _check_ruleset(node, new)
             now = node.clock.now()
             await to_its_end(partial(replace_main_config, node.paths, saved=saved, new=new, now=now))
     except SecmonError as error:
@@ -110,11 +110,11 @@ def _check_role(node: Node, new: str) -> None:
             raise SecmonError(1127, f"cluster: {reason}")
 
 
-def _check_ruleset(node: Node, new: bytes) -> None:
-    """Raises 1908 when the engine could no longer use the ruleset, because of the files that ``new`` names."""
-    if node.services.ruleset is not None:
+async def _check_ruleset(node: Node, new: bytes) -> None:
+    """Raises 1908 when the ruleset of the files that ``new`` names does not load, 1904 without a verdict."""
+    if node.services.validation is not None:
         file = str(node.paths.main_config.relative_to(node.paths.root))
-        refused = node.services.ruleset.blocking_error({file: new})
+        refused = await node.services.validation.blocking_error({file: new})
         if refused is not None:
             raise SecmonError(1908, refused.text)
 

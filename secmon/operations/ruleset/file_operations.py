@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from secmon.cluster.executor import Context
-from secmon.cluster.node import Finding, RulesetFile, RulesetFiles, RulesetKind, XmlKind
+from secmon.cluster.node import Finding, RulesetFile, RulesetFiles, RulesetKind, RulesetValidation, XmlKind
 from secmon.cluster.parameters import Common, text_format
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.outcome import Messages, Outcome, Raw, Result
@@ -86,6 +86,13 @@ def ruleset_of(ctx: Context) -> RulesetFiles:
     return ctx.node.services.ruleset
 
 
+def _validation(ctx: Context) -> RulesetValidation:
+    """Raises 1000 in a process that has none: no operation runs there."""
+    if ctx.node.services.validation is None:
+        raise SecmonError(1000, "no validation of the ruleset in this process")
+    return ctx.node.services.validation
+
+
 def trimmed(folder: str | None) -> str | None:
     return None if folder is None else folder.rstrip("/")
 
@@ -153,7 +160,7 @@ async def upload_file(
                 if not overwrite:
                     raise SecmonError(1905, path)
                 await _may_delete(ctx, kind)
-            notes = await _judged(ctx, files, path, data)
+            notes = await _validated(ctx, path, data)
             # A step of its own: a caller who gives up during the checks leaves everything as it was.
             await to_its_end(partial(files.write, kind, path, data, overwrite=overwrite))
     except SecmonError as error:
@@ -173,7 +180,7 @@ async def delete_file(ctx: Context, kind: RulesetKind, filename: str, folder: st
         async with files.changes:
             if not await asyncio.to_thread(files.exists, path):
                 raise SecmonError(1906, path)
-            notes = await _judged(ctx, files, path, None)
+            notes = await _validated(ctx, path, None)
             await to_its_end(partial(files.delete, kind, path))
     except SecmonError as error:
         return _failed(outcome, error, path)
@@ -211,27 +218,27 @@ def _failed(outcome: Outcome, error: SecmonError, path: str) -> Outcome:
     return outcome
 
 
-async def _diagnosed(ctx: Context, files: RulesetFiles, share: float) -> Sequence[Finding] | None:
-    """What the engine would say of the ruleset as it is now; None when ``share`` of the time left is not enough."""
+async def _findings_before(ctx: Context, share: float) -> Sequence[Finding] | None:
+    """Findings about the ruleset as it is now; None when ``share`` of the time left is not enough."""
     left = None if ctx.call.deadline is None else ctx.call.deadline - ctx.node.clock.monotonic()
     try:
         async with asyncio.timeout(None if left is None else max(0.0, left * share)):
-            return await asyncio.to_thread(files.diagnose)
+            return await _validation(ctx).findings()
     except TimeoutError:
         return None
 
 
-async def _judged(ctx: Context, files: RulesetFiles, path: str, data: bytes | None) -> list[str]:
+async def _validated(ctx: Context, path: str, data: bytes | None) -> list[str]:
     """Notes on the ruleset with ``data`` at ``path``, None: without this file.
 
-    Raises 1908 when the engine could not use it. To be called while ``files.changes`` is held.
+    Raises 1908 when the engine could not use it, 1904. Call it while ``RulesetFiles.changes`` is held.
     """
-    before = await _diagnosed(ctx, files, BEFORE_SHARE)
+    before = await _findings_before(ctx, BEFORE_SHARE)
     changed = {path: data}
-    refused = await asyncio.to_thread(files.blocking_error, changed)
+    refused = await _validation(ctx).blocking_error(changed)
     if refused is not None:
         raise SecmonError(1908, refused.text)
-    return remarks(await asyncio.to_thread(files.diagnose, changed), path, before)
+    return remarks(await _validation(ctx).findings(changed), path, before)
 
 
 def remarks(findings: Sequence[Finding], path: str | None = None, before: Sequence[Finding] | None = None) -> list[str]:

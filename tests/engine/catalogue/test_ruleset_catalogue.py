@@ -211,23 +211,3 @@ def test_uploads_that_are_refused(catalogue: RulesetCatalogue) -> None:
     assert code(lambda: catalogue.check("decoder", b"<a b='" + b"x" * 30000 + b"'/>")) == 1113
     assert code(lambda: catalogue.check("list", b"a:b:c")) == 1800
     catalogue.check("rule", b"<group name='x'><rule id='no'/></group><other/>")
-
-
-def test_the_engines_word(paths: Paths, catalogue: RulesetCatalogue) -> None:
-    (paths.etc / "rules/shop_rules.xml").unlink()
-    assert catalogue.diagnose() == []
-    file = paths.etc / "rules/local.xml"
-    file.write_bytes(
-        b"<group name='a'>\n<rule id='100001' level='3'><if_sid>99999</if_sid><description>x</description></rule></group>"
-    )
-    found = catalogue.diagnose()
-    assert {(one.error, one.file) for one in found} == {(False, "etc/rules/local.xml")}
-    assert "line 2" in found[0].text
-    file.write_bytes(
-        b"<group name='a'><rule id='100001' level='3'><regex>(</regex><description>x</description></rule></group>"
-    )
-    [broken] = catalogue.diagnose()
-    assert (broken.error, broken.file) == (True, "etc/rules/local.xml")
-    paths.main_config.write_text("<ossec_config>")
-    [unreadable] = catalogue.diagnose()
-    assert unreadable.error

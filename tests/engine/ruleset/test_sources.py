@@ -10,7 +10,8 @@ from secmon.common.paths import Paths
 from secmon.config.default_ruleset import default_ruleset_files
 from secmon.daemons.installation_files import create_installation_files
 from secmon.engine.ruleset.diagnostics import RulesetError
-from secmon.engine.ruleset.sources import Sources, collect, collect_folder, compile_installation, parse_section
+from secmon.engine.ruleset.ruleset_section import parse_section
+from secmon.engine.ruleset.sources import Sources, collect, collect_folder, compile_installation
 
 RULE = b'<group name="g,"><rule id="1" level="0"><category>syslog</category><description>d</description></rule></group>'
 DECODER = b'<decoder name="d"><prematch>x</prematch></decoder>'

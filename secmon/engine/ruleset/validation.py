@@ -12,7 +12,8 @@ from secmon.config.xml import parse_xml
 from secmon.engine.rules.rule_loader import DraftCache
 from secmon.engine.ruleset.compiled import RulesetSettings
 from secmon.engine.ruleset.diagnostics import RulesetError
-from secmon.engine.ruleset.sources import NO_CHANGE, Sources, collect, compile_sources, read_section, settings_of
+from secmon.engine.ruleset.ruleset_section import read_section
+from secmon.engine.ruleset.sources import NO_CHANGE, Sources, collect, compile_sources, settings_of
 
 CACHE_SIZE = 4
 """Rulesets whose findings are cached: validations come often, changes do not."""
@@ -31,8 +32,8 @@ class RulesetValidator:
         self._findings: dict[bytes, Sequence[Finding]] = {}
         self._cache = DraftCache()
 
-    def findings(self, changed: Changed) -> Sequence[Finding]:
-        """An error or warnings of the ruleset with files ``changed``."""
+    def findings(self, changed: Changed = NO_CHANGE) -> Sequence[Finding]:
+        """See ``cluster.node.RulesetValidation``."""
         try:
             with self._compiling:  # one at a time: each keeps a processor busy
                 sources, settings = self._sources(changed)
@@ -48,7 +49,7 @@ class RulesetValidator:
             return [Finding(True, os_text(error) if isinstance(error, OSError) else error.message, "")]
 
     def blocking_error(self, changed: Changed) -> Finding | None:
-        """See ``cluster.node.RulesetFiles``.
+        """See ``cluster.node.RulesetValidation``.
 
         A broken ruleset may change as long as no further file breaks, so that it can be repaired file by file. Where
         MAX_BROKEN files or more are broken, every change is accepted.

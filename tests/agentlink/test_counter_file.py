@@ -65,6 +65,26 @@ async def test_repeated_messages_are_refused_where_counters_are_verified(tmp_pat
         await until(lambda: not (here.paths.counters / "001").exists())
 
 
+async def test_no_replay_passes_where_counters_are_verified(tmp_path: Path) -> None:
+    """Over TCP and UDP, with the agent connected or not, before and after a restart of the server."""
+    async with field(tmp_path, verify_counters=True) as here:
+        agent = await here.agent(stream=False)
+        recorded = agent.sealed(b"1:f:once")
+        await agent.raw(recorded)
+        await here.events(1)
+        await agent.raw(recorded)
+        await until(lambda: here.server.counts.unknown == 1)
+        stranger = await here.agent(agent.key)
+        await stranger.raw(recorded)
+        assert await stranger.closed_by_server()
+    async with field(tmp_path, verify_counters=True) as here:
+        for stream in (True, False):
+            stranger = await here.agent(agent.key, stream=stream)
+            await stranger.raw(recorded)
+        await until(lambda: here.server.counts.unknown == 2)
+        assert here.server.counts.event == 0
+
+
 async def test_agents_counters(tmp_path: Path) -> None:
     files = ReceiverCounters(tmp_path)
     assert files.load("001") == (0, 0)

@@ -313,3 +313,33 @@ async def test_a_counter_that_went_back_is_reported_and_refuses_nobody(
         await here.events(1)
         assert here.server.counters()["link"]["counters_back"] == 1
         assert "the message counter of agent 001 went back from 0:3 to 0:1" in caplog.text
+
+
+async def test_replays_that_are_accepted_without_a_report(tmp_path: Path) -> None:
+    """The limits that docs/enrol-agents.md states: datagrams, and counters of before the last start."""
+    async with field(tmp_path) as here:
+        agent = await here.agent(stream=False)
+        recorded = agent.sealed(b"1:f:recorded")
+        await agent.raw(recorded)
+        await here.events(1)
+        await agent.raw(recorded)
+        await here.events(1)
+        assert here.server.counters()["link"]["counters_back"] == 0
+    async with field(tmp_path) as here:
+        stranger = await here.agent(agent.key)
+        await stranger.raw(recorded)
+        assert await here.events(1) == [b"1:[001] (web-01) any->f:recorded"]
+        assert here.server.counters()["link"]["counters_back"] == 0
+
+
+async def test_a_replay_is_refused_while_the_agent_is_connected(tmp_path: Path) -> None:
+    async with field(tmp_path) as here:
+        agent = await here.agent()
+        recorded = agent.sealed(STARTUP)
+        await agent.raw(recorded)
+        assert await agent.receive() == ACK
+        stranger = await here.agent(agent.key)
+        await stranger.raw(recorded)
+        assert await stranger.closed_by_server()
+        await agent.beat()
+        assert here.server.counts.startup == 1

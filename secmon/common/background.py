@@ -1,6 +1,6 @@
 """Long-lived tasks of a daemon: none of them ends unnoticed.
 
-A task may end by an exception, by returning, or by a cancellation that nobody asked for: gRPC cancels the calls of a
+A task may end by an exception, by returning, or by a cancellation from elsewhere: gRPC cancels the calls of a
 channel that is closed, and the task that awaits one of them receives that as its own cancellation. All three are
 handled alike here.
 """
@@ -46,7 +46,7 @@ class Background:
         self._kept[name] = asyncio.create_task(self._keep(name, work), name=f"keeper of {name}")
 
     def vital(self, name: str, work: Work) -> None:
-        """Run ``work`` until it ends: by itself once it was told to (see :meth:`ended`), or as a failure."""
+        """Run ``work`` until it ends: in order once it was stopped (see :meth:`ended`), or as a failure."""
         self._vital[name] = asyncio.create_task(work(), name=name)
 
     async def failed(self) -> None:
@@ -61,7 +61,7 @@ class Background:
                 raise TaskEnded(f"{task.get_name()}: {ending_of(task)}") from _error(task)
 
     async def ended(self, name: str) -> None:
-        """Wait for the end of the vital task ``name``, which was told to end; nothing for one that never started."""
+        """Wait for the end of the vital task ``name``, which was stopped. Returns at once if it never started."""
         task = self._vital.pop(name, None)
         if task is None:
             return
@@ -100,7 +100,7 @@ async def cancel(*tasks: asyncio.Task[Any]) -> None:
 
 
 def ending_of(task: asyncio.Task[Any]) -> str:
-    """How ``task``, which is done and nobody cancelled, has ended: in words."""
+    """How ``task`` has ended, in words. It is done and was not cancelled."""
     if task.cancelled():
         return "it was cancelled from inside"
     error = task.exception()

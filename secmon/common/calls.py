@@ -13,8 +13,8 @@ class Call(msgspec.Struct, kw_only=True, frozen=True):
     ``params`` are plain builtins, checked against the operation's struct at every node that runs it. ``deadline`` is a
     reading of this host's monotonic clock in seconds; between hosts the remaining time travels as the gRPC deadline.
     ``None`` means no limit (``wait_for_complete``). ``token`` is the client's: a worker sends it to the master, which
-    believes nothing else about the caller; nobody else is sent it. ``node`` is the worker that forwarded the call, by
-    its certificate; empty where the call began on this node.
+    trusts nothing else about the caller; it is sent to no other node. ``node`` is the worker that forwarded the call,
+    by its certificate; empty where the call began on this node.
     """
 
     operation: str

@@ -15,7 +15,7 @@ class Clock(Protocol):
         """Seconds from an arbitrary start; the same for every process of this host."""
 
     def boottime(self) -> float:
-        """Seconds since the start of this host, those included in which it was suspended. Nobody can set it."""
+        """Seconds since the start of this host, suspended time included. It cannot be set."""
 
 
 class SystemClock:
@@ -32,7 +32,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to; for tests."""
+    """A clock that moves only on request; for tests."""
 
     def __init__(self, now: datetime | None = None) -> None:
         self._now = now or datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,12 +54,12 @@ class ManualClock:
         self._monotonic += seconds
 
     def suspend(self, seconds: float) -> None:
-        """As when the host sleeps: monotonic time stands still."""
+        """As when the host sleeps: monotonic time does not advance."""
         self._now += timedelta(seconds=seconds)
         self._suspended += seconds
 
     def set_wall(self, now: datetime) -> None:
-        """As when somebody sets the host's clock."""
+        """As when the host's clock is set."""
         self._now = now
 
 

@@ -326,9 +326,9 @@ CATALOGUE: dict[int, ErrorSpec] = {
 
 
 class SecmonError(Exception):
-    """An error that a client or an operator is told about.
+    """An error for a client or an operator.
 
-    ``code`` stands in :data:`CATALOGUE`. ``extra`` is appended to the base text. ``ids`` are the items concerned: an
+    ``code`` is in :data:`CATALOGUE`. ``extra`` is appended to the base text. ``ids`` are the items concerned: an
     error with ids becomes failed items where other items succeeded. ``nodes`` maps the nodes that failed to their
     texts (``dapi_errors``).
     """
@@ -395,18 +395,18 @@ def judged(value: object, allowed: str) -> str:
 
 
 def os_text(error: OSError) -> str:
-    """``PATH: reason``; in our messages paths stand without quotes, and numbers of errors not at all."""
+    """``PATH: reason``; in our messages paths have no quotes, and error numbers are left out."""
     reason = error.strerror or str(error)
     return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a write failed because the disk, or somebody's share of it, is full."""
+    """Whether a write failed because the disk, or a quota on it, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_error(code: int, error: OSError, text: str, *, ids: tuple[str, ...] = ()) -> SecmonError:
-    """What to tell of a write that failed: ``code``, or 1021 where the disk is full. ``text`` precedes the reason."""
+    """The error of a write that failed: ``code``, or 1021 if the disk is full. ``text`` precedes the reason."""
     return SecmonError(1021 if is_full(error) else code, f"{text}: {error.strerror}", ids=ids)
 
 

@@ -1,4 +1,4 @@
-"""Who asks. An identity travels with every call, between nodes too."""
+"""The caller. An identity travels with every call, between nodes too."""
 
 from typing import Literal
 
@@ -13,8 +13,8 @@ class Identity(msgspec.Struct, frozen=True):
     ``roles`` are the ids carried by the token, in order: the user's own or, for a run_as login, those that its context
     (``context_hash``, 32 hex digits) was granted. ``local`` marks calls made on the node itself without a token
     (command line, internal jobs): everything is allowed (rbac.md 7.5). ``issuer`` is the worker that issued the token;
-    empty for the master, and without a token. Whoever decodes an identity that a peer sent
-    must refuse ``local``: it never crosses the network. A master takes no identity from a worker at all.
+    empty for the master, and without a token. The decoder of an identity from a peer must
+    refuse ``local``: it never crosses the network. A master accepts no identity from a worker.
     """
 
     user: str

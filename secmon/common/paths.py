@@ -1,4 +1,4 @@
-"""Where everything lies under the installation folder (manager.md 15)."""
+"""Paths of all files under the installation folder (manager.md 15)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ class Paths:
 
     @property
     def newer_versions(self) -> Path:
-        """What the update service said last, on the master."""
+        """The last answer of the update service, on the master."""
         return self.root / "var/db/newer-versions.json"
 
     @property
@@ -138,7 +138,7 @@ class Paths:
 
     @property
     def upgrades_socket(self) -> Path:
-        """Where ``secmon-modulesd`` is told that there are tasks for this node."""
+        """Where ``secmon-modulesd`` is woken for tasks of this node."""
         return self.sockets / "upgrades"
 
     @property

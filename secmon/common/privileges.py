@@ -131,8 +131,8 @@ def as_root() -> Iterator[None]:
 def read_protected(root: Path, path: Path) -> bytes:
     """The content of ``path`` below ``root``, a file that an administrator may have kept for root alone.
 
-    What only root may read is read as root when it is root's own and no link leads to it: whoever may write to a folder
-    on the way could have made the link. Raises OSError.
+    What only root may read is read as root when it is root's own and no link leads to it: a user who may write to a
+    folder on the way could have made the link. Raises OSError.
     """
     try:
         return read_regular(path, follow=True)

@@ -1,4 +1,4 @@
-"""Blocks of the journal: events that were written together, with what it takes to tell a torn one.
+"""Blocks of the journal: events that were written together, with a checksum that detects a torn one.
 
 A block is a header and a body. Header: magic, length of the body, CRC-32 of all that follows it, number of events,
 number of the first event, time of writing in seconds since 1970. Body: the length of each event, then the events.

@@ -1,13 +1,13 @@
-"""The journal of events: bounded, append-only, in segments; one writer, readers with positions of their own.
+"""The journal of events: bounded, append-only, in segments; one writer, each reader with its own offset.
 
 Events are numbered from 0. A reader commits the number of the event it wants next; what all readers have passed is
-deleted. Without any reader the oldest segments make room for new ones; a registered reader that falls behind is
-waited for instead: the journal is then :attr:`JournalWriter.full`, and whoever fills it must wait.
+deleted. Without any reader the oldest segments make room for new ones; if a registered reader falls behind,
+nothing is deleted: the journal is then :attr:`JournalWriter.full`, and its writer must wait.
 
-What was appended survives the death of the process, at whatever byte it comes; a loss of power may take the last
-seconds, and never makes the rest unreadable. A block that the disk has damaged costs its own events.
+Appended events survive the end of the process at any byte. A loss of power may lose the last seconds and never
+makes the rest unreadable. A block that the disk has damaged costs its own events.
 
-Nothing here is for use by several threads at once.
+Not for use by several threads at once.
 """
 
 import fcntl
@@ -37,9 +37,9 @@ _MODE = 0o640
 
 
 class JournalWriter:
-    """The one that appends.
+    """Appends events.
 
-    ``limit`` bounds the bytes of all segments together, as far as nobody appends while it is :attr:`full`;
+    ``limit`` bounds the bytes of all segments together, if nothing is appended while it is :attr:`full`;
     ``segment`` those of each.
     """
 
@@ -52,7 +52,7 @@ class JournalWriter:
         self.lost = 0
         """Events that went unread to make room."""
         self.full = False
-        """A reader is so far behind that whoever appends must wait; looked at again by :meth:`make_room`."""
+        """A reader is so far behind that the writer must wait; updated by :meth:`make_room`."""
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder / "lock")
         self._file = -1
@@ -78,7 +78,7 @@ class JournalWriter:
         """Delete what all readers have passed, or what is too much when there is none; sets ``full``."""
         wanted = consumers(self._folder)
         known = [number for number in wanted.values() if number is not None]
-        unknown = len(known) < len(wanted)  # somebody is just registering, or its position cannot be read: keep all
+        unknown = len(known) < len(wanted)  # a consumer is just registering, or its position cannot be read: keep all
         for first, end in pairwise(list(self._sizes)):
             if wanted:
                 passed = not unknown and min(known) >= end
@@ -198,7 +198,7 @@ class JournalReader:
 
     @staticmethod
     def unregister(folder: Path, name: str) -> None:
-        """Nobody waits for ``name`` any more."""
+        """Remove the registration of ``name``."""
         consumer_path(folder, name).unlink(missing_ok=True)
 
     def _next_block(self) -> Block | None:

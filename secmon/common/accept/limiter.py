@@ -1,6 +1,6 @@
 """How many connections a port may have, counted from ``accept`` on: before TLS, and before anything is read.
 
-Two bounds matter: connections of strangers, and connections of all. What lies between them is kept for known addresses:
+Two bounds apply: connections of strangers, and all connections. The difference is reserved for known addresses:
 those that have authenticated, and those that the owner of the port names. When there is no room, the address with the
 most connections loses its oldest one, so that a flood from few addresses does not keep others out.
 """
@@ -26,9 +26,9 @@ _IPV6_GROUP_BITS = 64
 class AcceptLimits(Struct, frozen=True, kw_only=True):
     """``total`` connections, of which ``reserved`` are for known addresses only.
 
-    ``per_address``: connections of one address that have not authenticated. An IPv6 address stands for its /64: a host
-    can use all addresses of it. ``grace_seconds``: a connection keeps its place for so long against others of its own
-    address; these are refused meanwhile.
+    ``per_address``: connections of one address that have not authenticated. All addresses of an IPv6 /64 count as one:
+    a host can use them all. ``grace_seconds``: for so long a connection is not closed to make room for another one of
+    its address, which is refused.
     """
 
     total: int
@@ -108,7 +108,7 @@ class ConnectionLimiter:
         self._counters.set(f"{self._name}.connections.open", len(self))
 
     def authenticated(self, slot: Slot) -> None:
-        """The peer has proved who it is: its address is known from now on."""
+        """The peer has authenticated: its address is known from now on."""
         self._authenticated[slot.group] = None
         self._authenticated.move_to_end(slot.group)
         if len(self._authenticated) > MAX_KNOWN:
@@ -150,7 +150,7 @@ class ConnectionLimiter:
         self._say_if_due()
 
     def _say_if_due(self) -> None:
-        """Also looked at when a connection comes or ends, so that the end of a flood is told too."""
+        """Also called when a connection comes or ends, so that the end of a flood is logged too."""
         now = self._clock.monotonic()
         if not self._unsaid or now < self._next_line:
             return

@@ -1,4 +1,4 @@
-"""Whether the name of a file still stands for the file that was made."""
+"""Identity of a file, to check whether a name still leads to the file that was created."""
 
 from pathlib import Path
 

@@ -40,9 +40,9 @@ def _weight(path: str, entry: Entry) -> int:
 class Manifest:
     """Path below the installation folder to :class:`Entry`.
 
-    The digest is the sum of the entries' own hashes modulo 2**256: it does not depend on their order, and a change
-    of some entries costs some hashes, however many files there are. It guards against loss and damage; against a
-    hostile master each file's own hash and the mutual TLS stand.
+    The digest is the sum of the entries' own hashes modulo 2**256: it does not depend on their order, and a change of
+    some entries costs some hashes, however many files there are. It detects loss and damage, not forgery:
+    against that there are each file's own hash and mutual TLS.
     """
 
     def __init__(self, entries: Mapping[str, Entry] | None = None) -> None:

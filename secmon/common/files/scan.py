@@ -19,7 +19,7 @@ RACY_NS = 2_000_000_000
 
 
 class Stamp(NamedTuple):
-    """What tells a changed file from an unchanged one without reading it."""
+    """Distinguishes a changed file from an unchanged one without reading it."""
 
     mtime_ns: int
     ctime_ns: int
@@ -155,7 +155,7 @@ class Scanner:
         self._visited.add(path)
         self.unstable.discard(path)
         if Stamp.of(before) != Stamp.of(after):
-            self.unstable.add(path)  # half of one content and half of another: no state to publish
+            self.unstable.add(path)  # it changed while it was read: not to be published
             self._stamps.pop(path, None)
             return
         if now_ns - after.st_ctime_ns > RACY_NS:

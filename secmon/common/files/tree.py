@@ -1,7 +1,7 @@
 """Reaching files below the installation folder without ever following a symbolic link.
 
-Every part of a path is opened relative to its parent's descriptor, so that nobody who can write in a replicated
-folder can lead the service elsewhere, not even by swapping a folder for a link at the right moment.
+Every part of a path is opened relative to its parent's descriptor, so that a user who can write in a replicated
+folder cannot redirect the service, not even by replacing a folder by a link at the right moment.
 """
 
 import hashlib

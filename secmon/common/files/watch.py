@@ -37,7 +37,7 @@ _EVENTS: list[type[FileSystemEvent]] = [
     FileMovedEvent,
 ]
 _FOLDERS = (("etc", True), ("var", False), ("var/multigroups", True))
-"""Watched folders, and whether with all below. ``etc`` and ``var`` tell when a category folder is made anew."""
+"""Watched folders, and whether with all below. ``etc`` and ``var`` report a category folder that is created again."""
 
 _MANY = 1000
 """Touched paths above which a scan of everything is cheaper than one of each."""
@@ -96,7 +96,7 @@ class FolderWatch(FileSystemEventHandler):
             await asyncio.sleep(self._quiet_seconds)
 
     def renew_watches(self) -> None:
-        """Watch again what was deleted and made anew. Blocks briefly on the disk."""
+        """Watch again what was deleted and created again. Blocks briefly on the disk."""
         observer = self._observer
         if observer is None:
             return
@@ -126,7 +126,7 @@ class FolderWatch(FileSystemEventHandler):
             first = not self._touched
             self._touched.update(paths)
             self._count += 1
-            if event.is_directory:  # a folder made anew may even have the inode number of the old one
+            if event.is_directory:  # a new folder may even have the inode number of the old one
                 self._recreated.update(path for path in paths if path in dict(_FOLDERS))
         loop = self._loop
         if first and loop is not None:
@@ -141,7 +141,7 @@ class FolderWatch(FileSystemEventHandler):
         if category_of(relative) is not None:
             return relative
         inside = any(f"{c.folder}/".startswith(f"{relative}/") for c in CATEGORIES)
-        # A file with an excluded name concerns nobody, but a folder may have one, or had one.
+        # A file with an excluded name is ignored, but a folder may have such a name, or had one.
         return relative if inside or (below_category(relative) and not os.path.isfile(path)) else None
 
     def _start(self) -> None:

@@ -39,14 +39,15 @@ class Limits:
 
 
 def share_with_group(path: Path) -> None:
-    """Mode 0660, whoever owns the socket."""
+    """Mode 0660; the owner does not change."""
     os.chmod(path, 0o660)
 
 
 class FrameServer:
     """Answers frames at ``path`` while open, those of one connection in order.
 
-    Whoever may open the socket is trusted. A client that is silent, slow or sends too much loses its own connection.
+    Processes that may open the socket are trusted. A client that is silent, slow or sends too much loses its own
+    connection.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ class AppendFile:
     A record that a full disk or the death of a process cut off stays as it is; the next one begins a line of its own.
 
     Writers hold a shared lock on the file while they check that the path still names it and write. Who rotates renames
-    the file, then takes the exclusive lock for a moment: from then on nobody writes to it, everybody has reopened.
+    the file, then takes the exclusive lock for a moment: from then on every writer has reopened the path.
     """
 
     def __init__(self, path: Path, mode: int = 0o660) -> None:
@@ -33,7 +33,7 @@ class AppendFile:
         self._identity: tuple[int, int] | None = None
         self._pid = 0
         self._end = -1
-        """Size of the file after our last record, if that is whole: nobody else has written since while it is that."""
+        """Size of the file after our last complete record; equal as long as no other process has written."""
 
     def write(self, data: bytes) -> None:
         """Append ``data``, one or more whole lines, with one ``write``. Raises OSError; a part may be there then."""

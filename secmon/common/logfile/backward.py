@@ -37,7 +37,7 @@ def gzip_lines(file: IO[bytes], budget: Budget) -> Iterator[bytes]:
     """Whole lines of the content of a compressed file, last first.
 
     Compressed data can only be read from its beginning, so the end of the content is held in memory, as far as
-    ``budget.text_bytes`` goes. A damaged file yields what stands before the damage; one whose content is larger than
+    ``budget.text_bytes`` goes. A damaged file yields the content before the damage; one whose content is larger than
     ``budget.inflated_bytes`` yields nothing and spends the budget.
     """
     chunks, complete = _tail(file, budget)

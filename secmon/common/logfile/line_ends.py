@@ -1,7 +1,7 @@
 """The end of a file that records are appended to: a crash or a full disk may have cut the last record.
 
-What was cut stays where it is. Readers follow such files and remember how far they are, so bytes are never taken back;
-they skip a record that is none. The next record must not become a part of it.
+The incomplete record is not removed: readers follow such files and remember their position, so a file never shrinks.
+They skip an incomplete record. The next record must not become a part of it.
 """
 
 import os
@@ -10,7 +10,7 @@ import os
 def missing_end(file: int, ending: bytes = b"\n") -> bytes:
     """What of ``ending`` the last record of ``file`` lacks; empty when nothing was cut, or nothing is there.
 
-    ``file`` is open for reading. Whoever appends writes this before the next record. Raises OSError.
+    ``file`` is open for reading. A writer appends this before the next record. Raises OSError.
     """
     size = os.fstat(file).st_size
     tail = os.pread(file, len(ending), max(0, size - len(ending)))

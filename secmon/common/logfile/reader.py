@@ -27,7 +27,7 @@ from secmon.common.paths import Paths
 LEVELS = ("info", "error", "critical", "warning", "debug")
 """The levels, in the order of the summary."""
 
-_FOLD_SLACK = 60.0  # seconds that processes' entries may stand out of order without being taken for another hour
+_FOLD_SLACK = 60.0  # seconds that entries of processes may be out of order without being taken for another hour
 _STAMP = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:[0-5]\d", re.ASCII)
 _HEAD = re.compile(
     rb"(\d{4}/\d\d/\d\d \d\d:\d\d:[0-5]\d) ([^\s\[]{1,256}?)(?:\[\d{1,10}\] .{0,512}?)?"

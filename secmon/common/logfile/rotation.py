@@ -54,7 +54,7 @@ class LogSeries:
     def parts(self) -> list[tuple[date, int, Path]]:
         """Closed parts, oldest first: day, number, path as it is (``.gz`` or not).
 
-        A day's part without number closes the day, so it stands after the numbered ones. A part that exists in both
+        A day's part without number closes the day, so it comes after the numbered ones. A part that exists in both
         forms (interrupted compression) comes once, compressed.
         """
         pattern = re.compile(
@@ -201,7 +201,7 @@ def _close(current: Path, target: Callable[[int], Path | None], wait_seconds: fl
             return None
         _make_folders(part.parent)
         os.rename(current, part)
-        with suppress(PermissionError):  # somebody else's file: closed all the same
+        with suppress(PermissionError):  # the file of another user: closed all the same
             os.fchmod(file.fileno(), FILE_MODE)
         sync_folder(part.parent)
         return part
@@ -214,7 +214,8 @@ def _opened(path: Path) -> BinaryIO:
 def _compress(part: Path) -> Path | None:
     target = part.with_name(part.name + ".gz")
     with _opened(part) as file:
-        # A record may still be on its way. Once nobody holds the file, nobody will: its name is not the current one.
+        # A writer may still append a record. Once no process holds the lock, none will: the name is not the current
+        # one.
         if not _lock(file.fileno(), _WRITERS_SECONDS):
             return None
         fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,10 +1,10 @@
-"""What may stand in a log line: no control characters, bounded length."""
+"""Texts of log lines: no control characters, bounded length."""
 
 import re
 from datetime import datetime
 
 INDENT = "    "
-"""Stands before every continuation line, so that nothing that comes from outside can look like an entry."""
+"""Begins every continuation line, so that no text from outside can look like an entry."""
 
 MAX_MESSAGE = 32_768
 """Characters of one message; the rest is cut, and said so."""

@@ -1,4 +1,4 @@
-"""Warnings that others cause, by what they send: what they can make the log hold is bounded."""
+"""Warnings that peers can cause by their messages: their number in the log is bounded."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from secmon.common.clock import Clock
 
 WINDOW_SECONDS = 10.0
 PER_WINDOW = 10
-"""Warnings of one kind in a window; the rest is counted."""
+"""Warnings of one kind in a window that are logged; others are counted."""
 
 
 class WarningLimiter:
@@ -42,18 +42,18 @@ class WarningLimiter:
             self._log.log(self._level, text, *values)
 
     async def run(self) -> None:
-        """Say for ever what was left unsaid in windows that are over, even if no other warning comes."""
+        """Until cancelled: log the suppressed warnings of windows that have ended, even if no other warning comes."""
         while True:
             await asyncio.sleep(self._window)
             self.tick()
 
     def tick(self) -> None:
-        """Say what was left unsaid if the window is over."""
+        """Log the number of suppressed warnings if the window has ended."""
         if self._seen and self._clock.monotonic() >= self._until:
             self.flush()
 
     def flush(self) -> None:
-        """Say what was left unsaid."""
+        """Log the number of suppressed warnings."""
         for kind, count in self._seen.items():
             if count > self._per_window:
                 self._log.log(self._level, "%s: %d more warnings like these", kind, count - self._per_window)

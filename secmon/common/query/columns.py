@@ -1,4 +1,4 @@
-"""How the fields of an SQL collection stand in the database, and how rows become items again."""
+"""Fields of an SQL collection: their columns in the database, and items from rows."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -37,8 +37,8 @@ class Column:
     guard: a condition added to every clause on the field (dates of agents leave out the manager's own entry).
     all_keyword: whether the value ``all`` drops a clause on the field, as it mostly does.
     encode: a date as the column stores it (kind DATE); must keep the order of dates.
-    render: the stored value as clients see it, None to leave it out; ids are padded and members split without being
-    told.
+    render: the stored value as clients see it, None to leave it out; ids are padded and members split in any
+    case.
     member: whether a name, letter case aside, is among the members (kind MEMBERS); for tables that an index serves.
     """
 
@@ -58,7 +58,7 @@ class Column:
 
 
 def shaper(names: Iterable[str], columns: Mapping[str, Column]) -> Callable[[Iterable[object]], Item]:
-    """A function from rows, their values in the order of ``names``, to items: ``os.name`` stands within ``os``.
+    """A function from rows, their values in the order of ``names``, to items: ``os.name`` becomes a member of ``os``.
 
     Nulls and the text ``(null)`` are left out (conventions.md 13.4). ``columns`` says how to show the values.
     """

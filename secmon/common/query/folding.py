@@ -36,7 +36,7 @@ def folded(value: ColumnElement[Any] | str) -> ColumnElement[str]:
 
 
 def like(text: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
-    """Whether ``text`` matches ``pattern``, in which ``%`` and ``_`` are wildcards unless ``ESCAPE`` stands before."""
+    """Whether ``text`` matches ``pattern``, in which ``%`` and ``_`` are wildcards unless preceded by ``ESCAPE``."""
     return Like(text, literal(pattern))
 
 

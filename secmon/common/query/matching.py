@@ -62,7 +62,7 @@ def _clause(clause: Clause) -> Test:
 
 
 def _values(value: object, path: tuple[str, ...]) -> Iterator[object]:
-    """What stands at ``path``: lists, on the way and at the end, give their elements; nulls give nothing."""
+    """The values at ``path``: lists, on the way and at the end, give their elements; nulls give nothing."""
     if isinstance(value, list | tuple):
         for element in value:
             yield from _values(element, path)

@@ -52,7 +52,7 @@ def selector(select: tuple[str, ...] | None, fields: Fields, *, distinct: bool) 
 
 
 def identity(item: object) -> bytes:
-    """Equal for equal items, whatever the order of their keys; tells true from 1."""
+    """Equal for equal items, whatever the order of their keys; true and 1 differ."""
     return msgspec.json.encode(item, order="deterministic")
 
 

@@ -24,7 +24,7 @@ class StoreFault(SQLAlchemyError):
         super().__init__(f"{self.told().message}. {self.told().remediation}")
 
     def told(self) -> SecmonError:
-        """The error for whoever asked for what failed."""
+        """The error for the caller of the failed operation."""
         return SecmonError(self.error_code, self.reason)
 
 

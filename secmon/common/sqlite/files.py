@@ -28,10 +28,10 @@ def connect(path: Path) -> sqlite3.Connection:
 def folder_lock(folder: Path) -> Iterator[None]:
     """Hold the lock of ``folder``: one thread of one process at a time. Blocks.
 
-    To be held by whoever may meet a store that is not in WAL mode yet. SQLite waits for other locks
+    Required wherever a store may not be in WAL mode yet. SQLite waits for other locks
     (``busy_timeout``), but not when the journal mode changes: of two that switch a new file, or of one that switches
-    and one that reads, one gets "database is locked". The folder itself is locked: no lock file is made, which somebody
-    could replace by a link. The store's own file would not do, because closing any descriptor of it drops the locks
+    and one that reads, one gets "database is locked". The folder itself is locked: a lock file could
+    be replaced by a link. The store's own file would not do, because closing any descriptor of it drops the locks
     that SQLite holds on it in this process.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -68,7 +68,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
 def set_aside(path: Path, clock: Clock) -> Path:
     """Rename a store and what SQLite keeps beside it, so that nothing of it is lost; the new path of the store.
 
-    Nobody may have the store open. Raises OSError.
+    No process may have the store open. Raises OSError.
     """
     kept = path.with_name(f"{path.name}.damaged-{clock.now():%Y%m%d%H%M%S}")
     for file, target in zip(files_of(path), files_of(kept), strict=True):

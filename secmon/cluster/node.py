@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from secmon.agents.registry.admission import Admission
 from secmon.agents.registry.memberships import Memberships
+from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.tasks.store import TaskStore
 from secmon.common.calls import Call
@@ -308,7 +308,7 @@ class Node:
     counters: Counters = field(default_factory=Counters)
     tokens: Tokens = field(init=False)
     agents: AgentStore = field(init=False)
-    admission: Admission = field(init=False)
+    registrar: AgentRegistrar = field(init=False)
     """Adds agents; on the master."""
     tasks: TaskStore = field(init=False)
     """Upgrades of agents; on the master."""
@@ -322,7 +322,7 @@ class Node:
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
         self.memberships = Memberships(self.agents)
         self.tasks = TaskStore(self.paths.tasks_db)
-        self.admission = Admission(self.agents, self.paths, self.clock, read_auth(self.main_config))
+        self.registrar = AgentRegistrar(self.agents, self.paths, self.clock, read_auth(self.main_config))
 
     @property
     def clustered(self) -> bool:

@@ -89,7 +89,7 @@ class AuthDaemon:
 
     def _admit(self) -> Admit:
         if self.node.role == "master":
-            return by_itself(self.node.admission)
+            return by_itself(self.node.registrar)
         return by_the_master(partial(self._master.call, OPERATION))
 
     async def finished(self) -> None:
@@ -116,7 +116,7 @@ class AuthDaemon:
         if self._service is not None:
             rules, context = self._rules(settings), server_context(self.node.paths, settings)
             self._service.rules, self._service.context = rules, context
-        self.settings = self.node.admission.settings = settings
+        self.settings = self.node.registrar.settings = settings
 
     def counters(self) -> Mapping[str, Any]:
         return self.node.counters.snapshot()

@@ -36,7 +36,7 @@ def key_request_modules(node: Node, master: MasterClient, tasks: Background) -> 
         settings,
         source,
         LinkClient(node.paths.agent_link_socket),
-        by_itself(node.admission) if node.role == "master" else by_the_master(master.call),
+        by_itself(node.registrar) if node.role == "master" else by_the_master(master.call),
         clock=node.clock,
         counters=node.counters,
         tasks=tasks,

@@ -128,7 +128,7 @@ class Enrolment(Struct, frozen=True, kw_only=True):
 async def enrol_agent(ctx: Context, params: Enrolment) -> Plain:
     """Add an agent under the master's rules; its row of the registry."""
     new = New(name=params.name, address=params.address, groups=tuple(params.groups), key_hash=params.key_hash)
-    added = await ctx.node.admission.add(_validated(new))
+    added = await ctx.node.registrar.add(_validated(new))
     return Plain(data=to_builtins(added.entry))
 
 
@@ -149,7 +149,7 @@ class KeyedEnrolment(Struct, frozen=True, kw_only=True):
 async def enrol_keyed_agent(ctx: Context, params: KeyedEnrolment) -> Plain:
     """Add an agent with its id and key under the master's rules; its row of the registry."""
     new = New(id=params.id, name=params.name, address=params.address, key=params.key, key_hash=params.key_hash)
-    added = await ctx.node.admission.add(_validated(new))
+    added = await ctx.node.registrar.add(_validated(new))
     return Plain(data=to_builtins(added.entry))
 
 

@@ -58,7 +58,7 @@ async def test_agents_enrol_and_are_known_at_once(paths: Paths) -> None:
         assert await enrol(port, again) == "ERROR: Duplicate agent name: web-01ERROR: Unable to add agent"
         assert (await enrol(port, "OSSEC A:'web-02' IP:'src'")).startswith("ERROR: Duplicate IP: 127.0.0.1")
         assert (await enrol(port, "OSSEC A:'web-02' G:'none'")).startswith("ERROR: Invalid group: none")
-        name = daemon.node.admission.host_name
+        name = daemon.node.registrar.host_name
         assert (await enrol(port, f"OSSEC A:'{name}'")).startswith(f"ERROR: Invalid agent name: {name}")
         assert daemon.counters()["authd.accepted"] == 1
         assert daemon.active_config()["auth"]["port"] == port

@@ -200,7 +200,7 @@ async def test_agents_added_together(office: Office, faults: set[int], same: set
     ]
     before = groups_by_agent(store)
     with faults_in_registry(faults):
-        results = await asyncio.gather(*map(office.node.admission.add, news), return_exceptions=True)
+        results = await asyncio.gather(*map(office.node.registrar.add, news), return_exceptions=True)
     added = {result.entry.padded for result in results if isinstance(result, Added)}
     assert groups_by_agent(store).keys() == before.keys() | added
     assert all(isinstance(result, Added | SecmonError) for result in results)

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from secmon.agentlink.enrolment.service import Admit
-from secmon.agents.registry.admission import Admission
 from secmon.agents.registry.enrolment import BAD_ANSWER, Refusal, Request, refusal, relayed_refusal
 from secmon.agents.registry.entries import Entry
+from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.registry import New
 from secmon.common.errors import SecmonError
 
@@ -16,15 +16,15 @@ MasterCall = Callable[[dict[str, Any]], Awaitable[object]]
 """Has the master enrol an agent with these parameters; the row that it answers with. Raises SecmonError."""
 
 
-def by_itself(admission: Admission) -> Admit:
+def by_itself(registrar: AgentRegistrar) -> Admit:
     """On the master."""
 
     async def admit(request: Request) -> Entry:
         new = New(name=request.name, address=request.address, groups=request.groups, key_hash=request.key_hash)
         try:
-            return (await admission.add(new)).entry
+            return (await registrar.add(new)).entry
         except SecmonError as error:
-            raise refusal(request, error, host_name=admission.host_name) from None
+            raise refusal(request, error, host_name=registrar.host_name) from None
 
     return admit
 

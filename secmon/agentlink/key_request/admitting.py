@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from secmon.agents.registry.admission import Admission
 from secmon.agents.registry.entries import Entry
+from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.registry import New
 from secmon.common.errors import SecmonError
 
@@ -18,11 +18,11 @@ MasterCall = Callable[[str, dict[str, Any]], Awaitable[object]]
 """Has the master run an operation with these parameters; the data that it answers. Raises SecmonError."""
 
 
-def by_itself(admission: Admission) -> Admit:
+def by_itself(registrar: AgentRegistrar) -> Admit:
     """On the master."""
 
     async def admit(new: New) -> Entry:
-        return (await admission.add(new)).entry
+        return (await registrar.add(new)).entry
 
     return admit
 

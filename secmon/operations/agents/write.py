@@ -204,7 +204,7 @@ async def remove_agents(ctx: Context, params: DeleteAgents) -> Outcome:
     status = None if "all" in params.status else params.status
     where = [*conditions(params, now, status=status), *scope_conditions(scope_of(grant))]
     chosen = partial(read_ids, now=now, q=read_query(params, FIELDS).q)
-    purge = params.purge or ctx.node.admission.settings.purge
+    purge = params.purge or ctx.node.registrar.settings.purge
     gone = await asyncio.to_thread(_remove, ctx.node.agents, chosen, where, outcome, purge=purge)
     outcome.items.extend(padded(agent) for agent in gone)
     if grant.explicit:
@@ -238,7 +238,7 @@ def _force(ctx: Context, rule: ForceRule) -> Force:
 
 
 async def _add(ctx: Context, new: New, force: Force) -> Plain:
-    entry = (await ctx.node.admission.add(new, force=force)).entry
+    entry = (await ctx.node.registrar.add(new, force=force)).entry
     log.info("%s has added agent %s (%s)", ctx.call.identity.user, entry.padded, entry.name)
     return Plain(data=_id_and_key(entry))
 

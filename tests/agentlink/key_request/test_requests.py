@@ -13,8 +13,8 @@ from secmon.agentlink.key_request.admitting import OPERATION, by_itself, by_the_
 from secmon.agentlink.key_request.failures import Failed, TimedOut
 from secmon.agentlink.key_request.requests import COUNTERS, MAX_TOLD, KeyRequests
 from secmon.agents.link.wire import MissingKey
-from secmon.agents.registry.admission import Admission
 from secmon.agents.registry.entries import entries
+from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.store import AgentStore
 from secmon.common.clock import SystemClock
@@ -70,12 +70,12 @@ class Bench:
 
     def __init__(self, paths: Paths, store: AgentStore, settings: KeyRequest, force: Force) -> None:
         self.script, self.counters, self.store = Scripted(), Counters(), store
-        self.admission = Admission(store, paths, SystemClock(), AuthSettings(force=force))
+        self.registrar = AgentRegistrar(store, paths, SystemClock(), AuthSettings(force=force))
         self.module = KeyRequests(
             settings,
             self.script,
             self.script,
-            by_itself(self.admission),
+            by_itself(self.registrar),
             clock=SystemClock(),
             counters=self.counters,
             retry_seconds=0.01,
@@ -198,7 +198,7 @@ async def test_the_rules_of_replacement_hold(tmp_path: Path) -> None:
             here.script.answers = {"001": agent(wanted, key)}
             await here.asked("001", counter)
             assert here.lines == [f"001 agent-001 any {key}"]
-        here.admission.settings = AuthSettings()  # an hour after the registration
+        here.registrar.settings = AuthSettings()  # an hour after the registration
         here.script.answers = {"001": agent(wanted)}
         here.report("001", "000")
         await until(lambda: here.count("refused") == 3)

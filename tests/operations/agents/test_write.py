@@ -76,7 +76,7 @@ async def test_addresses(office: Office) -> None:
 async def test_refusals(office: Office) -> None:
     await add(office, name="web-01")
     assert await code(office, name="web-01") == 1705
-    assert await code(office, name=office.node.admission.host_name) == 1705
+    assert await code(office, name=office.node.registrar.host_name) == 1705
     assert await code(office, name="n" * 129) == 1738
     assert await code(office, INSERT, name="b", key="a" * 63) == 1709
     assert await code(office, INSERT, name="b", id="000") == 1708
@@ -220,7 +220,7 @@ async def test_each_that_is_named_and_why_not(held: Office) -> None:
 
 
 async def test_marked_or_gone_from_the_key_file(held: Office) -> None:
-    held.node.admission.settings = type(held.node.admission.settings)(disabled=False, purge=False)
+    held.node.registrar.settings = type(held.node.registrar.settings)(disabled=False, purge=False)
     await removed(held, agents_list=["001"], status=["all"])
     await removed(held, agents_list=["003"], status=["all"], purge=True)
     with held.node.agents.read() as connection:

@@ -41,7 +41,7 @@ from secmon.config.api import Access, ApiConfig
 from secmon.config.main import parse_main_config
 from secmon.config.options import InternalOptions
 from secmon.operations.nodes import root
-from secmon.security.admin import initialise
+from secmon.security.origin import initialise
 from secmon.security.store.security_store import SecurityStore
 
 BODY = {"data": {"title": root.__name__, "api_version": "4.8.2", "revision": 1}, "error": 0}

@@ -20,8 +20,8 @@ from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
 from secmon.common.clock import SystemClock
 from secmon.common.identity import Identity
-from secmon.security.admin import initialise
 from secmon.security.credentials import authenticate
+from secmon.security.origin import initialise
 from secmon.security.passwords import verify_password
 from secmon.security.rbac.authorization import Authorizer, Require
 from secmon.security.rbac.evaluate import flatten

@@ -29,8 +29,9 @@ from secmon.agents.registry.entries import (
     entries,
     pick,
     tombstones,
+    values,
+    write_members,
 )
-from secmon.agents.registry.rows import values, write_members
 from secmon.agents.registry.schema import agent_groups, agents, removed
 from secmon.agents.registry.store import get, number, put
 

@@ -16,7 +16,7 @@ from secmon.common.logfile.secrets import MASK, SecretMasker
 from secmon.common.logfile.text import bounded, message_text, one_line, stamp
 from secmon.common.paths import Paths
 from secmon.config.api import Logs
-from secmon.security.context_hash import context_hash
+from secmon.security.credentials import context_hash
 
 LEVELS = {"debug2": 5, "debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 """Importance of entries. The level ``disabled`` writes nothing; an unknown one acts as ``info``."""

@@ -10,8 +10,8 @@ from secmon.common.paths import Paths
 from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore
 from secmon.common.sqlite.migration import migrate
 from secmon.daemons.install import close_store
-from secmon.security.admin import promote as promote_store
 from secmon.security.audit import audited
+from secmon.security.origin import promote as promote_store
 from secmon.security.store.schema import SCHEMA
 from secmon.security.store.security_store import SecurityStore
 

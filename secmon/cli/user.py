@@ -11,11 +11,11 @@ from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore
 from secmon.daemons.install import make_users_anew
-from secmon.security.admin import set_password
 from secmon.security.audit import audited
 from secmon.security.passwords import generate_password
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
+from secmon.security.user_changes import set_password
 
 
 @click.group(cls=LazyGroup)

@@ -25,8 +25,8 @@ from secmon.config.api import ApiConfig
 from secmon.config.auth import read_auth
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
-from secmon.security.hashing import HashingThreads
 from secmon.security.login_attempts import FailedLogins
+from secmon.security.passwords import HashingThreads
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.tokens import Tokens
 

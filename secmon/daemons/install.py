@@ -16,8 +16,8 @@ from secmon.common.sqlite.files import files_of
 from secmon.config.main import AgentPorts, ClusterSection
 from secmon.daemons.installation_files import create_installation_files, restore_folders, update_ruleset
 from secmon.daemons.supervisor_lock import AlreadyRunning, SupervisorLock
-from secmon.security.admin import initialise
 from secmon.security.audit import Actor, audited
+from secmon.security.origin import initialise
 from secmon.security.passwords import check_password, generate_password
 from secmon.security.rbac.defaults import load_defaults
 from secmon.security.store.security_store import SecurityStore

@@ -26,8 +26,8 @@ from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.report_service import ReportService
 from secmon.master.router import MasterRouter
-from secmon.security.admin import retire_signing_keys, rotate_signing_key
 from secmon.security.audit import Actor, audited
+from secmon.security.key_rotation import retire_signing_keys, rotate_signing_key
 from secmon.security.login_attempts import FailedLogins
 from secmon.security.signing_keys import KEY_LIFE_SECONDS
 

@@ -2,10 +2,10 @@
 
 from secmon.cluster.catalogue import CATALOGUE, Catalogue
 from secmon.operations.agents import commands as agents_commands
-from secmon.operations.agents import group_assignments as agents_groups
+from secmon.operations.agents import group_assignments as agents_assignments
 from secmon.operations.agents import overview, upgrades
-from secmon.operations.agents import read as agents
-from secmon.operations.agents import runtime as agents_components
+from secmon.operations.agents import read as agents_read
+from secmon.operations.agents import runtime as agents_runtime
 from secmon.operations.agents import write as agents_write
 from secmon.operations.groups import files as groups_files
 from secmon.operations.groups import groups
@@ -13,38 +13,38 @@ from secmon.operations.internal import INTERNAL
 from secmon.operations.nodes import cluster, components, logs, manager, root, upload, versions
 from secmon.operations.nodes import statistics as stats
 from secmon.operations.ruleset import decoders, events, lists, logtest, rules
-from secmon.operations.security import actions as security_catalogue
+from secmon.operations.security import actions as security_actions
+from secmon.operations.security import configuration as security_configuration
 from secmon.operations.security import links as security_links
-from secmon.operations.security import login as security
-from secmon.operations.security import own_account as security_self
+from secmon.operations.security import login as security_login
+from secmon.operations.security import own_account as security_own_account
 from secmon.operations.security import policies as security_policies
 from secmon.operations.security import roles as security_roles
 from secmon.operations.security import rules as security_rules
-from secmon.operations.security import run_as
 from secmon.operations.security import users as security_users
-from secmon.operations.tasks import node_tasks as tasks_internal
-from secmon.operations.tasks import status as tasks
+from secmon.operations.tasks import node_tasks as tasks_node_tasks
+from secmon.operations.tasks import status as tasks_status
 
 AREAS = (
     root,
-    security,
+    security_login,
+    security_configuration,
     security_users,
     security_roles,
     security_policies,
     security_rules,
     security_links,
-    security_self,
-    security_catalogue,
-    run_as,
-    agents,
+    security_own_account,
+    security_actions,
+    agents_read,
     overview,
     agents_write,
-    agents_groups,
+    agents_assignments,
     agents_commands,
-    agents_components,
+    agents_runtime,
     upgrades,
-    tasks,
-    tasks_internal,
+    tasks_status,
+    tasks_node_tasks,
     groups,
     groups_files,
     cluster,

@@ -17,8 +17,8 @@ from secmon.cluster.executor import Context
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Plain
-from secmon.security.admin import register_signing_key
 from secmon.security.credentials import authenticate
+from secmon.security.key_rotation import register_signing_key
 from secmon.security.passwords import hash_password, needs_rehash
 from secmon.security.user_changes import upgrade_hash
 

@@ -1,7 +1,10 @@
-"""Login with a name and a password (conventions.md 7.1)."""
+"""Credentials of a login: the Basic header, the password, the authorization context (conventions.md 7.1, 12.1)."""
 
 import base64
 import binascii
+import hashlib
+import json
+from typing import Any
 
 from secmon.security.authentication_error import INVALID_CREDENTIALS, AuthenticationError
 from secmon.security.passwords import verify_password
@@ -43,3 +46,14 @@ def _decode(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         return raw.decode("latin-1")
+
+
+def context_hash(body: Any) -> str:
+    """Hash that stands for a run_as body: BLAKE2b of 16 bytes, hex, of its JSON text (conventions.md 12.1).
+
+    ``body`` is the whole body as parsed, or its text, which is parsed first. Raises ValueError when it is not JSON,
+    RecursionError when it is nested too deeply to be written.
+    """
+    value = json.loads(body) if isinstance(body, str | bytes) else body
+    # The JSON writer of the standard library defines the text: separators, escapes, how numbers look.
+    return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).hexdigest()

@@ -14,7 +14,7 @@ from secmon.common.clock import ManualClock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.config.api import Logs, MaxSize
-from secmon.security.context_hash import context_hash
+from secmon.security.credentials import context_hash
 from tests.localtime import zone
 
 SECRET = "Zx9-not-to-be-seen"

@@ -11,7 +11,7 @@ import pytest
 from secmon.api.responses import SECURITY_HEADERS
 from secmon.common.clock import ManualClock, SystemClock
 from secmon.config.api import Intervals, Logs
-from secmon.security.context_hash import context_hash
+from secmon.security.credentials import context_hash
 from secmon.security.store import schema
 from tests.api.conftest import LOGIN, Serve, Toy, expect_problem
 from tests.api.toys import PASSWORD, USER, ToyControl, ToyLease, api_config

@@ -23,7 +23,7 @@ from secmon.common.query import Fields
 from secmon.config.api import ApiConfig, Https
 from secmon.config.main import parse_main_config
 from secmon.config.options import InternalOptions
-from secmon.security.admin import initialise
+from secmon.security.origin import initialise
 from secmon.security.rbac.authorization import Require
 from secmon.security.store.security_store import SecurityStore
 

@@ -30,8 +30,8 @@ from secmon.common.paths import Paths
 from secmon.daemons.clusterd import ClusterDaemon
 from secmon.daemons.master_role import MasterRole
 from secmon.daemons.node_builder import open_node, read_installation
-from secmon.security.admin import MAX_KEYS_OF_A_NODE, replace_signing_key
 from secmon.security.authentication_error import AuthenticationError
+from secmon.security.key_rotation import MAX_KEYS_OF_A_NODE, replace_signing_key
 from secmon.security.revocation import revoke_all, revoke_user
 from secmon.security.signing_keys import SigningKey, new_signing_key
 from secmon.security.store import schema

@@ -30,7 +30,7 @@ from secmon.config.options import InternalOptions
 from secmon.daemons.installation_files import create_installation_files
 from secmon.master.router import MasterRouter
 from secmon.operations.all import CATALOGUE
-from secmon.security.admin import initialise
+from secmon.security.origin import initialise
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from secmon.common.clock import ManualClock
-from secmon.security.admin import initialise
+from secmon.security.origin import initialise
 from secmon.security.rbac.model import User
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore

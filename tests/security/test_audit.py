@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from secmon.common.errors import SecmonError
-from secmon.security.admin import initialise, set_password
 from secmon.security.audit import audited_write
 from secmon.security.audit_check import verify
+from secmon.security.origin import initialise
 from secmon.security.role_changes import create_role
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
+from secmon.security.user_changes import set_password
 from tests.security.audited import ALICE, CLOCK, crash_while_making, lines, make
 from tests.security.conftest import PASSWORD
 

@@ -12,18 +12,15 @@ from hypothesis import strategies as st
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
-from secmon.security.admin import (
-    reset_security_config,
-    rotate_signing_key,
-    set_password,
-    set_security_config,
-)
 from secmon.security.authentication_error import AuthenticationError
+from secmon.security.key_rotation import rotate_signing_key
 from secmon.security.revocation import revoke_all, revoke_role, revoke_run_as, revoke_user
+from secmon.security.settings import reset_security_config, set_security_config
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
 from secmon.security.tokens import AUDIENCE, Tokens
+from secmon.security.user_changes import set_password
 from tests.security.conftest import PASSWORD, find
 from tests.security.store.rows import link_role, put_role, put_user
 

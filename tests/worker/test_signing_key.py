@@ -11,7 +11,7 @@ from secmon.common.calls import Call
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Plain, Result
-from secmon.security.admin import register_signing_key, replace_signing_key, rotate_signing_key
+from secmon.security.key_rotation import register_signing_key, replace_signing_key, rotate_signing_key
 from secmon.security.signing_keys import KEY_LIFE_SECONDS
 from secmon.security.store.security_store import SecurityStore
 from secmon.worker.signing_key import REGISTER, SigningKeyRegistration

@@ -1,15 +1,16 @@
-"""Rows of the registry as values, and the running digest that each change updates."""
+"""Rows of the registry: as values, as statements, and in the running digest that each change maintains."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, Connection, bindparam, select, update
+from msgspec.structs import astuple
+from sqlalchemy import Column, Connection, bindparam, delete, insert, select, update
 
 from secmon.agents.names import padded, split_groups
-from secmon.agents.registry.schema import REGISTRY, agents, meta, removed
+from secmon.agents.registry.schema import REGISTRY, agent_groups, agents, meta, removed
 
 _MODULUS = 1 << 128
 _AT_ONCE = 5000
@@ -118,3 +119,72 @@ def change(connection: Connection) -> Iterator[RunningDigest]:
     yield digest
     after = {"revision": str(digest.revision), "digest": digest.text} | ({"source": ""} if "source" in values else {})
     connection.execute(_SET_META, [{"key": name, "new": value} for name, value in after.items()])
+
+
+def insert_entries(connection: Connection, digest: RunningDigest, rows: Sequence[Entry]) -> None:
+    """Agents that are new, with their groups."""
+    if rows:
+        connection.execute(insert(agents), [values(ENTRY, row) for row in rows])
+        write_members(connection, rows)
+        for row in rows:
+            digest.add(row)
+
+
+def delete_entries(connection: Connection, digest: RunningDigest, gone: Sequence[Entry], *, purge: bool) -> None:
+    """Agents that go, and their tombstones."""
+    if gone:
+        where = agents.c.id == bindparam("agent")
+        connection.execute(delete(agents).where(where), [{"agent": one.id} for one in gone])
+        for one in gone:
+            digest.subtract(one)
+        purged, revision = int(purge), digest.revision
+        stones = [Tombstone(one.id, one.name, one.register_ip, one.internal_key, purged, revision) for one in gone]
+        insert_tombstones(connection, digest, stones)
+
+
+def insert_tombstones(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
+    """Tombstones of ids that have none."""
+    connection.execute(insert(removed), [values(TOMBSTONE, one) for one in stones])
+    for one in stones:
+        digest.add(one)
+
+
+def delete_tombstones(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
+    """Take tombstones away."""
+    if stones:
+        where = removed.c.id == bindparam("agent")
+        connection.execute(delete(removed).where(where), [{"agent": one.id} for one in stones])
+        for one in stones:
+            digest.subtract(one)
+
+
+def write_groups(connection: Connection, rows: Sequence[Entry]) -> None:
+    """Write the group columns of rows that exist, and the table of members."""
+    if not rows:
+        return
+    connection.execute(
+        update(agents)
+        .where(agents.c.id == bindparam("agent"))
+        .values(group=bindparam("joined"), group_hash=bindparam("hash"), revision=bindparam("number")),
+        [{"agent": one.id, "joined": one.group, "hash": one.group_hash, "number": one.revision} for one in rows],
+    )
+    connection.execute(
+        delete(agent_groups).where(agent_groups.c.agent_id == bindparam("agent")), [{"agent": one.id} for one in rows]
+    )
+    write_members(connection, rows)
+
+
+def write_members(connection: Connection, rows: Iterable[Entry]) -> None:
+    """The members' rows of agents that have none."""
+    members = [
+        {"agent_id": one.id, "priority": priority, "name": name}
+        for one in rows
+        for priority, name in enumerate(one.groups)
+    ]
+    if members:
+        connection.execute(insert(agent_groups), members)
+
+
+def values(columns: Iterable[Column[Any]], row: Entry | Tombstone) -> dict[str, Any]:
+    """A row as parameters of a statement."""
+    return dict(zip((column.name for column in columns), astuple(row), strict=True))

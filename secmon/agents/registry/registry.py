@@ -13,15 +13,21 @@ from msgspec.structs import replace
 from sqlalchemy import BindParameter, Connection, Select, Text, bindparam, func, literal, or_, select, union_all, update
 
 from secmon.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
-from secmon.agents.registry.entries import ENTRY, TOMBSTONE, Entry, Tombstone, change, pick, tombstones
-from secmon.agents.registry.replacement import NEVER, ExistingAgent, may_replace, needs_deletion
-from secmon.agents.registry.rows import (
+from secmon.agents.registry.entries import (
+    ENTRY,
+    TOMBSTONE,
+    Entry,
+    Tombstone,
+    change,
     delete_entries,
     delete_tombstones,
     insert_entries,
     insert_tombstones,
+    pick,
+    tombstones,
     write_groups,
 )
+from secmon.agents.registry.replacement import NEVER, ExistingAgent, may_replace, needs_deletion
 from secmon.agents.registry.schema import agent_groups, agents, removed
 from secmon.agents.registry.store import number, put
 from secmon.common.errors import SecmonError

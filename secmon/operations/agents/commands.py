@@ -23,7 +23,7 @@ from secmon.common.outcome import Messages, Outcome, Result
 from secmon.operations.agents.listing import read_agents
 from secmon.operations.agents.node_requests import NodeRequest, call_node, call_nodes, locate_agent
 from secmon.operations.agents.parameters import STAYS_BELOW, AgentId
-from secmon.operations.groups.parameters import READ_GROUP, GroupPath, existing_group
+from secmon.operations.groups.parameters import READ_GROUP, GroupPath, require_group_exists
 from secmon.operations.internal import INTERNAL
 from secmon.operations.permissions import NodePath, on_node
 from secmon.security.rbac.authorization import Require
@@ -135,7 +135,7 @@ async def restart_agent(ctx: Context, params: TargetAgent) -> Result:
 )  # fmt: skip
 async def restart_group(ctx: Context, params: GroupPath) -> Outcome:
     """Restart the agents of a group."""
-    await existing_group(ctx, params.group_id)
+    await require_group_exists(ctx, params.group_id)
     members = await _ids(ctx, select(agent_groups.c.agent_id).where(agent_groups.c.name == params.group_id))
     readable = authorizer(ctx.node, ctx.call).check(Require("agent:read", "agent:id", mode="restrict"), members).ids
     return await _restart(ctx, readable)

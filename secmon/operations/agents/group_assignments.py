@@ -1,35 +1,32 @@
 """``/agents/group`` and ``/agents/{agent_id}/group``: which groups agents are in (agent-link.md 7.4)."""
 
+import asyncio
 import hashlib
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct
 from sqlalchemy import Connection, select
 
 from secmon.agents.groups.folders import group_exists, merged_path, require_group
-from secmon.agents.names import DEFAULT_GROUP, MAX_GROUPS
+from secmon.agents.names import DEFAULT_GROUP, MAX_GROUPS, padded
 from secmon.agents.registry import registry
-from secmon.agents.registry.entries import Entry
+from secmon.agents.registry.agent_fields import MANAGER_ID, is_agent_id
+from secmon.agents.registry.entries import Entry, entries
 from secmon.agents.registry.schema import agents
 from secmon.cluster.catalogue import Place, operation
-from secmon.cluster.executor import Context
+from secmon.cluster.executor import Context, authorizer
 from secmon.cluster.parameters import Common
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.sqlite.engine import attempt
 from secmon.operations.agents.listing import read_agents
 from secmon.operations.agents.parameters import AgentId, AgentIdOrAll, GroupName
-from secmon.operations.groups.parameters import (
-    ASSIGN_GROUP,
-    assignable_groups,
-    change_registry,
-    existing_group,
-    known_agent,
-    off_loop,
-    regroup,
-    selected_agents,
-)
-from secmon.security.rbac.authorization import Require
+from secmon.operations.groups.parameters import ASSIGN_GROUP, require_group_exists
+from secmon.security.rbac.authorization import Grant, Require
+from secmon.security.rbac.evaluate import Scope
+
+T = TypeVar("T")
 
 ForceSingle = Annotated[bool, Meta(description="Take the agents out of all their other groups.")]
 
@@ -120,7 +117,7 @@ async def assign_agent(ctx: Context, params: AssignAgent) -> Outcome:
 async def _assign(ctx: Context, params: AssignAgents | AssignAgent) -> Outcome:
     group, force, outcome = params.group_id, params.force_single_group, Outcome()
     grant, scope = ctx.grant("agent:id"), assignable_groups(ctx)
-    await existing_group(ctx, group)
+    await require_group_exists(ctx, group)
 
     def groups_of(entry: Entry) -> tuple[str, ...]:
         if force and not all(name in scope for name in entry.groups):
@@ -148,7 +145,7 @@ async def _assign(ctx: Context, params: AssignAgents | AssignAgent) -> Outcome:
 async def remove_agents_from_group(ctx: Context, params: RemoveAgentsFromGroup) -> Outcome:
     """Take agents out of a group; out of their last one, they go to the group default."""
     group, grant, outcome = params.group_id, ctx.grant("agent:id"), Outcome()
-    await existing_group(ctx, group)
+    await require_group_exists(ctx, group)
 
     def change(connection: Connection) -> None:
         failed = outcome.failing(hidden=() if grant.explicit else (1701, 1703, 1734))
@@ -175,7 +172,7 @@ def _without(entry: Entry, group: str) -> tuple[str, ...]:
 async def remove_agent_from_group(ctx: Context, params: RemoveAgentFromGroup) -> Plain:
     """Take an agent out of a group; out of its last one, it goes to the group default."""
     agent, group = params.agent_id, params.group_id
-    await existing_group(ctx, group)
+    await require_group_exists(ctx, group)
     await change_registry(
         ctx, lambda connection: registry.remove_group(connection, known_agent(connection, agent).id, group)
     )
@@ -228,7 +225,7 @@ async def is_synchronized(ctx: Context, params: AgentPath) -> Outcome:
     except SecmonError as error:
         outcome.fail(error)
         return outcome
-    present = None if group is None else await off_loop(lambda: _merged_sum(ctx, group))
+    present = None if group is None else await asyncio.to_thread(_merged_sum, ctx, group)
     outcome.items.append({"id": agent, "synced": present is not None and present == held})
     return outcome
 
@@ -239,3 +236,65 @@ def _merged_sum(ctx: Context, joined: str) -> str | None:
         return hashlib.md5(merged_path(ctx.node.paths, joined).read_bytes(), usedforsecurity=False).hexdigest()
     except OSError:
         return None
+
+
+async def change_registry(ctx: Context, change: Callable[[Connection], T]) -> T:
+    """One transaction on the registry of agents, off the event loop; errors of ``change`` undo it."""
+
+    def work() -> T:
+        with ctx.node.agents.write() as connection:
+            return change(connection)
+
+    return await asyncio.to_thread(work)
+
+
+def selected_agents(connection: Connection, grant: Grant, outcome: Outcome) -> list[Entry]:
+    """The agents that the request names, or all that the caller may change; by id.
+
+    Named ones fail with 1703 (the manager) or 1701 (unknown).
+    """
+    if not grant.explicit:
+        return [entry for entry in entries(connection) if entry.padded in grant.scope]
+    found = []
+    for one in grant.ids:
+        try:
+            found.append(known_agent(connection, one))
+        except SecmonError as error:
+            outcome.fail(error)
+    return sorted(found, key=lambda entry: entry.id)
+
+
+def known_agent(connection: Connection, agent: str) -> Entry:
+    """Raises 1703 for the manager, 1701 for an unknown agent."""
+    if agent == MANAGER_ID:
+        raise SecmonError(1703, ids=(agent,))
+    entry = registry.find(connection, int(agent)) if is_agent_id(agent) else None
+    if entry is None:
+        raise SecmonError(1701, ids=(agent,))
+    return entry
+
+
+def assignable_groups(ctx: Context) -> Scope:
+    """The groups whose members the caller may change; for judging those that an agent would lose."""
+    require = Require("group:modify_assignments", "group:id", mode="restrict")
+    return authorizer(ctx.node, ctx.call).check(require).scope
+
+
+def regroup(
+    connection: Connection,
+    members: Iterable[Entry],
+    groups_of: Callable[[Entry], tuple[str, ...]],
+    failed: Callable[[SecmonError], object],
+) -> list[str]:
+    """Give each agent the groups that ``groups_of`` computes, all in one revision; the ids of those agents.
+
+    ``groups_of`` only reads: an agent that it refuses (SecmonError) is passed to ``failed`` and keeps its groups.
+    """
+    wanted: dict[int, tuple[str, ...]] = {}
+    for entry in members:
+        try:
+            wanted[entry.id] = groups_of(entry)
+        except SecmonError as error:
+            failed(error)
+    registry.assign(connection, wanted)
+    return [padded(agent) for agent in wanted]

@@ -1,5 +1,6 @@
 """``/groups/{group_id}/configuration`` and ``/groups/{group_id}/files`` (manager.md 2.6, agent-link.md 7.9)."""
 
+import asyncio
 import logging
 import mimetypes
 from typing import Annotated, Any, Literal
@@ -31,7 +32,7 @@ from secmon.config.as_json import AGENT_ROOT, convert_agent
 from secmon.config.problems import Report
 from secmon.config.upload import check_commands
 from secmon.config.xml import parse_xml, refuse_forbidden_references
-from secmon.operations.groups.parameters import READ_GROUP, GroupPath, existing_group, off_loop
+from secmon.operations.groups.parameters import READ_GROUP, GroupPath, require_group_exists
 from secmon.security.rbac.authorization import Require
 
 log = logging.getLogger("secmon.operations")
@@ -115,9 +116,9 @@ class RawFileQuery(FileQuery, frozen=True, kw_only=True):
 )  # fmt: skip
 async def read_configuration(ctx: Context, params: ConfigurationQuery) -> Plain:
     """The configuration that the agents of a group share."""
-    await existing_group(ctx, params.group_id)
+    await require_group_exists(ctx, params.group_id)
     page = slice(params.offset, params.offset + params.limit)
-    blocks = await off_loop(lambda: _blocks(read_file(ctx.node.paths, params.group_id, AGENT_CONF)))
+    blocks = await asyncio.to_thread(lambda: _blocks(read_file(ctx.node.paths, params.group_id, AGENT_CONF)))
     return Plain(data={"affected_items": blocks[page], "total_affected_items": len(blocks)})
 
 
@@ -133,8 +134,8 @@ def _blocks(data: bytes) -> list[Any]:
 async def update_configuration(ctx: Context, params: PutConfiguration) -> Plain:
     """Replace the configuration that the agents of a group share, if they can understand it."""
     group = params.group_id
-    await existing_group(ctx, group)
-    notes = await off_loop(lambda: _replace(ctx.node, group, params.body))
+    await require_group_exists(ctx, group)
+    notes = await asyncio.to_thread(_replace, ctx.node, group, params.body)
     log.info("%s: %s replaced the configuration of %s", ctx.call.title, ctx.call.identity.user, group)
     return Plain(message=f"The configuration of the group {group} was replaced", notes=notes)
 
@@ -177,7 +178,7 @@ async def list_files(ctx: Context, params: FilesQuery) -> Outcome:
         return hash_files(ctx.node.paths, group, params.hash)
 
     try:
-        outcome.items = [{"filename": name, "hash": digest} for name, digest in await off_loop(read)]
+        outcome.items = [{"filename": name, "hash": digest} for name, digest in await asyncio.to_thread(read)]
     except SecmonError as error:
         if error.code not in (1006, 1710):
             raise
@@ -194,7 +195,7 @@ async def read_group_file(ctx: Context, params: RawFileQuery) -> Result:
     data = await _read(ctx, params)
     if params.raw:
         return Raw(body=data, content_type=f"{_content_type(params.file_name)}; charset=utf-8")
-    return Plain(data=await off_loop(lambda: _parsed(params, data)))
+    return Plain(data=await asyncio.to_thread(_parsed, params, data))
 
 
 @operation(
@@ -204,7 +205,7 @@ async def read_group_file(ctx: Context, params: RawFileQuery) -> Result:
 async def read_file_as_json(ctx: Context, params: FileQuery) -> Plain:
     """A file of a group, as an object."""
     data = await _read(ctx, params)
-    return Plain(data=await off_loop(lambda: _parsed(params, data)))
+    return Plain(data=await asyncio.to_thread(_parsed, params, data))
 
 
 @operation(
@@ -220,8 +221,8 @@ async def _read(ctx: Context, params: FileQuery) -> bytes:
     """Raises 1710, 1006, 1104."""
     if params.type is not None and len(params.type) > 1:
         raise SecmonError(1104, ", ".join(params.type))
-    await existing_group(ctx, params.group_id)
-    return await off_loop(lambda: read_file(ctx.node.paths, params.group_id, params.file_name))
+    await require_group_exists(ctx, params.group_id)
+    return await asyncio.to_thread(read_file, ctx.node.paths, params.group_id, params.file_name)
 
 
 def _parsed(params: FileQuery, data: bytes) -> Any:

@@ -1,5 +1,6 @@
 """``/groups``: the groups of agents."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -38,8 +39,7 @@ from secmon.operations.groups.parameters import (
     READ_GROUP,
     GroupNameOrAll,
     GroupPath,
-    existing_group,
-    off_loop,
+    require_group_exists,
 )
 from secmon.security.rbac.authorization import Grant, Require
 
@@ -108,7 +108,7 @@ _UNREPORTED = (1710, 1712)
 )  # fmt: skip
 async def read_groups(ctx: Context, params: GroupsQuery) -> Outcome:
     """The groups, with the number of their agents."""
-    return await off_loop(lambda: _groups(ctx.node, ctx.grant("group:id"), params.hash))
+    return await asyncio.to_thread(_groups, ctx.node, ctx.grant("group:id"), params.hash)
 
 
 def _groups(node: Node, grant: Grant, algorithm: Algorithm) -> Outcome:
@@ -136,7 +136,7 @@ def _counts(connection: Connection) -> Mapping[str, int]:
 async def make_group(ctx: Context, params: PostGroup) -> Plain:
     """Make a group without agents; its configuration is a copy of the template."""
     name = params.body.group_id
-    await off_loop(lambda: create_group(ctx.node.paths, name))
+    await asyncio.to_thread(create_group, ctx.node.paths, name)
     return Plain(message=f"The group {name} was made")
 
 
@@ -150,7 +150,7 @@ async def make_group(ctx: Context, params: PostGroup) -> Plain:
 async def delete_groups(ctx: Context, params: DeleteGroups) -> Outcome:
     """Delete groups with their files; agents that were in no other one fall back to the group default."""
     # In one thread that nothing interrupts: folders follow the registry also when the client goes away meanwhile.
-    return await off_loop(lambda: _delete(ctx.node, ctx.grant("group:id")))
+    return await asyncio.to_thread(_delete, ctx.node, ctx.grant("group:id"))
 
 
 def _delete(node: Node, grant: Grant) -> Outcome:
@@ -182,7 +182,7 @@ def _delete(node: Node, grant: Grant) -> Outcome:
 )  # fmt: skip
 async def list_members(ctx: Context, params: MembersQuery) -> Outcome:
     """The agents of a group."""
-    await existing_group(ctx, params.group_id)
+    await require_group_exists(ctx, params.group_id)
     where = [_member_of(params.group_id), *([with_value("status", *params.status)] if params.status else [])]
     return await list_page(ctx, read_query(params, FIELDS), where, manager=False)
 

@@ -1,21 +1,21 @@
-"""``/security``: login and the security configuration.
+"""``/security/user/authenticate``: login with a password, and with an authorization context (conventions.md 7.1).
 
 Login runs on the node asked, from the replicated state; so it works while the master is away (within the lease).
 """
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
-from secmon.cluster.catalogue import Place, operation
+from secmon.cluster.catalogue import operation
 from secmon.cluster.executor import REVISION_POLL, REVISION_SECONDS, Context
-from secmon.cluster.parameters import Common
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Plain, Raw, Result
-from secmon.security.admin import reset_security_config, set_security_config
 from secmon.security.authentication_error import INVALID_CREDENTIALS, AuthenticationError
-from secmon.security.rbac.authorization import Require
+from secmon.security.credentials import context_hash
+from secmon.security.rbac.context_rules import roles_for
+from secmon.security.rbac.model import User
 from secmon.security.store.view import SecurityView
 
 
@@ -25,30 +25,10 @@ class Token(Struct):
     token: str
 
 
-class SecurityConfig(Struct):
-    """Settings of logins and permissions, the same on every node."""
-
-    auth_token_exp_timeout: int
-    rbac_mode: Literal["white", "black"]
-
-
 class Login(Struct, frozen=True, kw_only=True):
     """How to hand out the token."""
 
     raw: Annotated[bool, Meta(description="Answer with the bare token as plain text.")] = False
-
-
-class NewSecurityConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings to change; at least one."""
-
-    auth_token_exp_timeout: Annotated[int, Meta(ge=1, le=2**31 - 1)] | UnsetType = UNSET
-    rbac_mode: Literal["white", "black"] | UnsetType = UNSET
-
-
-class PutSecurityConfig(Common, frozen=True, kw_only=True):
-    """What ``PUT /security/config`` takes."""
-
-    body: NewSecurityConfig
 
 
 async def signing_view(ctx: Context) -> SecurityView:
@@ -93,39 +73,45 @@ async def login_by_get(ctx: Context, params: Login) -> Result:
     return await _login(ctx, params)
 
 
+class RunAs(Login, frozen=True, kw_only=True):
+    """What a context login takes."""
+
+    body: Annotated[
+        dict[str, Any],
+        Meta(description="The authorization context; usual members are `name` (string) and `auth` (object)."),
+    ]
+
+
 @operation(
-    "GET", "/security/config", params=Common, place=Place.MASTER, require=(Require("security:read_config"),),
-    data=SecurityConfig,
+    "POST", "/security/user/authenticate/run_as", params=RunAs, auth="basic", data=Token, raw_type="text/plain"
 )  # fmt: skip
-async def read_config(ctx: Context, params: Common) -> Plain:
-    """The security configuration."""
-    settings = ctx.node.security.view().settings
-    return Plain(data={"auth_token_exp_timeout": settings.auth_token_exp_timeout, "rbac_mode": settings.rbac_mode})
+async def login_with_context(ctx: Context, params: RunAs) -> Result:
+    """Log in with name, password and an authorization context, whose matching rules give the roles."""
+    identity = ctx.call.identity
+    view = await signing_view(ctx)
+    user = view.user(identity.user)
+    if user is None or user.id != identity.user_id:
+        raise AuthenticationError(INVALID_CREDENTIALS)
+    try:
+        hashed = context_hash(params.body)
+    except RecursionError:
+        raise SecmonError(1018, "nested too deeply") from None
+    roles = await _granted(view, user, params.body)
+    # Dated by the revision that the credentials were checked at: what was revoked meanwhile ends this token too.
+    token = ctx.node.tokens.issue(view, user, roles, context_hash=hashed, revision=identity.revision)
+    if params.raw:
+        return Raw(body=token.encode(), content_type="text/plain; charset=utf-8")
+    return Plain(data={"token": token})
 
 
-@operation(
-    "PUT", "/security/config", params=PutSecurityConfig, place=Place.MASTER,
-    require=(Require("security:update_config"),),
-)  # fmt: skip
-async def update_config(ctx: Context, params: PutSecurityConfig) -> Plain:
-    """Change the security configuration; every token of every user is revoked."""
-    timeout, mode = params.body.auth_token_exp_timeout, params.body.rbac_mode
-    if timeout is UNSET and mode is UNSET:
-        raise SecmonError(4021)
-    await ctx.change_security(
-        lambda tx: set_security_config(
-            tx,
-            auth_token_exp_timeout=None if isinstance(timeout, UnsetType) else timeout,
-            rbac_mode=None if isinstance(mode, UnsetType) else mode,
-        )
-    )
-    return Plain(message="The security configuration was changed; every token is revoked", notes=await ctx.lagging())
+async def _granted(view: SecurityView, user: User, context: dict[str, Any]) -> tuple[int, ...]:
+    """Roles of the rules that hold; the user's own for a context without members (conventions.md 7.1).
 
-
-@operation(
-    "DELETE", "/security/config", params=Common, place=Place.MASTER, require=(Require("security:update_config"),)
-)
-async def reset_config(ctx: Context, params: Common) -> Plain:
-    """Restore the default security configuration; every token of every user is revoked."""
-    await ctx.change_security(reset_security_config)
-    return Plain(message="The default security configuration stands; every token is revoked", notes=await ctx.lagging())
+    Raises 6004 for any other context of a user whose run_as flag is off. A null member counts as absent.
+    """
+    if all(value is None for value in context.values()):
+        return user.roles
+    if not user.allow_run_as:
+        raise SecmonError(6004)
+    # In a thread: the context of a client may keep it busy for a second or two.
+    return await asyncio.to_thread(roles_for, view.rules, view.roles, context, user)

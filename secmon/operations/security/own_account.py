@@ -10,7 +10,7 @@ from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Common, Pretty
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain
-from secmon.security.admin import replace_signing_key
+from secmon.security.key_rotation import replace_signing_key
 from secmon.security.rbac.authorization import Require
 from secmon.security.rbac.evaluate import EMPTY
 from secmon.security.rbac.model import Role

@@ -11,7 +11,7 @@ import yaml
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, Mode
-from secmon.security.admin import initialise
+from secmon.security.origin import initialise
 from secmon.security.rbac.authorization import Authorizer, Require
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore

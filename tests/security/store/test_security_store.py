@@ -12,7 +12,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.faults import StoreFault
 from secmon.common.sqlite.migration import migrate
-from secmon.security.admin import register_signing_key, rotate_signing_key
+from secmon.security.key_rotation import register_signing_key, rotate_signing_key
 from secmon.security.signing_keys import new_signing_key
 from secmon.security.store import schema
 from secmon.security.store.schema import SCHEMA

@@ -22,10 +22,10 @@ from secmon.common.outcome import Plain
 from secmon.common.paths import Paths
 from secmon.config.main import parse_main_config
 from secmon.config.options import InternalOptions
-from secmon.operations.security.run_as import RunAs
-from secmon.security.admin import initialise
+from secmon.operations.security.login import RunAs
 from secmon.security.authentication_error import AuthenticationError
-from secmon.security.context_hash import context_hash
+from secmon.security.credentials import context_hash
+from secmon.security.origin import initialise
 from secmon.security.passwords import hash_password
 from secmon.security.revocation import revoke_run_as
 from secmon.security.store import schema

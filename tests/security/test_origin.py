@@ -1,4 +1,4 @@
-"""First contents, configuration, revocation rows."""
+"""First contents of a security store."""
 
 from pathlib import Path
 
@@ -8,11 +8,9 @@ import yaml
 
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
-from secmon.security.admin import initialise, reset_security_config, set_password, set_security_config
-from secmon.security.credentials import authenticate
+from secmon.security.origin import initialise
 from secmon.security.rbac.defaults import load_defaults
 from secmon.security.rbac.model import Settings
-from secmon.security.revocation import revoke_all, revoke_role, revoke_user
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from tests.folders import REPOSITORY
@@ -78,56 +76,6 @@ def test_weak_default_password_writes_nothing(tmp_path: Path) -> None:
         initialise(store, admin_password="short", dashboard_password=PASSWORD, clock=ManualClock())
     assert store.is_empty()
     store.close()
-
-
-def test_set_password(store: SecurityStore, clock: ManualClock) -> None:
-    with store.write() as tx:
-        set_password(tx, 100, "Another-1", clock)
-    assert authenticate(store.view(), "mira", "Another-1").revoked == store.revision()
-    with pytest.raises(SecmonError, match="5001") as caught, store.write() as tx:
-        set_password(tx, 999, "Another-1", clock)
-    assert caught.value.ids == (999,)
-    with pytest.raises(SecmonError, match="5007"), store.write() as tx:
-        set_password(tx, 100, "weakpassword", clock)
-
-
-def test_security_configuration_merges(store: SecurityStore) -> None:
-    with store.write() as tx:
-        assert set_security_config(tx, auth_token_exp_timeout=60) == Settings(60, "white")
-    with store.write() as tx:
-        assert set_security_config(tx, rbac_mode="black") == Settings(60, "black")
-    view = store.view()
-    assert (view.settings, view.revoked_all) == (Settings(60, "black"), store.revision())
-    with store.write() as tx:
-        assert reset_security_config(tx) == Settings(900, "white")
-    assert store.view().settings == Settings()
-    with pytest.raises(SecmonError, match="4021"), store.write() as tx:
-        set_security_config(tx)
-    with pytest.raises(ValueError, match="at least 1"), store.write() as tx:
-        set_security_config(tx, auth_token_exp_timeout=0)
-
-
-def test_revoking_everyone_replaces_other_rows(store: SecurityStore, clock: ManualClock) -> None:
-    with store.write() as tx:
-        revoke_user(tx, 100, clock)
-        revoke_role(tx, 100, clock)
-    with store.write() as tx:
-        revoke_all(tx)
-        left = tx.select(schema.revocations)
-    assert [(row["scope"], row["revision"]) for row in left] == [("all", store.revision())]
-
-
-def test_revocations_go_when_no_token_can_be_left(store: SecurityStore, clock: ManualClock) -> None:
-    def scopes_after(seconds: float) -> list[str]:
-        clock.advance(seconds)
-        with store.write() as tx:
-            revoke_role(tx, 7, clock)
-            return [row["scope"] for row in tx.select(schema.revocations)]
-
-    with store.write() as tx:
-        revoke_user(tx, 100, clock)
-    assert scopes_after(1200) == ["role", "user"]
-    assert scopes_after(1) == ["role"]
 
 
 def test_users_are_shown_without_their_password(store: SecurityStore) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import secmon
-from secmon.security.hashing import THREADS, HashingThreads
-from secmon.security.passwords import hash_password, verify_password
+from secmon.security.passwords import THREADS, HashingThreads, hash_password, verify_password
 
 pytestmark = pytest.mark.anyio
 _ELSEWHERE = re.compile(r"to_thread\(\s*(hash_password|verify_password|authenticate)\b")

@@ -1,0 +1,76 @@
+"""The origin of a security state: first contents of a new store, promotion of a replica (rbac.md 4)."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+import msgspec
+
+from secmon.common.clock import Clock
+from secmon.security.key_rotation import replace_signing_key, rotate_signing_key
+from secmon.security.passwords import check_password, hash_password
+from secmon.security.rbac.defaults import Defaults, load_defaults
+from secmon.security.rbac.model import Settings
+from secmon.security.revocation import revoke_all
+from secmon.security.settings import put_settings
+from secmon.security.store import schema
+from secmon.security.store.replication import Row
+from secmon.security.store.security_store import SecurityStore
+from secmon.security.store.transaction import WriteTransaction
+
+
+def promote(tx: WriteTransaction, clock: Clock) -> None:
+    """Make a copy of another master's store the origin, in place of a master that is lost.
+
+    Every token dies, with all the keys that signed them: the copy may lack the master's last revocations.
+    """
+    tx.take_over()
+    revoke_all(tx)
+    replace_signing_key(tx, clock)
+
+
+def initialise(
+    store: SecurityStore,
+    *,
+    admin_password: str,
+    dashboard_password: str,
+    clock: Clock,
+    transaction: AbstractContextManager[WriteTransaction] | None = None,
+) -> None:
+    """Fill an empty store with the default contents, a signing key and the two default users.
+
+    ``transaction`` is one of the store, where the change shall be written down; otherwise it is not.
+    Raises ``ValueError`` when the store is not empty, 5009 or 5007 for a password against the rules.
+    """
+    passwords = {1: admin_password, 2: dashboard_password}
+    for password in passwords.values():
+        check_password(password)
+    hashes = {user: hash_password(password) for user, password in passwords.items()}
+    with transaction or store.write() as tx:
+        if tx.revision != 1:
+            raise ValueError("the security store is not empty")
+        put_settings(tx, Settings())
+        rotate_signing_key(tx, clock)
+        _put_defaults(tx, load_defaults(), hashes, int(clock.now().timestamp()))
+
+
+def _put_defaults(tx: WriteTransaction, defaults: Defaults, hashes: Mapping[int, str], now: int) -> None:
+    """All default rows, with exactly their ids (rbac.md 4). Custom ids start after the reserved ones."""
+    for policy in defaults.policies:
+        body = msgspec.json.encode(policy.policy).decode()
+        tx.put(schema.policies, {"id": policy.id, "name": policy.name, "policy": body, "created_at": now})
+    for rule in defaults.rules:
+        text = msgspec.json.encode(rule.rule).decode()
+        tx.put(schema.rules, {"id": rule.id, "name": rule.name, "rule": text, "created_at": now})
+    for role in defaults.roles:
+        tx.put(schema.roles, {"id": role.id, "name": role.name, "created_at": now})
+        for position, policy_id in enumerate(role.policies):
+            tx.put(schema.role_policies, {"role_id": role.id, "policy_id": policy_id, "position": position})
+        for rule_id in role.rules:
+            tx.put(schema.role_rules, {"role_id": role.id, "rule_id": rule_id})
+    for user in defaults.users:
+        row: Row = {"id": user.id, "username": user.username, "allow_run_as": user.allow_run_as}
+        tx.put(schema.users, row | {"password": hashes[user.id], "created_at": now})
+        for position, role_id in enumerate(user.roles):
+            tx.put(schema.user_roles, {"user_id": user.id, "role_id": role_id, "position": position})
+    for table in (schema.users, schema.roles, schema.policies, schema.rules):
+        tx.put(schema.sequences, {"name": str(table.name), "next_id": schema.FIRST_CUSTOM_ID})

@@ -43,7 +43,7 @@ AddService = Callable[[aio.Server], None]
 CALLS_PER_CONNECTION = 512
 """Of a worker at a time; more wait at the worker."""
 REQUEST_BYTES = {
-    "/secmon.v1.Replication/FetchFiles": 4 * 1024 * 1024,  # a thousand of the longest paths
+    "/secmon.v1.Replication/FetchFiles": 4 * 1024 * 1024,  # a thousand of the longest paths: earlier versions
     "/secmon.v1.Replication/FetchManifest": 64 * 1024,
     "/secmon.v1.Replication/FetchRegistry": 64 * 1024,
     "/secmon.v1.Replication/FetchSecurity": 64 * 1024,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from secmon.cluster.files.manifest_codec import to_wire
+from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
@@ -20,7 +21,6 @@ _log = logging.getLogger(__name__)
 
 BULK = 5000
 """Entries above which workers fetch the manifest as a stream instead of getting one large message."""
-BULK_BYTES = 1 << 20
 _RESCAN_SECONDS = 0.5
 
 
@@ -163,7 +163,7 @@ class FilePublisher:
         if base and len(delta) <= BULK:
             push.base = base
             push.entries.extend(to_wire(delta))
-            if push.ByteSize() > BULK_BYTES:
+            if push.ByteSize() > PIECE_BYTES:
                 push = pb.FilesPush(position=position)
         _log.info("Files at revision %d: %d changed", self.revision, len(delta))
         for session in self._sessions:

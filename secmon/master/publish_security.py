@@ -10,14 +10,12 @@ from typing import Protocol
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
+from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.counters import Counters
 from secmon.security.store.replication import Change
 
 _log = logging.getLogger(__name__)
-
-BULK_BYTES = 1 << 20
-"""Changes larger than this are not pushed: the worker fetches a snapshot as a stream."""
 
 
 class Session(Protocol):
@@ -197,7 +195,7 @@ class SecurityPublisher:
     def _changes(self, base: int) -> bytes | None:
         found = self._store.changes_since(base)
         encoded = msgspec.msgpack.encode(found) if found is not None else None
-        return encoded if encoded is not None and len(encoded) <= BULK_BYTES else None
+        return encoded if encoded is not None and len(encoded) <= PIECE_BYTES else None
 
     def _notify(self) -> None:
         progress, self._progress = self._progress, asyncio.Event()

@@ -11,12 +11,13 @@ import msgspec
 from grpc import aio
 
 from secmon.cluster.files.manifest_codec import in_messages, to_wire
+from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Delta
 from secmon.master.publish_files import FilePublisher
-from secmon.master.serve_files import PIECE_BYTES, FileReader
+from secmon.master.serve_files import FileReader
 from secmon.security.store.replication import Snapshot
 
 READERS = 4

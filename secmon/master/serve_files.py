@@ -4,14 +4,13 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
 from secmon.common.files.categories import checked
 from secmon.common.files.tree import content_hash, open_file, opened_folder
 
-PIECE_BYTES = 256 * 1024
-"""Bytes of content in one message."""
-_BATCH_BYTES = 4 * PIECE_BYTES
+_BATCH_BYTES = 1 << 20
 _BATCH_PIECES = 256
 
 

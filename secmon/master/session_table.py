@@ -80,12 +80,14 @@ class SessionTable:
     def caller(self, context: aio.ServicerContext[Any, Any]) -> WorkerSession:
         """The live session of the node that calls. Raises SecmonError 3042 (no valid certificate) or 3022 (no session).
 
-        Services for workers ask this first: a certificate alone opens nothing, a refused node gets nothing.
+        Services for workers ask this first: a certificate alone opens nothing, a refused node gets nothing. A call is
+        a sign of life, as heartbeats behind a large report may be late.
         """
         identity = peer_identity(context)
         session = self.get(identity.name)
         if session is None or session.installation_id != identity.installation_id:
             raise SecmonError(3022, f"{identity.name} has no session", ids=(identity.name,))
+        session.last_heard = self._clock.monotonic()
         return session
 
     def name_conflict(self, candidate: membership.Candidate) -> tuple[int, str] | None:

@@ -9,8 +9,6 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from grpc import aio
-
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError, os_text
@@ -18,9 +16,9 @@ from secmon.common.files.manifest import Difference, Entry
 from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
 from secmon.config.options import InternalOptions
-from secmon.worker.apply_security import Link
 from secmon.worker.fetch_files import TargetManifest, fetch_contents, fetch_target, split
 from secmon.worker.install_files import FileInstaller
+from secmon.worker.link_listener import Link
 from secmon.worker.staging import FileOwner, Staging
 from secmon.worker.streams import in_thread
 
@@ -174,7 +172,7 @@ class FileApplier:
             if link is None or link.channel is None:
                 return True
             before = self._applied
-            await self._synchronize(link.channel, result)
+            await self._synchronize(link, result)
         except (SecmonError, OSError) as error:
             text = os_text(error) if isinstance(error, OSError) else str(error)
             _log.warning("The files could not be brought up to date: %s", text)
@@ -205,15 +203,15 @@ class FileApplier:
         else:
             self._scanner.rescan_paths(touched)
 
-    async def _synchronize(self, channel: aio.Channel, result: _RoundResult) -> None:
-        target = await self._update_target(channel)
+    async def _synchronize(self, link: Link, result: _RoundResult) -> None:
+        target = await self._update_target(link)
         difference = self._scanner.manifest.difference(target.manifest)
         # What the master has a file for is replaced by that; deleting it afterwards would delete the file.
         stray = sorted(path for path in self._scanner.special_files if path not in target.manifest)
         if difference.empty and not stray:
             self._applied = (target.epoch, target.revision)
             return
-        too_large = await self._install_missing(channel, difference, result)
+        too_large = await self._install_missing(link, difference, result)
         if self._superseded():
             return  # go on with the newest
         if result.complete:
@@ -232,7 +230,7 @@ class FileApplier:
                 result.extra,
             )
 
-    async def _update_target(self, channel: aio.Channel) -> TargetManifest:
+    async def _update_target(self, link: Link) -> TargetManifest:
         """The newest target: by the pushes that came, or asked for."""
         pushes, self._pushes = self._pushes, []
         target = self._target
@@ -241,18 +239,18 @@ class FileApplier:
                 self._target_outdated = True
                 break
         if self._target_outdated or target is None:
-            target = await fetch_target(channel, target, self._scanner.manifest, self._limits.max_files)
+            target = await fetch_target(link, target, self._scanner.manifest, self._limits.max_files)
             self._target, self._target_outdated = target, False
         return target
 
-    async def _install_missing(self, channel: aio.Channel, difference: Difference, result: _RoundResult) -> list[str]:
+    async def _install_missing(self, link: Link, difference: Difference, result: _RoundResult) -> list[str]:
         """Create and overwrite; the paths that are too large to be accepted."""
         wanted = {**difference.missing, **difference.shared}
         too_large = [path for path, entry in wanted.items() if entry.size > self._limits.max_file_bytes]
         for path in too_large:
             del wanted[path]
         for batch in split(list(wanted.items()), most_bytes=_BATCH_BYTES, most_files=_BATCH_FILES):
-            placed = await self._install_batch(channel, batch)
+            placed = await self._install_batch(link, batch)
             result.missing += sum(path in difference.missing for path in placed)
             result.shared += sum(path in difference.shared for path in placed)
             if len(placed) < len(batch):
@@ -265,11 +263,11 @@ class FileApplier:
     def _superseded(self) -> bool:
         return self._target is not None and not all(self._target.covers(push) for push in self._pushes)
 
-    async def _install_batch(self, channel: aio.Channel, wanted: list[tuple[str, Entry]]) -> list[str]:
+    async def _install_batch(self, link: Link, wanted: list[tuple[str, Entry]]) -> list[str]:
         """Fetch and place one batch; the paths that are in place."""
         batch = await asyncio.to_thread(self._staging.begin, wanted)
         try:
-            await fetch_contents(channel, wanted, batch)
+            await fetch_contents(link, wanted, batch)
         finally:
             batch.close()
         placed = list(batch.received)

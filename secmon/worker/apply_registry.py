@@ -4,10 +4,8 @@ import asyncio
 import logging
 import sqlite3
 from contextlib import suppress
-from typing import Protocol
 
 import msgspec
-from grpc import aio
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -15,9 +13,9 @@ from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.replica import Diverged, Position, RegistryChanges, apply_changes, position
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
-from secmon.worker.streams import reading_stream
+from secmon.worker.link_listener import Link
+from secmon.worker.streams import reading_stream, replication
 
 log = logging.getLogger("secmon.clusterd.registry")
 
@@ -26,16 +24,6 @@ MOST_BYTES = 1 << 30
 RETRY_SECONDS = 1.0
 RETRY_MOST_SECONDS = 30.0
 _FAILURES = (SecmonError, OSError, SQLAlchemyError, sqlite3.Error, msgspec.MsgspecError, Diverged)
-
-
-class Link(Protocol):
-    """The link to the master, as far as the applier needs it."""
-
-    @property
-    def channel(self) -> aio.Channel | None: ...
-
-    def send(self, message: pb.WorkerMessage) -> None:
-        """Queue ``message``. Raises SecmonError 3023 without a session."""
 
 
 class RegistryApplier:
@@ -91,12 +79,10 @@ class RegistryApplier:
             await self._fetch(link, "" if whole else here.source, here.revision)
 
     async def _fetch(self, link: Link, source: str, since: int) -> None:
-        if link.channel is None:
-            raise SecmonError(3023)
         request = pb.RegistryRequest(source=source, since=since)
         document = bytearray()
-        async with reading_stream() as timer:
-            async for piece in pb_grpc.ReplicationStub(link.channel).FetchRegistry(request):
+        async with reading_stream(link) as timer:
+            async for piece in replication(link).FetchRegistry(request):
                 document += piece.data
                 if len(document) > MOST_BYTES:
                     raise SecmonError(3045, f"registry of more than {MOST_BYTES} bytes")

@@ -5,35 +5,23 @@ import logging
 import sqlite3
 from collections import deque
 from contextlib import suppress
-from typing import Protocol
 
 import msgspec
-from grpc import aio
 from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.security.store.position import Position
 from secmon.security.store.replication import Change, Snapshot
 from secmon.security.store.security_store import SecurityStore
-from secmon.worker.streams import reading_stream
+from secmon.worker.link_listener import Link
+from secmon.worker.streams import reading_stream, replication
 
 _log = logging.getLogger(__name__)
 
 SNAPSHOT_LIMIT = 1 << 30
 """Bytes of a snapshot; more is refused."""
 _FAILURES = (SecmonError, OSError, SQLAlchemyError, sqlite3.Error, msgspec.MsgspecError)
-
-
-class Link(Protocol):
-    """The link to the master, as far as appliers need it."""
-
-    @property
-    def channel(self) -> aio.Channel | None: ...
-
-    def send(self, message: pb.WorkerMessage) -> None:
-        """Queue ``message``. Raises SecmonError 3023 without a session."""
 
 
 class SecurityApplier:
@@ -153,12 +141,9 @@ class SecurityApplier:
             self._stale = True
 
     async def _fetch_snapshot(self, link: Link) -> None:
-        channel = link.channel
-        if channel is None:
-            raise SecmonError(3023)
         document = bytearray()
-        async with reading_stream() as timer:
-            async for piece in pb_grpc.ReplicationStub(channel).FetchSecurity(pb.SecurityRequest()):
+        async with reading_stream(link) as timer:
+            async for piece in replication(link).FetchSecurity(pb.SecurityRequest()):
                 document += piece.data
                 if len(document) > SNAPSHOT_LIMIT:
                     raise SecmonError(3045, f"snapshot of more than {SNAPSHOT_LIMIT} bytes")

@@ -5,18 +5,14 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from grpc import aio
-
-from secmon.cluster.files.manifest_codec import from_wire, refuse_conflicts, to_wire
+from secmon.cluster.files.manifest_codec import from_wire, in_messages, refuse_conflicts, to_wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Entry, Manifest
+from secmon.worker.link_listener import Link
 from secmon.worker.staging import StagedBatch
-from secmon.worker.streams import in_thread, reading_stream
+from secmon.worker.streams import in_thread, reading_stream, replication
 
-REQUEST_FILES = 1000
-"""Files of one request; the master takes no more bytes than so many of the longest paths have."""
 _BUFFER_BYTES = 1 << 20
 _BUFFER_PIECES = 256
 
@@ -52,9 +48,7 @@ class TargetManifest:
         return True
 
 
-async def fetch_target(
-    channel: aio.Channel, target: TargetManifest | None, own: Manifest, max_files: int
-) -> TargetManifest:
+async def fetch_target(link: Link, target: TargetManifest | None, own: Manifest, max_files: int) -> TargetManifest:
     """The master's file set now, moving as little as possible. ``own`` may be equal to it already.
 
     Raises 3045 when it holds what may not be replicated or more than ``max_files`` files, 3023 and 3020 when the
@@ -66,8 +60,8 @@ async def fetch_target(
         request.epoch, request.since = target.epoch, target.revision
     entries: dict[str, Entry | None] = {}
     position, base = pb.Position(), 0
-    async with reading_stream() as timer:
-        async for part in pb_grpc.ReplicationStub(channel).FetchManifest(request):
+    async with reading_stream(link) as timer:
+        async for part in replication(link).FetchManifest(request):
             position, base = part.position, part.base
             entries.update(from_wire(part.entries))
             if len(entries) > 2 * max_files:  # a delta may hold as many deletions
@@ -82,19 +76,19 @@ async def fetch_target(
     return TargetManifest(position.epoch, position.revision, manifest)
 
 
-async def fetch_contents(channel: aio.Channel, wanted: Sequence[tuple[str, Entry]], batch: StagedBatch) -> None:
+async def fetch_contents(link: Link, wanted: Sequence[tuple[str, Entry]], batch: StagedBatch) -> None:
     """Fill ``batch`` with the contents of ``wanted``. Writes happen in threads, memory stays within megabytes.
 
     Raises 3045 when the master sends something else, 3023 and 3020 when it is gone, ``OSError`` of our disk.
     """
-    stub = pb_grpc.ReplicationStub(channel)
-    for offset in range(0, len(wanted), REQUEST_FILES):
-        entries = to_wire(dict(wanted[offset : offset + REQUEST_FILES]))
+    stub = replication(link)
+    offset = 0
+    for entries in in_messages(to_wire(dict(wanted))):
         buffer: list[pb.FileChunk] = []
         size = 0
         call = stub.FetchFiles(pb.FilesRequest(entries=entries))
         try:
-            async with reading_stream() as timer:
+            async with reading_stream(link) as timer:
                 async for chunk in call:
                     buffer.append(chunk)
                     size += len(chunk.data)
@@ -105,6 +99,7 @@ async def fetch_contents(channel: aio.Channel, wanted: Sequence[tuple[str, Entry
         finally:
             call.cancel()  # no effect once it is complete
         await in_thread(partial(batch.write, buffer, offset))
+        offset += len(entries)
 
 
 def split(wanted: Sequence[tuple[str, Entry]], *, most_bytes: int, most_files: int) -> list[list[tuple[str, Entry]]]:

@@ -1,4 +1,4 @@
-"""What follows a worker's link: replication plugs in here."""
+"""Followers of a worker's link: replication plugs in here."""
 
 from typing import Protocol
 
@@ -8,14 +8,17 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 
 
 class Link(Protocol):
-    """The link, as its listeners see it."""
+    """The link to the master, as replication and reports use it."""
 
     @property
     def channel(self) -> aio.Channel | None:
-        """To the master while connected."""
+        """The channel to the master; None without a session."""
 
     def send(self, message: pb.WorkerMessage) -> None:
         """Queue ``message`` for the master, in order. Raises SecmonError 3023 without a session."""
+
+    def heard(self) -> None:
+        """Data has come from the master: a sign of life, as a heartbeat behind it may be late."""
 
 
 class LinkListener(Protocol):

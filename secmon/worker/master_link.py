@@ -91,6 +91,11 @@ class MasterLink:
             raise SecmonError(3023)
         self._session.send(message)
 
+    def heard(self) -> None:
+        """See ``link_listener.Link``."""
+        if self._session is not None:
+            self._session.heard()
+
     def members(self) -> Sequence[Member]:
         """The connected nodes as the master told last."""
         return self._members

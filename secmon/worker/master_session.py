@@ -78,6 +78,10 @@ class MasterSession:
             except asyncio.QueueFull:
                 self.end(f"{QUEUE_LIMIT} messages wait for the master: it does not take them")
 
+    def heard(self) -> None:
+        """The master has sent something, on whichever channel."""
+        self._last_heard = self._clock.monotonic()
+
     def end(self, reason: str) -> None:
         """End the session; the first reason stands."""
         if self.reason is None:
@@ -119,7 +123,7 @@ class MasterSession:
 
     async def _read(self) -> None:
         while isinstance(message := await self._call.read(), pb.MasterMessage):
-            self._last_heard = self._clock.monotonic()
+            self.heard()
             if message.HasField("leave"):
                 self.end(f"the master: {message.leave.reason}")
                 return

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sqlite3
-from typing import Protocol
+from collections.abc import Iterator
 
 import msgspec
 from grpc import aio
@@ -12,31 +12,24 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.state_reports import (
     BATCH,
-    KeepaliveReport,
     PendingReport,
-    StateReport,
     count_active,
     mark_reported,
     pending_reports,
 )
 from secmon.cluster.rpc.channels import ChannelClosed, closable
+from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.counters import Counters
 from secmon.common.logfile.failure_log import FailureLog
 from secmon.common.sqlite.faults import storage_reason
+from secmon.worker.link_listener import Link
 
 log = logging.getLogger("secmon.clusterd.agents")
 
 REPLY_SECONDS = 30.0
 RETRY_SECONDS = 2.0
-
-
-class Link(Protocol):
-    """The link to the master, as far as the reporter needs it."""
-
-    @property
-    def channel(self) -> aio.Channel | None: ...
 
 
 class AgentReporter:
@@ -88,13 +81,17 @@ class AgentReporter:
             self._channel = channel
             self._confirmed.clear()
         batch = await asyncio.to_thread(self._pending)
-        if not batch:
-            return False
-        report = self._encode(batch)
+        incomplete = False
+        for report, reported in self._encode(batch):
+            incomplete |= await self._send(channel, report, reported)
+        return len(batch) == BATCH or incomplete
+
+    async def _send(self, channel: aio.Channel, report: pb.AgentReport, reported: list[PendingReport]) -> bool:
+        """Send one report; whether the master needs the whole state of some of its agents."""
         with closable():
             reply = await pb_grpc.ReportsStub(channel).ReportAgents(report, timeout=REPLY_SECONDS)
         incomplete = set(reply.incomplete)
-        done = [one for one in batch if one.state.id not in incomplete]
+        done = [one for one in reported if one.state.id not in incomplete]
         await asyncio.to_thread(self._mark_reported, done)
         self._confirmed.update((one.state.id, one.fingerprint) for one in done)
         for agent in {*incomplete, *reply.refused}:
@@ -104,19 +101,24 @@ class AgentReporter:
         if reply.refused:
             self._counters.add("agents.reports_refused", len(reply.refused))
             log.error("the master refuses what this node has of agents: %s", ", ".join(map(str, reply.refused[:20])))
-        return len(batch) == BATCH or bool(incomplete)
+        return bool(incomplete)
 
-    def _encode(self, batch: list[PendingReport]) -> pb.AgentReport:
-        full: list[StateReport] = []
-        touched: list[KeepaliveReport] = []
+    def _encode(self, batch: list[PendingReport]) -> Iterator[tuple[pb.AgentReport, list[PendingReport]]]:
+        """``batch`` as reports of about ``PIECE_BYTES``, each with its rows: heartbeats use the same link."""
+        rows: dict[bool, list[msgspec.Raw]] = {True: [], False: []}
+        reported: list[PendingReport] = []
+        size = 0
         for one in batch:
-            short = one.keepalive
-            if short is not None and self._confirmed.get(one.state.id) == one.fingerprint:
-                touched.append(short)
-            else:
-                full.append(one.state)
-        encode = msgspec.msgpack.encode
-        return pb.AgentReport(full=encode(full), touched=encode(touched))
+            keepalive = one.keepalive if self._confirmed.get(one.state.id) == one.fingerprint else None
+            row = _encoder.encode(one.state if keepalive is None else keepalive)
+            if reported and size + len(row) > PIECE_BYTES:
+                yield _report(rows), reported
+                rows, reported, size = {True: [], False: []}, [], 0
+            rows[keepalive is None].append(msgspec.Raw(row))
+            reported.append(one)
+            size += len(row)
+        if reported:
+            yield _report(rows), reported
 
     def _pending(self) -> list[PendingReport]:
         with self._store.read() as connection:
@@ -129,3 +131,11 @@ class AgentReporter:
     def _count(self) -> int:
         with self._store.read() as connection:
             return count_active(connection, self._node)
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def _report(rows: dict[bool, list[msgspec.Raw]]) -> pb.AgentReport:
+    """``rows`` by whether they are whole states."""
+    return pb.AgentReport(full=_encoder.encode(rows[True]), touched=_encoder.encode(rows[False]))

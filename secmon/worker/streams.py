@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 from grpc import aio
 
 from secmon.cluster.rpc.channels import ChannelClosed, closable
+from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
+from secmon.worker.link_listener import Link
 
 _log = logging.getLogger(__name__)
 
@@ -19,27 +21,38 @@ STALL_SECONDS = 30.0
 class StallTimer:
     """The time left for the next piece."""
 
-    def __init__(self, limit: asyncio.Timeout) -> None:
-        self._limit = limit
+    def __init__(self, limit: asyncio.Timeout, link: Link) -> None:
+        self._limit, self._link = limit, link
 
     def progress(self) -> None:
-        """Something came: the time starts anew."""
+        """A piece has come: restart the timer."""
+        self._link.heard()
+        self._restart()
+
+    def _restart(self) -> None:
         self._limit.reschedule(asyncio.get_running_loop().time() + STALL_SECONDS)
 
     async def pause(self, work: Awaitable[None]) -> None:
         """Do ``work`` of our own, which is not the master's fault however long it takes."""
         self._limit.reschedule(None)
         await work
-        self.progress()
+        self._restart()
+
+
+def replication(link: Link) -> "pb_grpc.ReplicationAsyncStub":
+    """The master's Replication service. Raises SecmonError 3023 without a session."""
+    if link.channel is None:
+        raise SecmonError(3023)
+    return pb_grpc.ReplicationStub(link.channel)
 
 
 @asynccontextmanager
-async def reading_stream() -> AsyncIterator[StallTimer]:
+async def reading_stream(link: Link) -> AsyncIterator[StallTimer]:
     """Around the use of a stream. Whatever ends it early becomes SecmonError 3023, or 3020 when it stalled."""
     try:
         with closable():
             async with asyncio.timeout(STALL_SECONDS) as limit:
-                yield StallTimer(limit)
+                yield StallTimer(limit, link)
     except ChannelClosed:
         raise SecmonError(3023, "the session ended") from None
     except aio.AioRpcError as error:

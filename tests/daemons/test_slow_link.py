@@ -61,6 +61,43 @@ async def test_a_worker_works_over_a_slow_link(quality: str) -> None:
         assert lease.remaining() > 0
 
 
+@pytest.mark.timeout(120)
+async def test_heartbeats_pass_the_first_synchronization_on_a_narrow_link() -> None:
+    """2,000 files over 64 kbit/s and a round trip of 1 s, ten times as fast: link, heartbeats and lease alike."""
+    network = Quality(delay=0.05, bandwidth=80_000)
+    timing = {"heartbeat_ms": 100, "heartbeat_misses": 3, "security_lease": 3, "reconnect_max_ms": 400}
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(short_folder())
+        master = install_master(folder, **timing)
+        links = {name: await SlowLink(port, network).start() for name, port in ports_of(master).items()}
+        for link in links.values():
+            stack.push_async_callback(link.stop)
+        worker = install_worker(folder, **{name: link.port for name, link in links.items()}, **timing)
+        group = master.paths.shared / "default"
+        contents = {f"a-file-of-the-group-{number:04}.conf": os.urandom(50) for number in range(2000)}
+        for name, content in contents.items():
+            (group / name).write_bytes(content)
+        here = (await stack.enter_async_context(daemon(master, "secmon-clusterd"))).daemon.role  # type: ignore[attr-defined]
+        there = (await stack.enter_async_context(daemon(worker, "secmon-clusterd"))).daemon.role  # type: ignore[attr-defined]
+        await until(there.cluster.link.connected.is_set, what="joined")
+        session = here.cluster.sessions.get("worker")
+        lease = LeaseReader(worker.paths.lease, SystemClock())
+        stack.callback(lease.close)
+        await until(lambda: lease.remaining() > 0, what="the lease")
+        least = lease.remaining()
+
+        def synchronized() -> bool:
+            nonlocal least
+            least = min(least, lease.remaining())
+            return here.cluster.sessions.get("worker") is not session or there.files.position() == here.files.position()
+
+        await until(synchronized, seconds=90, what="all files replicated")
+        assert here.cluster.sessions.get("worker") is session, f"the session ended: {there.cluster.link.reason}"
+        copies = worker.paths.shared / "default"
+        assert {name: (copies / name).read_bytes() for name in contents} == contents
+        assert least > 0
+
+
 async def _files(path: Path, content: bytes) -> None:
     await until(lambda: path.exists() and path.read_bytes() == content, seconds=120, what=f"{path} replicated")
 

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.master.authority import Authority
+from secmon.master.session_table import SessionTable
 from secmon.master.worker_session import QUEUE_LIMIT
 from secmon.worker.cluster_member import ClusterMember
 from tests.cluster_kit import KEY, ClusterKit, Recorder, ShiftedClock, cluster
@@ -107,6 +109,28 @@ async def test_both_sides_notice_a_network_that_drops_everything(tmp_path: Path)
         await kit.stop()
         if relay:
             await relay.stop()
+
+
+async def test_data_and_calls_are_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SessionTable, "received", lambda table, session, message: None)  # heartbeats are late
+    async with cluster(tmp_path) as kit:
+        recorder = Recorder()
+        kit.master.sessions.listeners.append(recorder)
+        kit.master.sessions.rules = replace(kit.master.sessions.rules, silence=0.4)
+        worker = await kit.start_worker("alpha", heartbeat_misses=8)
+        await kit.joined("alpha")
+        session = kit.master.sessions.get("alpha")
+        assert session is not None
+        session.round_trip = 0.0
+        ending = asyncio.get_running_loop().time() + 1.5
+        while asyncio.get_running_loop().time() < ending:
+            assert worker.link.channel is not None, worker.link.reason
+            with pytest.raises(aio.AioRpcError, match="PERMISSION_DENIED"):
+                await pb_grpc.MembershipStub(worker.link.channel).Renew(pb.RenewRequest())
+            worker.link.heard()
+            await asyncio.sleep(0.02)
+        assert recorder.leaves == []
+        await until(lambda: recorder.leaves)
 
 
 async def test_workers_come_back_after_a_restart_of_the_master(tmp_path: Path) -> None:

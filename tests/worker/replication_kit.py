@@ -56,6 +56,9 @@ class Wire:
             self.replies.append(message)
             self._publisher.received(self, message)
 
+    def heard(self) -> None:
+        """Signs of life are not part of these tests."""
+
     async def join(self) -> None:
         self._publisher.joined(self)
         await self._applier.connected(self, pb.Welcome())

@@ -14,6 +14,7 @@ from sqlalchemy import insert, select, update
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore, advance
 from secmon.agents.state_reports import BATCH
+from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
@@ -116,6 +117,17 @@ async def test_every_state_arrives_and_then_keepalives_alone(tmp_path: Path) -> 
             return int(health["alpha"]["status"]["last_sync_agentinfo"]["n_synced_chunks"])
 
         await until(lambda: chunks() >= 3)  # counted after the states are written
+
+
+async def test_many_states_are_reported_in_small_messages(tmp_path: Path) -> None:
+    label = '[["place","' + "x" * 1000 + '"]]'
+    async with pair(tmp_path) as nodes:
+        everyone = range(1, MANY + 1)
+        with nodes.worker.write() as connection:
+            connection.execute(update(agents).values(labels=label))
+        keepalive(nodes.worker, 100, *everyone)
+        await until(lambda: states(nodes.master) == dict.fromkeys(everyone, ("alpha", "active", 100)))
+        assert nodes.calls >= MANY * len(label) / PIECE_BYTES
 
 
 async def test_the_master_asks_for_what_a_touch_does_not_tell(tmp_path: Path) -> None:

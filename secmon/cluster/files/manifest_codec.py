@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
 from secmon.common.files.categories import checked
 from secmon.common.files.manifest import Delta, Entry, Manifest
 
 HASH_SIZE = 32
-_MESSAGE_ENTRIES = 2000
-_MESSAGE_BYTES = 1 << 20
 
 
 def to_wire(delta: Delta) -> Iterator[pb.FileEntry]:
@@ -21,11 +20,11 @@ def to_wire(delta: Delta) -> Iterator[pb.FileEntry]:
 
 
 def in_messages(entries: Iterable[pb.FileEntry]) -> Iterator[list[pb.FileEntry]]:
-    """Split ``entries`` into lists that fit a message, whatever the length of the paths; at least one list."""
+    """Split ``entries`` into lists for messages of about ``PIECE_BYTES``; at least one list."""
     batch: list[pb.FileEntry] = []
     size = 0
     for entry in entries:
-        if batch and (len(batch) >= _MESSAGE_ENTRIES or size > _MESSAGE_BYTES):
+        if size > PIECE_BYTES:
             yield batch
             batch, size = [], 0
         batch.append(entry)

@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 from cryptography import x509
 
-from secmon.cluster.rpc import certificates
+from secmon.cluster.rpc import certificates, flow_control
 from secmon.cluster.rpc.certificates import NodeCredentials, PeerIdentity, identity_of
 from secmon.cluster.rpc.keystore import Keystore
 from secmon.cluster.rpc.request_limits import RequestLimits
@@ -23,6 +23,7 @@ HANDSHAKE_SECONDS = 20.0
 what is lost of them is sent again."""
 
 _COMMON: list[tuple[str, Any]] = [
+    *flow_control.OPTIONS,
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 20_000),  # the bound of what is sent and not acknowledged, too (TCP_USER_TIMEOUT)

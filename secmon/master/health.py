@@ -7,6 +7,7 @@ from typing import Any
 
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock, iso_micro
+from secmon.master.publish_files import ERROR_LENGTH
 from secmon.master.refusal_log import RefusalLog
 from secmon.master.session_table import Positions, SessionTable
 from secmon.master.worker_session import WorkerSession
@@ -121,7 +122,7 @@ class ClusterHealth:
 def _record_ack(record: _WorkerHealth, ack: pb.FilesAck) -> None:
     dates = (_date(ack.started), _date(ack.ended))
     record.checked = dates
-    record.sync_error = ack.error
+    record.sync_error = ack.error[:ERROR_LENGTH]
     if ack.error:
         return
     record.files = ack.position

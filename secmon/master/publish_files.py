@@ -16,11 +16,14 @@ from secmon.common.counters import Counters
 from secmon.common.files.manifest import Delta, Entry, Manifest
 from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
+from secmon.common.logfile.warning_limiter import WarningLimiter
 
 _log = logging.getLogger(__name__)
 
 BULK = 5000
 """Entries above which workers fetch the manifest as a stream instead of getting one large message."""
+ERROR_LENGTH = 300
+"""Characters of a worker's error that are logged and shown."""
 _RESCAN_SECONDS = 0.5
 
 
@@ -52,6 +55,7 @@ class FilePublisher:
         kept_changes: int = 256,
     ) -> None:
         self._counters = counters
+        self._warnings = WarningLimiter(_log, clock)
         self._anti_entropy_seconds = anti_entropy_seconds
         self._scanner = Scanner(root, clock=clock)
         self._touched = asyncio.Event()
@@ -118,10 +122,14 @@ class FilePublisher:
             self._sessions.remove(session)
 
     def received(self, session: Session, message: pb.WorkerMessage) -> None:
-        """Failures of a worker show in the master's log and counters."""
+        """Log and count failures of a worker, within the bounds of what a worker may make the master log."""
+        self._warnings.tick()
         if message.WhichOneof("message") == "files_ack" and message.files_ack.error:
             self._counters.add("files.refused")
-            _log.warning("Files not applied by %s: %s", session.name, message.files_ack.error)
+            error = message.files_ack.error[:ERROR_LENGTH]
+            self._warnings.warn(
+                f"files not applied by {session.name}", "Files not applied by %s: %s", session.name, error
+            )
 
     async def _wait_for_change(self, full: float) -> None:
         """Wait for changes and the end of their burst, or until the loop's time is ``full``."""

@@ -16,8 +16,9 @@ from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.files.categories import MAX_PATH
 from secmon.common.files.tree import content_hash
+from secmon.common.logfile.warning_limiter import PER_WINDOW
 from secmon.master.cluster_server import REQUEST_BYTES
-from secmon.master.publish_files import BULK, FilePublisher
+from secmon.master.publish_files import BULK, ERROR_LENGTH, FilePublisher
 from secmon.master.replication_service import ReplicationService
 from tests.common.files.folders import write
 from tests.waiting import until
@@ -163,6 +164,23 @@ async def test_a_large_change_is_not_pushed_in_one_message(tmp_path: Path) -> No
         assert publisher.changes_since(publisher.epoch, 1) is None
         publisher.left(session)
         publisher.left(session)
+
+
+def test_what_a_worker_can_make_the_master_log_is_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Session:
+        name = "beta"
+
+        def send(self, message: pb.MasterMessage) -> None:
+            raise AssertionError("nothing is sent")
+
+    counters = Counters()
+    publisher = FilePublisher(tmp_path, clock=SystemClock(), counters=counters)
+    for _ in range(1000):
+        publisher.received(Session(), pb.WorkerMessage(files_ack=pb.FilesAck(error="x" * 60_000)))
+    assert counters.snapshot()["files.refused"] == 1000
+    logged = [record.getMessage() for record in caplog.records]
+    assert 0 < len(logged) <= PER_WINDOW
+    assert max(len(line) for line in logged) < ERROR_LENGTH + 100
 
 
 async def test_a_request_of_millions_of_files_is_refused_before_it_is_decoded(tmp_path: Path) -> None:

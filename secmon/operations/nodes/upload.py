@@ -86,7 +86,8 @@ def _checked(node: Node, text: str) -> tuple[bytes, bytes, list[str]]:
     """What stands on disk, what may replace it, and warnings about that: the upload with masked secrets restored.
 
     Raises 1113, 1124 to 1131 (``check_upload``), 1019 when the present file cannot be read, 1908 when the new one is
-    not valid, 1127 when a worker would no longer follow the master whose security state it holds.
+    not valid, 1127 when a worker would no longer follow the master whose security state it holds, 3028 and 3029 when
+    another node of the cluster has its new name.
     """
     file = node.paths.main_config
     try:
@@ -98,16 +99,26 @@ def _checked(node: Node, text: str) -> tuple[bytes, bytes, list[str]]:
     report = check_main_config(new, file=file.name)
     if report.problems:
         raise invalid(report.problems)
-    _check_role(node, new)
+    _check_cluster(node, new)
     return saved, new.encode(), report.warnings
 
 
-def _check_role(node: Node, new: str) -> None:
-    """A worker's security state is a copy: standing alone it would honour for ever what the master has revoked."""
-    if node.role == "worker" and not parse_main_config(new).cluster.is_worker:
+def _check_cluster(node: Node, new: str) -> None:
+    """Raises 1127 and, for a name that the node could not join its cluster with, 3028 or 3029.
+
+    A worker's security state is a replica: without its master the node would honour what the master has revoked.
+    """
+    cluster = parse_main_config(new).cluster
+    if node.role == "worker" and not cluster.is_worker:
         reason = security_misfit(node.paths)
         if reason is not None:
             raise SecmonError(1127, f"cluster: {reason}")
+    if cluster.disabled or node.services.membership is None or cluster.node_name == node.name:
+        return
+    for member in node.services.membership.members():
+        if member.name != node.name and member.name.casefold() == cluster.node_name.casefold():
+            code = 3029 if "master" in (member.type, node.role) else 3028
+            raise SecmonError(code, f"node_name {cluster.node_name}: the {member.type} at {member.ip} has this name")
 
 
 async def _check_ruleset(node: Node, new: bytes) -> None:

@@ -223,6 +223,24 @@ async def test_a_worker_does_not_leave_the_master_whose_users_it_copied(empty_wo
     assert await code(empty_world, moved, NODE_UPLOAD, node_id="beta") == 0
 
 
+@pytest.mark.parametrize(
+    ("node_id", "name", "expected"),
+    [
+        ("beta", "alpha", 3029),
+        ("beta", "ALPHA", 3029),
+        ("beta", "gamma", 3028),
+        ("alpha", "beta", 3029),
+        ("beta", "new", 0),
+    ],
+)
+async def test_a_node_does_not_get_the_name_of_another(cluster: World, node_id: str, name: str, expected: int) -> None:
+    saved = cluster.nodes[node_id].node.paths.main_config.read_bytes()
+    new = saved.replace(f"<node_name>{node_id}<".encode(), f"<node_name>{name}<".encode())
+    assert new != saved
+    assert await code(cluster, new, NODE_UPLOAD, node_id=node_id) == expected
+    assert cluster.nodes[node_id].node.paths.main_config.read_bytes() == (saved if expected else new)
+
+
 async def test_a_master_may_leave_its_cluster(empty_world: World) -> None:
     node = empty_world.start("alpha").node
     alone = CLUSTER_SECTION.sub(b"", node.paths.main_config.read_bytes())

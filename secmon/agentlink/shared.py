@@ -15,13 +15,14 @@ from secmon.agents.groups.folders import merged_path
 from secmon.agents.names import DEFAULT_GROUP
 from secmon.agents.registry.schema import ConfigStatus
 from secmon.agents.state_updates import ConfigStatusChange
+from secmon.agents.wakeups import WakeupListener
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 
 log = logging.getLogger("secmon.agentlink")
 
-LOOK_SECONDS = 1.0
-"""Between two looks at the merged files of the groups in use."""
+SAFETY_SECONDS = 10.0
+"""Between two looks at the merged files of the groups in use, when no notification comes."""
 MAX_ASSIGNED = 500
 """Agents that get their first group in one step."""
 GATHER_SECONDS = 0.1
@@ -54,6 +55,7 @@ class SharedFiles:
         self._pusher = pusher
         self._assigner = assigner
         self._merged: dict[str, Merged] = {}
+        self._changed = WakeupListener(paths.merged_files_socket)
         self._unassigned: dict[int, str] = {}
         self._wake = asyncio.Event()
         self._looking = asyncio.Lock()
@@ -100,10 +102,13 @@ class SharedFiles:
                 self.judge(agent)
 
     async def watch(self) -> None:
-        """Look again and again, for ever."""
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            await self.look()
+        """Look whenever the writer of merged files says so, and now and then in case it could not; does not return."""
+        try:
+            while True:
+                await self._changed.wait(SAFETY_SECONDS)
+                await self.look()
+        finally:
+            self._changed.close()
 
     async def run_assignments(self) -> None:
         """Give first groups to agents, many at a time; an answer that does not come is asked for again."""

@@ -137,6 +137,11 @@ class Paths:
         return self.sockets / "remote"
 
     @property
+    def merged_files_socket(self) -> Path:
+        """Where ``secmon-remoted`` is notified that merged files of groups have changed."""
+        return self.sockets / "merged-files"
+
+    @property
     def upgrades_socket(self) -> Path:
         """Where ``secmon-modulesd`` is woken for tasks of this node."""
         return self.sockets / "upgrades"

@@ -1,7 +1,12 @@
 """The cluster daemon as worker: the link to the master, applying what it publishes, forwarding."""
 
+from collections.abc import Sequence
+from functools import partial
+
 from grpc import aio
 
+from secmon.agents.groups.folders import MERGED
+from secmon.agents.wakeups import wake
 from secmon.cluster.coordinator import Coordinator, no_peer
 from secmon.cluster.executor import Executor
 from secmon.cluster.node import Node, Peer
@@ -14,6 +19,7 @@ from secmon.cluster.rpc.peer import PeerService, RemotePeer
 from secmon.common.background import Background
 from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
+from secmon.common.paths import Paths
 from secmon.worker.apply_files import FileApplier, FileLimits
 from secmon.worker.apply_registry import RegistryApplier
 from secmon.worker.apply_security import SecurityApplier
@@ -21,6 +27,12 @@ from secmon.worker.cluster_member import ClusterMember
 from secmon.worker.report_agents import AgentReporter
 from secmon.worker.router import WorkerRouter
 from secmon.worker.signing_key import SigningKeyRegistration
+
+
+def notify_link(paths: Paths, applied: Sequence[str]) -> None:
+    """Notify the agent link when merged files are among the ``applied`` paths."""
+    if any(path.endswith(f"/{MERGED}") for path in applied):
+        wake(paths.merged_files_socket)
 
 
 class WorkerRole:
@@ -46,6 +58,7 @@ class WorkerRole:
         self.agents = AgentReporter(node.agents, self.cluster.link, node=node.name, counters=node.counters)
         self.registry = RegistryApplier(node.agents)
         self.cluster.link.listeners += [self.security, self.files, self.registry]
+        self.files.on_applied.append(partial(notify_link, node.paths))
         node.services.membership = self.cluster.link
         self.router = WorkerRouter(
             executor,

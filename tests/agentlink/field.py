@@ -20,6 +20,7 @@ from secmon.agents.groups.first_groups import assign_first_groups
 from secmon.agents.registry.registry import New, add
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore, advance
+from secmon.agents.wakeups import wake
 from secmon.agents.wire.counters import Counter
 from secmon.agents.wire.crypto import AgentCipher, Cipher, Opened
 from secmon.agents.wire.frames import PING, Unframer, frame, join_id
@@ -198,6 +199,7 @@ class Field:
         aside = folder / ".new"
         aside.write_bytes(data)
         aside.rename(folder / "merged.mg")
+        wake(self.paths.merged_files_socket)
 
     async def close(self) -> None:
         for agent in self._agents:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secmon.agentlink import shared
 from secmon.agentlink.file_push import PIECE, cut
 from secmon.agents.registry.registry import set_groups
 from secmon.common.clock import ManualClock
@@ -87,6 +88,27 @@ async def test_another_group_brings_other_files(tmp_path: Path) -> None:
         with here.store.write() as connection:
             set_groups(connection, 1, ["web"])
         assert await pushed(agent) == (digest(b"#web\n"), b"#web\n")
+
+
+async def test_a_change_is_found_by_notification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "SAFETY_SECONDS", 3600.0)
+    async with field(tmp_path) as here:
+        here.write_merged("linux", b"#linux\n")
+        agent = await linux_agent(here)
+        await agent.beat(digest(b"#linux\n"))
+        await until(here.paths.merged_files_socket.exists)
+        here.write_merged("linux", MERGED)
+        assert (await pushed(agent))[1] == MERGED
+
+
+async def test_a_change_without_notification_is_found_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "SAFETY_SECONDS", 0.05)
+    async with field(tmp_path) as here:
+        here.write_merged("linux", b"#linux\n")
+        agent = await linux_agent(here)
+        await agent.beat(digest(b"#linux\n"))
+        (here.paths.shared / "linux" / "merged.mg").write_bytes(MERGED)
+        assert (await pushed(agent))[1] == MERGED
 
 
 async def test_several_groups_have_a_folder_of_their_own(tmp_path: Path) -> None:

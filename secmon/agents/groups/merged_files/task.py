@@ -13,6 +13,7 @@ from secmon.agents.groups.merged_files.active_responses import write_active_resp
 from secmon.agents.groups.merged_files.builder import MergedFileBuilder
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
+from secmon.agents.wakeups import wake
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.files.watch import FolderWatch
@@ -69,6 +70,7 @@ class MergedFileTask:
         async with self._lock:
             yield
         self._awake.set()
+        wake(self._paths.merged_files_socket)
 
     def receive(self, groups: Collection[str]) -> None:
         """From now on the merged files of exactly these groups are made elsewhere."""
@@ -115,6 +117,7 @@ class MergedFileTask:
         async with self._lock:
             written = await asyncio.to_thread(self._scan_now, touched)
         if written:
+            wake(self._paths.merged_files_socket)
             shown = ", ".join(written[:10]) + (f" and {len(written) - 10} more" if len(written) > 10 else "")
             _log.info("Merged files written: %s", shown)
 

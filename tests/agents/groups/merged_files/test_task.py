@@ -14,6 +14,7 @@ from secmon.agents.groups.merged_files.task import MergedFileTask
 from secmon.agents.names import group_hash
 from secmon.agents.registry import registry
 from secmon.agents.registry.store import AgentStore
+from secmon.agents.wakeups import WakeupListener
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.file_io import write_file
@@ -173,3 +174,19 @@ async def test_a_group_edited_while_a_thousand_agents_connect(site: Site) -> Non
         for thread in threads:
             thread.join()
     assert not faults
+
+
+async def test_the_agent_link_is_notified(site: Site) -> None:
+    listener = WakeupListener(site.paths.merged_files_socket)
+    await listener.wait(0.01)
+    try:
+        async with working(site.keeper):
+            async with asyncio.timeout(60):
+                await listener.wait(3600)
+            assert "agent.conf" in site.files("etc/shared/default")
+            async with asyncio.timeout(60), site.keeper.placing():
+                pass
+            async with asyncio.timeout(60):
+                await listener.wait(3600)
+    finally:
+        listener.close()

@@ -8,9 +8,13 @@ from sqlalchemy import Integer
 from secmon.agents.registry.schema import STATE, ConfigStatus, Status, agents
 from secmon.agents.state_updates import RESET
 from secmon.common.errors import SecmonError
+from secmon.common.sqlite.schema import default_of
 
 REPORTED: Final = tuple(name for name in STATE if name != "node_name")
 """The master knows by itself which node reports."""
+
+LEAST_VALUES = 20
+"""Values that workers of all releases send. Later ones are appended to ``REPORTED``."""
 
 MAX_ID = 2**32 - 1
 MAX_TEXT = 65_536
@@ -49,9 +53,10 @@ def checked_row(agent: int, values: tuple[str | int | None, ...], times: ReportC
     """
     if not 0 < agent <= MAX_ID:
         raise SecmonError(3045, "a state is of no agent")
-    if len(values) != len(REPORTED):
-        raise SecmonError(3045, f"the state of agent {agent} has {len(values)} values, not {len(REPORTED)}")
-    row: dict[str, Any] = dict(zip(REPORTED, values, strict=True))
+    if len(values) < LEAST_VALUES:
+        raise SecmonError(3045, f"the state of agent {agent} has {len(values)} values, not {LEAST_VALUES}")
+    row: dict[str, Any] = dict(zip(REPORTED, values, strict=False))  # a newer worker sends more
+    row |= {name: default_of(agents.c[name]) for name in REPORTED[len(values) :]}
     wrong = [name for name, value in row.items() if not _is_valid(name, value)]
     for name in _TIMES:
         if name not in wrong and row[name] is not None:

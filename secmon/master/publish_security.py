@@ -14,6 +14,7 @@ from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.counters import Counters
 from secmon.security.store.replication import Change
+from secmon.security.store.schema import SCHEMA
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +111,8 @@ class SecurityPublisher:
 
     def position(self) -> pb.Position:
         """The state last published; an empty epoch before the first."""
-        return pb.Position(epoch=self._state.epoch, revision=self._state.revision, digest=self._state.digest)
+        state = self._state
+        return pb.Position(epoch=state.epoch, revision=state.revision, digest=state.digest, schema=SCHEMA.version)
 
     async def confirmed(self, revision: int) -> Sequence[str]:
         """See :class:`secmon.cluster.node.Acknowledgements`: names of the connected workers that lag, sorted.

@@ -13,12 +13,15 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
 from secmon.security.store.position import Position
 from secmon.security.store.replication import Change, Snapshot
+from secmon.security.store.schema import SCHEMA
 from secmon.security.store.security_store import SecurityStore
 from secmon.worker.link_listener import Link
 from secmon.worker.streams import reading_stream, replication
 
 _log = logging.getLogger(__name__)
 
+GENERATION_2_SCHEMA = 2
+"""Version of the tables of masters that do not name it."""
 SNAPSHOT_LIMIT = 1 << 30
 """Bytes of a snapshot; more is refused."""
 _FAILURES = (SecmonError, OSError, SQLAlchemyError, sqlite3.Error, msgspec.MsgspecError)
@@ -133,8 +136,8 @@ class SecurityApplier:
             self._mismatch = mismatch
             return
         self._mismatch = None
-        if not master.digest:
-            return
+        if not master.digest or (master.schema or GENERATION_2_SCHEMA) != SCHEMA.version:
+            return  # nothing to compare: while the releases differ, so do the columns that digests are of
         digest = await asyncio.to_thread(self._store.digest)
         if digest != master.digest and self._store.revision() == own.revision:
             _log.warning("The security state differs from the master's at revision %d; fetching all", own.revision)

@@ -140,6 +140,24 @@ def test_a_damaged_copy_is_found_out(pair: Pair) -> None:
     pair.assert_equal()
 
 
+def test_changes_of_a_later_release(pair: Pair) -> None:
+    """Fields that are appended, and a digest over columns that this release does not have."""
+    pair.add("a")
+    pair.follow()
+    pair.add("b", groups=("one", "two"))
+    for since in (1, None):
+        sent: list[object] = msgspec.msgpack.decode(msgspec.msgpack.encode(pair.changes(since)))
+        later = [*sent[:3], "f" * 32, sent[4], *([[*row, "new"] for row in rows] for rows in sent[5:7]), 2, "new"]  # type: ignore[attr-defined]
+        changes = msgspec.msgpack.decode(msgspec.msgpack.encode(later), type=RegistryChanges)
+        with pair.replica.write() as connection:
+            assert apply_changes(connection, changes)
+        with pair.master.read() as one, pair.replica.read() as two:
+            assert entries(one) == entries(two)
+            assert position(two).digest == "f" * 32
+    with pytest.raises(Diverged), pair.replica.write() as connection:
+        apply_changes(connection, msgspec.structs.replace(changes, schema=1))
+
+
 def test_changes_out_of_order_or_damaged(pair: Pair) -> None:
     pair.add("a1")
     early = pair.changes(None)

@@ -150,6 +150,17 @@ def test_rows_that_make_no_sense_are_refused_and_the_others_taken(store: AgentSt
     assert [row(store, one)["node_name"] for one in (1, 2, 3)] == ["unknown", "worker1", "worker1"]
 
 
+def test_a_state_of_another_release(store: AgentStore) -> None:
+    """A newer worker sends more values; no worker sends fewer than those of the first release."""
+    with store.write() as connection:
+        longer = StateReport(1, (*state(1).values, "new", None))
+        assert store_states(connection, "worker1", [longer, state(2)], NOW) == {}
+        shorter = StateReport(3, state(3).values[:-1])
+        assert list(store_states(connection, "worker1", [shorter], NOW)) == [3]
+    assert row(store, 1)["labels"] == row(store, 2)["labels"]
+    assert [row(store, one)["node_name"] for one in (1, 2, 3)] == ["worker1", "worker1", "unknown"]
+
+
 def test_touches_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore) -> None:
     with store.write() as connection:
         store_states(connection, "worker1", [state(1), state(2)], NOW)

@@ -124,7 +124,7 @@ def test_every_transition_says_why(snapshot: MembershipView) -> None:
     ("change", "code", "words"),
     [
         ({"protocol": 0}, 3031, "generations 2 to 0"),
-        ({"min_protocol": 3}, 3031, "the master generations 2 to 2"),
+        ({"protocol": 4, "min_protocol": 4}, 3031, "the master generations 2 to 3"),
         ({"cluster_name": "d"}, 3030, "of cluster d"),
         ({"skew": 61.0}, 3041, "61.0 s ahead of"),
         ({"skew": -61.0}, 3041, "61.0 s behind"),

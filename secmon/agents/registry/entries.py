@@ -78,8 +78,9 @@ def pick(connection: Connection, columns: Sequence[Column[Any]], ids: Sequence[i
 
 
 def fingerprint(row: Entry | Tombstone) -> int:
-    """128 bits of the row's content, without its revision."""
-    content = msgspec.msgpack.encode((type(row).__name__, *msgspec.structs.astuple(row)[:-1]))
+    """128 bits of the row's content, without its revision. All nodes of a cluster must compute the same."""
+    kind = "Entry" if isinstance(row, Entry) else "Tombstone"
+    content = msgspec.msgpack.encode((kind, *msgspec.structs.astuple(row)[:-1]))
     return int.from_bytes(hashlib.blake2b(content, digest_size=16).digest())
 
 

@@ -1,9 +1,13 @@
 """Which generations of the link understand each other, so that nodes can be upgraded one after the other.
 
 Generation 2: workers send the token of their client, and masters believe nothing else about who asks.
+Generation 3: columns, fields and tables that a node does not know are ignored, those that are missing have their
+defaults, and a digest of the security state says of which version of its tables it is.
+
+A release that changes replicated tables raises MIN_PROTOCOL to 3 at least: nodes of generation 2 do not ignore columns.
 """
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Generation that this version speaks."""
 MIN_PROTOCOL = 2
 """Oldest generation that this version understands."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, delete, insert
+from sqlalchemy import Column, Connection, DefaultClause, Engine, MetaData, String, Table, delete, insert
 
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.engine import open_engine, read_transaction, write_transaction
@@ -30,6 +30,17 @@ class StoreSchema(NamedTuple):
 
 class UnknownVersion(Exception):
     """The store does not say which version its tables are; the text is what it says instead."""
+
+
+def default_of(column: Column[Any]) -> Any:
+    """The value of a column in a row of an earlier release, which lacks it. Raises LookupError where there is none."""
+    default = column.server_default
+    if isinstance(default, DefaultClause) and isinstance(default.arg, str):
+        kind = column.type.python_type
+        return bool(int(default.arg)) if kind is bool else kind(default.arg)
+    if column.nullable:
+        return None
+    raise LookupError(column.name)
 
 
 def revision(version: int) -> str:

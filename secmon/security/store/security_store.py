@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from secmon.security.store.position import (
     read_position,
     write_position,
 )
-from secmon.security.store.replication import Change, Key, Scalar, Snapshot, decode_change, replicated_table
+from secmon.security.store.replication import Change, Key, Scalar, Snapshot, decode_change, decode_rows
 from secmon.security.store.schema import (
     REPLICATED,
     SCHEMA,
@@ -211,7 +211,7 @@ class SecurityStore:
 
         Raises 3045, and changes nothing, when this store is not at that base or the changes do not fit.
         """
-        decoded = [decode_change(change) for change in changes]
+        decoded = [known for change in changes if (known := decode_change(change)) is not None]
         if not all(base_revision < change.revision <= new_revision for change in changes):
             raise SecmonError(3045, "changes outside the revisions they should lead through")
         with self._applying() as connection:
@@ -235,22 +235,22 @@ class SecurityStore:
     def apply_snapshot(self, snapshot: Snapshot) -> None:
         """Replace the whole replicated state, in one transaction, whatever store it is of.
 
-        Raises 3045, and changes nothing, when it does not fit this version, and when it holds no users: no master's
+        Raises 3045, and changes nothing, when it does not fit the tables, and when it holds no users: no master's
         does, and users are never replaced by nothing.
         """
-        if snapshot.schema_version != SCHEMA.version or set(snapshot.tables) != set(REPLICATED):
-            raise SecmonError(3045, f"schema version {snapshot.schema_version}, here {SCHEMA.version}")
+        rows = {name: decode_rows(table, snapshot) for name, table in REPLICATED.items()}
         with self._applying() as connection:
             before = read_position(connection)
-            if snapshot.revision < 1 or not snapshot.tables["users"]:
+            if snapshot.revision < 1 or not rows["users"]:
                 offered = f"store {snapshot.store_id} at revision {snapshot.revision} holds no users"
                 kept = f"store {before.store_id} at revision {before.revision}" if before.store_id else "nothing"
                 raise SecmonError(3045, f"{offered}; this node keeps what it has, {kept}")
             connection.execute(delete(changes))
             for table in reversed(REPLICATED.values()):
                 connection.execute(delete(table))
-            for name in REPLICATED:
-                _insert_rows(connection, name, snapshot.columns.get(name, ()), snapshot.tables[name])
+            for name, table in REPLICATED.items():
+                if rows[name]:
+                    connection.execute(insert(table), rows[name])
             revision = snapshot.revision
             after = Position(
                 store_id=snapshot.store_id,
@@ -309,15 +309,3 @@ def _rows(connection: Connection, name: str) -> Iterator[tuple[Scalar, ...]]:
     table = REPLICATED[name]
     for row in connection.execute(select(table).order_by(*table.primary_key.columns)):
         yield tuple(row)
-
-
-def _insert_rows(connection: Connection, name: str, columns: Sequence[str], rows: Iterable[Sequence[Scalar]]) -> None:
-    table = replicated_table(name)
-    if tuple(columns) != column_names(table):
-        raise SecmonError(3045, f"columns of table {name} differ")
-    try:
-        values = [dict(zip(columns, row, strict=True)) for row in rows]
-    except ValueError as error:
-        raise SecmonError(3045, f"row does not fit table {name}") from error
-    if values:
-        connection.execute(insert(table), values)

@@ -28,7 +28,7 @@ def test_ports_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "min_protocol", "understood"), [(2, 2, True), (3, 2, True), (9, 3, False), (1, 1, False)]
+    ("protocol", "min_protocol", "understood"), [(2, 2, True), (3, 2, True), (9, 3, True), (9, 4, False), (1, 1, False)]
 )
 def test_ranges_that_overlap_understand_each_other(protocol: int, min_protocol: int, understood: bool) -> None:
     assert version.compatible(protocol, min_protocol) is understood

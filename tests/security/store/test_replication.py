@@ -136,7 +136,6 @@ def test_bad_snapshot_is_refused_whole(pair: tuple[SecurityStore, SecurityStore]
     master, replica = pair
     good = master.snapshot()
     bad = [
-        msgspec.structs.replace(good, schema_version=99),
         msgspec.structs.replace(good, tables={}),
         msgspec.structs.replace(good, revision=0),
         msgspec.structs.replace(good, tables=good.tables | {"users": []}),
@@ -148,6 +147,53 @@ def test_bad_snapshot_is_refused_whole(pair: tuple[SecurityStore, SecurityStore]
         with pytest.raises(SecmonError, match="3045"):
             replica.apply_snapshot(snapshot)
     assert replica.digest() == master.digest()
+
+
+def test_a_snapshot_of_a_later_release(pair: tuple[SecurityStore, SecurityStore]) -> None:
+    """What this release does not know is left out."""
+    master, replica = pair
+    sent = msgspec.to_builtins(master.snapshot())
+    sent |= {"schema_version": 3, "new": True}
+    sent["columns"] |= {"users": ["new", *sent["columns"]["users"]], "badges": ["id"]}
+    sent["tables"] |= {"users": [[7, *row] for row in sent["tables"]["users"]], "badges": [[1]]}
+    other = msgspec.msgpack.decode(msgspec.msgpack.encode(sent), type=Snapshot)
+    replica.apply_snapshot(other)
+    assert replica.digest() == master.digest()
+
+
+def test_a_snapshot_of_an_earlier_release(pair: tuple[SecurityStore, SecurityStore]) -> None:
+    """Columns that are missing have their defaults, tables that are missing are empty."""
+    master, replica = pair
+    with master.write() as tx:
+        put_role(tx, 7, "seven")
+        tx.put(schema.revocations, {"scope": "user", "subject": "100", "revision": 2, "expires": 5})
+    good = master.snapshot()
+    columns = {name: names for name, names in good.columns.items() if name != "roles"}
+    tables = {name: rows for name, rows in good.tables.items() if name != "roles"}
+    columns["revocations"] = columns["revocations"][:-1]
+    tables["revocations"] = [row[:-1] for row in tables["revocations"]]
+    replica.apply_snapshot(msgspec.structs.replace(good, schema_version=1, columns=columns, tables=tables))
+    with replica.read() as tx:
+        assert tx.select(schema.revocations) == [{"scope": "user", "subject": "100", "revision": 2, "expires": None}]
+        assert tx.select(schema.roles) == []
+
+
+def test_changes_of_other_releases(pair: tuple[SecurityStore, SecurityStore]) -> None:
+    master, replica = pair
+    row = {"scope": "user", "subject": "100", "revision": 2}
+    later = {"id": 5, "name": "five", "created_at": 0, "badge": 9}
+    changes = [
+        Change(2, "revocations", ("user", "100"), msgspec.msgpack.encode(row)),
+        Change(2, "roles", (5,), msgspec.msgpack.encode(later)),
+        Change(2, "badges", (9,), msgspec.msgpack.encode({"id": 9})),
+        Change(2, "badges", (8,), None),
+    ]
+    sent = [[*msgspec.structs.astuple(change), "new"] for change in changes]
+    received = msgspec.msgpack.decode(msgspec.msgpack.encode(sent), type=list[Change])
+    replica.apply_changes(master.store_id(), 1, received, 2)
+    with replica.read() as tx:
+        assert tx.get(schema.revocations, "user", "100") == row | {"expires": None}
+        assert tx.get(schema.roles, 5) == {"id": 5, "name": "five", "created_at": 0}
 
 
 def test_replica_keeps_no_log(pair: tuple[SecurityStore, SecurityStore]) -> None:

@@ -211,21 +211,25 @@ class Position(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    SCHEMA_FIELD_NUMBER: _builtins.int
     epoch: _builtins.str
     """security, registry: id of the store; files: id of the master's publisher run"""
     revision: _builtins.int
     digest: _builtins.str
     """content hash at that revision"""
+    schema: _builtins.int
+    """security: version of the tables that the digest is of; 0: 2 (generation 2 of the link)"""
     def __init__(
         self,
         *,
         epoch: _builtins.str = ...,
         revision: _builtins.int = ...,
         digest: _builtins.str = ...,
+        schema: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "epoch", b"epoch", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "epoch", b"epoch", "revision", b"revision", "schema", b"schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

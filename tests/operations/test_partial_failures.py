@@ -68,7 +68,7 @@ def faults_in_security(faults: Set[int]) -> Any:
 
 
 def faults_in_registry(faults: Set[int]) -> Any:
-    return failing_after(RunningDigest, "came", faults)
+    return failing_after(RunningDigest, "add", faults)
 
 
 class Follower:

@@ -25,7 +25,8 @@ def config() -> None:
 def check(paths: Paths, as_json: bool) -> None:
     """Check api.yaml, the main configuration, the internal options and the ruleset; name everything that is wrong.
 
-    What works but may not be meant is a warning: an internal option that does not exist, a section without an effect.
+    Warnings do not make it invalid: an internal option that does not exist, a section without an effect, a list of the
+    ruleset that is missing.
 
     Example:  secmon config check --root /opt/secmon
 
@@ -33,8 +34,10 @@ def check(paths: Paths, as_json: bool) -> None:
     """
     require_installation(paths)
     problems, warnings = installation_problems(paths), installation_warnings(paths)
-    if not problems:  # the ruleset is that of the configuration
-        problems = [one.text for one in RulesetValidator(paths).findings() if one.error]
+    if not problems:  # the configuration names the files of the ruleset
+        findings = RulesetValidator(paths).findings()
+        problems = [finding.text for finding in findings if finding.error]
+        warnings += [finding.text.removeprefix("WARNING: ") for finding in findings if not finding.error]
     if as_json:
         echo_json({"valid": not problems, "problems": problems, "warnings": warnings})
         sys.exit(1 if problems else 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from secmon.cli.group import installation_paths
+from secmon.cli.group import FolderType, installation_paths
 from secmon.daemons.demo.nodes import AGENTS, Demo
 
 
@@ -14,7 +14,7 @@ from secmon.daemons.demo.nodes import AGENTS, Demo
 @click.option(
     "--dir",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FolderType(),
     default=Path("demo"),
     show_default=True,
     help="Folder of the nodes; made when it does not exist, kept for the next time.",

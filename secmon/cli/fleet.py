@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 import uvloop
 
-from secmon.cli.group import echo_json
+from secmon.cli.group import FolderType, echo_json
 from secmon.simulator import PROFILES, Counters, Fleet, Misbehaviour, Options, Server, Timing
 from secmon.simulator.dialect import Dialect
 from secmon.simulator.events import KINDS
@@ -56,7 +56,7 @@ def _label(text: str) -> tuple[str, str]:
 @click.option("--name", "prefix", default="agent", show_default=True, help="They are called NAME-00001 and so on.")
 @click.option(
     "--keys",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FolderType(),
     help="Folder that keeps their keys: with it the same agents come again.",
 )
 @click.option(
@@ -125,7 +125,7 @@ def _label(text: str) -> tuple[str, str]:
 )
 @click.option(
     "--unpack",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FolderType(),
     help="Folder to write the group files of each agent into.",
 )
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after so long. Default: at Ctrl-C.")
@@ -151,7 +151,8 @@ def fleet(servers: tuple[Server, ...], agents: int, seconds: float | None, as_js
     _allow_files(agents)
     missing = uvloop.run(_run(made, seconds))
     if as_json:
-        echo_json({**made.counters.as_dict(), "not_connected": missing, "refusals": dict(made.refusals)})
+        reasons = {"refusals": dict(made.refusals), "failures": dict(made.failures)}
+        echo_json({**made.counters.as_dict(), "not_connected": missing, **reasons})
     sys.exit(1 if missing else 0)
 
 
@@ -223,6 +224,9 @@ def _show(made: Fleet, rate: float, *, last: bool) -> None:
     if made.refusals:
         said, times = made.refusals.most_common(1)[0]
         text += f"; refused {times} times: {said.splitlines()[0][:60]}"
+    if made.failures and made.not_connected:
+        reason, times = made.failures.most_common(1)[0]
+        text += f"; failed {times} times: {reason}"
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{text}", nl=last, err=True)
     else:

@@ -69,12 +69,25 @@ def _told(error: SecmonError) -> click.ClickException:
     return click.ClickException(error.message + (f". {error.remediation}." if error.remediation else ""))
 
 
+class FolderType(click.Path):
+    """A folder that may not exist yet. The empty text is rejected: it would be the current folder."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As ``click.Path``."""
+        if value == "":
+            self.fail("the name of the folder is empty; the current folder is .", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def root_option(command: F) -> F:
     """``--root DIR``, passed on as the :class:`Paths` ``paths``."""
     return click.option(
         "--root",
         "paths",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=FolderType(),
         envvar="SECMON_ROOT",
         default=DEFAULT_ROOT,
         show_default=True,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from secmon.cli.group import installation_paths
+from secmon.cli.group import FolderType, installation_paths
 from secmon.common.paths import Paths
 from secmon.config.api import ApiConfig
 from secmon.config.auth import AuthSettings
@@ -19,7 +19,7 @@ from secmon.daemons.install import COMPLETE, Credentials, generate_cluster_key, 
 
 
 @click.command(short_help="Create an installation in a folder.")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=FolderType())
 @click.option("--type", "node_type", type=click.Choice(["master", "worker"]), help="Role in a cluster.")
 @click.option("--node-name", help="Name of this node in the cluster: 1 to 64 letters, digits, '_' and '-'.")
 @click.option("--cluster-name", default="secmon", show_default=True, help="The same on all nodes.")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from secmon.cli.group import installation_paths, require_installation
+from secmon.cli.group import FolderType, installation_paths, require_installation
 from secmon.common.paths import Paths
 from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.ruleset.compiled import Ruleset
@@ -50,7 +50,7 @@ def source_options(command: F) -> F:
         source = Source(None if root is None else installation_paths(root), folder)
         return command(*args, source=source, **options)
 
-    kind = click.Path(path_type=Path, file_okay=False)
+    kind = FolderType()
     with_folder = click.option("--ruleset", "folder", type=kind, help="Folder with decoders/, rules/ and lists/.")
     with_root = click.option(
         "--root",

@@ -82,12 +82,16 @@ STANDARD = (
 
 
 def installation_problems(paths: Paths) -> list[str]:
-    """Everything that is wrong with the configuration files of the node, one sentence each.
+    """Everything that keeps the node from starting, one sentence each: what is wrong with its configuration files.
 
-    When nothing is: whether the stores are whole and fit the node that they make.
+    When those are valid: whether the daemons can run as their user, and whether the stores are whole and fit the node.
     """
     problems = [str(problem) for problem in validate_installation(paths)]
     if not problems:
+        try:
+            _service_user(paths, load_api_config(paths))
+        except ConfigError as error:
+            problems.append(error.extra or error.message)
         worker = load_main_config(paths).cluster.is_worker
         problems += inspect_stores(paths, worker=worker).problems
     return problems

@@ -7,6 +7,7 @@ from random import Random
 
 from secmon.agents.wire.errors import MessageError
 from secmon.agents.wire.keys import AgentKey, enrolment_hash
+from secmon.common.errors import os_text
 from secmon.simulator.activity import Activity
 from secmon.simulator.answers import RequestHandler
 from secmon.simulator.control_messages import ControlMessages
@@ -175,8 +176,9 @@ class Agent:
         except EnrolmentRefused as error:
             counters.enrolments_refused += 1
             self.fleet.refusals[str(error)] += 1
-        except (OSError, TimeoutError):
+        except OSError as error:  # TimeoutError too
             counters.enrolments_failed += 1
+            self._count_failure(error)
         self._enrolled(key)
 
     def _enrolled(self, key: AgentKey | None) -> None:
@@ -209,9 +211,13 @@ class Agent:
         self.fleet.counters.connects += 1
         try:
             await open_link(self.server_choice.server, self, self.fleet.options)
-        except (OSError, TimeoutError):
+        except OSError as error:  # TimeoutError too
             if self.state is State.CONNECTING:
+                self._count_failure(error)
                 self._failed()
+
+    def _count_failure(self, error: OSError) -> None:
+        self.fleet.failures[f"{self.server_choice.server.host}: {os_text(error) or 'no answer in time'}"] += 1
 
     def _failed(self) -> None:
         """The server cannot be reached, or does not acknowledge."""

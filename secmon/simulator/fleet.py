@@ -93,6 +93,11 @@ class Fleet:
         return self._running.refusals
 
     @property
+    def failures(self) -> "Counter[str]":
+        """Connections and enrolments that failed, by server and reason."""
+        return self._running.failures
+
+    @property
     def held_keys(self) -> list[AgentKey]:
         """Of the agents that have one."""
         return [agent.key for agent in self.agents if agent.key is not None]

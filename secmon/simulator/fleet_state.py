@@ -50,6 +50,8 @@ class FleetState:
     """Links that were closed and may still have bytes to send."""
     refusals: "Counter[str]" = field(default_factory=Counter)
     """Enrolments refused, by what the server said."""
+    failures: "Counter[str]" = field(default_factory=Counter)
+    """Connections and enrolments that failed, by server and reason."""
     commands: "deque[Command]" = field(default_factory=lambda: deque(maxlen=MAX_COMMANDS))
 
     def in_thread(self, work: Callable[[], None]) -> None:

@@ -314,6 +314,17 @@ def test_init_where_no_folder_can_be(root: Path) -> None:
     assert done.output == f"Error: {root}/file: File exists\n"
 
 
+@pytest.mark.parametrize("arguments", [("init", ""), ("config", "check", "--root", ""), ("demo", "--dir", "")])
+def test_a_folder_without_a_name_is_rejected(
+    root: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    before = sorted(root.iterdir())
+    done = run(*arguments)
+    assert (done.exit_code, "the name of the folder is empty" in done.output) == (2, True)
+    assert sorted(root.iterdir()) == before
+
+
 def test_init_twice_changes_nothing(master: Path) -> None:
     before = (master / "etc/ossec.conf").read_bytes()
     done = run("init", str(master))
@@ -367,13 +378,29 @@ def test_a_stock_configuration_of_other_managers_is_usable(master: Path) -> None
     assert "syscheck: no effect in this version: the files of this host are not watched" in done.stderr
     assert "update_check has no effect without update_check_url" in done.stderr
     said = [line.removeprefix("Warning: ") for line in done.stderr.splitlines()]
-    assert set(said) <= set(read_supervisor_settings(Paths(master)).notes), "the log says it at a start"
+    of_the_ruleset = {line for line in said if line.startswith("(")}
+    assert len(of_the_ruleset) == 2, "lists that the ruleset section names are missing"
+    assert set(said) - of_the_ruleset <= set(read_supervisor_settings(Paths(master)).notes), (
+        "the log says it at a start"
+    )
 
 
 def test_config_check_compiles_the_ruleset(master: Path) -> None:
     (master / "etc/rules/local_rules.xml").write_text("<group>")
     done = run("config", "check", "--root", str(master))
     assert (done.exit_code, "etc/rules/local_rules.xml" in done.stdout) == (1, True)
+
+
+def test_config_check_warns_of_lists_that_are_missing(master: Path) -> None:
+    file = master / "etc/ossec.conf"
+    file.write_text(file.read_text().replace("</ruleset>", "  <list>etc/lists/nosuch</list>\n</ruleset>", 1))
+    done = run("config", "check", "--root", str(master))
+    assert (done.exit_code, done.stdout) == (0, f"The configuration of {master} is valid.\n")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Warning: ")
+    assert "etc/lists/nosuch" in line
+    shown = json.loads(run("config", "check", "--root", str(master), "--json").stdout)
+    assert shown["data"]["warnings"] == [line.removeprefix("Warning: ")]
 
 
 def test_config_check_names_everything_wrong(master: Path) -> None:

@@ -42,3 +42,16 @@ async def test_refusal_is_shown(tmp_path: Path) -> None:
         _, said = await process.communicate()
         assert process.returncode == 1
         assert "ERROR: Invalid password" in said.decode()
+
+
+async def test_the_reason_of_failed_connections_is_shown() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "secmon.cli", "fleet", "nosuch.invalid", "-n", "1", "--seconds", "1", "--json",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, said = await process.communicate()
+    assert process.returncode == 1
+    (reason, times), *_ = json.loads(out)["data"]["failures"].items()
+    assert reason.startswith("nosuch.invalid: ")
+    assert times > 0
+    assert reason in said.decode()

@@ -195,6 +195,7 @@ def test_the_service_user_cannot_keep_its_daemons_root(node: Node) -> None:
     node.user('echo "drop_privileges: no" >>api/configuration/api.yaml')
     refused = secmon("start", "--root", node.root, status=1)
     assert "drop_privileges" in refused
+    assert "drop_privileges" in secmon("config", "check", "--root", node.root, status=1)
     assert "api/configuration" in refused
     node.paths.api_config.parent.chmod(0o750)
     node.paths.api_config.chmod(0o640)

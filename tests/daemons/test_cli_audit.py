@@ -16,7 +16,7 @@ from secmon.common.paths import Paths
 from secmon.daemons.audit_anchors import AuditAnchors
 from secmon.security.role_changes import create_role
 from secmon.security.store.security_store import SecurityStore
-from tests.security.oldstore import OldStore
+from tests.importers.old_store import OldStore
 
 
 def run(*arguments: str) -> Result:

@@ -11,7 +11,7 @@ from secmon.cli.import_ import _PROGRESS_FROM
 from secmon.common.paths import Paths
 from secmon.security.credentials import authenticate
 from secmon.security.store.security_store import SecurityStore
-from tests.security.oldstore import HASH, OldStore
+from tests.importers.old_store import HASH, OldStore
 
 
 def run(*arguments: object) -> Result:

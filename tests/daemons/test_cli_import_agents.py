@@ -11,7 +11,7 @@ from secmon.agents.registry.store import AgentStore
 from secmon.cli import main
 from secmon.common.paths import Paths
 from secmon.daemons.supervisor_lock import SupervisorLock
-from tests.importers.agents.oldmanager import OldManager
+from tests.importers.old_manager import OldManager
 
 
 def run(*arguments: object) -> Result:

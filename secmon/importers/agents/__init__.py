@@ -14,8 +14,8 @@ from secmon.common.files.categories import FOLDER_MODE
 from secmon.common.paths import Paths
 from secmon.common.privileges import as_root
 from secmon.importers.agents.plan import Plan, decide
-from secmon.importers.agents.report import Line, Report
 from secmon.importers.agents.source import Source, read_source
+from secmon.importers.report import Report, ReportLine
 
 
 def import_agents(store: AgentStore, source: Source, paths: Paths, clock: Clock, *, dry_run: bool = False) -> Report:
@@ -65,4 +65,4 @@ def _write(path: Path, data: bytes, undo: ExitStack) -> None:
     write_file(path, data, FILE_MODE)
 
 
-__all__ = ["Line", "Report", "Source", "import_agents", "read_source"]
+__all__ = ["Report", "ReportLine", "Source", "import_agents", "read_source"]

@@ -15,7 +15,7 @@ from secmon.agents.names import GROUP_NAME, MAX_GROUPS, parse_id
 from secmon.agents.registry.key_lines import KeyLines, parse_keys, parse_times
 from secmon.common.errors import SecmonError, os_text
 from secmon.common.sqlite.foreign import ForeignError, Row, open_foreign, read_table
-from secmon.importers.agents.report import Line, shown
+from secmon.importers.report import ReportLine, printable
 
 MAX_BYTES = 256 << 20
 """Of a file that is read, such as that of the keys."""
@@ -33,7 +33,7 @@ class Source(Struct, frozen=True):
     groups: Mapping[int, tuple[str, ...]]
     folders: Mapping[str, Mapping[str, Path]]
     counter: str
-    lines: tuple[Line, ...]
+    lines: tuple[ReportLine, ...]
 
 
 def read_source(root: Path) -> Source:
@@ -41,14 +41,14 @@ def read_source(root: Path) -> Source:
     keys_file = root / "etc/client.keys"
     try:
         keys = parse_keys(_content(keys_file).decode("utf-8", "surrogateescape"))
-        lines = [Line("refused", "agent", f"{keys_file}", shown(fault)) for fault in keys.faults]
+        lines = [ReportLine("refused", "agent", f"{keys_file}", printable(fault)) for fault in keys.faults]
         added, groups = _assignments(root, lines)
         folders = _folders(root / "etc/shared", lines)
         counter = _text(root / "queue/rids/sender_counter")
     except OSError as error:
         raise SecmonError(1006, os_text(error)) from error
     except (sqlite3.Error, UnicodeError, ForeignError) as error:
-        raise SecmonError(1006, f"{root}: {shown(str(error))}") from error
+        raise SecmonError(1006, f"{root}: {printable(str(error))}") from error
     times = parse_times(_text(root / "queue/agents-timestamp"))
     _check_groups(groups, lines)
     return Source(keys, times | added, groups, folders, counter, tuple(lines))
@@ -73,14 +73,16 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _assignments(root: Path, lines: list[Line]) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
+def _assignments(root: Path, lines: list[ReportLine]) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
     """Times of registration and groups: from the database of 4.x, otherwise from the files of its first releases."""
     database, folder = root / "queue/db/global.db", root / "queue/agent-groups"
     if database.exists():
         return _from_database(database)
     if folder.is_dir():
         return {}, _from_files(folder)
-    lines.append(Line("warning", "groups", str(database), "there is none: agents get their groups when they connect"))
+    lines.append(
+        ReportLine("warning", "groups", str(database), "there is none: agents get their groups when they connect")
+    )
     return {}, {}
 
 
@@ -120,28 +122,30 @@ def _from_files(folder: Path) -> dict[int, tuple[str, ...]]:
     return {agent: names for agent, names in found.items() if names}
 
 
-def _check_groups(groups: Mapping[int, tuple[str, ...]], lines: list[Line]) -> None:
+def _check_groups(groups: Mapping[int, tuple[str, ...]], lines: list[ReportLine]) -> None:
     for agent, names in groups.items():
         wrong = [name for name in names if not GROUP_NAME.fullmatch(name)]
         if wrong:
-            lines.append(Line("refused", "groups", f"{agent:03d}", f"no group can be called {shown(wrong[0])}"))
+            lines.append(
+                ReportLine("refused", "groups", f"{agent:03d}", f"no group can be called {printable(wrong[0])}")
+            )
         if len(names) > MAX_GROUPS:
-            lines.append(Line("refused", "groups", f"{agent:03d}", f"more than {MAX_GROUPS} groups"))
+            lines.append(ReportLine("refused", "groups", f"{agent:03d}", f"more than {MAX_GROUPS} groups"))
 
 
-def _folders(shared: Path, lines: list[Line]) -> dict[str, dict[str, Path]]:
+def _folders(shared: Path, lines: list[ReportLine]) -> dict[str, dict[str, Path]]:
     found: dict[str, dict[str, Path]] = {}
     for entry in sorted(os.scandir(shared), key=lambda one: one.name) if shared.is_dir() else ():
         if not entry.is_dir(follow_symlinks=False):
             continue
         if not GROUP_NAME.fullmatch(entry.name):
-            lines.append(Line("dropped", "group", shown(entry.name), "no group can be called so"))
+            lines.append(ReportLine("dropped", "group", printable(entry.name), "no group can be called so"))
             continue
         files = found[entry.name] = {}
         for file in sorted(os.scandir(entry.path), key=lambda one: one.name):
-            name = f"{entry.name}/{shown(file.name)}"
+            name = f"{entry.name}/{printable(file.name)}"
             if not file.is_file(follow_symlinks=False):
-                lines.append(Line("dropped", "file", name, "not a file"))
+                lines.append(ReportLine("dropped", "file", name, "not a file"))
             elif file.name != MERGED:  # this installation makes its own
                 files[file.name] = Path(file.path)
     return found

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.importers.rbac.plan import Plan, Target, decide
-from secmon.importers.rbac.report import Line, Report
 from secmon.importers.rbac.source import Source, read_source
+from secmon.importers.report import Report, ReportLine
 from secmon.security.revocation import revoke_role, revoke_run_as, revoke_user
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
@@ -69,4 +69,4 @@ def _apply(tx: WriteTransaction, plan: Plan, clock: Clock, progress: Progress | 
         revoke_run_as(tx, clock)
 
 
-__all__ = ["Line", "Progress", "Report", "Source", "import_rbac", "read_source"]
+__all__ = ["Progress", "Report", "ReportLine", "Source", "import_rbac", "read_source"]

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from sqlalchemy import Table
 
-from secmon.importers.rbac.report import Kind, Line, Result
 from secmon.importers.rbac.source import Entity, Link, Source, readable_hash
+from secmon.importers.report import Kind, ReportLine, Result
 from secmon.security.store import schema
 from secmon.security.store.replication import Row
 
@@ -39,7 +39,7 @@ class Plan(msgspec.Struct, frozen=True):
     """Rows to put, in an order that keeps links whole, and whose tokens end by it."""
 
     rows: tuple[tuple[Table, Row], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ReportLine, ...]
     users: tuple[int, ...] = ()
     roles: tuple[int, ...] = ()
     run_as: bool = False
@@ -69,7 +69,7 @@ class _Destination(msgspec.Struct, frozen=True):
 
 
 class _Planner:
-    def __init__(self, target: Target, lines: list[Line]) -> None:
+    def __init__(self, target: Target, lines: list[ReportLine]) -> None:
         self._target = target
         self._lines = lines
         self._rows: list[tuple[Table, Row]] = []
@@ -90,7 +90,7 @@ class _Planner:
         table_plan = _TablePlan(table, self._target, source)
         for one in source:
             if one.id in table_plan.places:
-                self._lines.append(Line("refused", kind, one.id, one.name, "the id occurs twice in the source"))
+                self._report("refused", kind, one, "the id occurs twice in the source")
             elif one.id <= LAST_DEFAULT:
                 self._default(table_plan, kind, one)
             else:
@@ -105,7 +105,7 @@ class _Planner:
             return
         place = table_plan.default_named(one.name)
         if place is None:
-            self._lines.append(Line("dropped", kind, one.id, one.name, "no default has this name"))
+            self._report("dropped", kind, one, "no default has this name")
         else:
             table_plan.places[one.id] = place
 
@@ -114,32 +114,35 @@ class _Planner:
         name = str(row["username"])
         table_plan.places[one.id] = _Destination(one.id, name)
         if row["password"] == one.content:
-            self._lines.append(Line("present", "user", one.id, one.name, f"{name} has this password"))
+            self._report("present", "user", one, f"{name} has this password")
         elif not readable_hash(one.content):
-            self._lines.append(Line("warning", "user", one.id, one.name, f"unknown hash, {name} keeps its password"))
+            self._report("warning", "user", one, f"unknown hash, {name} keeps its password")
         else:
             self._rows.append((schema.users, {**row, "password": one.content}))
             self._users.append(one.id)
-            self._lines.append(Line("password", "user", one.id, one.name, f"is the password of {name} now"))
+            self._report("password", "user", one, f"is the password of {name} now")
 
     def _custom(self, table_plan: "_TablePlan", kind: Kind, one: Entity) -> None:
         known = table_plan.known(one)
         if known is not None:
             table_plan.places[one.id] = _Destination(known, one.name, settled=True)
-            self._lines.append(Line("present", kind, one.id, one.name, f"as {known}; it and its links stay"))
+            self._report("present", kind, one, f"as {known}; it and its links stay")
             return
         equal = table_plan.equal_body(one)
         if equal is not None:
             table_plan.places[one.id] = equal
-            self._lines.append(Line("merged", kind, one.id, one.name, f"with {equal.id} {equal.name}: same body"))
+            self._report("merged", kind, one, f"with {equal.id} {equal.name}: same body")
             return
         place = table_plan.add(one)
         changes = [f"id {place.id}"] if place.id != one.id else []
         changes += [f"name {place.name}, the other is taken"] if place.name != one.name else []
         result: Result = "renamed" if place.name != one.name else "renumbered" if changes else "imported"
-        self._lines.append(Line(result, kind, one.id, one.name, ", ".join(changes)))
+        self._report(result, kind, one, ", ".join(changes))
         if kind == "user" and not readable_hash(one.content):
-            self._lines.append(Line("warning", kind, one.id, one.name, "unknown hash: give the user a new password"))
+            self._report("warning", kind, one, "unknown hash: give the user a new password")
+
+    def _report(self, result: Result, kind: Kind, one: Entity, text: str) -> None:
+        self._lines.append(ReportLine(result, kind, one.name, text, id=one.id))
 
     # Links
 
@@ -169,7 +172,7 @@ class _Planner:
             row = {owner_column: owner.id, member_column: member.id}
             self._rows.append((table, row | {"position": len(members)} if "position" in table.c else row))
             members.append(member.id)
-            self._lines.append(Line("imported", kind, owner.id, f"{owner.name} - {member.name}"))
+            self._lines.append(ReportLine("imported", kind, f"{owner.name} - {member.name}", id=owner.id))
             self._note(kind, owner.id)
 
     def _wanted(self, kind: Kind, link: Link, owner: _Destination | None, member: _Destination | None) -> bool:
@@ -181,7 +184,7 @@ class _Planner:
         elif owner.settled:
             return False
         if reason:
-            self._lines.append(Line("dropped", kind, link.owner, f"{link.owner} - {link.member}", reason))
+            self._lines.append(ReportLine("dropped", kind, f"{link.owner} - {link.member}", reason, id=link.owner))
         return reason is None
 
     def _note(self, kind: Kind, owner: int) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from secmon.common.errors import SecmonError
 from secmon.common.json_limits import MAX_DEPTH, json_problem
 from secmon.common.sqlite.foreign import ForeignError, Row, open_foreign, read_table
-from secmon.importers.rbac.report import Kind, Line, shown
+from secmon.importers.report import Kind, ReportLine, printable
 from secmon.security.rbac.model import PolicyBody
 
 KNOWN_VERSIONS = (0, 1)
@@ -72,7 +72,7 @@ class Source(msgspec.Struct, frozen=True):
     user_roles: tuple[Link, ...]
     role_policies: tuple[Link, ...]
     role_rules: tuple[Link, ...]
-    faults: tuple[Line, ...] = ()
+    faults: tuple[ReportLine, ...] = ()
 
 
 T = TypeVar("T")
@@ -88,8 +88,8 @@ def read_source(path: Path) -> Source:
     except ForeignError as error:
         raise _refusal(path, f"no access-control database of a 4.x manager: {error}") from None
     except (sqlite3.Error, OSError, OverflowError, UnicodeError) as error:  # any text may be damaged
-        raise _refusal(path, shown(str(error))) from error
-    faults: list[Line] = []
+        raise _refusal(path, printable(str(error))) from error
+    faults: list[ReportLine] = []
 
     def usable(name: str, kind: Kind, read: Callable[[Row], T]) -> list[T]:
         return list(_usable(tables[name], kind, read, faults))
@@ -117,7 +117,7 @@ def _read_tables(path: Path) -> dict[str, list[Row]]:
             raise _refusal(path, f"version {version}; known are {' and '.join(map(str, KNOWN_VERSIONS))}")
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
-            raise _refusal(path, f"damaged: {shown(verdict)}")
+            raise _refusal(path, f"damaged: {printable(verdict)}")
         return {name: read_table(connection, names) for name, names in _TABLES.items()}
 
 
@@ -125,14 +125,14 @@ class _Unusable(ValueError):
     """Why a row cannot be imported."""
 
 
-def _usable(rows: Iterable[Row], kind: Kind, read: Callable[[Row], T], faults: list[Line]) -> Iterable[T]:
+def _usable(rows: Iterable[Row], kind: Kind, read: Callable[[Row], T], faults: list[ReportLine]) -> Iterable[T]:
     for row in rows:
         try:
             yield read(row)
         except _Unusable as error:
             number = row.get("id")
-            name = shown(row.get("username", row.get("name", "")))
-            faults.append(Line("refused", kind, number if type(number) is int else None, name, str(error)))
+            name = printable(row.get("username", row.get("name", "")))
+            faults.append(ReportLine("refused", kind, name, str(error), id=number if type(number) is int else None))
 
 
 def _user(row: Row) -> Entity:
@@ -172,7 +172,7 @@ def _json(text: object, kind: type[T]) -> T:
         if fault is None:
             return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise _Unusable(f"the body is not usable: {shown(str(error))}") from error
+        raise _Unusable(f"the body is not usable: {printable(str(error))}") from error
     except RecursionError:
         fault = f"is nested deeper than {MAX_DEPTH}"
     raise _Unusable(f"the body {fault}")

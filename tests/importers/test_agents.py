@@ -20,7 +20,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.installation_files import create_installation_files
 from secmon.importers.agents import Report, import_agents, read_source
-from tests.importers.agents.oldmanager import KEY, OldManager
+from tests.importers.old_manager import KEY, OldManager
 
 
 class Here:

@@ -21,8 +21,8 @@ from secmon.security.rbac.context_rules import roles_for
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.tokens import Tokens
+from tests.importers.old_store import CREATED_SECONDS, HASH, OldStore, policy_body, rule_body
 from tests.security.conftest import PASSWORD, find
-from tests.security.oldstore import CREATED_SECONDS, HASH, OldStore, policy_body, rule_body
 from tests.security.store.rows import link_policy, put_policy, put_role, put_user
 
 OTHER = HASH.replace("c891", "0000")

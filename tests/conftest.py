@@ -45,7 +45,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long is begun first, so that nobody works alone at the end."""
+    """Slow files start first, so that no process works alone at the end."""
 
     def rank(item: pytest.Item) -> int:
         folder = group_of(item.nodeid).partition("/")[0]

@@ -23,7 +23,7 @@ def short_root() -> Path:
 
 
 def use_memory() -> None:
-    """Have this process and those it starts make temporary folders in memory, unless somebody has said where."""
+    """Have this process and those it starts make temporary folders in memory, unless another folder is set."""
     if "TMPDIR" not in os.environ and _usable():
         os.environ["TMPDIR"] = tempfile.tempdir = str(_IN_MEMORY)
 

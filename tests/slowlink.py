@@ -48,7 +48,7 @@ class SlowLink:
         return self
 
     def freeze(self) -> None:
-        """A black hole: nothing arrives, and nobody is told. What was sent arrives after :meth:`thaw`."""
+        """A black hole: nothing arrives, without an error. What was sent arrives after :meth:`thaw`."""
         self._flowing.clear()
 
     def thaw(self) -> None:

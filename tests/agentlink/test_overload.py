@@ -57,7 +57,7 @@ async def test_a_reader_that_is_behind_stops_the_agents_and_nothing_is_lost(tmp_
 
 
 async def test_a_full_journal_costs_floods_their_events_and_nobody_the_connection(tmp_path: Path) -> None:
-    """A reader that stands still for long: everybody stays connected, is answered and reached; then all goes on."""
+    """A reader that stops for long: all agents stay connected, are answered and reached; then all continues."""
     block = RemoteBlock(port=0, local_ip="127.0.0.1", protocols=("tcp",), queue_size=600)
     async with field(tmp_path, block=block, events_limit=400_000, hold_seconds=0.2) as here:
         narrow(here)
@@ -205,7 +205,7 @@ async def test_a_turn_is_shared_by_those_who_have_much_to_say(tmp_path: Path) ->
 
 
 async def test_acknowledgements_do_not_wait_for_the_store(tmp_path: Path) -> None:
-    """While somebody holds the store's lock, agents are answered; their states follow."""
+    """While another process holds the store's lock, agents are answered; their states follow."""
     async with field(tmp_path) as here:
         agent = await (await here.agent(await here.enrol(groups=("default",)))).start()
         with here.store.write():

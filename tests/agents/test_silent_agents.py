@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Sink:
-    """A journal that takes as many lines at once as it is told to."""
+    """A journal that accepts a given number of lines at once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -73,7 +73,7 @@ class Watch:
             return connection.execute(agents.select().where(agents.c.id == agent)).one_or_none()
 
     async def after(self, seconds: float) -> list[str]:
-        """What was told from now until ``seconds`` have passed."""
+        """The events from now until ``seconds`` have passed."""
         before = len(self.sink.lines)
         self.clock.advance(seconds)
         await self.monitor.tick()

@@ -17,7 +17,7 @@ async def _ends(wakeups: WakeupListener) -> None:
 
 async def test_a_call_ends_the_wait_also_when_it_came_before(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    wake(path)  # nobody listens
+    wake(path)  # there is no listener
     wakeups = WakeupListener(path)
     await wakeups.wait(0.01)
     for _ in range(300):

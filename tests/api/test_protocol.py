@@ -240,7 +240,7 @@ async def test_endless_trailers_are_cut(serve: Serve) -> None:
             for _ in range(100):
                 writer.write(b"a" * 10_000)
                 await writer.drain()
-        assert await read_all(reader) == b""  # no second answer could be told from the first
+        assert await read_all(reader) == b""  # a client could not distinguish a second answer from the first
         assert toy.counter("api.refused.framing") == 1
 
 

@@ -1,4 +1,4 @@
-"""Outdated password hashes are replaced at login, on the master and through it; nobody notices but the store."""
+"""Outdated password hashes are replaced at login, on the master and through it; only the store changes."""
 
 import asyncio
 import json

@@ -219,7 +219,7 @@ async def upload(ctx: Context, params: Upload) -> Outcome:
 
 @declare("GET", "/forbidden", params=Common, require=(Require("toy:read", "*:*"),))
 async def forbidden(ctx: Context, params: Common) -> Plain:
-    """Nobody holds this permission."""
+    """No user has this permission."""
     return Plain(message="never")
 
 
@@ -257,7 +257,7 @@ def toy_catalogue(latch: Latch) -> Catalogue:
 
     @operation("GET", "/wait", params=Common, catalogue=catalogue)
     async def wait(ctx: Context, params: Common) -> Plain:
-        """Waits until it is told to go on."""
+        """Waits until the test lets it continue."""
         latch.calls.append(ctx.call)
         latch.started.set()
         try:
@@ -296,6 +296,6 @@ def toy_node(root: Path, config: ApiConfig, clock: Clock, filled_store: Path) ->
 
 
 def api_config(**changes: Any) -> ApiConfig:
-    """Any free port of this host, and a rate that does not stand in the way of tests."""
+    """Any free port of this host, and a rate that does not limit tests."""
     base = ApiConfig(host="127.0.0.1", port=0, https=Https(enabled=False))
     return msgspec.structs.replace(base, **changes)

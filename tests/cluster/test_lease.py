@@ -16,7 +16,7 @@ from secmon.common.clock import ManualClock
 def test_a_lease_runs_out_and_is_renewed(tmp_path: Path) -> None:
     clock, path = ManualClock(), tmp_path / "run/lease"
     reader = LeaseReader(path, clock)
-    assert reader.remaining() == 0.0, "nobody wrote one yet"
+    assert reader.remaining() == 0.0, "no lease was written yet"
     writer = LeaseWriter(path, clock, seconds=30)
     assert reader.remaining() == 0.0
     writer.renew(since=clock.boottime())

@@ -1,4 +1,4 @@
-"""Tasks that are to run for ever, and the ways in which they end."""
+"""Long-lived tasks, and the ways in which they end."""
 
 import asyncio
 import logging

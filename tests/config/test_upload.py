@@ -169,7 +169,7 @@ def test_a_wodle_without_name_cannot_be_converted() -> None:
 
 
 def test_the_program_that_gives_keys_is_named_on_the_host_only() -> None:
-    """Else whoever may upload a configuration may run anything on the node."""
+    """Otherwise a user who may upload a configuration could run anything on the node."""
     asked = "<auth><key_request><exec_path>/opt/keys</exec_path><timeout>5</timeout></key_request></auth>"
     other = asked.replace("/opt/keys", "/bin/sh")
     socket = "<auth><key_request><socket>/run/keys</socket></key_request></auth>"

@@ -27,7 +27,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def node(root: Path) -> Paths:
-    """A node that stands alone, with an agent and a key file."""
+    """A node without a cluster, with an agent and a key file."""
     (root / "password").write_text("A-Secret-Word-77")
     (root / "password").chmod(0o600)
     done = run("init", str(root / "n"), "--admin-password-file", str(root / "password"))
@@ -96,7 +96,7 @@ def test_no_group_is_lost_without_a_word(node: Paths, loss: Callable[[Paths], No
 
 
 def test_a_registry_may_be_unused(node: Paths) -> None:
-    """Whoever sets up a node may put a key file there before the first start."""
+    """An operator may put a key file there before the first start."""
     of_nobody(node)
     written_copy(node).unlink()
     assert read_supervisor_settings(node).daemons

@@ -307,7 +307,7 @@ def test_neither_way_out_while_the_node_runs(master: Paths) -> None:
         lock.release()
 
 
-# Beginning anew
+# Creating the default users again
 
 
 @pytest.mark.parametrize("lose", [remove, empty, without_users, untouched_replica, moved_aside])

@@ -106,7 +106,7 @@ def test_zombie_does_not_live(paths: Paths) -> None:
     file = RunFiles(paths.run).write_pid(APID, process.pid)
     assert lives(file)
     process.kill()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, and nobody has taken note
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, and not yet reaped
     assert process_start(process.pid) is None
     assert daemon_states(paths)[APID] == "failed"
     process.communicate()

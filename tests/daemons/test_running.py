@@ -189,7 +189,10 @@ def test_demo_from_start_to_end(root: Path) -> None:
     with (root / "output").open("w") as output:
         demo = subprocess.Popen(command, stdout=output, stderr=output, cwd=REPOSITORY)
     try:
-        wait_until(lambda: demo.poll() is not None or "Ctrl-C stops" in (root / "output").read_text(), "it tells how")
+        wait_until(
+            lambda: demo.poll() is not None or "Ctrl-C stops" in (root / "output").read_text(),
+            "it prints how to stop it",
+        )
         text = (root / "output").read_text()
         lines = re.findall(r"^  (TOKEN=.*|curl .*)$", text, re.M)
         assert len(lines) == 4, text

@@ -41,7 +41,7 @@ def secmon(*arguments: str, status: int | None = 0) -> str:
 
 
 class Node:
-    """An installation, and a file of root's that nobody else may read."""
+    """An installation, and a file that only root may read."""
 
     def __init__(self, folder: Path) -> None:
         self.paths = Paths(folder / "n")

@@ -57,7 +57,7 @@ def test_state_right_after_a_kill_while_the_supervisor_is_frozen(running: ToyNod
     assert first is not None
     running.process.send_signal(signal.SIGSTOP)
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: process_start(first) is None, "the process is gone (a zombie, as nobody waits for it)")
+    wait_until(lambda: process_start(first) is None, "the process is gone (a zombie, as no process waits for it)")
     assert running.state(APID) == "failed"
     running.process.send_signal(signal.SIGCONT)
     wait_until(lambda: running.state(APID) == "running", "it is started again")

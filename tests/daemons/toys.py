@@ -1,4 +1,4 @@
-"""Daemons that do little, for tests of what runs them. What they do is told by files below the installation folder."""
+"""Daemons that do little, for tests of what runs them. Files below the installation folder control them."""
 
 import asyncio
 import os

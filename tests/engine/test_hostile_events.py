@@ -247,7 +247,7 @@ def test_hosts_of_any_name_have_their_last_content(harness: PipelineHarness) -> 
 
 
 def test_a_failure_costs_little_and_hides_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Labels that cannot be had stand for any defect: the event is an alert as it came, and the log stays short."""
+    """Unavailable labels, as an example of a defect: the event is an alert as it came, and the log stays short."""
 
     def broken(agent: str) -> Labels | None:
         raise ZeroDivisionError("x" * 10_000)

@@ -19,7 +19,7 @@ PASSWORD = "Nobody-may-1"
 
 
 class Target:
-    """Both nodes of a cluster. ``ADMIN`` may do everything, ``NOBODY`` nothing."""
+    """Both nodes of a cluster. ``ADMIN`` has all permissions, ``NOBODY`` none."""
 
     def __init__(self, cluster: RealCluster) -> None:
         self.cluster = cluster

@@ -1,4 +1,4 @@
-"""Damaged messages at the real link, over TCP and UDP, while agents that behave are connected: nobody notices."""
+"""Damaged messages at the real link, over TCP and UDP, while other agents are connected, which are not affected."""
 
 import asyncio
 import socket

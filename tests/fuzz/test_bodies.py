@@ -70,7 +70,7 @@ def bodies(draw: st.DrawFn, operation: Operation) -> bytes:
         name = draw(st.sampled_from([*(one[0] for one in members), b"a", rb"\u0000", b"\xff", b"__proto__"]))
         value = draw(VALUES | st.just(b'{"MATCH":{"a":%s}}' % draw(VALUES)) | st.just(b'{"a":[%s]}' % draw(VALUES)))
         kept = members if draw(st.booleans()) else [one for one in members if one[0] != name]
-        place = draw(st.integers(0, len(kept)))  # of a name that stands twice the last one counts
+        place = draw(st.integers(0, len(kept)))  # of a name that occurs twice the last one counts
         members = [*kept[:place], (name, value), *kept[place:]]
     return b"{" + b",".join(b'"%s":%s' % one for one in members) + b"}"
 

@@ -1,4 +1,4 @@
-"""Tokens and Authorization headers that nobody issued."""
+"""Forged tokens and Authorization headers."""
 
 import hmac
 import json

@@ -60,7 +60,7 @@ def _one_method_on_one_path(target: Target, method: str, path: str, ending: str)
 
 
 def _operation(method: str, path: str, concrete: str) -> Operation | None:
-    """What stands there: ``/security/users/me`` is also a value of ``/security/users/{user_id}``."""
+    """The operation at a path: ``/security/users/me`` is also a value of ``/security/users/{user_id}``."""
     found = CATALOGUE.get(f"{method} {path}")
     others = (one for one in CATALOGUE if one.method == method and one.template.fullmatch(concrete))
     return found or next(others, None)
@@ -217,7 +217,7 @@ CHUNKS = [
 
 @pytest.mark.parametrize("chunk", CHUNKS, ids=range(len(CHUNKS)))
 def test_chunks_that_are_none(target: Target, chunk: bytes) -> None:
-    """The request stands in the middle of its body when the fault is found: text or the end, but no answer to it."""
+    """The request is in the middle of its body when the fault is found: text or the end, but no answer to it."""
     head = b"POST /security/users HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n"
     reply = target.wires[NODES[0]].raw(head + chunk, "POST")
     if reply.status == 401:

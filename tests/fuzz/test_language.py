@@ -23,7 +23,7 @@ def encoded(values: dict[str, str]) -> bytes:
 
 
 def _quoted(text: str) -> str:
-    # Signs of the language may stand as they are; clients differ in what they encode.
+    # Signs of the language may be unencoded; clients differ in what they encode.
     return quote(text, safe=";,=<>!~():*'[]" if len(text) % 2 else "", errors="surrogatepass")
 
 

@@ -43,7 +43,7 @@ _INSTALLED = {"shared/default": {"agent.conf", "merged.mg"}, "rules": set[str]()
 
 
 def free_port() -> int:
-    """A port nobody listens on, below the kernel's ephemeral range, so that no outgoing connection takes it.
+    """A port without a listener, below the kernel's ephemeral range, so that no outgoing connection takes it.
 
     It is ours until this process ends: another one that runs clusters at the same time does not get it, though nothing
     may listen there yet.

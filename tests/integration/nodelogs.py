@@ -1,4 +1,4 @@
-"""What the logs of nodes must not hold: errors that no test has caused, and lines that are nobody's."""
+"""What the logs of nodes must not hold: errors that no test has caused, and lines of no daemon."""
 
 import gzip
 import re

@@ -109,7 +109,7 @@ def test_a_node_that_is_gone_costs_its_agents_only(three: RealCluster, fleet: Ba
     victim = three.workers[1]
     here = by_node(three)
     others = sorted(one for name, some in here.items() if name != victim.name for one in some)
-    # Its agents stay where the registry last saw them: nobody else hears of them before they come.
+    # Its agents stay where the registry last saw them: no other node knows of them before they connect.
     victim.signal("secmon-clusterd", 19)
     try:
         body = three.call(three.master, "/agents/restart", method="PUT")

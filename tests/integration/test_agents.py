@@ -30,7 +30,7 @@ def fleet_of(nodes: list[RealNode], count: int, prefix: str, **options: Any) -> 
 
 
 def agents_of(three: RealCluster, prefix: str, node: RealNode | None = None) -> dict[str, dict[str, Any]]:
-    """Items by name, as ``node`` tells them."""
+    """Items by name, as ``node`` returns them."""
     body = three.call(node or three.master, f"/agents?limit=2000&q=name~{prefix}-")
     return {item["name"]: item for item in body["data"]["affected_items"]}
 
@@ -74,7 +74,7 @@ def test_agents_of_a_node_that_dies_go_on_elsewhere(three: RealCluster) -> None:
             assert [[one.get(name) for name in kept] for one in before.values()] == [
                 [after[one].get(name) for name in kept] for one in before
             ]
-            assert fleet.counters.enrolled == enrolled  # nobody needed a new key
+            assert fleet.counters.enrolled == enrolled  # no agent needed a new key
         finally:
             victim.start()
             three.wait_whole()

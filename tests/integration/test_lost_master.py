@@ -56,7 +56,7 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
         made.call(lost, "/security/users", method="POST", json={"username": "carol", "password": WORD})
         token, before = made.login(other), standing(other)
 
-        # The master has lost its users: it does not start, and nobody takes over the loss.
+        # The master has lost its users: it does not start, and no worker applies the loss.
         lost.stop()
         shutil.rmtree(lost.paths.security)
         line = refused_start(lost)

@@ -1,4 +1,4 @@
-"""Rulesets on a real cluster: any node takes files, all have them, each analyses and tells what it has counted."""
+"""Rulesets on a real cluster: any node accepts files, all have them, each analyses and returns its counters."""
 
 import json
 from typing import Any

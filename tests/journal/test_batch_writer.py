@@ -1,4 +1,4 @@
-"""When events are written to the journal, who is told, and what a full disk or journal does."""
+"""When events are written to the journal, who is notified, and what a full disk or journal does."""
 
 import asyncio
 import logging

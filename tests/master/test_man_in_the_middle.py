@@ -1,4 +1,4 @@
-"""Somebody between a worker and the master who ends TLS on both sides and passes every byte on."""
+"""An attacker between a worker and the master who ends TLS on both sides and passes every byte on."""
 
 import asyncio
 import ssl
@@ -36,7 +36,7 @@ def false_master() -> NodeCredentials:
 
 
 class TlsProxy:
-    """Shows ``shown`` to whoever connects, and itself as that node to the master.
+    """Shows ``shown`` to clients, and itself as that node to the master.
 
     ``passed`` connections at first are passed on as they come, TLS and all.
     """

@@ -1,4 +1,4 @@
-"""What clients are told when a disk is full or a store is damaged while the node runs."""
+"""The answers when a disk is full or a store is damaged while the node runs."""
 
 import logging
 import subprocess

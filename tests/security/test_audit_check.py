@@ -98,7 +98,7 @@ def test_an_empty_log_is_right_only_for_a_new_store() -> None:
 
 
 def rewrite(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
-    """As somebody who can write the log but not the store: every hash is right in itself."""
+    """As an attacker who can write the log but not the store: every hash is right in itself."""
     text, before = b"", NO_PREVIOUS_HASH
     for raw in change(lines(path)):
         found = read_line(raw.rstrip(b"\n"))
@@ -178,7 +178,7 @@ def test_the_end_is_committed_with_its_change(store: SecurityStore, path: Path) 
 
 
 def test_an_anchor_outlives_both_files(store: SecurityStore, path: Path) -> None:
-    """Whoever can write log and store forges a chain that fits; not the line that was logged elsewhere."""
+    """An attacker who can write log and store forges a chain that fits; not the line that was logged elsewhere."""
     make(store, path, "first")
     anchor = store.audit_end()
     assert anchor is not None

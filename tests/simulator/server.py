@@ -1,4 +1,6 @@
-"""A server in miniature, on real sockets: it hears agents, acknowledges, and says what a test tells it to say."""
+"""A server in miniature, on real sockets: it receives and acknowledges messages of agents, and sends those that a test
+gives it.
+"""
 
 import asyncio
 import ssl
@@ -276,7 +278,7 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 
 def certificate(folder: Path) -> ssl.SSLContext:
-    """A server's context with a certificate that nobody signed."""
+    """A server's context with a self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "scripted")])
     now = datetime(2025, 1, 1, tzinfo=UTC)

@@ -88,10 +88,10 @@ class Wire:
 
 
 class NoRegistry:
-    """A master whose registry nobody asks for."""
+    """A master without requests for its registry."""
 
     def changes(self, source: str, since: int) -> bytes:
-        raise AssertionError("nobody asks for it here")
+        raise AssertionError("no test requests it here")
 
 
 class NoSnapshots:

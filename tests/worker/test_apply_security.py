@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 
 def put(store: SecurityStore, number: int, name: str | None = None) -> int:
-    """Write a role, and a user, without whom nobody takes over anything; the new revision."""
+    """Write a role, and a user, without which workers refuse the state; the new revision."""
     with store.write() as transaction:
         put_user(transaction, 1)
         transaction.put(roles, role(number, name or f"role {number}"))
@@ -255,7 +255,7 @@ async def test_damage_at_equal_revisions_is_repaired(tmp_path: Path, stores: lis
 async def test_digests_of_other_tables_are_not_compared(
     tmp_path: Path, stores: list[SecurityStore], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While one node is upgraded and the other is not: a digest of other columns differs for ever."""
+    """While one node is upgraded and the other is not: a digest of other columns always differs."""
     master, one, _ = stores
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one) as (wire, _):

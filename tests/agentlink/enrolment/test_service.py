@@ -169,7 +169,7 @@ async def test_agents_certificates(tmp_path: Path) -> None:
     async with serving(tmp_path, settings) as running:
         assert (await running.ask(request, client=authority.client("anybody"))).startswith(b"OSSEC K:'")
         for client in (None, Authority(stranger).client("anybody")):
-            with suppress(OSError):  # TLS 1.3 tells a client only after its own handshake, if at all
+            with suppress(OSError):  # TLS 1.3 reports this to a client only after its own handshake, if at all
                 assert await running.ask(request, client=client) == b""
         await until(lambda: running.count("handshake_failures") == 2)
     async with serving(tmp_path, replace(settings, ssl_verify_host=True)) as running:

@@ -37,7 +37,7 @@ def agent(wanted: MissingKey, key: str = KEY) -> bytes:
 
 
 class Scripted:
-    """A link and a source in one: tells what it is given, answers when it may."""
+    """A link and a source in one: records its requests, answers on demand."""
 
     def __init__(self) -> None:
         self.told: asyncio.Queue[MissingKey | None] = asyncio.Queue()

@@ -158,7 +158,7 @@ class TestAddress:
         with pytest.raises(UpgradeFailure) as caught:
             await held.find(agent(), Work())
         assert caught.value.code == 17
-        site.pages[page] = good  # what lies here is not what is promised: it is fetched anew
+        site.pages[page] = good  # the local file does not match the digest: it is fetched again
         assert (await held.find(agent(), Work())).path.read_bytes() == PACKAGE
 
     async def test_unreachable(self, tmp_path: Path) -> None:

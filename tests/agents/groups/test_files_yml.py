@@ -1,4 +1,4 @@
-"""What may stand in ``files.yml``."""
+"""The grammar of ``files.yml``."""
 
 import pytest
 from hypothesis import given, settings

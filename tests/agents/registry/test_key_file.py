@@ -1,4 +1,4 @@
-"""The key file and the registry agree in the end, whoever writes."""
+"""The key file and the registry agree in the end, whichever is written."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from secmon.common.paths import Paths
 
 
 class World:
-    """An installation with a registry, its key file, and somebody else who writes the file."""
+    """An installation with a registry, its key file, and another writer of the file."""
 
     def __init__(self, folder: Path) -> None:
         self.paths = Paths(folder)
@@ -123,7 +123,7 @@ def test_names_may_be_swapped_but_not_shared(world: World, caplog: pytest.LogCap
     assert str(world.settle()) == "changed 001, 002"
     world.add("a4")
     with caplog.at_level(logging.ERROR):
-        world.edit(lambda text: text.replace("003 a3", "003 a4"))  # not written yet: nobody could know
+        world.edit(lambda text: text.replace("003 a3", "003 a4"))  # not written yet, so unknown to its reader
         assert world.settle() is not None
     assert "agent 003 cannot be called a4" in caplog.text
     assert [line.split()[1] for line in world.lines()] == ["a2", "a1", "a3", "a4"]

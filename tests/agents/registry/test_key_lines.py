@@ -1,4 +1,4 @@
-"""The grammar of the key file: what is written can be read, what cannot be read is told."""
+"""The grammar of the key file: what is written can be read, unreadable lines are reported."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

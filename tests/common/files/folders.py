@@ -54,7 +54,7 @@ def remove(target: Path) -> None:
 
 
 def edit(root: Path, kind: str, path: str, content: bytes) -> set[str]:
-    """One change, whatever stands in its way being removed first; the touched paths."""
+    """One change, after whatever has its place is removed; the touched paths."""
     target = root / path
     if kind == "write":
         if target == root / "etc/rules" or path in ("etc/shared/a", "etc/shared/b"):

@@ -245,7 +245,7 @@ def test_an_event_counts_once_per_place_of_its_rule(
 
 
 def test_places_beyond_number_cost_nothing() -> None:
-    """Each rule stands below all before it, so that the last one has 2**39 places."""
+    """Each rule is a child of all before it, so that the last one has 2**39 places."""
     rules = [below(100500, 3, "<group>deep,</group>")]
     for at in range(1, 41):
         above = ",".join(str(100500 + number) for number in range(at))

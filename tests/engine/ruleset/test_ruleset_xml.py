@@ -1,4 +1,4 @@
-"""The reader of ruleset files: its vectors (ruleset.md 2.3), its errors, and text that nobody would write."""
+"""The reader of ruleset files: its vectors (ruleset.md 2.3), its errors, and unusual text."""
 
 import pytest
 from hypothesis import given

@@ -171,7 +171,7 @@ class TestGroups:
     async def test_members(self, office: Office, links: dict[str, MemoryLink]) -> None:
         body = await office.ask(RESTART_GROUP, group_id="web")
         assert body["data"]["affected_items"] == ["002", "003", "1000"]
-        assert body["data"]["failed_items"] == []  # the disconnected one is not told of
+        assert body["data"]["failed_items"] == []  # the disconnected one is not reported
 
     async def test_without_members(self, office: Office, links: dict[str, MemoryLink]) -> None:
         (office.node.paths.shared / "empty").mkdir()

@@ -93,7 +93,7 @@ async def test_logs_are_those_of_the_node(cluster: World) -> None:
 
 
 async def test_without_a_log(cluster: World) -> None:
-    """One that was removed is no fault: the next message makes it anew."""
+    """A removed log is no fault: the next message creates it again."""
     node = {"node_id": "beta"}
     for name, params in ((LOGS, {}), ("GET /cluster/{node_id}/logs", node), (f"{LOGS}/summary", {})):
         outcome = await cluster.outcome(name, **params)

@@ -112,7 +112,7 @@ async def test_the_service_runs_out_of_time_before_the_request(alone: World, ser
     server.pages["/r"] = b"HTTP/1.1 200 OK\r\n"
     server.slow.add("/r")
     running = alone.nodes["manager"]
-    deadline = running.node.clock.monotonic() + 0.4  # of a clock that stands still
+    deadline = running.node.clock.monotonic() + 0.4  # of a clock that does not advance
     call = structs.replace(alone.call(CHECK, "admin", {"force_query": True}, on=running), deadline=deadline)
     with pytest.raises(SecmonError, match=r"not finished within 0\.2 s") as caught:
         await running.router.route(call)

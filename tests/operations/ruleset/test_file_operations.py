@@ -107,7 +107,7 @@ async def test_changes_of_several_clients_are_judged_one_after_the_other(office:
 
 
 class SlowDisk(RulesetCatalogue):
-    """Writes when it is told to."""
+    """Writes on demand."""
 
     def __init__(self, paths: Paths) -> None:
         super().__init__(paths)

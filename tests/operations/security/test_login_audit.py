@@ -1,4 +1,4 @@
-"""Every change that comes through an operation stands in the audit log, with who asked for it."""
+"""Every change through an operation is in the audit log, with its author."""
 
 import json
 from typing import Any

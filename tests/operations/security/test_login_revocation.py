@@ -38,7 +38,7 @@ EVERYONE = {"carol", "dave", "admin", "erin", *RUN_AS}
 
 U, R, P, S = ("/security/users", "/security/roles", "/security/policies", "/security/rules")
 
-# Operation, caller, parameters ({carol} and so on stand for ids), which tokens die.
+# Operation, caller, parameters ({carol} and so on are ids), which tokens end.
 MATRIX: list[tuple[str, str, dict[str, Any], set[str]]] = [
     (f"PUT {U}/{{user_id}}", "admin", {"user_id": "{carol}", "body": {"password": PASSWORD}}, {"carol"}),
     (f"PUT {U}/{{user_id}}", "admin", {"user_id": "{dave}", "body": {"password": PASSWORD}}, {"dave"}),

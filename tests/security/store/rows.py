@@ -14,7 +14,7 @@ def put_role(tx: WriteTransaction, number: int, name: str = "") -> None:
 
 
 def put_policy(tx: WriteTransaction, number: int, resource: str = "agent:id:*", effect: str = "allow") -> None:
-    # Bodies are unique: an action of its own tells them apart.
+    # Bodies are unique: each has its own action.
     body = f'{{"actions":["agent:read","own:p{number}"],"resources":["{resource}"],"effect":"{effect}"}}'
     tx.put(schema.policies, {"id": number, "name": f"policy{number}", "policy": body, "created_at": 0})
 

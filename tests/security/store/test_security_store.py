@@ -128,7 +128,7 @@ def test_a_store_that_is_missing_is_made_only_when_asked_for(tmp_path: Path) -> 
 
 def test_a_file_taken_away_is_not_made_anew(open_store: OpenStore) -> None:
     store = open_store()
-    with store.read():  # this connection is in use: the next one is opened anew
+    with store.read():  # this connection is in use: the next one is opened again
         store.path.unlink()
         with pytest.raises(StoreFault, match="could not be read or written"), store.read():
             pass

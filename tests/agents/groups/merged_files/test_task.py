@@ -145,7 +145,7 @@ async def test_merging_switched_off(site: Site) -> None:
 
 
 async def test_a_group_edited_while_a_thousand_agents_connect(site: Site) -> None:
-    """Whoever reads sees whole files only, and in the end the last edit."""
+    """Readers see complete files only, and in the end the last edit."""
     create_group(site.paths, "web")
     ends, faults, reads = threading.Event(), [], [0]
 

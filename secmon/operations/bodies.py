@@ -1,4 +1,4 @@
-"""A JSON body as a struct, or its first fault in the words of conventions.md 2.1."""
+"""Decoding of JSON bodies; errors have the texts of conventions.md 2.1."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>[0-9]+)\]")
 def read_body(raw: bytes, kind: type[T]) -> T:
     """A JSON body as ``kind``. Raises :class:`ParameterError` for the first fault.
 
-    What could not travel to another node is refused by all of them, for the same answer everywhere.
+    Bodies that cannot be sent to another node are refused by all nodes, so that all give the same answer.
     """
     if raw.strip() == b"null":
         raise ParameterError("Request body is not valid JSON")
@@ -49,12 +49,12 @@ def _decode(raw: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        # All of it is read again: what is no JSON further on is no JSON, whatever stands before.
+        # Decoded again as a whole: a syntax error further on takes precedence over a wrong type.
         raise _described(str(error), msgspec.json.decode(raw), kind) from None
 
 
 class _Fault(NamedTuple):
-    """What msgspec says, the steps to where it is wrong, what stands there, and what ought to."""
+    """The text of msgspec, the path to the fault, the value there, and the expected type."""
 
     text: str
     steps: Sequence[str | int]
@@ -63,7 +63,7 @@ class _Fault(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The value, cut, without secrets; no more of it is formatted than is shown."""
+        """The value, truncated and without secrets; the rest of it is not formatted."""
         if any(isinstance(step, str) and is_secret(step) for step in self.steps):
             return repr(MASK)
         text = repr(SecretMasker(_MAX_QUOTED).apply(self.value))
@@ -94,7 +94,7 @@ def _follow(value: Any, kind: Any, steps: Sequence[str | int]) -> tuple[Any, ins
     for step in steps:
         try:
             value = value[step]
-        except (KeyError, IndexError, TypeError):  # a place that msgspec does not name exactly
+        except (KeyError, IndexError, TypeError):  # msgspec does not give the exact place
             value = None
         wanted = _inner(_bare(wanted), step)
     return value, wanted
@@ -115,7 +115,7 @@ def _bare(kind: inspect.Type) -> inspect.Type:
 
 
 def _metadata(kind: inspect.Type) -> dict[str, Any]:
-    """Title of the format, and what ``Meta.extra`` holds."""
+    """The title of the format, and the contents of ``Meta.extra``."""
     if isinstance(kind, inspect.Metadata):
         return {**_metadata(kind.type), **(kind.extra_json_schema or {}), **(kind.extra or {})}
     if isinstance(kind, inspect.UnionType):

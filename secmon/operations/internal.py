@@ -1,6 +1,6 @@
-"""What the daemons ask each other for themselves. No client can: these operations have no route.
+"""Internal operations, which daemons and workers call without a user. They have no route: clients cannot call them.
 
-They come over the local socket or from a connected worker, which asks for itself: no user is behind them.
+Calls arrive over the local socket or from a connected worker.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ INTERNAL = Catalogue()
 
 
 class HashUpgrade(Struct, frozen=True, kw_only=True):
-    """A user who has just logged in, and the password: nothing else proves to the master whose hash this is."""
+    """Name and password of a user who has just logged in; the master verifies them before it replaces the hash."""
 
     user: str
     password: str
@@ -37,7 +37,7 @@ class HashUpgrade(Struct, frozen=True, kw_only=True):
     catalogue=INTERNAL,
 )  # fmt: skip
 async def upgrade_password_hash(ctx: Context, params: HashUpgrade) -> Plain:
-    """Replace the outdated password hash of the user; tokens live on."""
+    """Replace the outdated password hash of the user; tokens stay valid."""
     view = ctx.node.security.view()
     user = await ctx.node.hashing.run(authenticate, view, params.user, params.password)
     if needs_rehash(user.password):
@@ -49,7 +49,7 @@ async def upgrade_password_hash(ctx: Context, params: HashUpgrade) -> Plain:
 
 
 class FailedLoginCounts(Struct, frozen=True, kw_only=True):
-    """Logins that have failed on a node since its last report, by the client's address."""
+    """Failed logins on a node since its last report, by the client's address."""
 
     failures: Annotated[
         dict[Annotated[str, Meta(max_length=64)], Annotated[int, Meta(ge=1, le=10**6)]], Meta(max_length=1000)
@@ -61,7 +61,7 @@ class FailedLoginCounts(Struct, frozen=True, kw_only=True):
     catalogue=INTERNAL,
 )  # fmt: skip
 async def count_failed_logins(ctx: Context, params: FailedLoginCounts) -> Plain:
-    """Add them up; for each address its failures on all nodes, and how many seconds ago the first one was."""
+    """Sum them; for each address its failures on all nodes, and how many seconds ago the first one was."""
     logins = ctx.node.services.failed_logins
     if logins is None:
         raise SecmonError(3012)
@@ -71,7 +71,7 @@ async def count_failed_logins(ctx: Context, params: FailedLoginCounts) -> Plain:
 
 
 class NewSigningKey(Struct, frozen=True, kw_only=True):
-    """The public half of a key pair that a worker has made."""
+    """The public half of a worker's new key pair."""
 
     kid: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
     public_pem: Annotated[str, Meta(max_length=1000)]
@@ -82,7 +82,7 @@ class NewSigningKey(Struct, frozen=True, kw_only=True):
     catalogue=INTERNAL,
 )  # fmt: skip
 async def register_worker_key(ctx: Context, params: NewSigningKey) -> Plain:
-    """Have every node accept tokens that the asking worker signs with its new key; answered when they do."""
+    """Register the calling worker's new key; answered when all connected nodes accept tokens signed with it."""
     worker = ctx.call.node
     if not worker:
         raise SecmonError(3009, "the master makes its keys itself")
@@ -98,10 +98,7 @@ def _is_printable(text: str) -> bool:
 
 
 def _validated(new: New) -> New:
-    """``new`` again. The worker has checked it, but a worker is believed no text that gets into the key file.
-
-    Raises 3036.
-    """
+    """``new`` itself, checked again: a worker is not trusted with texts that get into the key file. Raises 3036."""
     texts = [text for text in (new.key, new.key_hash) if text is not None]
     try:
         sound = AGENT_NAME.fullmatch(new.name) is not None and normal_address(new.address) == new.address
@@ -114,7 +111,7 @@ def _validated(new: New) -> New:
 
 
 class Enrolment(Struct, frozen=True, kw_only=True):
-    """An agent that asks a worker for a key; the worker has checked the form of all this (agent-link.md 13)."""
+    """An enrolment request that a worker has received and parsed (agent-link.md 13)."""
 
     name: str
     address: str
@@ -133,7 +130,7 @@ async def enrol_agent(ctx: Context, params: Enrolment) -> Plain:
 
 
 class KeyedEnrolment(Struct, frozen=True, kw_only=True):
-    """An agent whose id and key a worker was told by the source of keys, checked as above (agent-link.md 2.5)."""
+    """An agent with the id and key that a worker has received from the source of keys (agent-link.md 2.5)."""
 
     id: int
     name: str

@@ -5,13 +5,13 @@ from secmon.security.rbac.authorization import Require
 
 
 class NodePath(Common, frozen=True, kw_only=True):
-    """An operation on one node."""
+    """Path of an operation on one node."""
 
     node_id: Names
 
 
 class NodeList(Common, frozen=True, kw_only=True):
-    """An operation on the nodes listed, or on all."""
+    """Query parameter of operations on the nodes listed, or on all."""
 
     nodes_list: list[Names] | None = None
 

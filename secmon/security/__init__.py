@@ -1,1 +1,1 @@
-"""Passwords, tokens, revocation: who is asking."""
+"""Users, roles, policies and rules; passwords, tokens, revocation; the audit log."""

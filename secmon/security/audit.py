@@ -1,17 +1,19 @@
 """The audit log: one line for each change of the security state, on the master.
 
-A line is a JSON object: when, who, from where, by which operation, which rows, and the revision of the store that the
-change leads to. Secrets are left out. ``hash`` is the SHA-256 of the line without it, ``prev`` the hash of the line
-before, so that no line can be altered, removed or inserted unnoticed; revisions without gaps show what was never
-written. The security store keeps number and hash of the last line, committed with its change: a log that was cut short,
-deleted or written anew as a whole does not fit it. Such a log is continued behind the line that the store knows, so
-that what is missing stays visible.
+A line is a JSON object: time, user, client, operation, changed rows, and the revision of the store after the change.
+Secrets are left out. ``hash`` is the SHA-256 of the line without it, ``prev`` the hash of the line before: a line that
+is altered, removed or inserted breaks the chain, and a gap in the revisions shows a change without a line. The security
+store keeps number and hash of the last line, committed with its change, which reveals a log that was cut short, deleted
+or replaced as a whole. Such a log is continued after the line that the store knows, so that the gap stays visible.
 
-A line is on the disk before its change is committed: what cannot be written down does not happen. All of it is done
-under the write lock of the store, which is one for all processes. A change that was written down and then not
-committed (a crash in between) shows at the next one, which asks for the same revision: a line of kind ``void`` then
-takes it back. Rest of a line that a crash cut off is left where it is; a line of kind ``torn`` says so. ``anchor``
-begins the chain, and begins it anew for another store or for one restored from a copy.
+A line is on the disk before its change is committed: a change that cannot be logged is refused. Both happen under the
+write lock of the store, which all processes share. Kinds of lines:
+
+- ``change``: a change of the security state.
+- ``anchor``: the begin of the chain, also after the store was replaced or restored from a copy.
+- ``void``: the change of the line before was logged and not committed (a crash in between). Written before the next
+  change, which leads to the same revision.
+- ``torn``: a crash has cut off the line before; what is left of it stays in the file.
 """
 
 import hashlib
@@ -39,13 +41,13 @@ _HASH = b',"hash":"'
 _SUFFIX = len(_HASH) + 64 + len(b'"}')
 _BLOCK = 1 << 16
 _OMITTED_COLUMNS = frozenset({"password", "public_pem", "created_at"})
-"""Columns that are secret or say nothing."""
+"""Columns that are secret or of no interest."""
 
 
 class Actor(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who changes something: ``client`` is an address, ``context`` the hash of a run_as login's context.
+    """The author of a change: ``client`` is an address, ``context`` the hash of a run_as login's context.
 
-    ``node`` is the worker that forwarded the request, by its certificate; empty for what was asked of the master.
+    ``node`` is the worker that forwarded the request, by its certificate; empty for requests to the master.
     ``issuer`` is the worker that issued the token; empty for the master.
     """
 
@@ -73,9 +75,9 @@ class AuditLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ChainEnd(NamedTuple):
-    """Where the chain stands: its last whole line, that line's hash, and what a crash left behind it.
+    """The end of the chain: the last whole line, its hash, and the bytes that a crash has left after it.
 
-    ``rest`` is None when nothing was left; ``open`` when the file does not end with a line feed.
+    ``rest`` is None when there are none. ``open``: the file does not end with a line feed.
     """
 
     line: AuditLine | None
@@ -90,9 +92,9 @@ class ChainEnd(NamedTuple):
 
 @contextmanager
 def audited(store: SecurityStore, path: Path, author: Actor, clock: Clock) -> Iterator[WriteTransaction]:
-    """One transaction on the security store, written down in the log at ``path``. Blocks on the disk.
+    """One transaction on the security store, logged at ``path``. Blocks on the disk.
 
-    Raises 1005 at the end, and changes nothing, when the log cannot be written. A change that changes no row leaves no
+    Raises 1005 at the end, and changes nothing, when the log cannot be written. A transaction without changes writes no
     line.
     """
     with store.write() as transaction:
@@ -110,7 +112,7 @@ def audited_write(
 
 
 def _append(path: Path, transaction: WriteTransaction, author: Actor, clock: Clock) -> None:
-    """Write down the change of ``transaction``, durably; the caller holds the store's write lock. Raises 1005."""
+    """Append the line of ``transaction``, durably; the caller holds the store's write lock. Raises 1005."""
     changes = [_describe(one) for one in transaction.changes() if one.table != "sequences"]
     try:
         descriptor = _open(path)
@@ -129,7 +131,7 @@ def _append(path: Path, transaction: WriteTransaction, author: Actor, clock: Clo
 
 
 def _end_to_continue(descriptor: int, path: Path, transaction: WriteTransaction) -> ChainEnd:
-    """What the next line follows: the end of the file, or the line that the store knows when the file has it not."""
+    """What the next line follows: the end of the file, or the line that the store knows when the file lacks it."""
     ended, known = _find_end(descriptor), transaction.audit_end()
     if known is None or _contains(descriptor, known):
         return ended
@@ -156,7 +158,7 @@ class _Writer:
         return AuditEnd(self._seq, self._prev)
 
     def prepare(self, revision: int) -> None:
-        """What must be said before the change that leads to ``revision``."""
+        """Add the lines that must precede the change to ``revision``."""
         ended = self._ended
         last = ended.line
         if ended.open:
@@ -213,7 +215,7 @@ def _describe(change: RowChange) -> dict[str, Any]:
 
 
 def _open(path: Path) -> int:
-    """Open for appending; made with its folder if missing, and owned like the folder above whoever runs this."""
+    """Open for appending; created with its folder if missing, owned like the folder above it."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
     try:
         return os.open(path, flags)
@@ -231,7 +233,7 @@ def _open(path: Path) -> int:
 
 
 def _give_to_owner_of(model: Path, path: Path) -> None:
-    """The command line may run as root, the daemon that goes on writing does not."""
+    """Commands may run as root; the daemon that writes later does not."""
     if os.geteuid() == 0:
         status = model.stat()
         os.chown(path, status.st_uid, status.st_gid)
@@ -259,7 +261,7 @@ def _find_end(descriptor: int) -> ChainEnd:
 
 
 def _contains(descriptor: int, known: AuditEnd) -> bool:
-    """Whether the log has this very line, or one that follows it. What follows was written down and not committed."""
+    """Whether the log has this line, or one that follows it, whose change was then logged and not committed."""
     follows = False
     for raw in _parts_backward(descriptor):
         found = read_line(raw)
@@ -278,7 +280,7 @@ def _joined(rest: list[bytes]) -> bytes | None:
 
 
 def _parts_backward(descriptor: int) -> Iterator[bytes]:
-    """What stands between line feeds, last part first; nothing for an empty file."""
+    """The text between line feeds, last part first; nothing for an empty file."""
     position = size = os.fstat(descriptor).st_size
     held = b""
     while position:

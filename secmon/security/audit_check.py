@@ -1,4 +1,4 @@
-"""Checking the audit log: is every line as it was written, and is none missing?"""
+"""Verification of the audit log: finds lines that were altered, inserted or removed."""
 
 import codecs
 import os
@@ -13,17 +13,17 @@ from secmon.security.store.position import AuditEnd
 
 
 class AuditProblem(msgspec.Struct, frozen=True):
-    """The first line (from 1) that is not as it should be, and why."""
+    """The first faulty line (from 1), and the fault."""
 
     line: int
     text: str
 
 
 class AuditReport(msgspec.Struct, kw_only=True):
-    """What a log says of itself.
+    """The result of a verification.
 
     ``problem`` None: the chain is whole. ``store`` and ``revision`` are the last ones it leads to. ``voided``: changes
-    written down and then not made. ``torn``: lines that a crash cut off; ``unfinished``: the last line is one.
+    that were logged and not committed. ``torn``: lines that a crash cut off; ``unfinished``: the last line is one.
     ``begun``: how often the chain began; more than once when the store was replaced or restored from a copy.
     ``missing``: lines before the first one there is; the rest of the log was checked nevertheless.
     """
@@ -49,7 +49,7 @@ class _ChainError(Exception):
 def verify(path: Path, anchors: Iterable[AuditEnd] = ()) -> AuditReport:
     """Check the chain of the log at ``path`` line by line, up to the first fault. Raises OSError.
 
-    A chain can be written anew as a whole, and cut short: ``anchors`` are lines that it must hold, known from elsewhere
+    A chain can be replaced as a whole or cut short: ``anchors`` are lines that it must contain, known from elsewhere
     (the store, the node's own log on another host). :func:`check_end` compares its end with the store.
     """
     with open(open_regular(path, os.O_RDONLY, follow=True), "rb") as file:
@@ -215,7 +215,7 @@ def _revision_fault(last: AuditLine | None, line: AuditLine) -> str | None:
 
 
 def _missing(first: int, last: int) -> str:
-    """What is said of revisions that no line leads to."""
+    """The text for revisions that have no line."""
     if first == last:
         return f"the change to revision {first} is missing"
     return f"the changes to revisions {first} to {last} are missing"

@@ -1,4 +1,4 @@
-"""The 401: its body has title and detail only (conventions.md 2)."""
+"""The error of status 401, whose body has title and detail only (conventions.md 2)."""
 
 from typing import Final, Literal
 
@@ -15,7 +15,7 @@ def known_detail(text: str) -> Detail:
 
 
 class AuthenticationError(Exception):
-    """The caller is not known: status 401, title ``Unauthorized``. Why exactly is told to nobody."""
+    """The caller is not authenticated: status 401, title ``Unauthorized``. The exact reason is not disclosed."""
 
     status = 401
     title = "Unauthorized"

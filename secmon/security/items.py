@@ -1,4 +1,4 @@
-"""Users, roles, policies and rules as clients see them (rbac.md 1)."""
+"""Users, roles, policies and rules as items of the API (rbac.md 1)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from secmon.security.store.transaction import ReadTransaction
 Item = dict[str, Any]
 
 MAX_IDS_IN_QUERY = 500
-"""More ids than this are not put into a query: the whole table is read."""
+"""For more ids the whole table is read."""
 
 
 class UserItem(msgspec.Struct):
@@ -141,7 +141,7 @@ def _ordered(tx: ReadTransaction, chain: OrderedLinks, owners: Mapping[int, obje
 def _linked(
     tx: ReadTransaction, table: Table, own: str, other: str, owners: Mapping[int, object]
 ) -> defaultdict[int, list[int]]:
-    """Ids at the other end of links, ascending."""
+    """Ids linked to each owner, ascending."""
     lists: defaultdict[int, list[int]] = defaultdict(list)
     for row in tx.select(table, *_among(table.c[own], owners)):
         lists[row[own]].append(row[other])

@@ -10,11 +10,11 @@ from secmon.security.store import schema
 from secmon.security.store.transaction import WriteTransaction
 
 MAX_KEYS_OF_A_NODE = 8
-"""Keys of one worker that are remembered at a time: it needs two."""
+"""Keys of one worker in the store at a time: it needs two."""
 
 
 def rotate_signing_key(tx: WriteTransaction, clock: Clock) -> SigningKey:
-    """The master signs with a new key from now on. The old one verifies until the last token it signed has expired."""
+    """Replace the master's signing key. The old one verifies until the last token that it signed has expired."""
     key = new_signing_key(clock)
     _replace_current(tx, key)
     assert key.private_pem is not None
@@ -23,9 +23,9 @@ def rotate_signing_key(tx: WriteTransaction, clock: Clock) -> SigningKey:
 
 
 def register_signing_key(tx: WriteTransaction, node: str, kid: str, public_pem: str, clock: Clock) -> SigningKey:
-    """Tokens of the worker ``node`` are signed with this key from now on; those signed with its last one live on.
+    """Register a new signing key of the worker ``node``; tokens signed with its last one stay valid.
 
-    Raises 6003 for what is no P-256 key, and for a worker that has changed its key too often of late.
+    Raises 6003 for anything but a new P-256 key, and for a worker that has changed its key too often recently.
     """
     key = SigningKey(kid, node, public_pem, int(clock.now().timestamp()), None)
     if key.public.curve.name != SECP256R1.name or tx.get(schema.signing_keys, kid) is not None:
@@ -37,7 +37,7 @@ def register_signing_key(tx: WriteTransaction, node: str, kid: str, public_pem: 
 
 
 def retire_signing_keys(tx: WriteTransaction, clock: Clock, *, older_than_seconds: int) -> None:
-    """Keys of workers that should long have been followed by others: their nodes are gone."""
+    """Retire keys of workers that were not replaced in ``older_than_seconds``: their nodes no longer exist."""
     now = int(clock.now().timestamp())
     for row in tx.select(schema.signing_keys):
         if row["node"] and row["retired_at"] is None and row["created"] + older_than_seconds < now:
@@ -45,7 +45,7 @@ def retire_signing_keys(tx: WriteTransaction, clock: Clock, *, older_than_second
 
 
 def _replace_current(tx: WriteTransaction, key: SigningKey) -> None:
-    """``key`` takes the place of its node's last one; keys of whoever whose last token has expired are dropped."""
+    """Retire the node's last key in favour of ``key``, and delete retired keys whose last token has expired."""
     now = int(key.created)
     lifetime = tx.settings().auth_token_exp_timeout + EXPIRY_MARGIN_SECONDS
     for row in tx.select(schema.signing_keys):
@@ -57,9 +57,9 @@ def _replace_current(tx: WriteTransaction, key: SigningKey) -> None:
 
 
 def replace_signing_key(tx: WriteTransaction, clock: Clock) -> SigningKey:
-    """Sign with a new key and forget all others: after ``revoke_all``, when no token is worth verifying.
+    """Delete all signing keys and make a new one: after ``revoke_all``, when no token is valid any more.
 
-    Workers that are connected register new keys at once.
+    Connected workers register new keys immediately.
     """
     for row in tx.select(schema.signing_keys):
         tx.delete(schema.signing_keys, row["kid"])

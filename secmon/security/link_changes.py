@@ -24,7 +24,7 @@ def require_role(tx: ReadTransaction, role_id: int) -> None:
 
 
 def link_role(tx: WriteTransaction, user_id: int, role_id: int, position: int | None) -> None:
-    """Give the user a role. One that the user has stays where it is: an error without a position, fine with one.
+    """Give the user a role. One that the user has keeps its position: an error without ``position``, none with it.
 
     Raises 4008 (of the user), 5001, 4002, 4017.
     """
@@ -38,7 +38,7 @@ def link_role(tx: WriteTransaction, user_id: int, role_id: int, position: int | 
 
 
 def unlink_role(tx: WriteTransaction, user_id: int, role_id: int) -> None:
-    """Take a role from the user. Raises 4008 (of the user), 4002, 4016."""
+    """Remove a role from the user. Raises 4008 (of the user), 4002, 4016."""
     _custom(user_id, of=user_id)
     require_role(tx, role_id)
     if tx.get(schema.user_roles, user_id, role_id) is None:
@@ -58,7 +58,7 @@ def link_policy(tx: WriteTransaction, role_id: int, policy_id: int, position: in
 
 
 def unlink_policy(tx: WriteTransaction, role_id: int, policy_id: int) -> None:
-    """Take a policy from the role. Raises 4008 (of the role), 4007, 4010."""
+    """Remove a policy from the role. Raises 4008 (of the role), 4007, 4010."""
     _custom(role_id, of=role_id)
     _require_policy(tx, policy_id)
     if tx.get(schema.role_policies, role_id, policy_id) is None:
@@ -67,7 +67,7 @@ def unlink_policy(tx: WriteTransaction, role_id: int, policy_id: int) -> None:
 
 
 def link_rule(tx: WriteTransaction, role_id: int, rule_id: int) -> None:
-    """Let a custom rule give the role, reserved roles included. Raises 4008 (of the role), 4022, 4002, 4023."""
+    """Link a custom rule to a role, which may be a reserved one. Raises 4008 (of the role), 4022, 4002, 4023."""
     _custom(rule_id, of=role_id)
     _require_rule(tx, rule_id)
     require_role(tx, role_id)
@@ -77,7 +77,7 @@ def link_rule(tx: WriteTransaction, role_id: int, rule_id: int) -> None:
 
 
 def unlink_rule(tx: WriteTransaction, role_id: int, rule_id: int) -> None:
-    """Let a custom rule no longer give the role. Raises 4008 (of the role), 4022, 4024."""
+    """Unlink a custom rule from a role. Raises 4008 (of the role), 4022, 4024."""
     _custom(rule_id, of=role_id)
     _require_rule(tx, rule_id)
     if not tx.delete(schema.role_rules, role_id, rule_id):

@@ -21,7 +21,7 @@ class _Series:
 class FailedLogins:
     """Counts failed logins by address and blocks addresses with too many (conventions.md 9.1).
 
-    An IPv6 address stands for its /64: a host can use all addresses of it.
+    IPv6 addresses are counted by their /64: a host can use all addresses of it.
 
     A block ends ``block_seconds`` after the first failure of the series. At most ``capacity`` addresses are
     remembered, oldest series forgotten first, so that a client with many addresses cannot fill the memory.
@@ -57,7 +57,7 @@ class FailedLogins:
         return (series.attempts, self._clock.monotonic() - series.first) if series is not None else (0, 0.0)
 
     def learn(self, address: str, attempts: int, seconds: float) -> None:
-        """Take over that ``address`` has failed ``attempts`` times on all nodes, first ``seconds`` ago.
+        """Merge the count of all nodes: ``address`` has failed ``attempts`` times, first ``seconds`` ago.
 
         A block lasts from the first failure known here.
         """

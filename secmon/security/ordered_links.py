@@ -27,21 +27,21 @@ def linked_members(tx: ReadTransaction, chain: OrderedLinks, owner: int) -> list
 
 
 def insert_link(tx: WriteTransaction, chain: OrderedLinks, owner: int, member: int, position: int | None) -> None:
-    """Add a member at ``position``, or at the end when that is None or too high; those behind move back by one."""
+    """Add a member at ``position``, or at the end when that is None or too high; later ones move back by one."""
     order = linked_members(tx, chain, owner)
     order.insert(len(order) if position is None else position, member)
     _renumber(tx, chain, owner, order)
 
 
 def remove_link(tx: WriteTransaction, chain: OrderedLinks, owner: int, member: int) -> None:
-    """Take a member out; those behind move up."""
+    """Remove a member; later ones move up."""
     order = [one for one in linked_members(tx, chain, owner) if one != member]
     tx.delete(chain.table, owner, member)
     _renumber(tx, chain, owner, order)
 
 
 def remove_links_to(tx: WriteTransaction, chain: OrderedLinks, member: int) -> list[int]:
-    """Take a member out of every owner's list; the owners."""
+    """Remove a member from all owners; returns the owners."""
     owners = [int(row[chain.owner]) for row in tx.select(chain.table, **{chain.member: member})]
     for owner in owners:
         remove_link(tx, chain, owner, member)
@@ -49,7 +49,7 @@ def remove_links_to(tx: WriteTransaction, chain: OrderedLinks, member: int) -> l
 
 
 def _renumber(tx: WriteTransaction, chain: OrderedLinks, owner: int, order: list[int]) -> None:
-    """Give each member its place; rows that are right already are not written."""
+    """Number the members 0..n-1; rows with the right position are not written."""
     rows = tx.select(chain.table, **{chain.owner: owner})
     held = {int(row[chain.member]): row["position"] for row in rows}
     for position, member in enumerate(order):

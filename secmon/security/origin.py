@@ -19,9 +19,9 @@ from secmon.security.store.transaction import WriteTransaction
 
 
 def promote(tx: WriteTransaction, clock: Clock) -> None:
-    """Make a copy of another master's store the origin, in place of a master that is lost.
+    """Make a replica the origin, in place of a master that is lost.
 
-    Every token dies, with all the keys that signed them: the copy may lack the master's last revocations.
+    All tokens are revoked and all signing keys replaced: the replica may lack the master's last revocations.
     """
     tx.take_over()
     revoke_all(tx)
@@ -38,7 +38,7 @@ def initialise(
 ) -> None:
     """Fill an empty store with the default contents, a signing key and the two default users.
 
-    ``transaction`` is one of the store, where the change shall be written down; otherwise it is not.
+    ``transaction``: an audited one of the store; without it the change is not written to the audit log.
     Raises ``ValueError`` when the store is not empty, 5009 or 5007 for a password against the rules.
     """
     passwords = {1: admin_password, 2: dashboard_password}

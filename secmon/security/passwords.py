@@ -30,9 +30,9 @@ MAX_TRIED_LENGTH = 1024
 
 _HASHER = argon2.PasswordHasher(time_cost=2, memory_cost=19456, parallelism=1, hash_len=32, salt_len=16)
 _CURRENT = re.compile(r"\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}")
-"""What ``_HASHER`` writes."""
+"""The form of hashes that ``_HASHER`` makes."""
 
-# The hash of nobody's password, made with the parameters above.
+# Verified where no user has the name; made with the parameters above.
 DUMMY_HASH = "$argon2id$v=19$m=19456,t=2,p=1$I1x0i3j6S1ELVR2KSstEkA$lXsWbilHXhP1gD/8eY0tl+nktX8O0JnLn5F6gThOm7A"
 
 

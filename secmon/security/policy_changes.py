@@ -17,7 +17,7 @@ from secmon.security.store.replication import Row
 from secmon.security.store.transaction import WriteTransaction
 
 _ACTION = re.compile(r"[a-z_\-]+:[a-z_\-]+", re.ASCII)
-# What both tests of rbac.md 6 accept: the one on creation and the one at evaluation.
+# Accepted by both checks of rbac.md 6, on creation and at evaluation.
 _COMPONENT = re.compile(r"(?:[a-z_]+:[a-z0-9_]+:[\w/.*\-]+|\*[a-z_\-*]*:[\w\-*]+:[\w/.*\-]+)", re.ASCII)
 _MAX_COMPONENTS = 2
 _EFFECTS = ("allow", "deny")
@@ -72,7 +72,7 @@ def create_policy(tx: WriteTransaction, name: str, body: Mapping[str, Any], cloc
 def update_policy(
     tx: WriteTransaction, policy_id: int, name: str | None, body: Mapping[str, Any] | None, clock: Clock
 ) -> Item:
-    """Another name, another body, or both; kills the tokens of roles that hold it. Raises 4008, 4007, 4006, 4013."""
+    """Change the name, the body, or both; revokes the tokens of roles that hold it. Raises 4008, 4007, 4006, 4013."""
     row = _changeable(tx, policy_id)
     if name is not None:
         row["name"] = name
@@ -88,7 +88,7 @@ def update_policy(
 
 
 def delete_policy(tx: WriteTransaction, policy_id: int, clock: Clock) -> Item:
-    """Delete a policy and kill the tokens of roles that held it; the policy as it was. Raises 4008, 4007."""
+    """Delete a policy and revoke the tokens of roles that held it; returns the former policy. Raises 4008, 4007."""
     _changeable(tx, policy_id)
     before = policy_items(tx, [policy_id])[policy_id]
     for role in remove_links_to(tx, ROLE_POLICIES, policy_id):

@@ -1,4 +1,4 @@
-"""Revocation: every token issued before a security revision is dead (rbac.md 13.3).
+"""Revocation: every token issued before a security revision is invalid (rbac.md 13.3).
 
 A token carries the revision it was issued at, so no clock takes part: a token issued after the answer of a revocation
 is valid even in the same second, one issued before is not. Rows are dropped once every token they could concern has
@@ -16,22 +16,22 @@ _MAX_SECONDS = 2**62
 
 
 def revoke_user(tx: WriteTransaction, user_id: int, clock: Clock) -> None:
-    """Kill the user's tokens: logout, password, flag, roles, deletion."""
+    """Revoke the user's tokens: logout, password, flag, roles, deletion."""
     _revoke(tx, "user", str(user_id), clock)
 
 
 def revoke_role(tx: WriteTransaction, role_id: int, clock: Clock) -> None:
-    """Kill the tokens that carry the role: its name, policies or their bodies changed."""
+    """Revoke the tokens that carry the role: its name, policies or their bodies changed."""
     _revoke(tx, "role", str(role_id), clock)
 
 
 def revoke_run_as(tx: WriteTransaction, clock: Clock) -> None:
-    """Kill the tokens of all run_as logins: rules or their links changed."""
+    """Revoke the tokens of all run_as logins: rules or their links changed."""
     _revoke(tx, "run_as", "", clock)
 
 
 def revoke_all(tx: WriteTransaction) -> None:
-    """Kill every token. Makes all other revocations superfluous; itself it is never dropped."""
+    """Revoke every token. Replaces all other revocations and never expires."""
     for row in tx.select(schema.revocations):
         tx.delete(schema.revocations, row["scope"], row["subject"])
     tx.put(schema.revocations, {"scope": "all", "subject": "", "revision": tx.revision, "expires": None})

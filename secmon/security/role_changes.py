@@ -20,7 +20,7 @@ def create_role(tx: WriteTransaction, name: str, clock: Clock) -> Item:
 
 
 def rename_role(tx: WriteTransaction, role_id: int, name: str, clock: Clock) -> Item:
-    """Another name; kills the tokens that carry the role. Raises 4008, 4002, 4005."""
+    """Rename a role; revokes the tokens that carry the role. Raises 4008, 4002, 4005."""
     row = _changeable(tx, role_id)
     if any(one["id"] != role_id for one in tx.select(schema.roles, name=name)):
         raise SecmonError(4005, ids=(role_id,))
@@ -30,7 +30,7 @@ def rename_role(tx: WriteTransaction, role_id: int, name: str, clock: Clock) -> 
 
 
 def delete_role(tx: WriteTransaction, role_id: int, clock: Clock) -> Item:
-    """Delete a role and kill the tokens that carry it; the role as it was. Raises 4008, 4002."""
+    """Delete a role and revoke the tokens that carry it; returns the former role. Raises 4008, 4002."""
     _changeable(tx, role_id)
     before = role_items(tx, [role_id])[role_id]
     remove_links_to(tx, USER_ROLES, role_id)

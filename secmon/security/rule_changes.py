@@ -14,7 +14,7 @@ from secmon.security.store.replication import Row
 from secmon.security.store.transaction import WriteTransaction
 
 MAX_DEPTH = 64
-"""How deep objects and lists of a rule may be nested: far beyond sense, far below what evaluation can take."""
+"""Maximum nesting of objects and lists in a rule; evaluation can take far more."""
 
 
 def rule_text(rule: Mapping[str, Any]) -> str:
@@ -49,7 +49,7 @@ def create_rule(tx: WriteTransaction, name: str, rule: Mapping[str, Any], clock:
 def update_rule(
     tx: WriteTransaction, rule_id: int, name: str | None, rule: Mapping[str, Any] | None, clock: Clock
 ) -> Item:
-    """Another name, another body, or both; kills the tokens it may have granted. Raises 4008, 4022, 4003, 4005."""
+    """Change the name, the body, or both; revokes the tokens it may have granted. Raises 4008, 4022, 4003, 4005."""
     row = _changeable(tx, rule_id)
     if name is not None:
         row["name"] = name
@@ -64,7 +64,7 @@ def update_rule(
 
 
 def delete_rule(tx: WriteTransaction, rule_id: int, clock: Clock) -> Item:
-    """Delete a rule and kill the tokens it may have granted; the rule as it was. Raises 4008, 4022."""
+    """Delete a rule and revoke the tokens it may have granted; returns the former rule. Raises 4008, 4022."""
     _changeable(tx, rule_id)
     before = rule_items(tx, [rule_id])[rule_id]
     tx.delete(schema.rules, rule_id)
@@ -73,7 +73,7 @@ def delete_rule(tx: WriteTransaction, rule_id: int, clock: Clock) -> Item:
 
 
 def _revoke(tx: WriteTransaction, item: Item, clock: Clock) -> None:
-    """The roles linked, and all run_as logins: what a rule granted before cannot be told from its new body."""
+    """Revoke linked roles and all run_as logins: the new body does not say what the rule granted before."""
     for role in item["roles"]:
         revoke_role(tx, role, clock)
     revoke_run_as(tx, clock)

@@ -13,7 +13,7 @@ from secmon.security.store.transaction import WriteTransaction
 def set_security_config(
     tx: WriteTransaction, *, auth_token_exp_timeout: int | None = None, rbac_mode: Mode | None = None
 ) -> Settings:
-    """Merge the members given into the current configuration and kill every token, changed or not (rbac.md 14).
+    """Merge the members given into the current configuration and revoke every token, changed or not (rbac.md 14).
 
     Raises 4021 when no member is given, ``ValueError`` for a timeout below one second.
     """
@@ -30,7 +30,7 @@ def set_security_config(
 
 
 def reset_security_config(tx: WriteTransaction) -> Settings:
-    """Back to 900 seconds and white mode; kills every token."""
+    """Restore 900 seconds and white mode; revokes every token."""
     return _replace_settings(tx, Settings())
 
 

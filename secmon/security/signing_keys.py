@@ -33,7 +33,7 @@ class SigningKey:
         return f"SigningKey(kid={self.kid!r})"
 
     def row(self) -> dict[str, Any]:
-        """What all nodes know of it, as the security store holds it."""
+        """The public part, as a row of the security store."""
         return {
             "kid": self.kid,
             "node": self.node,
@@ -66,7 +66,7 @@ class SigningKey:
 
 
 def new_signing_key(clock: Clock, node: str = "") -> SigningKey:
-    """A fresh pair of ``node`` with a random kid."""
+    """A new key pair of ``node`` with a random kid."""
     private = ec.generate_private_key(ec.SECP256R1())
     private_pem = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

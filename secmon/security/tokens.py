@@ -30,14 +30,14 @@ NBF_LEEWAY_SECONDS = 5
 lifetimes are exact."""
 
 KEY_RETIREMENT_SECONDS = 60
-"""How long after its retirement a key may still have signed: other nodes learn of it a moment later."""
+"""A key may have signed so long after its retirement: other nodes apply the retirement a moment later."""
 
 REMEMBERED_TOKENS = 4096
 _MAX_TOKEN_LENGTH = 65_536
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What a token says. ``uid`` and ``srev`` are ours: names may be given again, ids and revisions never are."""
+    """The claims of a token. ``uid`` and ``srev`` are our own: names can be reused, ids and revisions cannot."""
 
     sub: str
     uid: int
@@ -107,7 +107,7 @@ class Tokens:
         return jwt.encode(claims, key.private, algorithm=ALGORITHM, headers={"kid": key.kid})
 
     def verify(self, view: SecurityView, token: str, *, skew_seconds: float = 0.0) -> Identity:
-        """Who holds ``token``, judged at ``view`` (rbac.md 13.2 with its corrections).
+        """The identity of a valid ``token`` at ``view`` (rbac.md 13.2 with its corrections).
 
         ``skew_seconds``: how far the clock of the node that has checked the times of this token may differ from ours.
         Raises :class:`AuthenticationError`; 3044 when a valid token was issued at a revision that this replica has
@@ -128,10 +128,10 @@ class Tokens:
         )
 
     def recognise(self, view: SecurityView, token: str) -> str | None:
-        """The holder of a ``token`` that :meth:`verify` has accepted before and would accept now; else None.
+        """The user of a ``token`` that :meth:`verify` has accepted before and would accept now; else None.
 
-        For the log of requests that are refused before anybody asks for credentials: no signature is checked, so that
-        it costs next to nothing and says nothing that was not verified.
+        For the log of requests that are refused before their credentials are checked. Costs little: the signature was
+        checked before.
         """
         known = self._recall(_digest(token))
         if known is None or not self._alive(view, known):
@@ -143,7 +143,7 @@ class Tokens:
         return known.claims.sub
 
     def _signed(self, view: SecurityView, token: str, skew_seconds: float) -> _Verified:
-        """Claims whose signature is good, by a key that still stands."""
+        """The claims of a token with a valid signature and a key that is still valid."""
         if len(token) > _MAX_TOKEN_LENGTH:
             raise AuthenticationError(INVALID_TOKEN)
         name = _digest(token)
@@ -156,7 +156,7 @@ class Tokens:
         return known
 
     def _alive(self, view: SecurityView, known: _Verified, skew_seconds: float = 0.0) -> bool:
-        """Whether the key stands, and the time is that of the token."""
+        """Whether key and token are valid at the present time."""
         key = view.keys.get(known.kid)
         now = self._clock.now().timestamp()
         claims = known.claims
@@ -203,7 +203,7 @@ def _digest(token: str) -> bytes:
 
 
 def _revoked_before(view: SecurityView, user: User, claims: Claims) -> int:
-    """Tokens like this one are dead when issued before this revision. The token's own roles count, not the user's."""
+    """The revision before which such tokens are revoked. The roles of the token count, not those of the user."""
     revoked = max(view.revoked_all, user.revoked, *map(view.revoked_role, claims.rbac_roles))
     return max(revoked, view.revoked_run_as) if claims.run_as else revoked
 

@@ -21,12 +21,12 @@ def create_user(tx: WriteTransaction, username: str, password_hash: str, clock: 
 
 
 def replace_password(tx: WriteTransaction, user_id: int, password_hash: str, clock: Clock) -> Item:
-    """A new password; kills the user's tokens. Raises 5001."""
+    """Change the password; revokes the user's tokens. Raises 5001."""
     return _update(tx, user_id, {"password": password_hash}, clock)
 
 
 def set_password(tx: WriteTransaction, user_id: int, password: str, clock: Clock) -> Item:
-    """A new password in plain text; kills the user's tokens. Hashing blocks for about 20 ms.
+    """Change the password, given in plain text; revokes the user's tokens. Hashing blocks for about 20 ms.
 
     Raises 5009 or 5007 for a password against the rules, 5001 for an unknown user.
     """
@@ -36,9 +36,9 @@ def set_password(tx: WriteTransaction, user_id: int, password: str, clock: Clock
 
 
 def upgrade_hash(tx: WriteTransaction, user_id: int, *, old: str, new: str) -> bool:
-    """Store ``new``, the hash of the password that ``old`` is an outdated hash of; tokens live on.
+    """Store ``new``, the hash of the password that ``old`` is an outdated hash of; tokens stay valid.
 
-    Only while ``old`` is the hash that is stored: whoever changed the password meanwhile wins. Returns whether it was
+    Only while ``old`` is the hash that is stored: a change of the password meanwhile wins. Returns whether it was
     stored.
     """
     row = tx.get(schema.users, user_id)
@@ -49,12 +49,12 @@ def upgrade_hash(tx: WriteTransaction, user_id: int, *, old: str, new: str) -> b
 
 
 def set_run_as(tx: WriteTransaction, user_id: int, allow: bool, clock: Clock) -> Item:
-    """Whether the user may log in with an authorization context; kills the user's tokens. Raises 5001."""
+    """Whether the user may log in with an authorization context; revokes the user's tokens. Raises 5001."""
     return _update(tx, user_id, {"allow_run_as": allow}, clock)
 
 
 def delete_user(tx: WriteTransaction, user_id: int, *, caller: int, clock: Clock) -> Item:
-    """Delete a user and kill the user's tokens; the user as it was. ``caller`` is the id of who asks.
+    """Delete a user and revoke the user's tokens; returns the former user. ``caller`` is the id of the calling user.
 
     Raises 5004 for reserved users, 5008 for the caller, 5001.
     """

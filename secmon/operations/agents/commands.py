@@ -1,4 +1,4 @@
-"""Telling agents what to do: restart, reconnect, active responses (agent-link.md 8.5, 8.6, 9)."""
+"""Commands to agents: restart, reconnect, active responses (agent-link.md 8.5, 8.6, 9)."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +31,10 @@ from secmon.security.rbac.authorization import Require
 RECONNECT = "#!-force_reconnect"
 
 UNREPORTED = frozenset({1701, 1703, 1707})
-"""What is wrong with agents that nobody named."""
+"""Codes of failures that are left out for agents that the request does not name."""
 
 MAX_CONCURRENT = 256
-"""Agents whose answers a node waits for at the same time."""
+"""Agents that a node waits for at the same time."""
 _TIME_SHARE = 0.8
 """Part of the remaining time that an agent may take to answer."""
 
@@ -59,13 +59,13 @@ CommandName = Annotated[
 
 
 class TargetAgents(Common, frozen=True, kw_only=True):
-    """The agents; without a list every one that the caller may tell."""
+    """The target agents; without a list all that the caller may command."""
 
     agents_list: list[AgentId] | None = None
 
 
 class TargetAgent(Common, frozen=True, kw_only=True):
-    """The agent."""
+    """The target agent."""
 
     agent_id: AgentId
 
@@ -79,7 +79,7 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunCommand(TargetAgents, frozen=True, kw_only=True):
-    """What to run, and where."""
+    """The command and its target agents."""
 
     body: Command
 
@@ -181,7 +181,7 @@ async def run_command(ctx: Context, params: RunCommand) -> Outcome:
     return await call_nodes(ctx, errand, grant, hidden=() if grant.explicit else {1701, 1703})
 
 
-# On the agents' own nodes
+# Internal operations, on the nodes of the agents
 
 
 class OwnAgents(Struct, frozen=True, kw_only=True):
@@ -191,7 +191,7 @@ class OwnAgents(Struct, frozen=True, kw_only=True):
 
 
 class OwnCommand(OwnAgents, frozen=True, kw_only=True):
-    """What they are to run."""
+    """The command for these agents."""
 
     command: str
     arguments: list[str] = []
@@ -204,7 +204,7 @@ RESPOND_OWN = "PUT /internal/own-agents/active-response"
 
 
 def link_of(ctx: Context) -> AgentLink:
-    """The way to this node's agents. Raises 1014 where there is none."""
+    """The link to this node's agents. Raises 1014 when it is not running."""
     link = ctx.node.services.agent_link
     if link is None:
         raise SecmonError(1014, "secmon-remoted")
@@ -212,7 +212,7 @@ def link_of(ctx: Context) -> AgentLink:
 
 
 def answer_seconds(ctx: Context) -> float | None:
-    """What an agent may take to answer, so that it does not cost the others theirs; None: the link's own bound."""
+    """Time limit for the answer of one agent, so that the other answers arrive in time; None: the limit of the link."""
     deadline = ctx.call.deadline
     return None if deadline is None else max(0.1, (deadline - ctx.node.clock.monotonic()) * _TIME_SHARE)
 
@@ -236,7 +236,7 @@ async def reconnect_own_agents(ctx: Context, params: OwnAgents) -> Outcome:
 
 
 async def _versions(ctx: Context, numbers: Sequence[int]) -> dict[int, str | None]:
-    """Versions of agents, as this node was told last; None for those that it does not know."""
+    """Versions of agents in this node's registry; None where it is unknown."""
     columns = (agents.c.id, agents.c.version)
     known = await read_agents(ctx, lambda store: dict(map(tuple, pick(store, columns, numbers))))
     return {number: known.get(number) for number in numbers}

@@ -1,4 +1,4 @@
-"""``/agents/group`` and ``/agents/{agent_id}/group``: which groups agents are in (agent-link.md 7.4)."""
+"""``/agents/group`` and ``/agents/{agent_id}/group``: assignments of agents to groups (agent-link.md 7.4)."""
 
 import asyncio
 import hashlib
@@ -57,13 +57,13 @@ class AgentSynced(Struct):
 
 
 class AgentPath(Common, frozen=True, kw_only=True):
-    """An operation on one agent."""
+    """Path of an operation on one agent."""
 
     agent_id: AgentId
 
 
 class AssignAgents(Common, frozen=True, kw_only=True):
-    """The group, and the agents to put into it; without a list every one that the caller may change."""
+    """Query parameters of PUT /agents/group; without a list all agents that the caller may change."""
 
     group_id: GroupName
     agents_list: list[AgentId] | None = None
@@ -71,27 +71,27 @@ class AssignAgents(Common, frozen=True, kw_only=True):
 
 
 class RemoveAgentsFromGroup(Common, frozen=True, kw_only=True):
-    """The group, and the agents to take out of it; ``all`` for every one that the caller may change."""
+    """Query parameters of DELETE /agents/group; ``all``: all agents that the caller may change."""
 
     group_id: GroupName
     agents_list: list[AgentIdOrAll]
 
 
 class AssignAgent(AgentPath, frozen=True, kw_only=True):
-    """The agent, and the group to put it into."""
+    """Parameters of PUT /agents/{agent_id}/group/{group_id}."""
 
     group_id: GroupName
     force_single_group: ForceSingle = False
 
 
 class RemoveAgentFromGroup(AgentPath, frozen=True, kw_only=True):
-    """The agent, and the group to take it out of."""
+    """Path of DELETE /agents/{agent_id}/group/{group_id}."""
 
     group_id: GroupName
 
 
 class RemoveAgentFromGroups(AgentPath, frozen=True, kw_only=True):
-    """The agent, and the groups to take it out of; without a list all of its groups that the caller may change."""
+    """Parameters of DELETE /agents/{agent_id}/group; without a list all of its groups that the caller may change."""
 
     groups_list: list[GroupName] | None = None
 
@@ -231,7 +231,7 @@ async def is_synchronized(ctx: Context, params: AgentPath) -> Outcome:
 
 
 def _merged_sum(ctx: Context, joined: str) -> str | None:
-    """The sum that an agent of these groups should report; None while there is no merged file."""
+    """The md5 that an agent of these groups should report; None while there is no merged file."""
     try:
         return hashlib.md5(merged_path(ctx.node.paths, joined).read_bytes(), usedforsecurity=False).hexdigest()
     except OSError:
@@ -239,7 +239,7 @@ def _merged_sum(ctx: Context, joined: str) -> str | None:
 
 
 async def change_registry(ctx: Context, change: Callable[[Connection], T]) -> T:
-    """One transaction on the registry of agents, off the event loop; errors of ``change`` undo it."""
+    """One transaction on the registry of agents, off the event loop; an error of ``change`` rolls it back."""
 
     def work() -> T:
         with ctx.node.agents.write() as connection:
@@ -275,7 +275,7 @@ def known_agent(connection: Connection, agent: str) -> Entry:
 
 
 def assignable_groups(ctx: Context) -> Scope:
-    """The groups whose members the caller may change; for judging those that an agent would lose."""
+    """The groups whose members the caller may change; an agent must not lose others."""
     require = Require("group:modify_assignments", "group:id", mode="restrict")
     return authorizer(ctx.node, ctx.call).check(require).scope
 

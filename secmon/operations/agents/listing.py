@@ -1,4 +1,4 @@
-"""What the operations that read agents share: who may be seen, and pages as outcomes."""
+"""Reading agents from the registry: permissions as conditions, pages, summaries."""
 
 import asyncio
 import socket
@@ -25,23 +25,23 @@ READ_ANY = Require("agent:read", "agent:id", mode="restrict")
 STATUSES = ("active", "disconnected", "never_connected", "pending")
 
 
-async def read_agents(ctx: Context, question: Callable[[Connection], T]) -> T:
-    """The answer of the agent store to ``question``, off the event loop, from one consistent view."""
+async def read_agents(ctx: Context, query: Callable[[Connection], T]) -> T:
+    """The result of ``query`` on one consistent view of the registry, off the event loop."""
 
-    def answer() -> T:
+    def read() -> T:
         with ctx.node.agents.read() as connection:
-            return question(connection)
+            return query(connection)
 
-    return await asyncio.to_thread(answer)
+    return await asyncio.to_thread(read)
 
 
 def scope_of(grant: Grant) -> Scope:
-    """The agents that ``grant`` lets through."""
+    """The agents that ``grant`` permits."""
     return Scope(frozenset(grant.ids)) if grant.explicit else grant.scope
 
 
 def scope_conditions(scope: Scope) -> list[Condition]:
-    """The condition of being in ``scope``; none where that is everything."""
+    """The condition for ``scope``; none where everything is permitted."""
     return [] if scope.everything else [in_scope(scope)]
 
 

@@ -1,7 +1,7 @@
-"""What only the agents' own nodes can do (place AGENT): the master looks the agents up, asks their nodes, and merges.
+"""Requests to the nodes of agents (place AGENT): the master looks up the agents, calls their nodes, and merges.
 
-Nodes are asked by an internal operation that takes the numbers of its agents as ``agents`` and answers with the ids of
-those it has served. A node that does not answer costs its own agents only (cluster.md 5.6).
+A node is called with an internal operation that takes the numbers of its agents as ``agents`` and answers with the ids
+of the agents it has served. If a node does not answer, only its own agents fail (cluster.md 5.6).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -38,14 +38,14 @@ class LocatedAgent(NamedTuple):
 
 
 class NodeRequest(NamedTuple):
-    """What nodes are asked: an internal operation, and its parameters besides ``agents``."""
+    """An internal operation, and its parameters besides ``agents``."""
 
     operation: str
     params: Mapping[str, Any] = {}
 
 
 async def call_nodes(ctx: Context, errand: NodeRequest, grant: Grant, *, hidden: Collection[int] = ()) -> Outcome:
-    """Have the nodes of the active agents that ``grant`` lets through run the errand; their answers, ordered by id.
+    """Run ``request`` on the nodes of the active agents that ``grant`` permits; the merged answers, ordered by id.
 
     The manager fails with 1703, unknown ids with 1701, agents that are not active with 1707. Failures with codes that
     are ``hidden`` are left out.
@@ -82,7 +82,7 @@ async def locate_agent(ctx: Context, agent: str, *, inactive: int = 1707, manage
 
 
 async def call_node(ctx: Context, errand: NodeRequest, agent: LocatedAgent) -> Result:
-    """What the agent's node answers. Raises what the node raises, and why it does not answer."""
+    """The answer of the agent's node. Raises the error of the node, or the reason why it does not answer."""
     node = _node_of(ctx, agent)
     call = structs.replace(ctx.call, operation=errand.operation)
     answers = await _nodes(ctx).ask(call, {node: {**errand.params, "agents": [agent.number]}})
@@ -93,7 +93,7 @@ async def call_node(ctx: Context, errand: NodeRequest, agent: LocatedAgent) -> R
 
 
 def _unknown_agents(grant: Grant, known: Collection[str]) -> Outcome:
-    """An outcome with what the request names, or may name, and is none of the agents ``known``."""
+    """An outcome in which the manager and the unknown agents of the request fail."""
     outcome = Outcome()
     manager = MANAGER_ID in (grant.ids if grant.explicit else grant.scope)
     unknown = [one for one in grant.ids if one not in known and one != MANAGER_ID]
@@ -105,7 +105,7 @@ def _unknown_agents(grant: Grant, known: Collection[str]) -> Outcome:
 
 
 async def _call_shares(ctx: Context, errand: NodeRequest, shares: Mapping[str, Sequence[int]]) -> list[Outcome]:
-    """The parts of the answer, of each node for its agents."""
+    """The answers of the nodes, each for its agents."""
     if not shares:
         return []
     params = {node: {**errand.params, "agents": numbers} for node, numbers in shares.items()}
@@ -122,7 +122,7 @@ def _select(connection: Connection, grant: Grant) -> list[LocatedAgent]:
 
 
 def _node_of(ctx: Context, agent: LocatedAgent) -> str:
-    """The node to ask. Without a cluster that is this one, whatever it was called when the agent was connected."""
+    """The node of the agent. Without a cluster it is this one, also when its name has changed since."""
     return agent.node if ctx.node.clustered else ctx.node.name
 
 
@@ -134,7 +134,7 @@ def _nodes(ctx: Context) -> NodeCalls:
 
 
 def _share(answer: Result | SecmonError, node: str, numbers: Sequence[int]) -> Outcome:
-    """A node's part of the answer; of one that failed, its agents with its error."""
+    """The answer of a node; if it failed, its agents fail with its error."""
     if isinstance(answer, Outcome):
         return answer
     error = answer if isinstance(answer, SecmonError) else SecmonError(3036)

@@ -1,4 +1,4 @@
-"""``GET /overview/agents``: what a first page about the agents shows."""
+"""``GET /overview/agents``: a summary of all agents."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Parameters that operations on agents share, and what they ask of agents (conventions.md 5.8).
+"""Parameters that operations on agents share, and the conditions they mean (conventions.md 5.8).
 
-Fields bear the names they have on the wire.
+Fields have their names on the wire.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ OlderThan = Annotated[
     Meta(description="Only agents not heard of for so long (`7d`, `12h`), or registered so long ago without a word."),
 ]
 NO_AGE = "0s"
-"""The one text that switches ``older_than`` off."""
+"""The value that disables ``older_than``."""
 
 
 class AgentFields(Common, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ def conditions(
     status: Sequence[str] | None = None,
     extra: Mapping[str, str | None] | None = None,
 ) -> list[Condition]:
-    """What ``filters`` ask of an agent, with one of ``status`` if given; ``extra`` are more fields and their values."""
+    """The conditions of ``filters``, of ``status`` if given, and of the fields and values in ``extra``."""
     given = {name: getattr(filters, name.replace(".", "_")) for name in _EQUAL} | dict(extra or {})
     found = [with_value(name, value) for name, value in given.items() if value is not None]
     if status is not None:

@@ -1,4 +1,4 @@
-"""``/agents``: questions about all of them (conventions.md 5 and 6)."""
+"""``/agents``: lists, counts and summaries of agents (conventions.md 5 and 6)."""
 
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -30,7 +30,7 @@ from secmon.security.rbac.authorization import Require
 Text = str | UnsetType
 
 STATISTICS = replace(FIELDS, sort=(*(FIELDS.select or ()), COUNT))
-"""What ``GET /agents/stats/distinct`` takes: it sorts by the count too."""
+"""Fields of ``GET /agents/stats/distinct``, which also sorts by the count."""
 
 
 class AgentOS(Struct):
@@ -103,7 +103,7 @@ class StatusSummary(Struct):
 
 
 class AgentsQuery(AgentFilters, frozen=True, kw_only=True):
-    """Which agents."""
+    """Query parameters of GET /agents."""
 
     offset: Offset = 0
     limit: Limit = 500
@@ -118,7 +118,7 @@ class AgentsQuery(AgentFilters, frozen=True, kw_only=True):
 
 
 class OutdatedQuery(Common, frozen=True, kw_only=True):
-    """Which outdated agents."""
+    """Query parameters of GET /agents/outdated."""
 
     offset: Offset = 0
     limit: Limit = 500
@@ -128,13 +128,13 @@ class OutdatedQuery(Common, frozen=True, kw_only=True):
 
 
 class UngroupedQuery(OutdatedQuery, frozen=True, kw_only=True):
-    """Which agents without a group."""
+    """Query parameters of GET /agents/no_group."""
 
     select: Select = None
 
 
 class StatisticsQuery(OutdatedQuery, frozen=True, kw_only=True):
-    """Combinations of which fields."""
+    """Query parameters of GET /agents/stats/distinct."""
 
     fields: Annotated[list[Names] | None, Meta(description="Fields to group by; all of them without it.")] = None
 

@@ -1,4 +1,4 @@
-"""What agents and daemons say of single agents: active configuration, statistics (manager.md 7 and 11)."""
+"""Active configuration and statistics of an agent, from the agent or a daemon of its node (manager.md 7 and 11)."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -27,20 +27,20 @@ STATISTICS = Messages(
 
 
 class ComponentConfiguration(AgentPath, frozen=True, kw_only=True):
-    """The agent, its component, and what of its configuration."""
+    """Path of GET /agents/{agent_id}/config/{component}/{configuration}."""
 
     component: Component
     configuration: Configuration
 
 
 class ComponentStatistics(AgentPath, frozen=True, kw_only=True):
-    """The agent and its component."""
+    """Path of GET /agents/{agent_id}/stats/{component}."""
 
     component: Literal["logcollector", "agent"]
 
 
 class DaemonStatistics(AgentPath, frozen=True, kw_only=True):
-    """The agent, and the daemons whose counters of it are asked for."""
+    """Parameters of GET /agents/{agent_id}/daemons/stats."""
 
     daemons_list: Annotated[
         list[Literal["secmon-analysisd", "secmon-remoted", "wazuh-analysisd", "wazuh-remoted"]] | None,
@@ -120,7 +120,7 @@ async def read_counters(ctx: Context, params: DaemonStatistics) -> Outcome:
 
 _ENGINE = ("secmon-analysisd",)
 _AGENT_FAILURES = frozenset({1015, 1117, 1118, 1310, 1701, 1703, 1707, 1735})
-"""What is the agent's own failure, not its node's."""
+"""Codes of failures of the agent itself, not of its node."""
 
 
 def _require_version(agent: LocatedAgent, version: str) -> None:
@@ -129,7 +129,7 @@ def _require_version(agent: LocatedAgent, version: str) -> None:
 
 
 def _dates(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """``YYYY-MM-DD HH:MM:SS`` as dates of the API look. The agent tells no time zone: the digits stay."""
+    """``YYYY-MM-DD HH:MM:SS`` in the date format of the API. The agent sends no time zone: the digits are kept."""
     shown = dict(data)
     for name in names:
         if isinstance(text := shown.get(name), str):
@@ -154,7 +154,7 @@ _DATED: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 }
 
 
-# On the agent's own node
+# Internal operations, on the node of the agent
 
 OWN_CONFIGURATION = "GET /internal/own-agents/configuration"
 OWN_STATE = "GET /internal/own-agents/state"

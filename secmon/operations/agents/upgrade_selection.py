@@ -1,4 +1,4 @@
-"""Which agents the operations on upgrades mean (agent-link.md 10.2, step 1)."""
+"""Selection of the agents of an upgrade request (agent-link.md 10.2, step 1)."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -23,18 +23,18 @@ from secmon.security.rbac.authorization import Grant, Require
 
 UPGRADE = Require("agent:upgrade", "agent:id", param="agents_list", mode="each")
 UNREPORTED = frozenset({1701, 1703, 1707, 1731, 1813, 1819, 1820, 1821, 1822})
-"""What is wrong with agents that nobody named."""
+"""Codes of failures that are left out for agents that the request does not name."""
 
 
 class Selection(AgentFields, frozen=True, kw_only=True):
-    """Which agents to upgrade. Named ones that do not meet all conditions fail."""
+    """The agents to upgrade. Named ones that do not meet all conditions fail."""
 
     agents_list: list[AgentIdOrAll]
     q: Q = None
 
 
 class ResultsQuery(AgentFields, frozen=True, kw_only=True):
-    """Whose results. Named agents that do not meet all conditions fail."""
+    """Query parameters of GET /agents/upgrade_result. Named agents that do not meet all conditions fail."""
 
     agents_list: list[AgentId] | None = None
     q: Q = None
@@ -46,9 +46,9 @@ class _Row(NamedTuple):
 
 
 async def select_agents(ctx: Context, params: Selection | ResultsQuery) -> tuple[list[Candidate], Outcome]:
-    """The active agents that the request means, by number; of those that it names, the others fail.
+    """The active agents of the request, by number; other agents that it names fail.
 
-    1703 the manager, 1701 unknown, 1707 not active, 1731 not as the conditions want it.
+    1703: the manager; 1701: unknown; 1707: not active; 1731: the conditions are not met.
     """
     grant, now = ctx.grant("agent:id"), ctx.node.clock.now()
     q, where = read_query(params, FIELDS).q, conditions(params, now)
@@ -97,8 +97,8 @@ def _conditions_text(params: Selection | ResultsQuery) -> str:
     """The conditions of the request, as the client gave them."""
     given = {info.encode_name: getattr(params, info.name) for info in structs.fields(AgentFields)}
     own = {info.encode_name for info in structs.fields(Common)}
-    told = [f"{name}={value}" for name, value in given.items() if value is not None and name not in own]
-    return "; ".join([*told, *([f"q={params.q}"] if params.q else [])])
+    texts = [f"{name}={value}" for name, value in given.items() if value is not None and name not in own]
+    return "; ".join([*texts, *([f"q={params.q}"] if params.q else [])])
 
 
 def without_hidden(outcome: Outcome, grant: Grant) -> Outcome:

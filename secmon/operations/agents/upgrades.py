@@ -1,4 +1,4 @@
-"""Upgrades of agents: requested here, done by the agents' own nodes, and what became of them (agent-link.md 10)."""
+"""Upgrades of agents: requests and results (agent-link.md 10). The nodes of the agents do the work."""
 
 import asyncio
 from collections.abc import Mapping, Sequence, Set
@@ -62,11 +62,11 @@ STATUS_TEXTS: Mapping[str, str] = {
     "Timeout": "Timeout reached while waiting for the response from the agent",
     "Legacy": "Legacy upgrade: check the result manually since the agent cannot report the result of the task",
 }
-"""How clients see the states of tasks (manager.md 14.4)."""
+"""Task states as texts of the API (manager.md 14.4)."""
 
 
 class UpgradeTask(Struct):
-    """The task that was made for an agent."""
+    """The task that was created for an agent."""
 
     agent: str
     task_id: int
@@ -88,7 +88,7 @@ class UpgradeResult(Struct):
 
 
 class PutUpgrade(Selection, frozen=True, kw_only=True):
-    """Which agents to upgrade, and to what. Named agents that do not meet all conditions fail."""
+    """Query parameters of PUT /agents/upgrade. Named agents that do not meet all conditions fail."""
 
     wpk_repo: Repository | None = None
     upgrade_version: ProductVersion | None = None
@@ -97,7 +97,7 @@ class PutUpgrade(Selection, frozen=True, kw_only=True):
 
 
 class PutCustomUpgrade(Selection, frozen=True, kw_only=True):
-    """Which agents to give a package. Named agents that do not meet all conditions fail."""
+    """Query parameters of PUT /agents/upgrade_custom. Named agents that do not meet all conditions fail."""
 
     file_path: PackagePath
     installer: Annotated[Alphanumeric | None, Meta(description="Program of the package that installs it.")] = None
@@ -144,7 +144,7 @@ async def read_results(ctx: Context, params: ResultsQuery) -> Outcome:
 async def _request(
     ctx: Context, params: PutUpgrade | PutCustomUpgrade, command: Command, work: Work, *, target: str | None
 ) -> Outcome:
-    """Make the tasks. ``target``: agents of this version or a later one are left alone.
+    """Create the tasks. ``target``: agents of this version or a later one are not upgraded.
 
     Raises 1121 where upgrades are off, 1823 for a target above the manager's version: then no task is made.
     """
@@ -166,7 +166,7 @@ async def _request(
 
 
 def _wake(ctx: Context, nodes: Set[str]) -> None:
-    """Tell ``nodes`` that they have tasks, without waiting; one that is not reached finds them by itself."""
+    """Notify ``nodes`` of their tasks, without waiting; a node that is not reached finds them when it polls."""
     calls = ctx.node.services.nodes
     if calls is None or not nodes:
         return
@@ -177,7 +177,7 @@ def _wake(ctx: Context, nodes: Set[str]) -> None:
 
 
 def _divide(chosen: Sequence[Candidate], target: str | None) -> tuple[list[Candidate], dict[int, list[str]]]:
-    """Those that can be upgraded, and the ids of the others by the code of what keeps them."""
+    """The agents that can be upgraded, and the ids of the others by error code."""
     fit: list[Candidate] = []
     obstacles: dict[int, list[str]] = {}
     for one in chosen:

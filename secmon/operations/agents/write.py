@@ -44,7 +44,7 @@ log = logging.getLogger("secmon.agents")
 
 MAX_NAME, MIN_KEY, MAX_KEY = 128, 64, 64
 _BATCH = 500
-"""Agents removed in one transaction: enrolments and states have their turn in between."""
+"""Agents removed in one transaction: enrolments and states are written in between."""
 
 Address = Annotated[str, text_format("address", r"[\w,\-.+\s:/]+"), Meta(description="Address, network or `any`.")]
 Key = Annotated[str, text_format("agent_key", "[a-zA-Z0-9]+"), Meta(max_length=MAX_KEY)]
@@ -136,13 +136,13 @@ class PostQuick(Common, frozen=True, kw_only=True):
 
 
 class AgentPath(Common, frozen=True, kw_only=True):
-    """Which agent."""
+    """Path of an operation on one agent."""
 
     agent_id: AgentId
 
 
 class DeleteAgents(AgentFilters, frozen=True, kw_only=True):
-    """Which agents to remove."""
+    """Query parameters of DELETE /agents."""
 
     agents_list: list[AgentIdOrAll]
     status: Annotated[list[GivenStatus], Meta(min_length=1, description="Only agents of one of these statuses.")]
@@ -210,25 +210,25 @@ async def remove_agents(ctx: Context, params: DeleteAgents) -> Outcome:
     if grant.explicit:
         await _fail_remaining(ctx, outcome, grant.ids, params)
     if gone:
-        log.info("%s has removed %d agents: %s", ctx.call.identity.user, len(gone), ", ".join(outcome.items[:50]))
+        log.info("%s removed %d agents: %s", ctx.call.identity.user, len(gone), ", ".join(outcome.items[:50]))
     return outcome
 
 
 def _new(name: str, address: str = ANY, agent: int | None = None, key: str | None = None) -> New:
-    """What the registry takes. Raises 1738 for a name and 1706 for an address that cannot be."""
+    """The agent for the registry. Raises 1738 for an invalid name and 1706 for an invalid address."""
     if len(name) > MAX_NAME:
         raise SecmonError(1738)
     text = address.lower()
     try:
         if "/" in text:
-            ipaddress.ip_network(text)  # not a single address in it that is written as a network
+            ipaddress.ip_network(text)  # a network with host bits is refused
         return New(name=name, address=normal_address(text), id=agent, key=key)
     except ValueError:
         raise SecmonError(1706, address) from None
 
 
 def _force(ctx: Context, rule: ForceRule) -> Force:
-    """What the request says; beyond the default checks the caller replaces only what it may delete."""
+    """The checks of the request; beyond the default ones the caller needs the right to delete the replaced agent."""
     return RequestForce(
         enabled=rule.enabled,
         disconnected_time=seconds(rule.disconnected_time.value) if rule.disconnected_time.enabled else None,
@@ -239,7 +239,7 @@ def _force(ctx: Context, rule: ForceRule) -> Force:
 
 async def _add(ctx: Context, new: New, force: Force) -> Plain:
     entry = (await ctx.node.registrar.add(new, force=force)).entry
-    log.info("%s has added agent %s (%s)", ctx.call.identity.user, entry.padded, entry.name)
+    log.info("%s added agent %s (%s)", ctx.call.identity.user, entry.padded, entry.name)
     return Plain(data=_id_and_key(entry))
 
 
@@ -276,8 +276,8 @@ def _remove(
 
 async def _fail_remaining(ctx: Context, outcome: Outcome, named: Sequence[str], params: DeleteAgents) -> None:
     """Fail those of the ``named`` agents that were not removed."""
-    told = {*outcome.items, *(agent for failure in outcome.failures for agent in failure.ids)}
-    left = [agent for agent in named if agent not in told]
+    reported = {*outcome.items, *(agent for failure in outcome.failures for agent in failure.ids)}
+    left = [agent for agent in named if agent not in reported]
     unknown = set(await read_agents(ctx, lambda store: unknown_ids(store, left)))
     filters = ", ".join(f"{name}={value}" for name, value in _filters(params))
     for agent in left:

@@ -40,7 +40,7 @@ log = logging.getLogger("secmon.operations")
 XML = "application/xml"
 
 MAX_REPORTED = 20
-"""Mistakes that an answer names."""
+"""Maximum number of problems in an answer."""
 
 FileType = Literal["conf", "rootkit_files", "rootkit_trojans", "rcl"]
 _TYPES: dict[str, FileType] = {
@@ -72,20 +72,20 @@ class GroupFile(Struct):
 
 
 class ConfigurationQuery(GroupPath, frozen=True, kw_only=True):
-    """Which blocks of which group."""
+    """Parameters of GET /groups/{group_id}/configuration."""
 
     offset: Offset = 0
     limit: Limit = 500
 
 
 class PutConfiguration(GroupPath, frozen=True, kw_only=True):
-    """The whole new ``agent.conf``."""
+    """Path and body (``agent.conf``) of PUT /groups/{group_id}/configuration."""
 
     body: bytes
 
 
 class FilesQuery(GroupPath, frozen=True, kw_only=True):
-    """Which files of which group."""
+    """Parameters of GET /groups/{group_id}/files."""
 
     offset: Offset = 0
     limit: Limit = 500
@@ -98,14 +98,14 @@ class FilesQuery(GroupPath, frozen=True, kw_only=True):
 
 
 class FileQuery(GroupPath, frozen=True, kw_only=True):
-    """Which file, and how to read it: by its name, or as the type given."""
+    """Path of a file of a group; it is parsed by its name, or as the ``type`` given."""
 
     file_name: Alphanumeric
     type: list[FileType] | None = None
 
 
 class RawFileQuery(FileQuery, frozen=True, kw_only=True):
-    """Which file, and how to show it."""
+    """Parameters of GET /groups/{group_id}/files/{file_name}."""
 
     raw: Annotated[bool, Meta(description="Answer with the file itself.")] = False
 
@@ -141,7 +141,7 @@ async def update_configuration(ctx: Context, params: PutConfiguration) -> Plain:
 
 
 def _replace(node: Node, group: str, data: bytes) -> list[str]:
-    """Warnings. Raises 1112, 1911, 1113, 1124, 1114, 1016; then the old configuration stands."""
+    """Replace ``agent.conf``; returns warnings. Raises 1112, 1911, 1113, 1124, 1114, 1016, and changes nothing then."""
     if not data.strip():
         raise SecmonError(1112)
     try:
@@ -226,7 +226,7 @@ async def _read(ctx: Context, params: FileQuery) -> bytes:
 
 
 def _parsed(params: FileQuery, data: bytes) -> Any:
-    """What the file says, by its type. Raises 1101."""
+    """The content of the file as an object, by its type. Raises 1101."""
     kind = params.type[0] if params.type else _TYPES.get(params.file_name, "rcl")
     if kind == "conf":
         blocks = _blocks(data)

@@ -56,32 +56,32 @@ class Group(Struct):
 
 
 class GroupsQuery(Listing, frozen=True, kw_only=True):
-    """Which groups."""
+    """Query parameters of GET /groups."""
 
     groups_list: list[GroupName] | None = None
     hash: Hash = "md5"
 
 
 class NewGroup(Struct, frozen=True, forbid_unknown_fields=True):
-    """The name of the group to make."""
+    """The name of a new group."""
 
     group_id: Annotated[GroupName, Meta(max_length=128)]
 
 
 class PostGroup(Common, frozen=True, kw_only=True):
-    """The group to make."""
+    """Body of POST /groups."""
 
     body: NewGroup
 
 
 class DeleteGroups(Common, frozen=True, kw_only=True):
-    """The groups to delete; ``all`` for every one that the caller may delete."""
+    """Query parameters of DELETE /groups; ``all``: all groups that the caller may delete."""
 
     groups_list: list[GroupNameOrAll]
 
 
 class MembersQuery(GroupPath, frozen=True, kw_only=True):
-    """Which agents of which group."""
+    """Parameters of GET /groups/{group_id}/agents."""
 
     offset: Offset = 0
     limit: Limit = 500
@@ -96,7 +96,7 @@ class MembersQuery(GroupPath, frozen=True, kw_only=True):
 _SHOWN = ("name", "mergedSum", "configSum", "count")
 GROUP_FIELDS = Fields(engine="list", select=_SHOWN, sort=_SHOWN, required=("name",))
 _UNREPORTED = (1710, 1712)
-"""Codes that a request which names no groups is not told."""
+"""Codes of failures that are left out for groups that the request does not name."""
 
 
 @operation(
@@ -149,7 +149,7 @@ async def make_group(ctx: Context, params: PostGroup) -> Plain:
 )  # fmt: skip
 async def delete_groups(ctx: Context, params: DeleteGroups) -> Outcome:
     """Delete groups with their files; agents that were in no other one fall back to the group default."""
-    # In one thread that nothing interrupts: folders follow the registry also when the client goes away meanwhile.
+    # In one thread, which is not interrupted: folders follow the registry even if the client disconnects.
     return await asyncio.to_thread(_delete, ctx.node, ctx.grant("group:id"))
 
 

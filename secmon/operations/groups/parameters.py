@@ -18,11 +18,11 @@ ASSIGN_GROUP = Require("group:modify_assignments", "group:id", param="group_id")
 
 
 class GroupPath(Common, frozen=True, kw_only=True):
-    """An operation on one group."""
+    """Path of an operation on one group."""
 
     group_id: GroupName
 
 
 async def require_group_exists(ctx: Context, name: str) -> None:
-    """Raises 1710 (404) where there is no such group, 1722 for what no group can be called."""
+    """Raises 1710 (404) for an unknown group, 1722 for an invalid name."""
     await asyncio.to_thread(require_group, ctx.node.paths, name)

@@ -1,4 +1,4 @@
-"""``/security/actions`` and ``/security/resources``: what policies may name. Any valid token will do."""
+"""``/security/actions`` and ``/security/resources``: names for policies. Open to all authenticated users."""
 
 from typing import Annotated, Any, Literal
 
@@ -51,13 +51,13 @@ class ResourceInfo(Struct):
 
 
 class ActionsQuery(Pretty, frozen=True, kw_only=True):
-    """Whose actions."""
+    """Query parameters of GET /security/actions."""
 
     endpoint: Annotated[str | None, Meta(description="Only the actions of this endpoint, as `METHOD /path`.")] = None
 
 
 class ResourcesQuery(Pretty, frozen=True, kw_only=True):
-    """Which kind."""
+    """Query parameters of GET /security/resources."""
 
     resource: Annotated[ResourceKind | None, Meta(description="Only this kind of resource.")] = None
 
@@ -90,7 +90,7 @@ async def read_resources(ctx: Context, params: ResourcesQuery) -> Plain:
 
 
 def related_endpoints(action: str) -> list[str]:
-    """Endpoints of this version that ask for ``action``: as the data file lists them, then others that declare it."""
+    """Endpoints of this version that require ``action``: as the data file lists them, then others that declare it."""
     listed = [one for one in load_actions().actions[action].endpoints if CATALOGUE.get(one) is not None]
     declared = [one.name for one in CATALOGUE if any(require.action == action for require in one.require)]
     return list(dict.fromkeys([*listed, *declared]))

@@ -28,7 +28,7 @@ class NewSecurityConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PutSecurityConfig(Common, frozen=True, kw_only=True):
-    """What ``PUT /security/config`` takes."""
+    """Body of PUT /security/config."""
 
     body: NewSecurityConfig
 

@@ -1,4 +1,4 @@
-"""Who has which role, and which policies and security rules a role holds."""
+"""Links: roles of users, policies and security rules of roles."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ UNLINKED = Messages("All were unlinked", "Some were not unlinked", "None was unl
 
 
 class LinkRoles(Common, frozen=True, kw_only=True):
-    """The user, and the roles to give in their order."""
+    """The user, and the roles to add in their order."""
 
     user_id: Number
     role_ids: list[Number]
@@ -29,14 +29,14 @@ class LinkRoles(Common, frozen=True, kw_only=True):
 
 
 class UnlinkRoles(Common, frozen=True, kw_only=True):
-    """The user, and the roles to take; ``all`` for every one that the caller may take."""
+    """The user, and the roles to remove; ``all``: all that the caller may remove."""
 
     user_id: Number
     role_ids: list[NumberOrAll]
 
 
 class LinkPolicies(Common, frozen=True, kw_only=True):
-    """The role, and the policies to give it in their order."""
+    """The role, and the policies to add in their order."""
 
     role_id: Number
     policy_ids: list[Number]
@@ -44,21 +44,21 @@ class LinkPolicies(Common, frozen=True, kw_only=True):
 
 
 class UnlinkPolicies(Common, frozen=True, kw_only=True):
-    """The role, and the policies to take from it; ``all`` for every one that the caller may take."""
+    """The role, and the policies to remove; ``all``: all that the caller may remove."""
 
     role_id: Number
     policy_ids: list[NumberOrAll]
 
 
 class LinkRules(Common, frozen=True, kw_only=True):
-    """The role, and the security rules that shall give it."""
+    """The role, and the security rules to link."""
 
     role_id: Number
     rule_ids: list[Number]
 
 
 class UnlinkRules(Common, frozen=True, kw_only=True):
-    """The role, and the security rules that shall no longer give it; ``all`` as for policies."""
+    """The role, and the security rules to unlink; ``all`` as for policies."""
 
     role_id: Number
     rule_ids: list[NumberOrAll]
@@ -72,7 +72,7 @@ def _requirements(action: str, kind: str, owner: str, listed: str) -> tuple[Requ
 
 
 def _no_members(tx: WriteTransaction) -> Sequence[int]:
-    """What ``all`` stands for where it cannot be said."""
+    """The meaning of ``all`` where the list cannot have it."""
     return ()
 
 

@@ -26,15 +26,15 @@ class Token(Struct):
 
 
 class Login(Struct, frozen=True, kw_only=True):
-    """How to hand out the token."""
+    """Query parameters of a login."""
 
     raw: Annotated[bool, Meta(description="Answer with the bare token as plain text.")] = False
 
 
 async def signing_view(ctx: Context) -> SecurityView:
-    """The security state, once this node has a key to sign with: a worker's is registered when it joins.
+    """The security state with a signing key of this node; that of a worker is registered when it joins.
 
-    After ``REVISION_SECONDS`` the state is handed out as it is.
+    After ``REVISION_SECONDS`` the state is returned without one.
     """
     node = ctx.node
     end = node.clock.monotonic() + REVISION_SECONDS
@@ -74,7 +74,7 @@ async def login_by_get(ctx: Context, params: Login) -> Result:
 
 
 class RunAs(Login, frozen=True, kw_only=True):
-    """What a context login takes."""
+    """Query parameters and body of a context login."""
 
     body: Annotated[
         dict[str, Any],
@@ -97,7 +97,7 @@ async def login_with_context(ctx: Context, params: RunAs) -> Result:
     except RecursionError:
         raise SecmonError(1018, "nested too deeply") from None
     roles = await _granted(view, user, params.body)
-    # Dated by the revision that the credentials were checked at: what was revoked meanwhile ends this token too.
+    # Issued at the revision of the credential check, so that revocations since then include this token.
     token = ctx.node.tokens.issue(view, user, roles, context_hash=hashed, revision=identity.revision)
     if params.raw:
         return Raw(body=token.encode(), content_type="text/plain; charset=utf-8")

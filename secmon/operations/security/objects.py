@@ -1,4 +1,4 @@
-"""What the operations on users, roles, policies and rules share: parameters, and how changes become outcomes."""
+"""Operations on users, roles, policies and rules: parameters, and listing, changing, deleting and linking."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ ReadItems = Callable[[ReadTransaction, Iterable[int] | None], Mapping[int, Item]
 
 
 async def list_items(ctx: Context, kind: str, missing: int, read: ReadItems) -> Outcome:
-    """The objects of ``kind`` that the request names, in its order, or all that the caller may see.
+    """The objects of ``kind`` that the request names, in its order, or all permitted ones.
 
     Named ones that do not exist fail with code ``missing``.
     """
@@ -51,7 +51,7 @@ async def list_items(ctx: Context, kind: str, missing: int, read: ReadItems) -> 
 
 
 async def change_one(ctx: Context, change: Callable[[WriteTransaction], Item]) -> Outcome:
-    """The object made or changed, or its failure; answered when the other nodes have it."""
+    """The object created or changed, or its failure; answered when the other nodes have it."""
     outcome = Outcome()
 
     def work(tx: WriteTransaction) -> None:
@@ -65,12 +65,12 @@ async def change_one(ctx: Context, change: Callable[[WriteTransaction], Item]) -
 async def delete_each(
     ctx: Context, kind: str, read: ReadItems, delete: Callable[[WriteTransaction, int], Item]
 ) -> Outcome:
-    """The objects deleted, as they were; by id."""
+    """The deleted objects in their former state, by id."""
     grant = ctx.grant(kind)
     outcome = Outcome()
 
     def work(tx: WriteTransaction) -> None:
-        # ``all`` means those there are now, under the lock of this transaction.
+        # ``all`` means the objects that exist in this transaction.
         existing = () if grant.explicit else read(tx, None)
         outcome.items = for_each(tx, grant, existing, outcome, lambda number: delete(tx, number))
 
@@ -105,10 +105,10 @@ async def link_each(
     link: Callable[[WriteTransaction, int, int], None],
     owner: Callable[[WriteTransaction], Item],
 ) -> Outcome:
-    """Link or unlink every id of ``kind``; the owner once, with as many links in the total as were done.
+    """Link or unlink each id of ``kind``; the owner once, with the number of links as the total.
 
-    ``existing``: what ``all`` stands for; raises to refuse the whole request. ``link`` is told the id and how many
-    were done before it. ``owner``, asked when something was done, revokes and gives the owner as it is now.
+    ``existing``: the ids that ``all`` means; raises to refuse the whole request. ``link`` gets the id and the number of
+    links before it. ``owner``, called when a link was changed, revokes tokens and returns the owner.
     """
     grant = ctx.grant(kind)
     outcome = Outcome(total=0)
@@ -129,7 +129,7 @@ async def link_each(
 
 
 async def confirmed(ctx: Context, outcome: Outcome) -> Outcome:
-    """``outcome`` when the other nodes have the change too; its notes name those that lag."""
+    """``outcome``, once the other nodes have the change; its notes name nodes that have not confirmed it."""
     if outcome.items:
         outcome.notes.extend(await ctx.lagging())
     return outcome

@@ -1,4 +1,4 @@
-"""What a caller may know of and do to itself, and the end of all tokens."""
+"""The caller's own account: profile, permissions, logout; and the revocation of all tokens."""
 
 import asyncio
 from typing import Any
@@ -56,7 +56,7 @@ class Me(Struct):
 OWN_POLICIES = Messages(all="The current user's policies were returned")
 
 
-# On any node: whoever could verify the token holds the state that it was judged at.
+# On any node: a node that has verified the token has the security state of that check.
 @operation(
     "GET", "/security/users/me", params=Common, open_to_all=True, item=Me,
     messages=Messages(all="The current user was returned", none="The current user was not returned"),

@@ -1,4 +1,4 @@
-"""``/security/policies``: what is allowed or denied."""
+"""``/security/policies``: actions on resources that are allowed or denied."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -27,8 +27,8 @@ from secmon.security.rbac.authorization import Require
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 
-# A mapping and not a struct: a member too many fails the item with 4006, whereas one too few or a wrong type refuses
-# the request (rbac.md 3 and 6).
+# A mapping and not a struct: an additional member fails the item with 4006, whereas a missing one or a wrong type
+# refuses the request (rbac.md 3 and 6).
 Body = Annotated[
     dict[str, Any],
     Meta(
@@ -46,7 +46,7 @@ Body = Annotated[
 
 
 class _Shape(Struct, frozen=True):
-    """The least that a body has."""
+    """The required members of a body."""
 
     actions: list[str]
     resources: list[str]
@@ -63,7 +63,7 @@ def _check_shape(policy: Mapping[str, Any]) -> None:
 
 
 class ListPolicies(Listing, frozen=True, kw_only=True):
-    """Which policies."""
+    """Query parameters of GET /security/policies."""
 
     policy_ids: list[Number] | None = None
 
@@ -79,7 +79,7 @@ class NewPolicy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PostPolicy(Common, frozen=True, kw_only=True):
-    """The policy to make."""
+    """Body of POST /security/policies."""
 
     body: NewPolicy
 
@@ -96,14 +96,14 @@ class ChangedPolicy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PutPolicy(Common, frozen=True, kw_only=True):
-    """The policy to change, and how."""
+    """Path and body of PUT /security/policies/{policy_id}."""
 
     policy_id: Number
     body: ChangedPolicy
 
 
 class DeletePolicies(Common, frozen=True, kw_only=True):
-    """The policies to delete; ``all`` for every one that the caller may delete."""
+    """Query parameters of DELETE /security/policies; ``all``: all that the caller may delete."""
 
     policy_ids: list[NumberOrAll]
 

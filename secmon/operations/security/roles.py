@@ -1,4 +1,4 @@
-"""``/security/roles``: the roles that users have."""
+"""``/security/roles``: the roles of users."""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -23,7 +23,7 @@ from secmon.security.role_changes import create_role, delete_role, rename_role
 
 
 class ListRoles(Listing, frozen=True, kw_only=True):
-    """Which roles."""
+    """Query parameters of GET /security/roles."""
 
     role_ids: list[Number] | None = None
 
@@ -35,7 +35,7 @@ class NewRole(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PostRole(Common, frozen=True, kw_only=True):
-    """The role to make."""
+    """Body of POST /security/roles."""
 
     body: NewRole
 
@@ -47,14 +47,14 @@ class ChangedRole(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PutRole(Common, frozen=True, kw_only=True):
-    """The role to change, and how."""
+    """Path and body of PUT /security/roles/{role_id}."""
 
     role_id: Number
     body: ChangedRole
 
 
 class DeleteRoles(Common, frozen=True, kw_only=True):
-    """The roles to delete; ``all`` for every one that the caller may delete."""
+    """Query parameters of DELETE /security/roles; ``all``: all that the caller may delete."""
 
     role_ids: list[NumberOrAll]
 

@@ -1,4 +1,4 @@
-"""``/security/rules``: which roles an authorization context gives."""
+"""``/security/rules``: the rules that give roles to an authorization context."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -29,7 +29,7 @@ Body = Annotated[dict[str, Any], Meta(description="One operator (FIND, MATCH, AN
 
 
 def _check_numbers(rule: Mapping[str, Any]) -> None:
-    """Raises ``ValueError`` for integers beyond 64 bits, which no peer could be sent."""
+    """Raises ``ValueError`` for integers beyond 64 bits, which cannot be sent to a peer."""
     try:
         msgspec.msgpack.encode(rule)
     except OverflowError:
@@ -37,7 +37,7 @@ def _check_numbers(rule: Mapping[str, Any]) -> None:
 
 
 class ListRules(Listing, frozen=True, kw_only=True):
-    """Which security rules."""
+    """Query parameters of GET /security/rules."""
 
     rule_ids: list[Number] | None = None
 
@@ -53,7 +53,7 @@ class NewRule(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PostRule(Common, frozen=True, kw_only=True):
-    """The security rule to make."""
+    """Body of POST /security/rules."""
 
     body: NewRule
 
@@ -70,14 +70,14 @@ class ChangedRule(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PutRule(Common, frozen=True, kw_only=True):
-    """The security rule to change, and how."""
+    """Path and body of PUT /security/rules/{rule_id}."""
 
     rule_id: Number
     body: ChangedRule
 
 
 class DeleteRules(Common, frozen=True, kw_only=True):
-    """The security rules to delete; ``all`` for every one that the caller may delete."""
+    """Query parameters of DELETE /security/rules; ``all``: all that the caller may delete."""
 
     rule_ids: list[NumberOrAll]
 

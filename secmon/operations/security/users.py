@@ -19,7 +19,7 @@ from secmon.security.user_changes import create_user, delete_user, replace_passw
 FIELDS = Fields(engine="list", sort=("id", "username"), required=("id",))
 
 Username = Annotated[str, text_format("names", r"[A-Za-z0-9_\-.%]+"), Meta(min_length=4, max_length=64)]
-# The rules have codes of their own (5007, 5009), so that the type does not check them.
+# The type does not check the rules: they have error codes of their own (5007, 5009).
 Password = Annotated[
     str,
     Meta(
@@ -30,7 +30,7 @@ Password = Annotated[
 
 
 class ListUsers(Listing, frozen=True, kw_only=True):
-    """Which users."""
+    """Query parameters of GET /security/users."""
 
     user_ids: list[Number] | None = None
 
@@ -43,7 +43,7 @@ class NewUser(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PostUser(Common, frozen=True, kw_only=True):
-    """The user to make."""
+    """Body of POST /security/users."""
 
     body: NewUser
 
@@ -55,7 +55,7 @@ class ChangedUser(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PutUser(Common, frozen=True, kw_only=True):
-    """The user to change, and how."""
+    """Path and body of PUT /security/users/{user_id}."""
 
     user_id: Number
     body: ChangedUser
@@ -69,7 +69,7 @@ class PutRunAs(Common, frozen=True, kw_only=True):
 
 
 class DeleteUsers(Common, frozen=True, kw_only=True):
-    """The users to delete; ``all`` for every one that the caller may delete."""
+    """Query parameters of DELETE /security/users; ``all``: all that the caller may delete."""
 
     user_ids: list[NumberOrAll]
 
@@ -108,7 +108,7 @@ async def update_user(ctx: Context, params: PutUser) -> Outcome:
         raise SecmonError(4001)
     check_password(password)
     caller = ctx.call.identity
-    # Calls from the host itself carry the id 0: there is nobody to protect from.
+    # Calls from the host itself have the id 0 and may change every user.
     if is_reserved(user) and not (is_reserved(caller.user_id) or caller.user_id == 0):
         raise SecmonError(5011, ids=(user,))
     hashed = await ctx.node.hashing.run(hash_password, password)

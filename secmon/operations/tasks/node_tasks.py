@@ -1,6 +1,6 @@
-"""What the nodes ask the master of the upgrades of their agents.
+"""Internal operations of the nodes on the upgrade tasks of their agents.
 
-A node gets and ends its own tasks only; which node asks, its certificate says.
+A node receives and ends only its own tasks; it is identified by its certificate.
 """
 
 import asyncio
@@ -30,19 +30,19 @@ CANCEL, TAKE, RENEW, FINISH, REPORT = (
 
 
 class CancelTasks(Struct, frozen=True, kw_only=True):
-    """A node that restarted so many seconds ago; clocks of nodes need not agree."""
+    """The seconds since the restart of the node; clocks of nodes may differ."""
 
     seconds: Annotated[float, Meta(ge=0, le=10**9)]
 
 
 class TakeTasks(Struct, frozen=True, kw_only=True):
-    """How many tasks the node can begin."""
+    """The number of tasks that the node can begin."""
 
     limit: Annotated[int, Meta(ge=0, le=1000)]
 
 
 class RenewTasks(Struct, frozen=True, kw_only=True):
-    """The tasks that the node is at work on."""
+    """The tasks that the node is working on."""
 
     tasks: Annotated[list[Number], Meta(max_length=10_000)]
 
@@ -55,7 +55,7 @@ class FinishTask(Struct, frozen=True, kw_only=True):
 
 
 class ReportUpgrade(Struct, frozen=True, kw_only=True):
-    """What an agent reports on its upgrade."""
+    """An agent's report on its upgrade."""
 
     agent: Number
     error: Text | None = None
@@ -66,7 +66,7 @@ WAKE = "PUT /internal/own-upgrades/wake"
 
 @operation("PUT", "/internal/own-upgrades/wake", params=NoParams, open_to_all=True, catalogue=INTERNAL)
 async def wake_upgrade_task(ctx: Context, _params: NoParams) -> Plain:
-    """Tell the daemon that upgrades the agents of this node that there are tasks."""
+    """Wake the upgrade task of this node: there are tasks for it."""
     wake(ctx.node.paths.upgrades_socket)
     return Plain()
 

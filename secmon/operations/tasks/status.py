@@ -1,4 +1,4 @@
-"""``/tasks/status``: what the manager is doing for agents (manager.md 14.3)."""
+"""``/tasks/status``: the state of tasks for agents (manager.md 14.3)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class TaskItem(Struct):
 
 
 class TasksQuery(Common, frozen=True, kw_only=True):
-    """Which tasks."""
+    """Query parameters of GET /tasks/status."""
 
     offset: Offset = 0
     limit: Limit = 500

@@ -1,1 +1,1 @@
-"""Who may do what: the model, its evaluation and the defaults (rbac.md)."""
+"""Role-based access control: model, evaluation and defaults (rbac.md)."""

@@ -1,4 +1,4 @@
-"""The gate: authorize one operation, or raise 4000 (rbac.md 7.4 and 7.5).
+"""Authorization of one operation; raises 4000 (rbac.md 7.4 and 7.5).
 
 An operation declares :class:`Require` objects; the executing node checks them, in declaration order, before the
 operation's function runs.
@@ -25,7 +25,7 @@ class Require(msgspec.Struct, frozen=True):
     """What an operation needs of its caller.
 
     ``resource`` is a kind. ``param`` names the parameter that holds the ids; without one the requirement is static:
-    ``*:*`` itself or, for kind ``node:id``, the node that executes. ``mode`` says what a denial does (rbac.md 7.4):
+    ``*:*`` itself or, for kind ``node:id``, the node that executes. ``mode`` is the effect of a denial (rbac.md 7.4):
 
     - ``whole``: 403, nothing runs
     - ``each``: a list is cut to what is permitted, the rest become failed items, none permitted is 403; without a
@@ -50,7 +50,7 @@ class Require(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What the gate lets through.
+    """The permitted resources.
 
     With ids named (``explicit``): ``ids`` are the permitted ones in request order, ``denied`` the others. Otherwise
     ``scope`` says what may be seen.

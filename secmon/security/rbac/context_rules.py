@@ -1,8 +1,8 @@
 """Authorization-context rules: which roles a run_as login is granted (rbac.md 10.2).
 
-A rule is compiled into expressions, which judge a context. Both are bounded: a rule that is malformed, too large or
-too deep, or whose evaluation takes too many steps, is false as a whole, whatever NOT or OR it stands under (rbac.md
-10.3 j and k).
+A rule is compiled into an expression, which is evaluated on a context. Both are bounded: a rule that is malformed, too
+large or too deep, or whose evaluation takes too many steps, is false as a whole, also below NOT or OR (rbac.md 10.3 j
+and k).
 """
 
 import logging
@@ -16,7 +16,7 @@ from secmon.security.rbac.values import Budget, BudgetExceeded, ListOperand, Obj
 log = logging.getLogger("secmon.rbac")
 
 DASHBOARD_USER_ID = 2
-"""The only user whom the default rules can grant anything (rbac.md 4)."""
+"""The only user to whom the default rules can grant roles (rbac.md 4)."""
 
 MAX_RULE_DEPTH = 64
 MAX_RULE_VALUES = 5_000
@@ -66,7 +66,7 @@ Expression = Callable[[IndexedContext, Budget], bool]
 
 
 def compile_rule(rule: object) -> Expression:
-    """The expression that ``rule``, a decoded JSON value, writes. Raises :class:`InvalidRule`."""
+    """Compile ``rule``, a decoded JSON value. Raises :class:`InvalidRule`."""
     try:
         return _Compiler().expression(rule, MAX_RULE_DEPTH)
     except UnsupportedPattern as error:
@@ -99,7 +99,7 @@ def roles_for(
         facts = IndexedContext(context)
     except BudgetExceeded:
         log.warning(
-            "run_as login of %r: context of more than %d values, no rule holds", user.username, MAX_CONTEXT_VALUES
+            "run_as login of %r: context of more than %d values, no rule is true", user.username, MAX_CONTEXT_VALUES
         )
         return ()
     left = login_steps
@@ -116,7 +116,7 @@ def _rule_holds(rule: Rule, facts: IndexedContext, budget: Budget, user: User) -
     try:
         return compile_rule(rule.rule)(facts, budget)
     except InvalidRule as error:
-        log.warning("security rule %d (%s) is invalid, it never holds: %s", rule.id, rule.name, error)
+        log.warning("security rule %d (%s) is invalid, it is never true: %s", rule.id, rule.name, error)
     except BudgetExceeded:
         log.warning("security rule %d (%s): context of %r takes too many steps", rule.id, rule.name, user.username)
     return False
@@ -170,7 +170,7 @@ class _Compiler:
         return lambda facts, budget: not both(facts, budget)
 
     def _expressions(self, operand: Any, depth: int) -> list[Expression]:
-        """An array of expressions; one expression stands for an array of one."""
+        """An array of expressions; a single expression means an array of one."""
         nodes = operand if isinstance(operand, list) else [operand]
         return [self.expression(node, depth) for node in nodes]
 

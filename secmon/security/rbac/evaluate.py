@@ -31,7 +31,7 @@ class PermissionMap:
     """Flattened policies: action to resource to effect, in evaluation order.
 
     ``actions`` is what ``GET /security/users/me/policies`` shows. Entries that cannot be evaluated (combined with
-    ``&``, malformed) stand there and have no effect (rbac.md 6).
+    ``&``, malformed) are included and have no effect (rbac.md 6).
     """
 
     __slots__ = ("_entries", "actions")
@@ -48,7 +48,7 @@ class PermissionMap:
         self._entries = {key: tuple(found) for key, found in entries.items()}
 
     def entries(self, action: str, kind: str) -> tuple[PermissionEntry, ...]:
-        """What was said of ``action`` on resources of ``kind``; ``agent:group`` stands under ``agent:id``."""
+        """Entries for ``action`` on resources of ``kind``; those of ``agent:group`` are under ``agent:id``."""
         return self._entries.get((action, kind), ())
 
 
@@ -56,7 +56,7 @@ EMPTY = PermissionMap({})
 
 
 class Requirement(NamedTuple):
-    """What a request needs: one of ``actions`` on these ids of ``kind``; ``None`` asks for all that is permitted."""
+    """The requirement of a request: one of ``actions`` on these ids of ``kind``; ``None``: all permitted ones."""
 
     actions: tuple[str, ...]
     kind: str
@@ -64,7 +64,7 @@ class Requirement(NamedTuple):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """A set of resources that need not be written out.
+    """A set of resources that is not enumerated.
 
     ``complement`` False: exactly ``ids``, some of which may not exist. True: everything that exists except ``ids``.
     """
@@ -150,7 +150,7 @@ def permitted(permissions: PermissionMap, mode: Mode, required: Requirement, inv
 
 
 def scope(permissions: PermissionMap, mode: Mode, required: Requirement, inventory: ResourceInventory) -> Scope:
-    """All that is allowed, for a request that names no ids (rbac.md 7.3). The universe is never written out."""
+    """All that is allowed, for a request that names no ids (rbac.md 7.3). Existing resources are not enumerated."""
     complement, ids = False, set[str]()
     for action in required.actions:
         if mode == "black":
@@ -159,7 +159,7 @@ def scope(permissions: PermissionMap, mode: Mode, required: Requirement, invento
             if value == "*" and kind == required.kind:
                 complement, ids = allow, set()
             elif allow is complement:
-                # Nothing to take back, nothing to expand: the usual case of "all agents, all groups".
+                # Nothing to remove and nothing to expand: the usual case of "all agents, all groups".
                 ids -= _members(kind, value, inventory) if ids else EMPTY_SET
             else:
                 ids |= _members(kind, value, inventory)
@@ -173,7 +173,7 @@ def _members(kind: str, value: str, inventory: ResourceInventory) -> Set[str]:
 def resolve(
     permissions: PermissionMap, mode: Mode, required: Requirement, inventory: ResourceInventory
 ) -> Collection[str]:
-    """The allowed ids written out: named ones if the request names any, else all existing ones."""
+    """The allowed ids, enumerated: named ones if the request names any, else all existing ones."""
     if required.ids is not None:
         return permitted(permissions, mode, required, inventory)
     return scope(permissions, mode, required, inventory).among(inventory.expand(required.kind, "*"))

@@ -1,4 +1,4 @@
-"""What exists: the evaluation's only view of agents, groups, nodes, files and security objects."""
+"""The inventory of existing resources, as the evaluation of permissions sees them."""
 
 from collections.abc import Set
 from typing import Protocol
@@ -17,14 +17,14 @@ class ResourceInventory(Protocol):
     - ``user:id``, ``role:id``, ``policy:id``, ``rule:id`` ``*``: ids as text
     - any other kind: empty
 
-    The gate asks at most once per request for each pair, and only when the answer depends on it.
+    Each pair is expanded at most once per request, and only when the answer depends on it.
     """
 
     def expand(self, kind: str, value: str) -> Set[str]: ...
 
 
 class CachedInventory:
-    """Remembers the answers of an inventory for the length of one request."""
+    """Caches the expansions of an inventory for one request."""
 
     def __init__(self, inventory: ResourceInventory) -> None:
         self._inventory = inventory

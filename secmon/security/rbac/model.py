@@ -1,4 +1,4 @@
-"""Users, roles, policies, rules as the evaluation sees them (rbac.md 1)."""
+"""Users, roles, policies and rules for the evaluation of permissions (rbac.md 1)."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class Role(msgspec.Struct, frozen=True):
 
 
 class User(msgspec.Struct, frozen=True):
-    """``roles`` in position order. ``revoked``: tokens issued before this security revision are dead, 0 if none."""
+    """``roles`` in position order. ``revoked``: tokens issued before this security revision are invalid; 0 for none."""
 
     id: int
     username: str

@@ -2,10 +2,10 @@
 
 The engine is RE2: its time grows with pattern length times text length whatever the pattern, and its memory is capped,
 so no context can stall a node. Engines that backtrack would need a time limit instead, and then the load of the host
-would decide who gets which role.
+would decide on roles.
 
-The price: look-around, back references, conditional and possessive constructs do not exist. A rule that uses them is
-invalid and matches nobody (:class:`UnsupportedPattern`). ``\\d``, ``\\w``, ``\\s`` and ``\\b`` know ASCII only, and
+Look-around, back references, conditional and possessive constructs are not supported. A rule that uses them is
+invalid and never true (:class:`UnsupportedPattern`). ``\\d``, ``\\w``, ``\\s`` and ``\\b`` know ASCII only, and
 ``$`` means the very end of the text. Otherwise the dialect is Python's.
 """
 

@@ -1,4 +1,4 @@
-"""Values of the rule language: what an operand of MATCH or FIND accepts in a context (rbac.md 10.2)."""
+"""Operands of MATCH and FIND in rules: which values of a context they accept (rbac.md 10.2)."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from secmon.security.rbac.patterns import Pattern
 
 
 class BudgetExceeded(Exception):
-    """An evaluation that would take more steps than it may."""
+    """An evaluation exceeds its steps."""
 
 
 class Budget:
@@ -82,7 +82,7 @@ class ListOperand:
 
 
 class ObjectOperand:
-    """An object: every member is found in the candidate; what else the candidate holds never matters.
+    """An object: every member is found in the candidate; other members of the candidate are ignored.
 
     A name is literal or a pattern; of several members whose names match, one that is accepted is enough. A member that
     is null counts as absent (rbac.md 10.1, step 3).

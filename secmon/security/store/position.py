@@ -1,4 +1,4 @@
-"""Where a security store stands: its identity, revision and the bookkeeping of caches, kept in ``meta``."""
+"""The position of a security store: identity, revision and the bookkeeping of caches, kept in ``meta``."""
 
 from typing import NamedTuple
 

@@ -79,7 +79,7 @@ class SecurityStore:
     def _first_rows(self, connection: Connection) -> None:
         create_position(connection, str(uuid.uuid4()) if self.writable else "")
 
-    # Where the store stands
+    # Position
 
     def version_token(self) -> int:
         """A number that differs from its last value after any commit, by any thread or process (microseconds)."""
@@ -139,7 +139,7 @@ class SecurityStore:
 
     @contextmanager
     def read(self) -> Iterator[ReadTransaction]:
-        """The rows as of one moment, for what a view does not hold: users, and who is linked to whom."""
+        """A consistent snapshot of the rows, for what a view does not hold: users and links."""
         with read_transaction(self._engine) as connection:
             yield ReadTransaction(connection)
 
@@ -269,7 +269,7 @@ class SecurityStore:
         with self._applying() as connection:
             connection.execute(delete(private_keys))
             connection.execute(insert(private_keys).values(kid=kid, pem=pem))
-            before = read_position(connection)  # views are to be read anew
+            before = read_position(connection)  # views must be loaded again
             write_position(connection, msgspec.structs.replace(before, generation=before.generation + 1))
 
     @contextmanager

@@ -87,7 +87,7 @@ class WriteTransaction(ReadTransaction):
             yield
 
     def changes(self) -> list[RowChange]:
-        """What this transaction has done so far, in order."""
+        """The changes of this transaction so far, in order."""
         found = self._connection.execute(
             select(changes).where(changes.c.revision == self.revision).order_by(changes.c.ordinal)
         )
@@ -109,7 +109,7 @@ class WriteTransaction(ReadTransaction):
         self._record(table, key, encode_row(row))
 
     def delete(self, table: Table, *key: int | str) -> bool:
-        """Delete a row and the links that hang on it; whether it existed."""
+        """Delete a row and the links that refer to it; whether it existed."""
         for link, column in LINKS.get(table.name, ()):
             for row in self.select(link, **{column: key[0]}):
                 self.delete(link, *row_key(link, row))
@@ -119,22 +119,22 @@ class WriteTransaction(ReadTransaction):
         return bool(gone)
 
     def keep_private_key(self, kid: str, pem: str) -> None:
-        """Keep the private half of the signing key ``kid``, on this node only, and none of keys that are gone."""
+        """Store the private half of the signing key ``kid``, on this node only; those of deleted keys are deleted."""
         known = select(signing_keys.c.kid)
         self._connection.execute(delete(private_keys).where(private_keys.c.kid.not_in(known)))
         self._connection.execute(insert(private_keys).values(kid=kid, pem=pem))
 
     def take_over(self) -> None:
-        """Make a copy of another master's store an origin: its revisions go on under an identity of its own."""
+        """Make a replica an origin: its revisions continue under an identity of its own."""
         self.store_id = str(uuid.uuid4())
-        write_audit_end(self._connection, None)  # of a log that is on another host, or of another time
+        write_audit_end(self._connection, None)  # that of another log
 
     def audit_end(self) -> AuditEnd | None:
         """The last line of the audit log before this transaction."""
         return read_audit_end(self._connection)
 
     def set_audit_end(self, end: AuditEnd) -> None:
-        """Note the line that describes this transaction. It is bookkeeping of this node: no change, not replicated."""
+        """Note the line of this transaction. It is local bookkeeping: not recorded as a change, not replicated."""
         write_audit_end(self._connection, end)
 
     def next_id(self, table: Table) -> int:

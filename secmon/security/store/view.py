@@ -37,7 +37,7 @@ class SharedState:
 
 
 def load_shared_state(connection: Connection, known: SharedState | None) -> SharedState:
-    """The shared part as of this transaction; ``known`` itself when it still stands."""
+    """The shared state at this transaction; ``known`` itself when it is current."""
     position = read_position(connection)
     stamp = (position.store_id, position.generation, position.shared_revision)
     return known if known is not None and known.stamp == stamp else SharedState(connection, position)
@@ -90,7 +90,7 @@ class SecurityView:
 
     @property
     def revoked_all(self) -> int:
-        """Tokens issued before this revision are dead, whoever holds them; 0 if none are."""
+        """All tokens issued before this revision are revoked; 0 for none."""
         return self._shared.revoked_all
 
     @property

@@ -265,7 +265,7 @@ def test_a_bad_rule_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
     context = {"k": ["x"] * 1_000}
     rules, roles = _given({"NOT": {"XOR": []}}, {"NOT": search}, {"MATCH": {}})
     assert roles_for(rules, roles, context, _user(100), rule_steps=100) == (102,)
-    assert "security rule 100 (rule0) is invalid, it never holds: 'XOR' is no operator" in caplog.text
+    assert "security rule 100 (rule0) is invalid, it is never true: 'XOR' is no operator" in caplog.text
     assert "security rule 101 (rule1): context of 'user100' takes too many steps" in caplog.text
     assert roles_for(rules, roles, context, _user(100)) == (101, 102)
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import date
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,8 @@ from secmon.api.limits import EVENT_PATHS
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.logfile import AppendFile, WriteTrouble
-from secmon.common.logfile.rotation import LogSeries, api_series, finish, first_day, rotate_day, rotate_size
+from secmon.common.logfile.log_series import api_series
+from secmon.common.logfile.rotation import LogRotation, RotationPolicy, first_day
 from secmon.common.logfile.secrets import MASK, SecretMasker
 from secmon.common.logfile.text import bounded, message_text, one_line, stamp
 from secmon.common.paths import Paths
@@ -39,7 +39,8 @@ class RequestLog:
 
     def __init__(self, paths: Paths, settings: Logs, clock: Clock, counters: Counters) -> None:
         self._level = _OFF if settings.level == "disabled" else LEVELS.get(settings.level, LEVELS["info"])
-        self._size_limit = settings.max_size.size_bytes if settings.max_size.enabled else None
+        by_size = settings.max_size.enabled
+        self._policy = RotationPolicy(by_day=not by_size, max_bytes=settings.max_size.size_bytes if by_size else 0)
         self._clock = clock
         self._second = -1
         self._stamp = ""
@@ -48,11 +49,11 @@ class RequestLog:
         self._compressor = ThreadPoolExecutor(1, "api-log")
         self._closed = False
         plain, as_json = api_series(paths)
-        self._plain = _Output(plain) if "plain" in settings.formats else None
-        self._json = _Output(as_json) if "json" in settings.formats else None
+        self._plain = _Output(LogRotation(plain, self._policy)) if "plain" in settings.formats else None
+        self._json = _Output(LogRotation(as_json, self._policy)) if "json" in settings.formats else None
         self._outputs = [output for output in (self._plain, self._json) if output is not None]
         for output in self._outputs:
-            self._compress(output.series)  # what an interruption left
+            self._tidy(output.rotation)  # what an interruption left
 
     def request(
         self,
@@ -122,7 +123,7 @@ class RequestLog:
         """Write the entries that wait: of each file in one piece, unless a limit of size may fall among them."""
         for output in self._outputs:
             lines, output.waiting = output.waiting, []
-            if self._size_limit is None and lines:
+            if self._policy.by_day and lines:
                 self._write(output, lines)
             elif lines:
                 for line in lines:
@@ -157,44 +158,39 @@ class RequestLog:
             self._second, self._stamp = second, stamp(now)
         return self._stamp
 
-    def _today(self) -> date:
-        return self._clock.now().astimezone().date()
-
     def _write(self, output: "_Output", lines: list[str]) -> None:
         data = "".join(lines).encode("utf-8", "backslashreplace")
         try:
             self._rotate(output, len(data))
         except OSError as error:
-            self._rotation_trouble.note(str(output.series.archive), error)
+            self._rotation_trouble.note(str(output.rotation.series.archive), error)
         try:
             output.file.write(data)
         except OSError as error:
-            self._trouble.note(str(output.series.current), error, records=len(lines))
+            self._trouble.note(str(output.rotation.series.current), error, records=len(lines))
 
     def _rotate(self, output: "_Output", addition: int) -> None:
         """Close the file when what is to be written, ``addition`` bytes, belongs to the next one."""
-        if self._size_limit is not None:
-            room = self._size_limit - addition
-            if output.file.size() <= room:
-                return
-            closed = rotate_size(output.series, self._today(), room + 1, wait_seconds=_WAIT_SECONDS)
-        else:
-            if output.day == self._stamp[:10]:
-                return
-            closed = rotate_day(output.series, self._today(), wait_seconds=_WAIT_SECONDS)
-            output.day = _period(output.series)
+        policy, rotation = self._policy, output.rotation
+        if output.day == self._stamp[:10] if policy.by_day else not policy.full(output.file.size(), addition):
+            return
+        closed = rotation.rotate(self._clock.now().astimezone(), addition=addition, wait_seconds=_WAIT_SECONDS)
+        if policy.by_day:
+            output.day = _period(rotation)
         if closed:
-            self._compress(output.series)
+            self._tidy(rotation)
 
-    def _compress(self, series: LogSeries) -> None:
+    def _tidy(self, rotation: LogRotation) -> None:
+        """Compress closed parts, in a thread."""
         if self._closed:
             return
-        self._compressor.submit(finish, series).add_done_callback(partial(self._compressed, series))
+        today = self._clock.now().astimezone().date()
+        self._compressor.submit(rotation.tidy, today).add_done_callback(partial(self._tidied, rotation))
 
-    def _compressed(self, series: LogSeries, future: Future[Any]) -> None:
+    def _tidied(self, rotation: LogRotation, future: Future[Any]) -> None:
         error = future.exception()
         if isinstance(error, OSError):  # the part stays as it is; the next rotation or start tries again
-            self._rotation_trouble.note(str(series.archive), error)
+            self._rotation_trouble.note(str(rotation.series.archive), error)
         elif error:
             raise error
 
@@ -202,15 +198,15 @@ class RequestLog:
 class _Output:
     """A file, the day (``YYYY/MM/DD``) of its first entry, as last seen, and the lines that wait for it."""
 
-    def __init__(self, series: LogSeries) -> None:
-        self.series = series
-        self.file = AppendFile(series.current)
-        self.day = _period(series)
+    def __init__(self, rotation: LogRotation) -> None:
+        self.rotation = rotation
+        self.file = AppendFile(rotation.series.current)
+        self.day = _period(rotation)
         self.waiting: list[str] = []
 
 
-def _period(series: LogSeries) -> str:
-    day = first_day(series.current)
+def _period(rotation: LogRotation) -> str:
+    day = first_day(rotation.series.current)
     return f"{day:%Y/%m/%d}" if day else ""
 
 

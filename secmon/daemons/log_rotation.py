@@ -1,26 +1,23 @@
-"""The task that rotates a node's own logs: one per node, run by the supervisor."""
+"""The task that rotates the logs of a node's daemons; the supervisor runs it."""
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, timedelta
-from functools import partial
+from datetime import datetime
 from pathlib import Path
-from typing import ParamSpec
 
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import os_text
-from secmon.common.logfile.rotation import cluster_series, daemon_series, finish, purge, rotate_day, rotate_size
+from secmon.common.logfile.log_series import cluster_series, daemon_series
+from secmon.common.logfile.rotation import LogRotation, RotationPolicy
 from secmon.common.paths import Paths
 from secmon.config.options import InternalOptions
 
-P = ParamSpec("P")
 _log = logging.getLogger("secmon.monitord")
 _POLL_SECONDS = 5.0
-_TIDY_SECONDS = 600.0  # how soon a compression or deletion that failed is tried again, at most
-_PAUSE_SECONDS = 60.0  # after a failure: it would be logged into the very file again and again
+_TIDY_SECONDS = 600.0  # between two tries of a compression or deletion that failed, at most
+_PAUSE_SECONDS = 60.0  # after a failure: its warning would be logged into the same file again and again
 _MEGABYTE = 1 << 20
 
 
@@ -45,72 +42,76 @@ class LogRotationSettings:
             daily_rotations=options.get("monitord.daily_rotations"),
         )
 
+    def daemon_policy(self) -> RotationPolicy:
+        """For ``ossec.log`` and ``ossec.json``: by day and by size; old parts are deleted."""
+        return RotationPolicy(
+            day_wait_seconds=self.day_wait_seconds,
+            max_bytes=self.size_bytes,
+            per_day=self.daily_rotations,
+            compress=self.compress,
+            keep_days=self.keep_days,
+        )
+
+    def cluster_policy(self) -> RotationPolicy:
+        """For ``cluster.log``: by day; no part is ever deleted."""
+        return RotationPolicy(day_wait_seconds=self.day_wait_seconds, compress=self.compress)
+
 
 class LogRotationTask:
-    """Rotates ``ossec.log``, ``ossec.json`` and ``cluster.log`` at day change, the first two by size as well.
-
-    Holds no state that a restart would miss: what is due follows from the files. Old parts of the daemon log are
-    deleted, those of the cluster log never.
-    """
+    """Rotates ``ossec.log``, ``ossec.json`` and ``cluster.log``."""
 
     def __init__(self, paths: Paths, settings: LogRotationSettings, clock: Clock, counters: Counters) -> None:
-        self._daemon = daemon_series(paths)
-        self._all = (*self._daemon, cluster_series(paths))
-        self._settings = settings
+        daemon = [LogRotation(series, settings.daemon_policy()) for series in daemon_series(paths)]
+        self._rotations = [*daemon, LogRotation(cluster_series(paths), settings.cluster_policy())]
+        self._watched = [rotation.series.current for rotation in daemon]
         self._clock = clock
         self._counters = counters
         self._tidy_at = self._pause_until = float("-inf")
-        self._there: set[Path] = set()
+        self._present: set[Path] = set()
 
     async def run(self) -> None:
-        """Keep the logs until cancelled."""
+        """Rotate until cancelled."""
         while True:
             await self.step()
             await asyncio.sleep(_POLL_SECONDS)
 
     async def step(self) -> None:
-        """Do what is due now, in a thread."""
+        """:meth:`step_now` in a thread."""
         await asyncio.to_thread(self.step_now)
 
     def step_now(self) -> None:
-        """Do what is due now; a failure is logged and counted, and tried again later."""
+        """Do what is due now; a failure is logged, counted, and tried again later."""
         if self._clock.monotonic() < self._pause_until:
             return
-        self._replace_removed()
+        self._warn_of_removed()
         now = self._clock.now().astimezone()
-        # The day begins day_wait late, so that its predecessor's last entries are in their file.
-        settled = (now - timedelta(seconds=self._settings.day_wait_seconds)).date()
-        if self._rotate(settled, now.date()) or self._clock.monotonic() >= self._tidy_at:
-            self._tidy(now.date())
+        closed = [self._rotate(rotation, now) for rotation in self._rotations]
+        if any(closed) or self._clock.monotonic() >= self._tidy_at:
+            for rotation in self._rotations:
+                self._tidy(rotation, now)
             self._tidy_at = self._clock.monotonic() + _TIDY_SECONDS
-        self._there = {series.current for series in self._daemon if series.current.exists()}
+        self._present = {path for path in self._watched if path.exists()}
 
-    def _replace_removed(self) -> None:
-        """Say so when somebody took a file away; the entry makes it anew. Rotations of our own come after this."""
-        for path in sorted(self._there):
+    def _warn_of_removed(self) -> None:
+        """Log that a file was removed; the entry creates it again. This runs before rotations of our own."""
+        for path in sorted(self._present):
             if not path.exists():
-                _log.warning("%s was removed, with what it held; it is written anew", path)
+                _log.warning("%s was removed with its content; a new file is written", path)
 
-    def _rotate(self, settled: date, today: date) -> bool:
-        closed = [self._attempt(rotate_day, series, settled) for series in self._all]
-        if self._settings.size_bytes:
-            by_size = partial(rotate_size, per_day=self._settings.daily_rotations)
-            closed += [self._attempt(by_size, series, today, self._settings.size_bytes) for series in self._daemon]
-        return any(closed)
-
-    def _tidy(self, today: date) -> None:
-        if self._settings.compress:
-            for series in self._all:
-                self._attempt(finish, series)
-        for series in self._daemon:
-            self._attempt(purge, series, today, self._settings.keep_days)
-
-    def _attempt(self, action: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bool:
-        """Whether ``action`` did something."""
+    def _rotate(self, rotation: LogRotation, now: datetime) -> bool:
         try:
-            return bool(action(*args, **kwargs))
+            return rotation.rotate(now) is not None
         except OSError as error:
-            self._counters.add("log.rotation_errors")
-            self._pause_until = self._clock.monotonic() + _PAUSE_SECONDS
-            _log.warning("A log could not be rotated: %s", os_text(error))
+            self._failed(error)
             return False
+
+    def _tidy(self, rotation: LogRotation, now: datetime) -> None:
+        try:
+            rotation.tidy(now.date())
+        except OSError as error:
+            self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        self._counters.add("log.rotation_errors")
+        self._pause_until = self._clock.monotonic() + _PAUSE_SECONDS
+        _log.warning("A log could not be rotated: %s", os_text(error))

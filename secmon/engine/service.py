@@ -28,8 +28,7 @@ from secmon.engine.logtest.logtest_protocol import TOO_LONG as LOGTEST_TOO_LONG
 from secmon.engine.logtest.logtest_protocol import answer as answer_logtest
 from secmon.engine.logtest.logtest_sessions import Sessions, SessionSettings
 from secmon.engine.output.document import Documents
-from secmon.engine.output.outputs import OutputSettings, output_series
-from secmon.engine.output.past_days import tidy
+from secmon.engine.output.outputs import OutputSettings, output_rotations, tidy_outputs
 from secmon.engine.ruleset.live_ruleset import Compiled, LiveRuleset
 from secmon.engine.ruleset.validation import RulesetValidator
 from secmon.journal.batch_writer import BatchWriter
@@ -332,16 +331,12 @@ class AnalysisService:
             self.event_counters.forget_all_but(await self._active_agents())
 
     async def _tidy(self) -> None:
-        """Past days are signed and compressed, once each; what failed is tried again later."""
+        """Checksum and compress the files of past days, once each; failures are tried again later."""
         env, done = self._env, date.min
-        series = list(output_series(env.paths).values())
-        compress = bool(env.options.get("monitord.compress"))
-        sign = bool(env.options.get("monitord.sign"))
+        rotations = output_rotations(env.paths, env.options)
         while True:
             await asyncio.sleep(env.options.get("monitord.day_wait"))
             today = env.clock.now().astimezone().date()
-            if today != done and await asyncio.to_thread(
-                tidy, series, today, env.paths.root, compress=compress, sign=sign
-            ):
+            if today != done and await asyncio.to_thread(tidy_outputs, rotations, today):
                 done = today
             await asyncio.sleep(60)

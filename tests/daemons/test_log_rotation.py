@@ -42,18 +42,18 @@ def archived(paths: Paths) -> dict[str, list[str]]:
 
 @pytest.mark.anyio
 async def test_day_change(paths: Paths, clock: ManualClock) -> None:
-    keeper = LogRotationTask(paths, LogRotationSettings(), clock, Counters())
+    task = LogRotationTask(paths, LogRotationSettings(), clock, Counters())
     logger = logging.getLogger("secmon.worker")
     logger.info("before")
-    await keeper.step()
+    await task.step()
     clock.advance(15 * 60 + 9)  # nine seconds into the sixth
     logger.info("late")
-    await keeper.step()
+    await task.step()
     assert archived(paths) == {}
     clock.advance(1)
-    await keeper.step()
+    await task.step()
     logger.info("after")
-    await keeper.step()
+    await task.step()
     parts = archived(paths)
     assert list(parts) == [
         "cluster/2026/Mar/cluster.log-05.gz",
@@ -66,7 +66,7 @@ async def test_day_change(paths: Paths, clock: ManualClock) -> None:
     ]
     assert (paths.logs / "ossec.log").read_text().count("\n") == 1
     clock.advance(86400)
-    await keeper.step()
+    await task.step()
     assert "secmon/2026/Mar/ossec-06.log.gz" in archived(paths)
 
 
@@ -83,10 +83,10 @@ async def test_run_works_until_cancelled(paths: Paths, clock: ManualClock) -> No
 
 
 def test_size_stops_at_the_daily_maximum(paths: Paths, clock: ManualClock) -> None:
-    keeper = LogRotationTask(paths, LogRotationSettings(size_bytes=50, daily_rotations=2), clock, Counters())
+    task = LogRotationTask(paths, LogRotationSettings(size_bytes=50, daily_rotations=2), clock, Counters())
     for _ in range(4):
         logging.getLogger("secmon.apid").info("a text that is long enough")
-        keeper.step_now()
+        task.step_now()
     assert [name for name in archived(paths) if name.endswith(".log.gz")] == [
         "secmon/2026/Mar/ossec-05-001.log.gz",
         "secmon/2026/Mar/ossec-05-002.log.gz",
@@ -115,16 +115,16 @@ def test_a_failure_is_counted_and_tried_again_a_minute_later(paths: Paths, clock
     logging.getLogger("secmon.apid").info("x")
     (paths.logs / "secmon").write_text("a file where the folder should be")
     counters = Counters()
-    keeper = LogRotationTask(paths, LogRotationSettings(), clock, counters)
+    task = LogRotationTask(paths, LogRotationSettings(), clock, counters)
     clock.advance(3600)
-    keeper.step_now()
+    task.step_now()
     failures = counters.snapshot()["log.rotation_errors"]
     assert failures > 0
-    keeper.step_now()
+    task.step_now()
     assert counters.snapshot()["log.rotation_errors"] == failures
     (paths.logs / "secmon").unlink()
     clock.advance(61)
-    keeper.step_now()
+    task.step_now()
     assert "secmon/2026/Mar/ossec-05.log.gz" in archived(paths)
 
 
@@ -142,24 +142,24 @@ def test_settings_from_internal_options() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_log_that_was_removed_is_written_anew(paths: Paths, clock: ManualClock) -> None:
-    keeper = LogRotationTask(paths, LogRotationSettings(), clock, Counters())
+async def test_a_log_that_was_removed_is_created_again(paths: Paths, clock: ManualClock) -> None:
+    task = LogRotationTask(paths, LogRotationSettings(), clock, Counters())
     logging.getLogger("secmon.apid").info("lost")
-    await keeper.step()
+    await task.step()
     (paths.logs / "ossec.log").unlink()
-    await keeper.step()
+    await task.step()
     (line,) = (paths.logs / "ossec.log").read_text().splitlines()
-    assert line.endswith("ossec.log was removed, with what it held; it is written anew")
-    await keeper.step()
+    assert line.endswith("ossec.log was removed with its content; a new file is written")
+    await task.step()
     assert (paths.logs / "ossec.log").read_text().count("\n") == 1
 
 
 @pytest.mark.anyio
 async def test_a_log_that_was_rotated_was_not_removed(paths: Paths, clock: ManualClock) -> None:
-    keeper = LogRotationTask(paths, LogRotationSettings(), clock, Counters())
+    task = LogRotationTask(paths, LogRotationSettings(), clock, Counters())
     logging.getLogger("secmon.apid").info("before")
-    await keeper.step()
+    await task.step()
     clock.advance(16 * 60)
-    await keeper.step()
-    await keeper.step()
+    await task.step()
+    await task.step()
     assert not (paths.logs / "ossec.log").exists()

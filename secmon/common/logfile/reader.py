@@ -20,7 +20,7 @@ import msgspec
 from secmon.common.clock import iso_z
 from secmon.common.errors import SecmonError
 from secmon.common.logfile.backward import MAX_LINE, Budget, gzip_lines, plain_lines
-from secmon.common.logfile.rotation import LogSeries, daemon_series
+from secmon.common.logfile.log_series import LogSeries, daemon_series
 from secmon.common.logfile.text import INDENT
 from secmon.common.paths import Paths
 

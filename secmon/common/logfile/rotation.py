@@ -1,14 +1,16 @@
-"""Rotation of log files: close, name, compress, delete (manager.md 12.4, conventions.md 12.2, cluster.md 7.3).
+"""Rotation of log files: close, compress, delete (manager.md 12.4, conventions.md 12.2, cluster.md 7.3).
+
+The one mechanism for the logs of the daemons, the request log of the API and the outputs of the analysis engine; what
+differs between them is in their :class:`RotationPolicy`.
 
 A file is closed in two steps, so that an interruption at any point loses nothing: it is renamed to its final name
-without ``.gz``, then, when the last writer has let go of it, compressed aside and removed. What an interruption leaves
-is an uncompressed file with a final name; :func:`finish` of the next run completes it. No final name is used twice.
+without ``.gz``, then, when the last writer has released it, compressed aside and removed. An interruption leaves an
+uncompressed file with a final name, which the next :meth:`LogRotation.tidy` compresses. No final name is used twice.
 
-Locks: who renames holds the folder of the current file, who compresses the archive folder, so that two processes never
-do the same. Neither waits for the other, and writers (``append_file``) wait for neither.
+Locks: a process that renames holds the folder of the current file, one that compresses holds the archive folder, so
+that two processes never do the same. Neither waits for the other, and writers (``append_file``) wait for neither.
 """
 
-import calendar
 import fcntl
 import gzip
 import os
@@ -24,80 +26,76 @@ from typing import BinaryIO
 
 from secmon.common.file_io import open_regular, sync_folder
 from secmon.common.logfile.append_file import inherit_owner
-from secmon.common.paths import Paths
+from secmon.common.logfile.checksums import write_checksums
+from secmon.common.logfile.log_series import FILE_MODE, LogSeries
 
-FILE_MODE, FOLDER_MODE = 0o640, 0o750
-_MONTHS = tuple(calendar.month_abbr)  # fixed at import, before anything can set a locale: Jan..Dec
 _FIRST_DAY = re.compile(rb'^(?:\{"timestamp": ?")?(\d{4})/(\d\d)/(\d\d) ', re.M)
 _HEAD_BYTES = 8192
 _LOCK_PAUSE = 0.005  # seconds between attempts
 _WRITERS_SECONDS = 1.0  # how long to wait for records on their way; they take microseconds
 
 
-@dataclass(frozen=True)
-class LogSeries:
-    """A log file and the names of its closed parts: ``<archive>/<YYYY>/<Mon>/<stem><DD>[<separator><N>]<suffix>``."""
+@dataclass(frozen=True, kw_only=True)
+class RotationPolicy:
+    """When a log file is closed, and what becomes of its closed parts."""
 
-    current: Path
-    archive: Path
-    stem: str
-    suffix: str = ""
-    separator: str = "_"
-    digits: int = 1
+    by_day: bool = True
+    day_wait_seconds: int = 0
+    """A day begins so much later, so that the last entries of the day before are in its file."""
+    max_bytes: int = 0
+    """0: never closed by size."""
+    interval_seconds: int = 0
+    """Longest time that a file of the engine is written to; 0: until the day ends."""
+    per_day: int | None = None
+    """Parts a day that may be closed by size."""
+    compress: bool = True
+    checksums_from: Path | None = None
+    """Every part gets a file of checksums, with paths relative to this folder; None: no checksums."""
+    keep_days: int = 0
+    """Parts of older days are deleted; 0: none."""
+    live_is_part: bool = False
+    """The live file is a second name of the newest part: parts of today are not closed yet."""
 
-    def part(self, day: date, number: int = 0) -> Path:
-        """Path of a closed part before compression; ``number`` 0 has no number in its name."""
-        tail = f"{self.separator}{number:0{self.digits}d}" if number else ""
-        name = f"{self.stem}{day.day:02d}{tail}{self.suffix}"
-        return self.archive / f"{day.year:04d}" / _MONTHS[day.month] / name
+    def full(self, size: int, addition: int = 1) -> bool:
+        """Whether a file of ``size`` bytes has no room for ``addition`` more."""
+        return bool(self.max_bytes) and size + addition > self.max_bytes
 
-    def parts(self) -> list[tuple[date, int, Path]]:
-        """Closed parts, oldest first: day, number, path as it is (``.gz`` or not).
 
-        A day's part without number closes the day, so it comes after the numbered ones. A part that exists in both
-        forms (interrupted compression) comes once, compressed.
+class LogRotation:
+    """Rotates one log file by its policy. It has no state: what is due follows from the files."""
+
+    def __init__(self, series: LogSeries, policy: RotationPolicy) -> None:
+        self.series = series
+        self.policy = policy
+
+    def rotate(self, now: datetime, *, addition: int = 1, wait_seconds: float = 1.0) -> Path | None:
+        """Close the current file if it is due at ``now``, local time, or has no room for ``addition`` bytes.
+
+        Returns the part, still to be compressed; None when nothing is due, or when another process has rotated for
+        ``wait_seconds``. Raises OSError; then the file stays.
         """
-        pattern = re.compile(
-            rf"{re.escape(self.stem)}(\d\d)(?:{re.escape(self.separator)}(\d{{1,9}}))?{re.escape(self.suffix)}(\.gz)?"
-        )
-        found: dict[tuple[date, int], Path] = {}
-        for year, month, folder in self._folders():
-            for name in sorted(os.listdir(folder)):  # the compressed form of a name follows the plain one
-                match = pattern.fullmatch(name)
-                if match and 1 <= int(match[1]) <= calendar.monthrange(year, month)[1]:
-                    found[date(year, month, int(match[1])), int(match[2] or 0)] = folder / name
-        last = 10**9
-        return [(*key, found[key]) for key in sorted(found, key=lambda key: (key[0], key[1] or last))]
+        policy, part = self.policy, None
+        if policy.by_day:
+            day = (now - timedelta(seconds=policy.day_wait_seconds)).date()
+            part = rotate_day(self.series, day, wait_seconds=wait_seconds)
+        if part is None and policy.max_bytes:
+            limit = policy.max_bytes - addition + 1
+            part = rotate_size(self.series, now.date(), limit, per_day=policy.per_day, wait_seconds=wait_seconds)
+        return part
 
-    def _folders(self) -> Iterator[tuple[int, int, Path]]:
-        for year in self.archive.glob("[0-9][0-9][0-9][0-9]"):
-            for month in range(1, 13):
-                folder = year / _MONTHS[month]
-                if int(year.name) > 0 and folder.is_dir():
-                    yield int(year.name), month, folder
+    def tidy(self, today: date) -> None:
+        """Write checksums, compress and delete what the policy says, as far as it is not done. Raises OSError.
 
-
-def daemon_series(paths: Paths) -> tuple[LogSeries, LogSeries]:
-    """``logs/ossec.log`` and ``logs/ossec.json``."""
-    folder = paths.logs / "secmon"
-    return (
-        LogSeries(paths.logs / "ossec.log", folder, "ossec-", ".log", "-", 3),
-        LogSeries(paths.logs / "ossec.json", folder, "ossec-", ".json", "-", 3),
-    )
-
-
-def cluster_series(paths: Paths) -> LogSeries:
-    """``logs/cluster.log``."""
-    return LogSeries(paths.logs / "cluster.log", paths.logs / "cluster", "cluster.log-")
-
-
-def api_series(paths: Paths) -> tuple[LogSeries, LogSeries]:
-    """``logs/api.log`` and ``logs/api.json``."""
-    folder = paths.logs / "api"
-    return (
-        LogSeries(paths.logs / "api.log", folder, "api.log-"),
-        LogSeries(paths.logs / "api.json", folder, "api.json-"),
-    )
+        Can be repeated at any time: each step finds what an interruption has left.
+        """
+        policy, closed_before = self.policy, today if self.policy.live_is_part else None
+        try:
+            if policy.checksums_from is not None:  # before the parts are compressed: they are of the plain text
+                write_checksums(self.series, policy.checksums_from, before=closed_before)
+            if policy.compress:
+                compress_parts(self.series, before=closed_before)
+        finally:
+            purge(self.series, today, policy.keep_days)
 
 
 def first_day(path: Path) -> date | None:
@@ -113,7 +111,7 @@ def rotate_day(series: LogSeries, today: date, *, wait_seconds: float = 1.0) -> 
     """Close the current file when its first entry is of another day; the part carries that day.
 
     After several silent days that is the day of the first entries. Returns the part, still to be compressed; None when
-    nothing is due or another process is at it for ``wait_seconds``. Raises OSError; then the file stays.
+    nothing is due or another process has rotated for ``wait_seconds``. Raises OSError; then the file stays.
     """
 
     def target(descriptor: int) -> Path | None:
@@ -123,7 +121,7 @@ def rotate_day(series: LogSeries, today: date, *, wait_seconds: float = 1.0) -> 
             return None
         return series.part(day, _free(series, day, 0))
 
-    return _close(series.current, target, wait_seconds)
+    return _close(series, target, wait_seconds)
 
 
 def rotate_size(
@@ -141,15 +139,14 @@ def rotate_size(
         number = _free(series, today, 1)
         return series.part(today, number) if per_day is None or number <= per_day else None
 
-    return _close(series.current, target, wait_seconds)
+    return _close(series, target, wait_seconds)
 
 
-def finish(series: LogSeries, *, before: date | None = None) -> list[Path]:
-    """Compress every closed part that is not: what :func:`rotate_day` just closed or an interruption left.
+def compress_parts(series: LogSeries, *, before: date | None = None) -> list[Path]:
+    """Compress the closed parts that are not compressed yet; ``before``: those of earlier days only.
 
-    ``before``: of earlier days only, where the file of the day is among the parts.
-    Returns the compressed files; a part that a writer still holds, or all when another process is at it, are left for
-    the next run. Raises OSError; then the part stays as it was.
+    Returns the compressed files. A part that a writer still holds, or all parts while another process compresses, are
+    left for the next run. Raises OSError; then the part stays as it was.
     """
     with _folder_lock(series.archive, wait_seconds=0) as locked:
         if not locked:
@@ -191,15 +188,16 @@ def _free(series: LogSeries, day: date, number: int) -> int:
         number += 1
 
 
-def _close(current: Path, target: Callable[[int], Path | None], wait_seconds: float) -> Path | None:
-    """Rename ``current`` to what ``target`` says of its descriptor."""
+def _close(series: LogSeries, target: Callable[[int], Path | None], wait_seconds: float) -> Path | None:
+    """Rename the current file to the path that ``target`` returns for its descriptor; None: it stays."""
+    current = series.current
     if not current.is_file():
         return None
     with _folder_lock(current.parent, wait_seconds) as locked, _opened(current) as file:
         part = target(file.fileno()) if locked else None
         if part is None:
             return None
-        _make_folders(part.parent)
+        series.make_folders(part)
         os.rename(current, part)
         with suppress(PermissionError):  # the file of another user: closed all the same
             os.fchmod(file.fileno(), FILE_MODE)
@@ -273,14 +271,3 @@ def _write_gzip(plain: BinaryIO, target: Path) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
-
-
-def _make_folders(folder: Path) -> None:
-    """``folder``, the year's and the archive above it, with their mode and owner whatever umask and user."""
-    for path in (folder.parent.parent, folder.parent, folder):
-        try:
-            path.mkdir(FOLDER_MODE)
-        except FileExistsError:
-            continue
-        inherit_owner(path, path.parent)
-        path.chmod(FOLDER_MODE)

@@ -10,15 +10,24 @@ from pathlib import Path
 from secmon.common.file_io import sync_folder
 from secmon.common.logfile.append_file import inherit_owner
 from secmon.common.logfile.line_ends import missing_end
-from secmon.common.logfile.rotation import FILE_MODE, FOLDER_MODE, LogSeries
+from secmon.common.logfile.log_series import FILE_MODE, LogSeries
+from secmon.common.logfile.rotation import RotationPolicy
 
 
 class OutputFile:
     """Collects records and appends them at :meth:`flush`. One process writes, in one thread."""
 
-    def __init__(self, series: LogSeries, *, ending: bytes = b"\n", on_cut: Callable[[Path, int], None]) -> None:
+    def __init__(
+        self,
+        series: LogSeries,
+        policy: RotationPolicy,
+        *,
+        ending: bytes = b"\n",
+        on_cut: Callable[[Path, int], None],
+    ) -> None:
         """``ending`` of every record; ``on_cut`` gets a file whose last record was cut, and its size."""
         self._series = series
+        self._policy = policy
         self._ending = ending
         self._on_cut = on_cut
         self._file = -1
@@ -49,18 +58,18 @@ class OutputFile:
         self._pending.append(record)
         self._waiting += len(record)
 
-    def rotate_due(self, now: datetime, *, rotate_seconds: int = 0, max_bytes: int = 0) -> None:
+    def rotate_due(self, now: datetime) -> None:
         """Open the file of ``now``, local time, if it is another one. Everything must be flushed. Raises OSError."""
         today = now.date()
         if self._file < 0:
-            self._open(today, self._last_number(today), now)
+            self._open(today, self._series.last_number(today), now)
         elif today != self._day:
             self._close_day()
-            self._open(today, self._last_number(today), now)
+            self._open(today, self._series.last_number(today), now)
         elif not self._in_place():
             self._open(today, self._number, now)
-        elif self._written and self._due(now, rotate_seconds, max_bytes):
-            number = self._last_number(today) + 1
+        elif self._written and self._due(now):
+            number = self._series.last_number(today) + 1
             self._close_day()
             self._open(today, number, now)
 
@@ -85,25 +94,17 @@ class OutputFile:
             os.close(self._file)
         self._file = -1
 
-    def _due(self, now: datetime, rotate_seconds: int, max_bytes: int) -> bool:
-        if max_bytes and self._written >= max_bytes:
-            return True
-        return bool(rotate_seconds) and (now - self._opened).total_seconds() >= rotate_seconds
+    def _due(self, now: datetime) -> bool:
+        """Whether the file is closed within its day."""
+        interval = self._policy.interval_seconds
+        old = bool(interval) and (now - self._opened).total_seconds() >= interval
+        return old or self._policy.full(self._written)
 
     def _close_day(self) -> None:
         """Close this file; an empty one is removed."""
         self.close()
         if not self._written:
             self.path.unlink(missing_ok=True)
-
-    def _last_number(self, day: date) -> int:
-        """Number of the day's newest file; 0 for the first one, which has none in its name."""
-        folder = self._series.part(day).parent
-        if not folder.is_dir():
-            return 0
-        prefix = f"{self._series.stem}{day.day:02d}{self._series.separator}"
-        found = [name[len(prefix) :].split(".")[0] for name in os.listdir(folder) if name.startswith(prefix)]
-        return max((int(one) for one in found if one.isascii() and one.isdecimal()), default=0)
 
     def _in_place(self) -> bool:
         """Whether both names still name the open file."""
@@ -115,7 +116,7 @@ class OutputFile:
 
     def _open(self, day: date, number: int, now: datetime) -> None:
         path = self._series.part(day, number)
-        _make_folders(self._series.archive, path.parent)
+        self._series.make_folders(path)
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             inherit_owner(file, self._series.archive)
@@ -154,11 +155,3 @@ class OutputFile:
 
 def _same(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
-
-
-def _make_folders(archive: Path, folder: Path) -> None:
-    for path in (archive, folder.parent, folder):
-        if not path.is_dir():
-            path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            inherit_owner(path, path.parent)
-            path.chmod(FOLDER_MODE)

@@ -1,13 +1,15 @@
 """The output files of the engine: alerts, archives and firewall events, as text and JSON lines (ruleset.md 9)."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 from secmon.common.counters import Counters
-from secmon.common.logfile.rotation import LogSeries
+from secmon.common.errors import os_text
+from secmon.common.logfile.log_series import LogSeries
+from secmon.common.logfile.rotation import LogRotation, RotationPolicy
 from secmon.common.paths import Paths
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
@@ -56,6 +58,11 @@ class OutputSettings:
             custom=config.text("global", "custom_alert_output"),
         )
 
+    @property
+    def policy(self) -> RotationPolicy:
+        """When a file is closed within its day."""
+        return RotationPolicy(max_bytes=self.max_bytes, interval_seconds=self.rotate_seconds, live_is_part=True)
+
 
 def read_size(text: str) -> int:
     """Bytes of a size with a suffix B, K, M or G; 0 for any other text."""
@@ -75,6 +82,28 @@ def output_series(paths: Paths) -> dict[str, LogSeries]:
     }
 
 
+def output_rotations(paths: Paths, options: InternalOptions) -> list[LogRotation]:
+    """What becomes of the files of past days."""
+    policy = RotationPolicy(
+        compress=bool(options.get("monitord.compress")),
+        checksums_from=paths.root if options.get("monitord.sign") else None,
+        live_is_part=True,
+    )
+    return [LogRotation(series, policy) for series in output_series(paths).values()]
+
+
+def tidy_outputs(rotations: Iterable[LogRotation], today: date) -> bool:
+    """Checksum and compress the files before ``today``; False when some of it failed, which is logged. Blocks."""
+    done = True
+    for rotation in rotations:
+        try:
+            rotation.tidy(today)
+        except OSError as error:
+            done = False
+            log.error("Files of past days below %s are not compressed: %s", rotation.series.archive, os_text(error))
+    return done
+
+
 class Outputs:
     """Collects the records of a batch of events; :meth:`flush` writes them. For one thread.
 
@@ -88,7 +117,7 @@ class Outputs:
         self.cut_records: dict[str, int] = {}
         """Files that ended in a cut record when they were opened, with the size that they had."""
         files = {
-            name: OutputFile(series, ending=self._ending(name), on_cut=self._cut)
+            name: OutputFile(series, settings.policy, ending=self._ending(name), on_cut=self._cut)
             for name, series in output_series(paths).items()
             if getattr(settings, name)
         }
@@ -111,7 +140,7 @@ class Outputs:
     def rotate_due(self, now: datetime) -> None:
         """Open or rotate files that are due at ``now``, local time. Raises OSError; then call it again."""
         for file in self._files.values():
-            file.rotate_due(now, rotate_seconds=self._settings.rotate_seconds, max_bytes=self._settings.max_bytes)
+            file.rotate_due(now)
 
     def write(self, verdict: Verdict, labels: Labels | None = None) -> None:
         """Collect the records of ``verdict``."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from secmon.common.logfile import AppendFile
-from secmon.common.logfile.rotation import LogSeries, finish, rotate_size
+from secmon.common.logfile.log_series import LogSeries
+from secmon.common.logfile.rotation import compress_parts, rotate_size
 from tests.filelimit import file_size_limit
 
 _WRITER = """
@@ -74,9 +75,9 @@ def test_processes_append_while_the_file_rotates(tmp_path: Path) -> None:
     today = date(2026, 3, 5)
     while any(writer.poll() is None for writer in writers):
         rotate_size(series, today, 20_000)
-        finish(series)
+        compress_parts(series)
     assert [writer.returncode for writer in writers] == [0, 0, 0]
-    finish(series)
+    compress_parts(series)
     closed = [gzip.decompress(path.read_bytes()) for _, _, path in series.parts()]
     assert len(closed) > 2
     lines = b"".join([*closed, series.current.read_bytes() if series.current.exists() else b""]).decode().splitlines()

@@ -18,8 +18,9 @@ from secmon.common.errors import SecmonError
 from secmon.common.logfile import setup_daemon_log
 from secmon.common.logfile.backward import MAX_LINE
 from secmon.common.logfile.daemon_log import level_word
+from secmon.common.logfile.log_series import daemon_series
 from secmon.common.logfile.reader import Limits, LogEntry, read_logs, summary
-from secmon.common.logfile.rotation import daemon_series, finish, rotate_day, rotate_size
+from secmon.common.logfile.rotation import compress_parts, rotate_day, rotate_size
 from secmon.common.logfile.text import INDENT, escape
 from secmon.common.paths import Paths
 from tests.localtime import zone
@@ -256,7 +257,7 @@ def test_what_is_written_is_read(
             if number in rotations:
                 rotate_day(series, today) or rotate_size(series, today, 1)
                 if number % 2:
-                    finish(series)
+                    compress_parts(series)
         log.close()
         expected.sort(key=lambda entry: entry["timestamp"], reverse=True)
         found = read_logs(paths)
@@ -293,7 +294,7 @@ def test_reading_while_the_log_rotates(paths: Paths) -> None:
             assert found == list(range(len(found)))
             rotate_size(series, date(2026, 2, 3) + timedelta(days=rounds), 40_000)
             if rounds % 3 == 0:
-                finish(series)
+                compress_parts(series)
             rounds += 1
     assert writer.returncode == 0
     assert len(read_logs(paths)) == 20000

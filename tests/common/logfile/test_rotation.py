@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.common.logfile import AppendFile
+from secmon.common.logfile.checksums import checksum_path
+from secmon.common.logfile.log_series import LogSeries, api_series, cluster_series, daemon_series
 from secmon.common.logfile.rotation import (
-    LogSeries,
-    api_series,
-    cluster_series,
-    daemon_series,
-    finish,
+    LogRotation,
+    RotationPolicy,
+    compress_parts,
     first_day,
     purge,
     rotate_day,
@@ -83,7 +83,7 @@ def test_day_change(series: LogSeries) -> None:
         part = rotate_day(series, TODAY)
         assert part == series.archive / "2026/Mar/ossec-05.log"
         assert not series.current.exists()
-        (packed,) = finish(series)
+        (packed,) = compress_parts(series)
     finally:
         os.umask(before)
     assert gzip.decompress(packed.read_bytes()) == data
@@ -92,7 +92,7 @@ def test_day_change(series: LogSeries) -> None:
     for folder in (series.archive, packed.parent, packed.parent.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o750
     assert rotate_day(series, TODAY) is None
-    assert finish(series) == []
+    assert compress_parts(series) == []
 
 
 def test_silent_days_belong_to_the_first_entries(series: LogSeries) -> None:
@@ -111,7 +111,7 @@ def test_existing_parts_are_never_overwritten(series: LogSeries) -> None:
     for number in range(3):
         contents.append(fill(series, text=str(number)))
         assert rotate_day(series, TODAY)
-        finish(series)
+        compress_parts(series)
     assert sorted(gzip.decompress(path.read_bytes()) for _, _, path in series.parts()) == contents
 
 
@@ -165,7 +165,7 @@ def test_an_interrupted_rotation_is_completed(series: LogSeries, left: str) -> N
         (part.parent / f".{part.name}.gz.tmp").write_bytes(b"\x1f\x8b half")
     elif left == "not removed":
         part.with_name(part.name + ".gz").write_bytes(gzip.compress(data))
-    finish(series)
+    compress_parts(series)
     assert [path.name for path in part.parent.iterdir()] == [f"{part.name}.gz"]
     assert gzip.decompress(part.with_name(part.name + ".gz").read_bytes()) == data
 
@@ -175,8 +175,8 @@ def test_a_part_that_a_writer_holds_is_left_for_later(series: LogSeries) -> None
     with open(series.current, "rb") as writer:  # stopped in the middle of a record
         fcntl.flock(writer, fcntl.LOCK_SH)
         assert rotate_day(series, TODAY)
-        assert finish(series) == []
-    assert len(finish(series)) == 1
+        assert compress_parts(series) == []
+    assert len(compress_parts(series)) == 1
 
 
 def test_one_process_at_a_time(series: LogSeries) -> None:
@@ -185,8 +185,8 @@ def test_one_process_at_a_time(series: LogSeries) -> None:
         assert rotate_day(series, TODAY, wait_seconds=0) is None
     assert rotate_day(series, TODAY, wait_seconds=0)
     with held(series.archive):
-        assert finish(series) == []
-    assert len(finish(series)) == 1
+        assert compress_parts(series) == []
+    assert len(compress_parts(series)) == 1
 
 
 @pytest.mark.root
@@ -197,7 +197,7 @@ def test_root_leaves_everything_to_the_folder_s_owner(series: LogSeries) -> None
     file.write(b"2026/03/05 10:00:00 secmon: INFO: x\n")
     file.close()
     assert rotate_day(series, TODAY)
-    (packed,) = finish(series)
+    (packed,) = compress_parts(series)
     AppendFile(series.current).write(b"x\n")
     for path in (packed, packed.parent, packed.parent.parent, series.archive, series.current):
         assert (path.stat().st_uid, path.stat().st_gid) == (12345, 12346)
@@ -230,3 +230,65 @@ def test_parts_read_back_what_part_names(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     assert [part[:2] for part in series.parts()] == sorted(zip(days, numbers, strict=True))
+
+
+def entry(series: LogSeries, day: date, text: str = "x") -> None:
+    with series.current.open("a") as file:
+        file.write(f"{day:%Y/%m/%d} 10:00:00 INFO: {text}\n")
+
+
+def noon(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, 12)
+
+
+def test_one_policy_rotates_by_day_and_by_size(series: LogSeries) -> None:
+    fifth, sixth = date(2026, 3, 5), date(2026, 3, 6)
+    rotation = LogRotation(series, RotationPolicy(max_bytes=100, per_day=1, day_wait_seconds=10))
+    entry(series, fifth)
+    assert rotation.rotate(noon(fifth)) is None
+    assert rotation.rotate(datetime(2026, 3, 6, 0, 0, 9)) is None, "the day begins ten seconds late"
+    assert rotation.rotate(datetime(2026, 3, 6, 0, 0, 10)) == series.part(fifth)
+    entry(series, sixth, "y" * 100)
+    assert rotation.rotate(noon(sixth)) == series.part(sixth, 1)
+    entry(series, sixth, "y" * 100)
+    assert rotation.rotate(noon(sixth)) is None, "once a day"
+    assert [day for day, _, _ in series.parts()] == [fifth, sixth]
+
+
+def test_a_file_is_closed_before_an_entry_that_does_not_fit(series: LogSeries) -> None:
+    day = date(2026, 3, 5)
+    entry(series, day)
+    size = series.current.stat().st_size
+    rotation = LogRotation(series, RotationPolicy(by_day=False, max_bytes=size + 10))
+    assert rotation.rotate(noon(day), addition=10) is None
+    assert rotation.rotate(noon(day + timedelta(days=9)), addition=10) is None, "not by day"
+    assert rotation.rotate(noon(day), addition=11) == series.part(day, 1)
+
+
+def test_tidy_deletes_old_parts_although_a_compression_fails(series: LogSeries) -> None:
+    old, day = date(2026, 1, 1), date(2026, 3, 5)
+    rotation = LogRotation(series, RotationPolicy(keep_days=31))
+    for each in (old, day):
+        entry(series, each)
+        assert rotation.rotate(noon(each + timedelta(days=5)))
+    temporary = series.part(day).with_name(f".{series.part(day).name}.gz.tmp")
+    temporary.mkdir()
+    with pytest.raises(OSError):
+        rotation.tidy(day)
+    assert [path for _, _, path in series.parts()] == [series.part(day)]
+    temporary.rmdir()
+    rotation.tidy(day)
+    assert [path.suffix for _, _, path in series.parts()] == [".gz"]
+
+
+def test_parts_of_today_are_left_alone_where_one_is_the_live_file(series: LogSeries, tmp_path: Path) -> None:
+    day = date(2026, 3, 5)
+    for each in (day - timedelta(days=1), day):
+        series.make_folders(series.part(each))
+        series.part(each).write_text("x\n")
+    rotation = LogRotation(series, RotationPolicy(checksums_from=tmp_path, live_is_part=True))
+    rotation.tidy(day)
+    yesterday = series.part(day - timedelta(days=1))
+    assert [path.name for _, _, path in series.parts()] == [f"{yesterday.name}.gz", series.part(day).name]
+    assert checksum_path(yesterday).exists()
+    assert not checksum_path(series.part(day)).exists()

@@ -15,8 +15,7 @@ from secmon.config.main import parse_main_config
 from secmon.config.options import InternalOptions
 from secmon.engine.engine import Verdict
 from secmon.engine.output.document import Documents, Origin
-from secmon.engine.output.outputs import Outputs, OutputSettings, output_series, read_size
-from secmon.engine.output.past_days import tidy
+from secmon.engine.output.outputs import Outputs, OutputSettings, output_rotations, read_size, tidy_outputs
 from tests.engine.analysis_kit import whole_lines
 from tests.engine.output.test_document import LOG, RULES, VAULT
 from tests.engine.rules_kit import START as LOCAL
@@ -212,11 +211,11 @@ def test_a_record_that_a_full_disk_tore_before_the_end_is_ended_by_the_next_proc
 def test_old_days_are_signed_and_compressed(harness: OutputsHarness, tmp_path: Path) -> None:
     for day in range(3):
         harness.alert(LOCAL + timedelta(days=day))
-    series = list(output_series(harness.paths).values())
+    rotations = output_rotations(harness.paths, InternalOptions.defaults())
     first = tmp_path / "logs/alerts/2023/Nov/ossec-alerts-14.json"
     content = first.read_bytes()
     today = date(2023, 11, 16)
-    assert tidy(series, today, tmp_path, compress=True, sign=True)
+    assert tidy_outputs(rotations, today)
     folder = "2023/Nov/ossec-alerts-"
     expected = [f"{folder}{day}.{kind}{end}" for day in (14, 15) for kind in ("json", "log") for end in (".gz", ".sum")]
     expected += [f"{folder}16.json", f"{folder}16.log", "alerts.json", "alerts.log"]
@@ -229,7 +228,7 @@ def test_old_days_are_signed_and_compressed(harness: OutputsHarness, tmp_path: P
     previous = first.with_name("ossec-alerts-14.json.sum").read_bytes()
     assert chained == f"SHA256 (logs/alerts/{folder}14.json.sum) = {hashlib.sha256(previous).hexdigest()}"
     before = harness.names()
-    assert tidy(series, today, tmp_path, compress=True, sign=True)
+    assert tidy_outputs(rotations, today)
     assert harness.names() == before
 
 

@@ -28,11 +28,10 @@ from starlette.routing import Route
 
 from secmon.api.server import ApiServer
 from secmon.api.tls import ensure_certificate, server_context
-from secmon.cluster.catalogue import CATALOGUE
+from secmon.cluster.call import Call
 from secmon.cluster.executor import Executor
 from secmon.cluster.node import Node, Services
 from secmon.common.accept.listening import bind_sockets
-from secmon.common.calls import Call
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
@@ -56,10 +55,10 @@ class Alone:
     async def restart(self) -> None:
         return
 
-    def status(self) -> Mapping[str, str]:
+    async def known_states(self) -> Mapping[str, str]:
         return {}
 
-    async def checked_status(self) -> Mapping[str, str]:
+    async def checked_states(self) -> Mapping[str, str]:
         return {}
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
@@ -101,7 +100,7 @@ def _node(folder: Path) -> Node:
 
 async def _serve_secmon(folder: Path, ready: Connection) -> None:
     node = _node(folder)
-    server = ApiServer(node, Local(Executor(node, CATALOGUE)))
+    server = ApiServer(node, Local(Executor(node)))
     await server.start()
     view = node.security.view()
     user = view.user("admin")

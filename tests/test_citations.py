@@ -156,8 +156,8 @@ def test_what_is_broken_is_found() -> None:
         "architecture.md has no section Gone",
     ]
     assert list(missing_modules("docs/x.md", text)) == ["docs/x.md:3: secmon/nowhere/gone.py"]
-    classes = ":class:`~secmon.common.calls.Call` ``common.calls.Gone`` ``common.gone.Call`` ``tests.waiting.Gone``"
+    classes = ":class:`~secmon.cluster.call.Call` ``cluster.call.Gone`` ``common.gone.Call`` ``tests.waiting.Gone``"
     gone = [each.partition(": ")[2] for each in missing_classes("docs/x.md", classes)]
-    assert gone == ["common.calls.Gone", "common.gone.Call"]
+    assert gone == ["cluster.call.Gone", "common.gone.Call"]
     links = "[a](groups.md#filesyml) [b](groups.md#gone) [c](gone.md) `[d](gone.md)`"
     assert list(broken_links("docs/x.md", links)) == ["docs/x.md:1: groups.md#gone", "docs/x.md:1: gone.md"]

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from secmon.api.rehash import HashUpgrades
 from secmon.api.request import Request
-from secmon.cluster.node import Node, Router
+from secmon.cluster.node import CallRouter, Node
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.security.authentication_error import NO_TOKEN, AuthenticationError
@@ -20,7 +20,7 @@ REVISION_POLL = 0.005
 class Authenticator:
     """Turns an Authorization header into an identity, from this node's own state."""
 
-    def __init__(self, node: Node, logins: FailedLogins, router: Router) -> None:
+    def __init__(self, node: Node, logins: FailedLogins, router: CallRouter) -> None:
         self._node = node
         self._logins = logins
         # One password hash per core at once: they are CPU and memory. Those who wait are bounded by the connections.

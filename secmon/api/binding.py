@@ -1,9 +1,7 @@
-"""From a request to the values of an operation's parameters (conventions.md 0, steps 7 to 11)."""
+"""From a request to the parameters of an operation (conventions.md 0, steps 7 to 11)."""
 
 from collections.abc import Mapping
 from typing import Any
-
-import msgspec
 
 from secmon.api.problems import Refused
 from secmon.api.request import Request, parse_query
@@ -15,8 +13,8 @@ from secmon.operations.bodies import read_body
 JSON = "application/json"
 
 
-def bind(operation: Operation, request: Request, path_values: Mapping[str, str]) -> dict[str, Any]:
-    """Values by field name, as plain builtins, checked against the operation's struct.
+def bind(operation: Operation, request: Request, path_values: Mapping[str, str]) -> Any:
+    """The operation's parameters: an instance of its struct.
 
     Raises ``ParameterError`` (400) for the first fault, 6002 (406) for a wrong Content-Type of a good body.
     """
@@ -27,8 +25,7 @@ def bind(operation: Operation, request: Request, path_values: Mapping[str, str])
     values = read_text(operation.parameters, query, path_values)
     if operation.body is not None:
         values["body"] = _body(operation, request)
-    operation.build(values)
-    return values
+    return operation.build(values)
 
 
 def _body(operation: Operation, request: Request) -> Any:
@@ -48,7 +45,7 @@ def _body(operation: Operation, request: Request) -> Any:
             _check_type(operation, request)
         raise
     _check_type(operation, request)
-    return msgspec.to_builtins(body)
+    return body
 
 
 def _check_type(operation: Operation, request: Request) -> None:

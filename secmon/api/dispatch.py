@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import math
-import os
 import traceback
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -23,10 +22,10 @@ from secmon.api.request_log import RequestLog
 from secmon.api.responses import CLOSE, TEXT_TYPE, Answer
 from secmon.api.routes import Found, Routes
 from secmon.api.shared_login_failures import SharedFailures
+from secmon.cluster.call import Call, new_request_id
 from secmon.cluster.catalogue import Catalogue, Operation
-from secmon.cluster.node import Node, Router
+from secmon.cluster.node import CallRouter, Node
 from secmon.cluster.parameters import ParameterError
-from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Outcome, Result
@@ -56,7 +55,7 @@ class Dispatcher:
     def __init__(
         self,
         node: Node,
-        router: Router,
+        router: CallRouter,
         catalogue: Catalogue,
         request_log: RequestLog,
         *,
@@ -152,14 +151,16 @@ class Dispatcher:
         identify = self._authenticator.basic if is_login else self._authenticator.bearer
         identity = await identify(request)
         request.authenticated(identity)
-        values = bind(operation, request, found.values) if request.query or not found.optional else {}
+        params = operation.defaults
+        if params is None or request.query:
+            params = bind(operation, request, found.values)
         self._check_settings(operation)
-        result = await self._run(operation, self._call(operation, values, identity, request))
+        result = await self._run(self._call(operation, params, identity, request))
         if isinstance(result, Outcome) and result.node_errors:
             self._log.message(
                 "warning", f"{_title(request)} is answered without some nodes: {_by_node(result.node_errors)}"
             )
-        return render(self._node, operation, result, identity, pretty=values.get("pretty", False))
+        return render(self._node, operation, result, identity, pretty=getattr(params, "pretty", False))
 
     def _no_operation(self, request: Request, found: Found | None) -> Answer:
         """308, preflight, 404 or 405."""
@@ -180,23 +181,24 @@ class Dispatcher:
         if operation.needs_cluster and not self._node.clustered:
             raise SecmonError(3013)
 
-    def _call(self, operation: Operation, values: dict[str, Any], identity: Identity, request: Request) -> Call:
+    def _call(self, operation: Operation, params: Any, identity: Identity, request: Request) -> Call:
         timeout = self._node.api_config.intervals.request_timeout
-        request.id = os.urandom(16).hex()
+        request.id = new_request_id()
+        unlimited = getattr(params, "wait_for_complete", False)
         return Call(
-            operation=operation.name,
-            params=values,
+            operation=operation,
+            params=params,
             identity=identity,
             request_id=request.id,
-            deadline=None if values.get("wait_for_complete") else self._node.clock.monotonic() + timeout,
+            deadline=None if unlimited else self._node.clock.monotonic() + timeout,
             client=request.client,
             token="" if operation.auth == "basic" else bearer_token(request.header(b"authorization")),
         )
 
-    async def _run(self, operation: Operation, call: Call) -> Result:
+    async def _run(self, call: Call) -> Result:
         """The result; raises :class:`_Failed` so that errors from here on name their nodes."""
-        if operation is self._description:  # the adapter's own; the cluster does not know it
-            own: Result = await operation.function(None, None)
+        if call.operation is self._description:  # the adapter's own; the cluster does not know it
+            own: Result = await call.operation.function(None, None)
             return own
         try:
             return await self._router.route(call)

@@ -6,18 +6,18 @@ password of that node's choice.
 
 import asyncio
 import logging
-import os
 
-from secmon.cluster.node import Node, Router
-from secmon.common.calls import Call
+from secmon.cluster.call import Call, new_request_id
+from secmon.cluster.node import CallRouter, Node
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity
+from secmon.operations.internal import INTERNAL, HashUpgrade
 from secmon.security.authentication_error import AuthenticationError
 from secmon.security.passwords import MAX_TRIED_LENGTH, needs_rehash
 
 log = logging.getLogger("secmon.api")
 
-OPERATION = "PUT /internal/password-hash"
+OPERATION = INTERNAL["PUT /internal/password-hash"]
 
 MOST_AT_ONCE = 8
 """Upgrades that wait or run; who logs in meanwhile is upgraded at a later login."""
@@ -26,7 +26,7 @@ MOST_AT_ONCE = 8
 class HashUpgrades:
     """Upgrades in the background: no login waits for one, and one that fails is tried again at the next login."""
 
-    def __init__(self, node: Node, router: Router) -> None:
+    def __init__(self, node: Node, router: CallRouter) -> None:
         self._node, self._router = node, router
         self._running: dict[int, asyncio.Task[None]] = {}
 
@@ -50,9 +50,9 @@ class HashUpgrades:
         node = self._node
         call = Call(
             operation=OPERATION,
-            params={"user": identity.user, "password": password},
+            params=HashUpgrade(user=identity.user, password=password),
             identity=local_identity(),
-            request_id=os.urandom(16).hex(),
+            request_id=new_request_id(),
             deadline=node.clock.monotonic() + node.api_config.intervals.request_timeout,
             client=client,
         )

@@ -11,15 +11,11 @@ _NO_VALUES: Mapping[str, str] = {}
 
 
 class Found(NamedTuple):
-    """What stands at a path: the operation for the method asked, if any, its path values, and all methods.
-
-    ``optional``: every parameter may be left out, so a request without a query has nothing to bind.
-    """
+    """What a path leads to: the operation for the method asked, if any, its path values, and all methods."""
 
     operation: Operation | None
     values: Mapping[str, str] = _NO_VALUES
     methods: frozenset[str] = frozenset()
-    optional: bool = False
 
 
 NOTHING = Found(None)
@@ -46,8 +42,7 @@ class Routes:
         self._fixed_methods = {path: frozenset(methods) for path, methods in fixed.items()}
         for path, methods in fixed.items():
             for method, operation in methods.items():
-                optional = not any(one.required or one.location == "body" for one in operation.parameters)
-                found = Found(operation, methods=self._fixed_methods[path], optional=optional)
+                found = Found(operation, methods=self._fixed_methods[path])
                 self._fixed[path, method] = self._fixed[f"{path}/", method] = found
         self._shapes: defaultdict[int, list[tuple[_Shape, dict[str, Operation]]]] = defaultdict(list)
         # Fixed segments win over parameters.

@@ -20,8 +20,7 @@ from secmon.api.protocol import BoundedProtocol, ConnectionLimits
 from secmon.api.request_log import RequestLog
 from secmon.api.tls import ensure_certificate, server_context
 from secmon.cluster.catalogue import Catalogue
-from secmon.cluster.node import Node
-from secmon.cluster.node import Router as CallRouter
+from secmon.cluster.node import CallRouter, Node
 from secmon.common.accept.acceptor import Accepted, Acceptor
 from secmon.common.accept.limiter import ConnectionLimiter
 from secmon.common.accept.listening import bind_sockets, within_descriptors

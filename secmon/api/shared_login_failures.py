@@ -7,21 +7,21 @@ lies can shut out nobody who has not failed elsewhere too.
 
 import asyncio
 import logging
-import os
 from collections import Counter
 
 import msgspec
 
-from secmon.cluster.node import Node, Router
-from secmon.common.calls import Call
+from secmon.cluster.call import Call, new_request_id
+from secmon.cluster.node import CallRouter, Node
 from secmon.common.errors import SecmonError
 from secmon.common.identity import local_identity
 from secmon.common.outcome import Plain
+from secmon.operations.internal import INTERNAL, FailedLoginCounts
 from secmon.security.login_attempts import FailedLogins
 
 log = logging.getLogger("secmon.api")
 
-OPERATION = "PUT /internal/failed-logins"
+OPERATION = INTERNAL["PUT /internal/failed-logins"]
 MAX_ADDRESSES = 1000
 """Of one report; more addresses that fail meanwhile count on this node only."""
 
@@ -29,7 +29,7 @@ MAX_ADDRESSES = 1000
 class SharedFailures:
     """Reports failed logins in the background: no answer waits for the master. Without a cluster it does nothing."""
 
-    def __init__(self, node: Node, router: Router, logins: FailedLogins) -> None:
+    def __init__(self, node: Node, router: CallRouter, logins: FailedLogins) -> None:
         self._node, self._router, self._logins = node, router, logins
         self._unsent: Counter[str] = Counter()
         self._sending: asyncio.Task[None] | None = None
@@ -60,9 +60,9 @@ class SharedFailures:
         node = self._node
         call = Call(
             operation=OPERATION,
-            params={"failures": dict(failures)},
+            params=FailedLoginCounts(failures=dict(failures)),
             identity=local_identity(),
-            request_id=os.urandom(16).hex(),
+            request_id=new_request_id(),
             deadline=node.clock.monotonic() + node.api_config.intervals.request_timeout,
             client=node.name,
         )

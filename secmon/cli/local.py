@@ -1,13 +1,12 @@
 """Calls of the command line: executed by this node's cluster daemon, as the host's own identity."""
 
 import asyncio
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from secmon.cluster.rpc.channels import local_channel, local_failure
-from secmon.cluster.rpc.peer import RemotePeer
-from secmon.common.calls import Call
+from secmon.cluster.call import new_request_id
+from secmon.cluster.rpc.local_client import LocalClient, local_failure
+from secmon.cluster.rpc.wire import pack_request
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import local_identity
@@ -36,20 +35,9 @@ def local_call(paths: Paths, operation: str, params: Mapping[str, Any] | None = 
 
 async def _execute(paths: Paths, operation: str, params: dict[str, Any]) -> Result:
     clock = SystemClock()
-    call = Call(
-        operation=operation,
-        params=params,
-        identity=local_identity(),
-        request_id=uuid.uuid4().hex,
-        deadline=clock.monotonic() + _SECONDS,
-    )
-    socket = paths.cluster_socket
-    async with local_channel(socket) as channel:
-        try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                await channel.channel_ready()
-        except TimeoutError:
-            raise local_failure(socket) from None
-        return await RemotePeer("local", channel, clock, unreachable=lambda: local_failure(socket)).execute(
-            call, part=False
-        )
+    request = pack_request(operation, params, identity=local_identity(), request_id=new_request_id())
+    daemon = LocalClient("local", paths.cluster_socket, clock, connect_seconds=_CONNECT_SECONDS)
+    try:
+        return await daemon.send(request, clock.monotonic() + _SECONDS)
+    finally:
+        await daemon.close()

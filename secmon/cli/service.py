@@ -234,7 +234,7 @@ def status(paths: Paths, as_json: bool, everything: bool) -> None:
 
 
 def _states(paths: Paths) -> Mapping[str, str]:
-    return asyncio.run(SupervisorClient(paths).checked_status())
+    return asyncio.run(SupervisorClient(paths).checked_states())
 
 
 def _print_states(paths: Paths, *, everything: bool) -> None:

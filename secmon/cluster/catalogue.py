@@ -77,10 +77,18 @@ class Operation:
     parameters: tuple[Parameter, ...] = field(init=False)
     name: str = field(init=False)
     """``METHOD path``: the operation's name in the catalogue and on the wire between nodes."""
+    defaults: Any = field(init=False)
+    """The parameters of a request that gives none; None where one is required."""
+    unpack: Callable[[bytes], Any] = field(init=False)
+    """The typed parameters out of msgpack. Raises what msgspec raises."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", describe(self.params, self.path))
+        parameters = describe(self.params, self.path)
+        complete = not any(one.required or one.location == "body" for one in parameters)
+        object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "name", f"{self.method} {self.path}")
+        object.__setattr__(self, "defaults", self.params() if complete else None)
+        object.__setattr__(self, "unpack", msgspec.msgpack.Decoder(self.params).decode)
 
     @property
     def area(self) -> str:
@@ -109,12 +117,17 @@ class Catalogue:
         self._operations: dict[str, Operation] = {}
 
     def add(self, operation: Operation) -> None:
+        """Raises ValueError for a name that is declared already."""
         if operation.name in self._operations:
             raise ValueError(f"declared twice: {operation.name}")
         self._operations[operation.name] = operation
 
     def get(self, name: str) -> Operation | None:
         return self._operations.get(name)
+
+    def __getitem__(self, name: str) -> Operation:
+        """Raises KeyError for a name that is not declared."""
+        return self._operations[name]
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self._operations.values())

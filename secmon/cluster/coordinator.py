@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from secmon.cluster.catalogue import Operation, Place
-from secmon.cluster.executor import Context, Executor, authorizer, parse_query, requested_ids
+from secmon.cluster.call import Call
+from secmon.cluster.catalogue import Place
+from secmon.cluster.executor import Context, Executor, authorizer, read_query, requested_ids
 from secmon.cluster.fan_out import Answer, fan_out
 from secmon.cluster.node import Peer
 from secmon.common import query
-from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome, Result, absorb, merge
 from secmon.security.rbac.authorization import Grant
@@ -58,13 +58,12 @@ class Coordinator:
 
     async def run(self, call: Call) -> Result:
         """The merged answer. Raises 4000, also where every node refuses; for a single node also whatever it raised."""
-        operation = self._executor.operation(call)
-        if operation.fields is not None:
-            parse_query(operation, call)
+        operation = call.operation
+        asked = None if operation.fields is None else read_query(call.params, operation.fields)
         grants = await self._executor.authorize(call)
         targets, outcome = self._targets(grants["node:id"])
         if not targets and not outcome.failures:
-            self._refuse(operation, call)
+            self._refuse(call)
         now = self._executor.node.clock.monotonic()
         answers = await fan_out(call, {name: self._peer(name) for name in targets}, now, limit=self._limit)
         if operation.place is Place.NODE and targets:
@@ -73,12 +72,12 @@ class Coordinator:
                 raise lone
             if not isinstance(lone, Outcome):
                 return lone
-        whole = _combine(operation, call, answers, outcome)
+        whole = _combine(call, asked, answers, outcome)
         if operation.finish is not None:
             await operation.finish(Context(self._executor.node, call, grants), whole)
         return whole
 
-    async def ask(self, call: Call, params: Mapping[str, dict[str, Any]]) -> Mapping[str, Answer]:
+    async def ask(self, call: Call, params: Mapping[str, Any]) -> Mapping[str, Answer]:
         """See ``cluster.node.NodeCalls``."""
         peers = {name: self._peer(name) for name in params}
         return await fan_out(call, peers, self._executor.node.clock.monotonic(), limit=self._limit, params=params)
@@ -103,12 +102,12 @@ class Coordinator:
                 outcome.node_errors[name] = SecmonError(3022).message
         return sorted(set(wanted) & connected), outcome
 
-    def _refuse(self, operation: Operation, call: Call) -> None:
+    def _refuse(self, call: Call) -> None:
         """Raises 4000 where the caller may read nodes and none of them may be touched (restarted, say).
 
         Who may not even read one gets an empty answer, as for any collection.
         """
-        node = self._executor.node
+        node, operation = self._executor.node, call.operation
         checks = authorizer(node, call)
         membership = node.services.membership
         connected = [member.name for member in membership.members()] if membership else [node.name]
@@ -117,13 +116,13 @@ class Coordinator:
             raise SecmonError(4000, "Resource type: node:id", ids=tuple(readable))
 
 
-def _combine(operation: Operation, call: Call, answers: Mapping[str, Answer], outcome: Outcome) -> Outcome:
+def _combine(call: Call, asked: query.Query | None, answers: Mapping[str, Answer], outcome: Outcome) -> Outcome:
     """One outcome of all; collections are ordered and paged over the union."""
     shares = [_share(name, answer) for name, answer in answers.items()]
     whole = merge([*shares, outcome])
-    if operation.fields is not None:
+    if asked is not None and call.operation.fields is not None:
         parts = [query.Part(items=share.items, total=share.count) for share in shares]
-        page = query.merge(parts, parse_query(operation, call), operation.fields, operation.default_sort)
+        page = query.merge(parts, asked, call.operation.fields, call.operation.default_sort)
         whole.items, whole.total = list(page.items), page.total
     return whole
 

@@ -9,11 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from secmon.agents.groups.folders import list_groups
-from secmon.cluster.catalogue import Catalogue, Operation
+from secmon.cluster.call import Call
 from secmon.cluster.node import Node, RulesetKind
-from secmon.cluster.parameters import ParameterError
 from secmon.common import query
-from secmon.common.calls import Call
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.outcome import Outcome, Result
 from secmon.common.sqlite.faults import storage_error
@@ -68,7 +66,7 @@ class Context:
         author = Actor(
             user=identity.user,
             user_id=identity.user_id,
-            operation=self.call.operation,
+            operation=self.call.operation.name,
             client=self.call.client,
             request=self.call.request_id,
             context=identity.context_hash,
@@ -131,44 +129,35 @@ class Inventory:
 class Executor:
     """Runs calls on this node."""
 
-    def __init__(self, node: Node, catalogue: Catalogue) -> None:
+    def __init__(self, node: Node) -> None:
         self.node = node
-        self._catalogue = catalogue
-
-    def operation(self, call: Call) -> Operation:
-        """The operation that ``call`` names. Raises 3009 for a name this version does not know."""
-        found = self._catalogue.get(call.operation)
-        if found is None:
-            raise SecmonError(3009, f"operation {call.operation!r} is not known on node {self.node.name}")
-        return found
 
     async def run(self, call: Call) -> Result:
         """The whole answer of this node: authorized, run, filtered, paged."""
         result = await self._bounded(call, self._authorized(call))
-        operation = self.operation(call)
-        if isinstance(result, Outcome) and operation.fields is not None:
-            page = query.run(result.items, parse_query(operation, call), operation.fields, operation.default_sort)
+        fields = call.operation.fields
+        if isinstance(result, Outcome) and fields is not None:
+            page = query.run(result.items, read_query(call.params, fields), fields, call.operation.default_sort)
             result.items, result.total = list(page.items), page.total
         return result
 
     async def run_part(self, call: Call) -> Result:
         """This node's share of a call that the coordinator has authorized and will page."""
         result = await self._bounded(call, self._granted(call, {}))
-        operation = self.operation(call)
-        if isinstance(result, Outcome) and operation.fields is not None:
-            share = query.part(result.items, parse_query(operation, call), operation.fields, operation.default_sort)
+        fields = call.operation.fields
+        if isinstance(result, Outcome) and fields is not None:
+            share = query.part(result.items, read_query(call.params, fields), fields, call.operation.default_sort)
             result.items, result.total = list(share.items), share.total
         return result
 
     async def authorize(self, call: Call) -> dict[str, Grant]:
         """Check every requirement of the operation; raises 4000. Waits for the revision the caller was judged at."""
         await reach(self.node, call)
-        operation = self.operation(call)
         grants: dict[str, Grant] = {}
-        if not operation.require:
+        if not call.operation.require:
             return grants
         checks = authorizer(self.node, call)
-        for require in operation.require:
+        for require in call.operation.require:
             grant = checks.check(require, requested_ids(call, require))
             grants[require.resource] = _narrower(grants.get(require.resource), grant)
         return grants
@@ -177,22 +166,19 @@ class Executor:
         return await self._granted(call, await self.authorize(call))
 
     async def _granted(self, call: Call, grants: dict[str, Grant]) -> Result:
-        operation = self.operation(call)
-        if not operation.exempt:
-            self._ready()
-        try:
-            params = operation.build(call.params)
-        except ParameterError as error:
-            raise SecmonError(1000, f"parameters refused by node {self.node.name}: {error}") from None
-        result = await operation.function(Context(self.node, call, grants), params)
+        if not call.operation.exempt:
+            await self._ready()
+        result = await call.operation.function(Context(self.node, call, grants), call.params)
         if isinstance(result, Outcome):
             _add_denied(result, grants)
         return result
 
-    def _ready(self) -> None:
+    async def _ready(self) -> None:
+        """Raises 1017 while one of the base daemons is down."""
+        states = await self.node.services.control.known_states()
         down = [
             f"{name}->{state}"
-            for name, state in self.node.services.control.status().items()
+            for name, state in states.items()
             if name in BASE_DAEMONS and state in ("failed", "restarting")
         ]
         if down:
@@ -205,7 +191,7 @@ class Executor:
             async with asyncio.timeout(limit):
                 return await running
         except TimeoutError:
-            log.warning("%s: %s did not finish in time", call.title, call.operation)
+            log.warning("%s: %s did not finish in time", call.title, call.operation.name)
             raise self._named(SecmonError(3021)) from None
         except SecmonError as error:
             raise self._named(error) from None
@@ -215,10 +201,11 @@ class Executor:
             told = storage_error(error)
             if told is not None:
                 self.node.counters.add("operations.storage_errors")
-                log.error("node %s: request %s: %s failed: %s", self.node.name, call.request_id, call.operation, error)
+                name = call.operation.name
+                log.error("node %s: request %s: %s failed: %s", self.node.name, call.request_id, name, error)
                 raise self._named(told) from error
             self.node.counters.add("operations.unexpected_errors")
-            log.exception("node %s: %s: operation %s failed", self.node.name, call.title, call.operation)
+            log.exception("node %s: %s: operation %s failed", self.node.name, call.title, call.operation.name)
             raise self._named(SecmonError(1000)) from error
 
     def _named(self, error: SecmonError) -> SecmonError:
@@ -251,18 +238,12 @@ def requested_ids(call: Call, require: Require) -> Sequence[str] | None:
 
     ``007`` means the number 7.
     """
-    ids = None if require.param is None else named_ids(call.params.get(require.param))
+    ids = None if require.param is None else named_ids(getattr(call.params, require.param))
     if ids is None:
         return None
     if require.resource in NUMBERED:
         ids = tuple(one.lstrip("0") or "0" for one in ids)
     return list(dict.fromkeys(ids))
-
-
-def parse_query(operation: Operation, call: Call) -> query.Query:
-    """The call's q, sort, search, select, distinct, offset and limit. Raises 14xx and 1724."""
-    assert operation.fields is not None
-    return read_query(operation.build(call.params), operation.fields)
 
 
 def read_query(params: Struct, fields: query.Fields) -> query.Query:

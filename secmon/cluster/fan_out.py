@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import structs
 
+from secmon.cluster.call import Call
 from secmon.cluster.node import Peer
-from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
 
@@ -25,7 +25,7 @@ async def fan_out(
     now: float,
     *,
     limit: asyncio.Semaphore,
-    params: Mapping[str, dict[str, Any]] | None = None,
+    params: Mapping[str, Any] | None = None,
 ) -> dict[str, Answer]:
     """The answer, or the error, of each of ``peers``, in their order, before ``call.deadline``.
 
@@ -43,7 +43,7 @@ async def fan_out(
     return {name: task.result() for name, task in tasks.items()}
 
 
-def _addressed(call: Call, params: Mapping[str, dict[str, Any]] | None, name: str) -> Call:
+def _addressed(call: Call, params: Mapping[str, Any] | None, name: str) -> Call:
     return call if params is None else structs.replace(call, params=params[name])
 
 

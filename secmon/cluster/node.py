@@ -15,7 +15,7 @@ from secmon.agents.registry.memberships import Memberships
 from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.tasks.store import TaskStore
-from secmon.common.calls import Call
+from secmon.cluster.call import Call
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
@@ -73,8 +73,8 @@ class Peer(Protocol):
         """
 
 
-class Router(Protocol):
-    """Brings a call to where it runs."""
+class CallRouter(Protocol):
+    """Runs each call at its place."""
 
     async def route(self, call: Call) -> Result:
         """Run the call at its place; raises :class:`SecmonError`."""
@@ -83,8 +83,10 @@ class Router(Protocol):
 class NodeCalls(Protocol):
     """Asks nodes for what only they can do. The master has it, and a node without a cluster."""
 
-    async def ask(self, call: Call, params: Mapping[str, dict[str, Any]]) -> Mapping[str, Result | SecmonError]:
+    async def ask(self, call: Call, params: Mapping[str, Any]) -> Mapping[str, Result | SecmonError]:
         """What each node answers to ``call`` with its own parameters, or why it does not, before the call's deadline.
+
+        ``params`` holds instances of the operation's struct by the name of the node.
 
         The call names an operation that nodes run without judging permissions again: the caller has done so.
         """
@@ -110,11 +112,11 @@ class Control(Protocol):
     async def restart(self) -> None:
         """Ask for a restart of the node's daemons; returns at once. Raises 1901, 1902, 1014."""
 
-    def status(self) -> Mapping[str, str]:
-        """State of the 17 daemons, in the order of manager.md 8.1. Raises 1913."""
+    async def known_states(self) -> Mapping[str, str]:
+        """State of the 17 daemons, in the order of manager.md 8.1; half a second old at most. Raises 1913."""
 
-    async def checked_status(self) -> Mapping[str, str]:
-        """As :meth:`status`, and each daemon that runs is asked: one that does not answer counts as failed."""
+    async def checked_states(self) -> Mapping[str, str]:
+        """The states of now, as far as each daemon that runs is found to answer: one that does not has failed."""
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         """``{section: ...}``, as in force in a daemon of this node.

@@ -3,21 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from grpc import aio
-
-from secmon.api.router import ApiRouter
 from secmon.api.server import ApiServer, Listening, open_listening
 from secmon.cluster.coordinator import Coordinator, no_peer
 from secmon.cluster.executor import Executor
-from secmon.cluster.node import Node, Router
-from secmon.cluster.rpc.channels import local_channel, local_failure
-from secmon.cluster.rpc.peer import RemotePeer
+from secmon.cluster.node import CallRouter, Node
+from secmon.cluster.routing import RoleRouter
+from secmon.cluster.rpc.local_client import LocalClient
 from secmon.common.background import Background
 from secmon.common.clock import Clock, SystemClock
 from secmon.daemons.daemon import KEY_PASSWORD, Context
 from secmon.daemons.node_builder import Installation, open_node, read_installation
-from secmon.master.router import MasterRouter
-from secmon.operations.all import CATALOGUE, EXECUTABLE
+from secmon.operations.all import CATALOGUE
 
 
 def build(context: Context) -> "ApiDaemon":
@@ -34,7 +30,7 @@ def build(context: Context) -> "ApiDaemon":
 
 
 class ApiDaemon:
-    """The API server, and the channel to the cluster daemon."""
+    """The API server, and the connection to the cluster daemon."""
 
     name = "secmon-apid"
 
@@ -43,7 +39,7 @@ class ApiDaemon:
         self._listening = listening
         self._clock = clock
         self._node: Node | None = None
-        self._channel: aio.Channel | None = None
+        self._cluster_daemon: LocalClient | None = None
         self._server: ApiServer | None = None
         self.tasks = Background()
 
@@ -53,15 +49,13 @@ class ApiDaemon:
         self._server = ApiServer(node, self._router(node), CATALOGUE, listening=self._listening)
         await self._server.start()
 
-    def _router(self, node: Node) -> Router:
-        executor = Executor(node, EXECUTABLE)
+    def _router(self, node: Node) -> CallRouter:
+        executor = Executor(node)
         if not node.clustered:
             node.services.nodes = coordinator = Coordinator(executor, no_peer, limit=1)
-            return MasterRouter(executor, coordinator)
-        socket = node.paths.cluster_socket
-        self._channel = local_channel(socket)
-        peer = RemotePeer(node.name, self._channel, node.clock, unreachable=lambda: local_failure(socket))
-        return ApiRouter(executor, peer)
+            return RoleRouter("master", executor, coordinator=coordinator)
+        self._cluster_daemon = LocalClient(node.name, node.paths.cluster_socket, node.clock)
+        return RoleRouter("api", executor, forward_to=self._cluster_daemon)
 
     async def finished(self) -> None:
         await self.tasks.failed()
@@ -70,8 +64,8 @@ class ApiDaemon:
         await self.tasks.stop()
         if self._server is not None:
             await self._server.stop(self._installation.options.get("daemons.stop_timeout"))
-        if self._channel is not None:
-            await self._channel.close(None)
+        if self._cluster_daemon is not None:
+            await self._cluster_daemon.close()
         if self._node is not None:
             self._node.security.close()
         for each in self._listening.sockets:

@@ -1,23 +1,16 @@
 """secmon-clusterd: the cluster link of a node, replication, and every call that concerns other nodes."""
 
 import logging
-import os
 from collections.abc import Mapping
 from typing import Any, Protocol
-
-from grpc import aio
 
 from secmon.cluster.executor import Executor
 from secmon.cluster.files.digests import LocalFileDigests
 from secmon.cluster.lease import UnlimitedLease
-from secmon.cluster.node import Node, Router
-from secmon.cluster.rpc.channels import OPTIONS, local_address
-from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.cluster.rpc.peer import Context as PeerContext
-from secmon.cluster.rpc.peer import PeerService
+from secmon.cluster.node import CallRouter, Node
+from secmon.cluster.rpc.call_service import CallService, Relay
+from secmon.cluster.rpc.local_server import LocalServer
 from secmon.common.background import Background
-from secmon.common.calls import Call
-from secmon.common.errors import SecmonError
 from secmon.daemons.daemon import Context
 from secmon.daemons.daemon_host import tend
 from secmon.daemons.master_role import MasterRole
@@ -32,7 +25,10 @@ class ClusterRole(Protocol):
     """What a cluster daemon does as master, or as worker."""
 
     @property
-    def router(self) -> Router: ...
+    def router(self) -> CallRouter: ...
+
+    @property
+    def relay(self) -> Relay | None: ...
 
     async def start(self) -> None: ...
 
@@ -54,51 +50,19 @@ class ClusterDaemon:
         node.services.digests = LocalFileDigests(node.paths.root, clock=node.clock)
         # The lease guards the API, where tokens come in. Calls that reach this daemon have passed it.
         node.services.lease = UnlimitedLease()
-        self._executor = Executor(node, EXECUTABLE)
+        executor = Executor(node)
         self.tasks = Background()
-        self.role: ClusterRole = (MasterRole if node.role == "master" else WorkerRole)(node, self._executor, self.tasks)
-        self._local: aio.Server | None = None
-        self._opened = 0
+        self.role: ClusterRole = (MasterRole if node.role == "master" else WorkerRole)(node, executor, self.tasks)
+        service = CallService(
+            node.name, EXECUTABLE, whole=self.role.router.route, part=executor.run_part, relay=self.role.relay
+        )
+        self._local = LocalServer(node.paths.cluster_socket, service, node.clock)
 
     async def start(self) -> None:
         """Open the link's ports and the local socket. Raises what stops the start."""
         await self.role.start()
-        self._local = await self._open_socket()
-        self.tasks.keep("local socket", lambda: tend(self._tend))
-
-    async def _tend(self) -> None:
-        """Open the local socket anew when somebody has removed it; calls under way are finished. Raises OSError."""
-        if not self.node.paths.cluster_socket.exists():
-            before, self._local = self._local, await self._open_socket()
-            log.warning("%s was removed and is made anew", self.node.paths.cluster_socket)
-            if before is not None:
-                await before.stop(self.node.options.get("daemons.stop_timeout") / 2)
-
-    async def _open_socket(self) -> aio.Server:
-        """Listen under a name of its own, then move it: a server that ends removes the name it was opened with.
-
-        Raises OSError.
-        """
-        path = self.node.paths.cluster_socket
-        self._opened += 1
-        aside = path.with_name(f"c-{self._opened}.sock")
-        aside.unlink(missing_ok=True)
-        server = aio.server(options=OPTIONS)
-        service = PeerService(
-            clock=self.node.clock,
-            authorize=_authorize_local,
-            whole=self.role.router.route,
-            part=self._executor.run_part,
-        )
-        pb_grpc.add_PeerServicer_to_server(service, server)
-        try:
-            server.add_insecure_port(local_address(aside))
-        except RuntimeError as error:
-            raise OSError(f"{aside}: {error}") from error
-        await server.start()
-        os.chmod(aside, 0o660)
-        os.replace(aside, path)
-        return server
+        await self._local.open()
+        self.tasks.keep("local socket", lambda: tend(self._local.tend))
 
     async def finished(self) -> None:
         await self.tasks.failed()
@@ -106,9 +70,7 @@ class ClusterDaemon:
     async def stop(self) -> None:
         """Finish the calls in flight, then close the link."""
         await self.tasks.stop("local socket")
-        self.node.paths.cluster_socket.unlink(missing_ok=True)
-        if self._local is not None:
-            await self._local.stop(self.node.options.get("daemons.stop_timeout") / 2)
+        await self._local.stop(self.node.options.get("daemons.stop_timeout") / 2)
         await self.role.stop()
         self.node.security.close()
 
@@ -120,10 +82,3 @@ class ClusterDaemon:
 
     def active_config(self) -> Mapping[str, Any]:
         return {"cluster": self.node.main_config.cluster.as_dict()}
-
-
-def _authorize_local(context: PeerContext, call: Call) -> Call:
-    """Who may open the socket is trusted: its mode is 0660, and it belongs to the service user."""
-    if not context.peer().startswith("unix:"):
-        raise SecmonError(4000, "the local socket only")
-    return call

@@ -7,16 +7,18 @@ from typing import Any
 from grpc import aio
 
 from secmon.agents.state_reports import count_active
+from secmon.cluster.call import Call
 from secmon.cluster.coordinator import Coordinator, no_peer
 from secmon.cluster.executor import Executor
 from secmon.cluster.node import Node, Peer
+from secmon.cluster.routing import RoleRouter
+from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.peer import Context as PeerContext
 from secmon.cluster.rpc.peer import PeerService, RemotePeer
 from secmon.common.background import Background
-from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.master.callers import Callers
 from secmon.master.cluster_server import ClusterServer
@@ -25,7 +27,7 @@ from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.report_service import ReportService
-from secmon.master.router import MasterRouter
+from secmon.operations.all import EXECUTABLE
 from secmon.security.audit import Actor, audited
 from secmon.security.key_rotation import retire_signing_keys, rotate_signing_key
 from secmon.security.login_attempts import FailedLogins
@@ -38,6 +40,8 @@ KEY_CHECK_SECONDS = 3600
 
 class MasterRole:
     """The master's half of the cluster."""
+
+    relay = None
 
     def __init__(self, node: Node, executor: Executor, tasks: Background) -> None:
         """Raises SecmonError 3042 when the cluster's certificate authority cannot be used."""
@@ -87,7 +91,7 @@ class MasterRole:
         node.services.acknowledgements = self.security
         coordinator = Coordinator(executor, self._find_peer, limit=options.get("clusterd.fanout_limit"))
         node.services.nodes = coordinator
-        self.router = MasterRouter(executor, coordinator)
+        self.router = RoleRouter("master", executor, coordinator=coordinator)
         self._callers = Callers(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
@@ -116,10 +120,8 @@ class MasterRole:
         pb_grpc.add_ReportsServicer_to_server(self._reports, server)
 
     def _serve_workers(self, server: aio.Server) -> None:
-        service = PeerService(
-            clock=self._node.clock, authorize=self._authorize, whole=self.router.route, part=self._refuse_part
-        )
-        pb_grpc.add_PeerServicer_to_server(service, server)
+        service = CallService(self._node.name, EXECUTABLE, whole=self.router.route, part=self._refuse_part)
+        PeerService(service, clock=self._node.clock, authorize=self._authorize).add_to(server)
 
     def _authorize(self, context: PeerContext, call: Call) -> Call:
         """Connected workers only, which say nothing about the caller but the token."""

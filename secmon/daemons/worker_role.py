@@ -7,25 +7,27 @@ from grpc import aio
 
 from secmon.agents.groups.folders import MERGED
 from secmon.agents.wakeups import wake
+from secmon.cluster.call import Call
 from secmon.cluster.coordinator import Coordinator, no_peer
 from secmon.cluster.executor import Executor
-from secmon.cluster.node import Node, Peer
+from secmon.cluster.node import Node
+from secmon.cluster.routing import RoleRouter
+from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.credentials import peer_identity
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.peer import Context as PeerContext
 from secmon.cluster.rpc.peer import PeerService, RemotePeer
 from secmon.common.background import Background
-from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.operations.all import EXECUTABLE
 from secmon.worker.apply_files import FileApplier, FileLimits
 from secmon.worker.apply_registry import RegistryApplier
 from secmon.worker.apply_security import SecurityApplier
 from secmon.worker.cluster_member import ClusterMember
+from secmon.worker.forwarding import MasterForwarder
 from secmon.worker.report_agents import AgentReporter
-from secmon.worker.router import WorkerRouter
 from secmon.worker.signing_key import SigningKeyRegistration
 
 
@@ -60,20 +62,25 @@ class WorkerRole:
         self.cluster.link.listeners += [self.security, self.files, self.registry]
         self.files.on_applied.append(partial(notify_link, node.paths))
         node.services.membership = self.cluster.link
-        self.router = WorkerRouter(
-            executor,
-            Coordinator(executor, no_peer, limit=options.get("clusterd.fanout_limit")),
+        forwarder = MasterForwarder(
+            node,
             self._find_master,
             hold_seconds=options.get("clusterd.hold_ms") / 1000,
             refusal=lambda: self.cluster.link.refusal,
         )
-
+        self.relay = forwarder.relay
+        self.router = RoleRouter(
+            "worker",
+            executor,
+            coordinator=Coordinator(executor, no_peer, limit=options.get("clusterd.fanout_limit")),
+            forward_to=forwarder,
+        )
         self._signing = SigningKeyRegistration(node.security, self._find_master, node.clock)
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
         return self.security.position(), self.files.position()
 
-    async def _find_master(self, seconds: float) -> Peer | None:
+    async def _find_master(self, seconds: float) -> RemotePeer | None:
         link = self.cluster.link
         if not await link.wait_connected(seconds) or link.channel is None:
             return None
@@ -89,10 +96,8 @@ class WorkerRole:
         self._tasks.keep("registration of the signing key", self._signing.run)
 
     def _serve_master(self, server: aio.Server) -> None:
-        service = PeerService(
-            clock=self._node.clock, authorize=self._authorize, whole=self._executor.run, part=self._executor.run_part
-        )
-        pb_grpc.add_PeerServicer_to_server(service, server)
+        service = CallService(self._node.name, EXECUTABLE, whole=self._executor.run, part=self._executor.run_part)
+        PeerService(service, clock=self._node.clock, authorize=self._authorize).add_to(server)
 
     def _authorize(self, context: PeerContext, call: Call) -> Call:
         """The master only; nobody is ``local`` to another host."""

@@ -8,12 +8,11 @@ import logging
 
 from msgspec import structs
 
+from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Operation, Place
 from secmon.cluster.node import Node
-from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity, node_identity
-from secmon.operations.all import EXECUTABLE
 from secmon.operations.internal import INTERNAL
 from secmon.security.authentication_error import AuthenticationError
 
@@ -34,20 +33,20 @@ class Callers:
         """``call`` as the master runs it: of whom the token names, forwarded by ``worker``.
 
         Raises :class:`AuthenticationError` for a token that the master would not accept itself, SecmonError 4000 for
-        what a worker may not ask for, 3009 for an unknown operation.
+        what a worker may not ask for.
         """
         try:
             identity = self._identity(call, worker)
         except (AuthenticationError, SecmonError) as error:
             self._node.counters.add("cluster.calls_refused")
-            log.warning("request %s: refused %s from worker %s: %s", call.request_id, call.operation, worker, error)
+            log.warning(
+                "request %s: refused %s from worker %s: %s", call.request_id, call.operation.name, worker, error
+            )
             raise
         return structs.replace(call, identity=identity, token="", node=worker)
 
     def _identity(self, call: Call, worker: str) -> Identity:
-        operation = EXECUTABLE.get(call.operation)
-        if operation is None:
-            raise SecmonError(3009, f"operation {call.operation!r} is not known on node {self._node.name}")
+        operation = call.operation
         if call.token:
             if operation.name in _INTERNAL:
                 raise SecmonError(4000, f"{worker} asked for {operation.name} on behalf of a client")

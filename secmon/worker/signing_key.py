@@ -2,21 +2,21 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
 
+from secmon.cluster.call import Call, new_request_id
 from secmon.cluster.node import Peer
-from secmon.common.calls import Call
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import node_identity
+from secmon.operations.internal import INTERNAL, NewSigningKey
 from secmon.security.authentication_error import AuthenticationError
 from secmon.security.signing_keys import KEY_LIFE_SECONDS, new_signing_key
 from secmon.security.store.security_store import SecurityStore
 
 log = logging.getLogger("secmon.clusterd.signing")
 
-REGISTER = "PUT /internal/signing-key"
+REGISTER = INTERNAL["PUT /internal/signing-key"]
 REPLY_SECONDS = 10.0
 RETRY_SECONDS = 2.0
 
@@ -65,9 +65,9 @@ class SigningKeyRegistration:
         assert key.private_pem is not None
         call = Call(
             operation=REGISTER,
-            params={"kid": key.kid, "public_pem": key.public_pem},
+            params=NewSigningKey(kid=key.kid, public_pem=key.public_pem),
             identity=node_identity(),
-            request_id=os.urandom(16).hex(),
+            request_id=new_request_id(),
             deadline=self._clock.monotonic() + REPLY_SECONDS,
             client="secmon-clusterd",
         )

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from secmon.api.server import ApiServer
-from secmon.cluster.node import Node, Router
-from secmon.common.calls import Call
+from secmon.cluster.call import Call
+from secmon.cluster.node import CallRouter, Node
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
 from secmon.operations.all import CATALOGUE, EXECUTABLE
@@ -38,14 +38,14 @@ UPGRADE = "PUT /internal/password-hash"
 class Watched:
     """A router that does something before each upgrade, and notes how the upgrades ended."""
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, router: CallRouter) -> None:
         self._router = router
         self.before: Callable[[], Awaitable[object]] | None = None
         self.calls: list[Call] = []
         self.ended: list[int] = []
 
     async def route(self, call: Call) -> Result:
-        if call.operation != UPGRADE:
+        if call.operation.name != UPGRADE:
             return await self._router.route(call)
         self.calls.append(call)
         try:

@@ -14,7 +14,7 @@ from secmon.config.api import Intervals, Logs
 from secmon.security.credentials import context_hash
 from secmon.security.store import schema
 from tests.api.conftest import LOGIN, Serve, Toy, expect_problem
-from tests.api.toys import PASSWORD, USER, ToyControl, ToyLease, api_config
+from tests.api.toys import PASSWORD, USER, ToyControl, ToyLease, Wanted, api_config
 
 pytestmark = pytest.mark.anyio
 
@@ -61,8 +61,8 @@ async def test_missing_nodes_stand_beside_the_answer(toy: Toy) -> None:
 async def test_the_call(toy: Toy) -> None:
     await toy.client.get("/items", params={"limit": "5", "select": "id"})
     call = toy.router.calls[-1]
-    assert call.operation == "GET /items"
-    assert call.params == {"limit": 5, "select": ["id"]}
+    assert call.operation.name == "GET /items"
+    assert call.params == Wanted(limit=5, select=["id"])
     assert call.identity.user == USER
     assert call.client == "127.0.0.1"
     assert call.deadline == toy.node.clock.monotonic() + 10

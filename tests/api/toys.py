@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Catalogue, operation
 from secmon.cluster.executor import Context, Executor
 from secmon.cluster.node import Node, Services
 from secmon.cluster.parameters import Common, Listing, Names, NoParams, Pretty, text_format
-from secmon.common.calls import Call
 from secmon.common.clock import Clock, ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain, Raw, Result
@@ -41,10 +41,10 @@ class ToyControl:
     async def restart(self) -> None:
         self.states = dict.fromkeys(self.states, "restarting")
 
-    def status(self) -> Mapping[str, str]:
+    async def known_states(self) -> Mapping[str, str]:
         return self.states
 
-    async def checked_status(self) -> Mapping[str, str]:
+    async def checked_states(self) -> Mapping[str, str]:
         return self.states
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
@@ -79,7 +79,7 @@ class LocalRouter:
     """Runs every call on this node."""
 
     def __init__(self, node: Node, catalogue: Catalogue) -> None:
-        self._executor = Executor(node, catalogue)
+        self._executor = Executor(node)
         self.calls: list[Call] = []
 
     async def route(self, call: Call) -> Result:

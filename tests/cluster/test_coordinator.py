@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Catalogue, Place, operation
-from secmon.cluster.executor import Context, parse_query
+from secmon.cluster.executor import Context, read_query
 from secmon.cluster.fan_out import fan_out
 from secmon.cluster.node import Member, Peer
 from secmon.cluster.parameters import Listing, Names
 from secmon.common import query
-from secmon.common.calls import Call
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.identity import local_identity
 from secmon.common.outcome import Messages, Outcome, Plain, Raw, envelope
@@ -58,6 +58,9 @@ def make_catalogue() -> Catalogue:
         return Outcome(items=[ctx.node.name])
 
     return catalogue
+
+
+STONES = make_catalogue()["GET /stones"]
 
 
 @pytest.fixture
@@ -151,7 +154,7 @@ async def test_calls_in_flight_are_bounded(world: World) -> None:
             running -= 1
             return Outcome(items=["x"])
 
-    made = Call(operation="GET /stones", params={}, identity=local_identity(), request_id="r")
+    made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r")
     peers = {f"n{number}": Counting() for number in range(30)}
     answers = await fan_out(made, peers, 0.0, limit=asyncio.Semaphore(4))
     assert list(answers) == list(peers)
@@ -161,10 +164,10 @@ async def test_calls_in_flight_are_bounded(world: World) -> None:
 async def test_each_node_can_be_asked_for_something_else() -> None:
     class Echo:
         async def execute(self, call: Call, *, part: bool) -> Outcome:
-            return Outcome(items=[call.params["want"]])
+            return Outcome(items=[call.params.limit])
 
-    made = Call(operation="GET /stones", params={"want": 0}, identity=local_identity(), request_id="r")
-    wishes = {"n1": {"want": 1}, "n2": {"want": 2}}
+    made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r")
+    wishes = {"n1": RocksQuery(limit=1), "n2": RocksQuery(limit=2)}
     answers = await fan_out(made, dict.fromkeys(wishes, Echo()), 0.0, limit=asyncio.Semaphore(4), params=wishes)
     assert [one.items for one in answers.values() if isinstance(one, Outcome)] == [[1], [2]]
 
@@ -173,8 +176,8 @@ async def test_nodes_that_are_not_there_are_an_answer_too(world: World) -> None:
     master = next(iter(world.nodes.values())).node
     nodes = master.services.nodes
     assert nodes is not None
-    made = Call(operation="GET /stones", params={}, identity=local_identity(), request_id="r")
-    answers = await nodes.ask(made, {master.name: {}, "nowhere": {}})
+    made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r")
+    answers = await nodes.ask(made, {master.name: RocksQuery(), "nowhere": RocksQuery()})
     own, other = answers[master.name], answers["nowhere"]
     assert isinstance(own, Outcome)
     assert own.items == [master.name]
@@ -184,7 +187,7 @@ async def test_nodes_that_are_not_there_are_an_answer_too(world: World) -> None:
 
 async def test_waiting_for_ones_turn_counts_against_the_deadline() -> None:
     stuck = [StuckPeer(), StuckPeer()]
-    made = Call(operation="GET /stones", params={}, identity=local_identity(), request_id="r", deadline=0.1)
+    made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r", deadline=0.1)
     answers = await fan_out(made, {"a": stuck[0], "b": stuck[1]}, 0.0, limit=asyncio.Semaphore(1))
     assert [one.code for one in answers.values() if isinstance(one, SecmonError)] == [3021, 3021]
     assert [one.asked for one in stuck] == [1, 0]
@@ -254,9 +257,8 @@ def rock(number: int, nodes: int) -> dict[str, Any]:
 
 def share_of(world: World, items: Sequence[dict[str, Any]], **params: Any) -> Outcome:
     """What a node answers that holds ``items``."""
-    alpha, made = call(world, "GET /rocks", **params)
-    found = alpha.executor.operation(made)
-    part = query.part(items, parse_query(found, made), ROCKS, found.default_sort)
+    _, made = call(world, "GET /rocks", **params)
+    part = query.part(items, read_query(made.params, ROCKS), ROCKS, made.operation.default_sort)
     return Outcome(items=list(part.items), total=part.total)
 
 
@@ -307,16 +309,21 @@ def test_many_nodes_answer_as_one_that_holds_everything(
     del world.membership.connected[1:]
     names = add(world, *(AnsweringPeer(share_of(world, items, **params)) for items in held))
     several = asyncio.run(run(world, "GET /rocks", nodes_list=names, **params))
-    alpha, made = call(world, "GET /rocks", **params)
-    found = alpha.executor.operation(made)
+    _, made = call(world, "GET /rocks", **params)
     everything = [item for items in held for item in items]
-    one = query.run(everything, parse_query(found, made), ROCKS, found.default_sort)
+    one = query.run(everything, read_query(made.params, ROCKS), ROCKS, made.operation.default_sort)
     assert (several.items, several.total) == (one.items, one.total)
 
 
 async def test_other_nodes_are_not_sent_the_token_of_the_client() -> None:
     peer = AnsweringPeer(Plain())
-    call = Call(operation="x", params={}, identity=local_identity(), request_id="r", token="header.payload.signature")
+    call = Call(
+        operation=STONES,
+        params=RocksQuery(),
+        identity=local_identity(),
+        request_id="r",
+        token="header.payload.signature",
+    )
     for deadline in (None, 1000.0):
         await fan_out(structs.replace(call, deadline=deadline), {"beta": peer}, 0.0, limit=asyncio.Semaphore(1))
     assert [one.token for one in peer.calls] == ["", ""]

@@ -1,6 +1,5 @@
 """Messages as nodes of generation 2 send them: this release understands them."""
 
-from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,10 +10,12 @@ from secmon.agents.registry.store import AgentStore
 from secmon.agents.replica import RegistryChanges, apply_changes, position, verify
 from secmon.agents.report_checks import ReportClock
 from secmon.agents.state_reports import KeepaliveReport, StateReport, store_keepalives, store_states
+from secmon.cluster.call import Call
 from secmon.cluster.rpc import version, wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import ItemFailure, Outcome, Plain, Result
+from secmon.operations.all import EXECUTABLE
 from secmon.security.store.replication import Change, Snapshot
 from secmon.security.store.security_store import SecurityStore
 from tests.compat.test_golden_stores import facts
@@ -72,38 +73,39 @@ def test_generation_1_is_not_understood() -> None:
     assert not version.compatible(hello.protocol, hello.min_protocol)
 
 
-async def answer(name: str) -> Result:
-    async def chunks() -> AsyncIterator[pb.ExecuteChunk]:
-        yield pb.ExecuteChunk.FromString(MESSAGES[name])
+def answer(chunk: bytes) -> Result:
+    reader = wire.ResultReader()
+    reader.add(chunk)
+    return reader.result()
 
-    return await wire.unpack_result(chunks())
+
+def unpacked(data: bytes) -> Call:
+    request = pb.ExecuteRequest.FromString(data)
+    return wire.unpack_call(request, wire.named_operation(request, EXECUTABLE, "n1"), None, "n1")
 
 
-async def test_calls_and_answers() -> None:
-    call = wire.unpack_call(pb.ExecuteRequest.FromString(MESSAGES["call"]), None)
-    assert (call.operation, call.params, call.request_id, call.client) == ("GET /agents", {"limit": 2}, "r1", "::1")
+def test_calls_and_answers() -> None:
+    call = unpacked(MESSAGES["call"])
+    assert (call.operation.name, call.params.limit, call.request_id, call.client) == ("GET /agents", 2, "r1", "::1")
     assert (call.token, call.identity.user, call.identity.roles, call.identity.issuer) == ("t", "mira", (1,), "w1")
     failures = [ItemFailure(code=1701, ids=("005",))]
-    assert await answer("outcome") == Outcome(items=[{"id": "001"}], total=1, failures=failures, extra={"a": 1})
-    assert await answer("plain") == Plain(data={"x": 1}, message="done")
+    assert answer(MESSAGES["outcome"]) == Outcome(items=[{"id": "001"}], total=1, failures=failures, extra={"a": 1})
+    assert answer(MESSAGES["plain"]) == Plain(data={"x": 1}, message="done")
     with pytest.raises(SecmonError) as caught:
-        await answer("failure")
+        answer(MESSAGES["failure"])
     assert (caught.value.code, caught.value.ids, caught.value.nodes) == (1701, ("005",), {"w1": "late"})
 
 
-async def test_fields_that_later_releases_add_are_ignored() -> None:
+def test_fields_that_later_releases_add_are_ignored() -> None:
     """Of protobuf by its own rules; of the msgpack inside by ours."""
     request = pb.ExecuteRequest.FromString(MESSAGES["call"])
     identity = msgspec.msgpack.decode(request.identity) | {"new": [1]}
     request.identity = msgspec.msgpack.encode(identity)
+    request.params = msgspec.msgpack.encode(msgspec.msgpack.decode(request.params) | {"new": 1})
     later = request.SerializeToString() + bytes((0xFA, 0x3F, 1, 0x78))  # field 1023, one byte
-    assert wire.unpack_call(pb.ExecuteRequest.FromString(later), None).identity.user == "mira"
+    assert unpacked(later).identity.user == "mira"
 
     head = msgspec.msgpack.decode(pb.ExecuteChunk.FromString(MESSAGES["outcome"]).head) | {"new": True}
-
-    async def chunks() -> AsyncIterator[pb.ExecuteChunk]:
-        yield pb.ExecuteChunk(head=msgspec.msgpack.encode(head))
-
-    found = await wire.unpack_result(chunks())
+    found = answer(pb.ExecuteChunk(head=msgspec.msgpack.encode(head)).SerializeToString())
     assert isinstance(found, Outcome)
     assert found.items == [{"id": "001"}]

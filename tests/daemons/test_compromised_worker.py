@@ -21,7 +21,7 @@ from secmon.agents.registry.schema import agents
 from secmon.cluster.node import Node
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.cluster.rpc.wire import unpack_result
+from secmon.cluster.rpc.wire import ResultReader
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity
@@ -76,7 +76,15 @@ class Attack:
         fields = {"identity": ADMIN, "request_id": "r1", **fields}
         fields["identity"] = msgspec.msgpack.encode(fields["identity"])
         request = pb.ExecuteRequest(operation=operation, params=msgspec.msgpack.encode(params or {}), **fields)
-        return await unpack_result(pb_grpc.PeerStub(self.rogue.link.channel).Execute(request, timeout=timeout))
+        return await self.send(request, timeout=timeout)
+
+    async def send(self, request: pb.ExecuteRequest, *, timeout: float | None = 20) -> Result:
+        """What the master answers to ``request``."""
+        assert self.rogue.link.channel is not None
+        stub, reader = pb_grpc.PeerStub(self.rogue.link.channel), ResultReader()
+        async for chunk in stub.Execute(request, timeout=timeout):
+            reader.add(chunk.SerializeToString())
+        return reader.result()
 
     async def refused(self, operation: str, params: dict[str, Any] | None = None, **fields: Any) -> int:
         """The code of the error that the master answers with."""
@@ -95,7 +103,7 @@ class Attack:
         """Have the master take a key of the rogue's."""
         made = new_signing_key(SystemClock())
         key = SigningKey(kid, "", pem or made.public_pem, made.created, None, made.private_pem)
-        await self.execute(REGISTER, {"kid": key.kid, "public_pem": key.public_pem})
+        await self.execute(REGISTER.name, {"kid": key.kid, "public_pem": key.public_pem})
         return key
 
     def forged(self, key: SigningKey, name: str = "admin", **claims: Any) -> str:
@@ -217,11 +225,10 @@ async def test_what_stands_in_logs_is_bounded(
 
 
 async def test_nested_parameters_are_refused(attack: Attack) -> None:
-    assert attack.rogue.link.channel is not None
     deep = b"\x81\xa1a" * 100_000 + b"\xc0"
     request = pb.ExecuteRequest(operation=CREATE, params=deep, identity=b"\x80", request_id="r1")
     with pytest.raises(SecmonError, match="3036"):
-        await unpack_result(pb_grpc.PeerStub(attack.rogue.link.channel).Execute(request))
+        await attack.send(request)
     await until(lambda: attack.rogue.link.connected.is_set())
 
 

@@ -29,4 +29,4 @@ async def test_control_without_a_supervisor(root: Path) -> None:
     with pytest.raises(SecmonError) as caught:
         await control.restart()
     assert caught.value.code == 1902
-    assert set(control.status().values()) == {"stopped"}
+    assert set((await control.known_states()).values()) == {"stopped"}

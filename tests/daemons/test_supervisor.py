@@ -243,10 +243,10 @@ def test_state_of_a_hung_daemon_that_is_not_watched(node: ToyNode) -> None:
     hung = node.pid(CLUSTERD)
     assert hung is not None
     os.kill(hung, signal.SIGSTOP)
-    states = asyncio.run(SupervisorClient(node.paths).checked_status())
+    states = asyncio.run(SupervisorClient(node.paths).checked_states())
     assert (states[CLUSTERD], states[APID]) == ("failed", "running")
     os.kill(hung, signal.SIGCONT)
-    states = asyncio.run(SupervisorClient(node.paths).checked_status())
+    states = asyncio.run(SupervisorClient(node.paths).checked_states())
     assert (states[CLUSTERD], node.pid(CLUSTERD)) == ("running", hung)
 
 

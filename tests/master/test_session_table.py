@@ -266,6 +266,12 @@ class _WhoCalls(pb_grpc.PeerServicer):
     def __init__(self) -> None:
         self.callers: list[certificates.PeerIdentity] = []
 
+    async def Call(
+        self, request: pb.ExecuteRequest, context: aio.ServicerContext[pb.ExecuteRequest, pb.ExecuteReply]
+    ) -> pb.ExecuteReply:
+        self.callers.append(peer_identity(context))
+        return pb.ExecuteReply(chunks=[b"x"])
+
     async def Execute(
         self, request: pb.ExecuteRequest, context: aio.ServicerContext[pb.ExecuteRequest, pb.ExecuteChunk]
     ) -> AsyncIterator[pb.ExecuteChunk]:

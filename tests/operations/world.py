@@ -3,7 +3,7 @@
 import asyncio
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -13,11 +13,14 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from secmon.cluster.call import Call, parameters_of
 from secmon.cluster.catalogue import Catalogue
 from secmon.cluster.coordinator import Coordinator, LocalPeer, Unreachable
 from secmon.cluster.executor import Executor
 from secmon.cluster.node import Member, Node, Peer, Role, Services
-from secmon.common.calls import Call
+from secmon.cluster.routing import RoleRouter
+from secmon.cluster.rpc.call_service import CallService
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
@@ -28,13 +31,12 @@ from secmon.config.cluster import ClusterSection
 from secmon.config.main import load_main_config
 from secmon.config.options import InternalOptions
 from secmon.daemons.installation_files import create_installation_files
-from secmon.master.router import MasterRouter
-from secmon.operations.all import CATALOGUE
+from secmon.operations.all import CATALOGUE, EXECUTABLE
 from secmon.security.origin import initialise
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
-from secmon.worker.router import WorkerRouter
+from secmon.worker.forwarding import MasterForwarder
 
 PASSWORD = "Quarry-7!lamp"
 KEY = "k" * 32
@@ -74,10 +76,10 @@ class FixedControl:
     async def restart(self) -> None:
         self.restarts += 1
 
-    def status(self) -> Mapping[str, str]:
+    async def known_states(self) -> Mapping[str, str]:
         return self.states
 
-    async def checked_status(self) -> Mapping[str, str]:
+    async def checked_states(self) -> Mapping[str, str]:
         return self.states
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
@@ -189,7 +191,7 @@ class Running:
     digests: FixedDigests
     acknowledged: Acknowledged
     executor: Executor
-    router: MasterRouter | WorkerRouter
+    router: RoleRouter
 
 
 class World:
@@ -239,12 +241,10 @@ class World:
             services=services,
             clock=self.clock,
         )
-        executor = Executor(node, self._catalogue)
+        executor = Executor(node)
         node.services.nodes = coordinator = Coordinator(executor, self._find_peer, limit=64)
-        if kind == "master":
-            router: MasterRouter | WorkerRouter = MasterRouter(executor, coordinator)
-        else:
-            router = WorkerRouter(executor, coordinator, partial(self._find_master, node.name), hold_seconds=0.05)
+        forwarder = MasterForwarder(node, partial(self._find_master, node.name), hold_seconds=0.05)
+        router = RoleRouter(kind, executor, coordinator=coordinator, forward_to=forwarder)
         return Running(node, control, digests, acknowledged, executor, router)
 
     def _find_peer(self, name: str) -> Peer:
@@ -252,7 +252,7 @@ class World:
             return self.peers[name]
         return LocalPeer(self.nodes[name].executor) if name in self.nodes else Unreachable(name)
 
-    async def _find_master(self, worker: str, hold: float) -> Peer | None:
+    async def _find_master(self, worker: str, hold: float) -> "WholePeer | None":
         master = next(iter(self.nodes.values()))
         return (
             WholePeer(master, worker) if master.node.name in [one.name for one in self.membership.connected] else None
@@ -277,7 +277,9 @@ class World:
             mode=view.settings.rbac_mode,
             revision=view.revision,
         )
-        return Call(operation=operation, params=dict(params), identity=identity, request_id="r1")
+        found_operation = self._catalogue[operation]
+        built = parameters_of(found_operation, dict(params), on.node.name)
+        return Call(operation=found_operation, params=built, identity=identity, request_id="r1")
 
     async def run(self, operation: str, user: str = "admin", /, *, at: str = "", **params: Any) -> Result:
         """Route the call at the node ``at``, by default the master."""
@@ -301,15 +303,13 @@ class World:
 
     async def body(self, name: str, user: str = "admin", /, **options: Any) -> dict[str, Any]:
         """The envelope that the client gets."""
-        operation = self._catalogue.get(name)
-        assert operation is not None
         result = await self.run(name, user, **options)
         assert not isinstance(result, Raw)
-        return envelope(result, operation.messages)
+        return envelope(result, self._catalogue[name].messages)
 
 
 class WholePeer:
-    """The master as a worker sees it; who asks is found out by ``secmon.master.callers``, which is not here."""
+    """The master as a worker sees it, but for ``secmon.master.callers``, which finds out who asks."""
 
     def __init__(self, master: Running, worker: str) -> None:
         self._master, self._worker = master, worker
@@ -317,6 +317,13 @@ class WholePeer:
     async def execute(self, call: Call, *, part: bool) -> Result:
         call = structs.replace(call, node=self._worker)
         return await (self._master.executor.run_part if part else self._master.router.route)(call)
+
+    def relay(self, request: pb.ExecuteRequest, deadline: float | None) -> AsyncGenerator[bytes, None]:
+        """See ``worker.forwarding.Master``."""
+        service = CallService(
+            self._master.node.name, EXECUTABLE, whole=self._master.router.route, part=self._master.executor.run_part
+        )
+        return service.answer(request, deadline, lambda call: structs.replace(call, node=self._worker))
 
 
 class StuckPeer:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from secmon.cluster.call import Call
 from secmon.cluster.node import Peer
-from secmon.common.calls import Call
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Plain, Result
@@ -50,7 +50,7 @@ class Pair:
         if self.refusal is not None:
             raise self.refusal
         with self.master.write() as tx:
-            register_signing_key(tx, "w", call.params["kid"], call.params["public_pem"], self.clock)
+            register_signing_key(tx, "w", call.params.kid, call.params.public_pem, self.clock)
         self.follow()
         assert self.worker.view().signing_key is None, "used before all know it"
         return Plain()

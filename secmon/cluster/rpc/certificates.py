@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -137,6 +138,7 @@ def sign_node(
     return certificate.sign(authority_key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
+@lru_cache(maxsize=256)
 def identity_of(pem: bytes) -> PeerIdentity:
     """Who the node certificate ``pem`` names. Raises SecmonError 3042 when it is none of ours."""
     try:

@@ -1,61 +1,68 @@
-"""The Peer service: executing calls of other nodes, and having other nodes execute ours."""
+"""Calls between nodes over gRPC: the Peer service, and the nodes behind channels."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from functools import partial
 
 import grpc
 from grpc import aio
 
+from secmon.cluster.call import Call
+from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.channels import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
-from secmon.cluster.rpc.wire import pack_call, pack_failure, pack_result, unpack_call, unpack_result
-from secmon.common.calls import Call
+from secmon.cluster.rpc.wire import ResultReader, pack_call, pack_reply
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
-from secmon.security.authentication_error import AuthenticationError
 
 log = logging.getLogger("secmon.clusterd.peer")
 
 MAX_DEADLINE_SECONDS = 86_400.0
 """A deadline further away is none: no sum with the clock may overflow."""
 
-Run = Callable[[Call], Awaitable[Result]]
-Authorize = Callable[["Context", Call], Call]
-Context = aio.ServicerContext[pb.ExecuteRequest, pb.ExecuteChunk]
+Context = aio.ServicerContext[pb.ExecuteRequest, bytes]
+Authorize = Callable[[Context, Call], Call]
+
+SERVICE = "secmon.v1.Peer"
+CALL, EXECUTE = "Call", "Execute"
 
 
-class PeerService(pb_grpc.PeerServicer):
-    """Executes calls.
+class PeerService:
+    """Executes the calls of other nodes. Answers are bytes already: nothing is serialized twice."""
 
-    ``authorize`` checks the caller: it returns the call, perhaps with another identity, or raises. ``whole`` routes a
-    call as if a client had sent it to this node, ``part`` runs this node's share.
-    """
-
-    def __init__(self, *, clock: Clock, authorize: Authorize, whole: Run, part: Run) -> None:
+    def __init__(self, service: CallService, *, clock: Clock, authorize: Authorize) -> None:
+        """``authorize`` checks the caller: it returns the call, perhaps with another identity, or raises."""
+        self._service = service
         self._clock = clock
         self._authorize = authorize
-        self._whole = whole
-        self._part = part
 
-    async def Execute(self, request: pb.ExecuteRequest, context: Context) -> AsyncIterator[pb.ExecuteChunk]:
+    def add_to(self, server: aio.Server) -> None:
+        """Register the service."""
+        read = pb.ExecuteRequest.FromString
+        handlers = {
+            CALL: grpc.unary_unary_rpc_method_handler(self._call, read, pb.ExecuteReply.SerializeToString),
+            EXECUTE: grpc.unary_stream_rpc_method_handler(self._execute, read),
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+
+    async def _call(self, request: pb.ExecuteRequest, context: Context) -> pb.ExecuteReply:
+        return pack_reply([chunk async for chunk in self._chunks(request, context)])
+
+    async def _execute(self, request: pb.ExecuteRequest, context: Context) -> AsyncGenerator[bytes, None]:
+        async for chunk in self._chunks(request, context):
+            yield chunk
+
+    def _chunks(self, request: pb.ExecuteRequest, context: Context) -> AsyncGenerator[bytes, None]:
         remaining = context.time_remaining()
         limited = remaining is not None and remaining < MAX_DEADLINE_SECONDS
         deadline = self._clock.monotonic() + (remaining or 0.0) if limited else None
-        try:
-            call = self._authorize(context, unpack_call(request, deadline))
-            result = await (self._part if request.part else self._whole)(call)
-        except (SecmonError, AuthenticationError) as error:
-            log.debug("request %.64r: %.256r failed: %s", request.request_id, request.operation, error)
-            yield pack_failure(error)
-            return
-        for chunk in pack_result(result):
-            yield chunk
+        return self._service.answer(request, deadline, partial(self._authorize, context))
 
 
 class RemotePeer:
-    """A node, or the cluster daemon of this one, behind a channel; implements ``cluster.node.Peer``."""
+    """A node behind a channel; implements ``cluster.node.Peer``."""
 
     def __init__(
         self,
@@ -67,24 +74,52 @@ class RemotePeer:
     ) -> None:
         """``unreachable`` makes the error for a connection that is not there."""
         self.name = name
-        self._stub = pb_grpc.PeerStub(channel)
+        write = pb.ExecuteRequest.SerializeToString
+        self._call = channel.unary_unary(f"/{SERVICE}/{CALL}", write, pb.ExecuteReply.FromString)
+        self._execute = channel.unary_stream(f"/{SERVICE}/{EXECUTE}", write, None)
         self._clock = clock
         self._unreachable = unreachable
 
     async def execute(self, call: Call, *, part: bool) -> Result:
         """See ``cluster.node.Peer``. Cancelling this task cancels the work over there."""
-        limit = None if call.deadline is None else max(0.001, call.deadline - self._clock.monotonic())
+        reader = ResultReader()
+        async with aclosing(self.relay(pack_call(call, part=part), call.deadline)) as chunks:
+            async for chunk in chunks:
+                reader.add(chunk)
+        return reader.result()
+
+    async def relay(self, request: pb.ExecuteRequest, deadline: float | None) -> AsyncGenerator[bytes, None]:
+        """The serialized chunks with which the node answers, as they come.
+
+        Raises as :meth:`execute`, but for what the chunks say.
+        """
+        limit = None if deadline is None else max(0.001, deadline - self._clock.monotonic())
         try:
             with closable():
-                stream = self._stub.Execute(pack_call(call, part=part), timeout=limit)
+                if not request.streamed and (chunks := await self._in_one_message(request, limit)) is not None:
+                    for chunk in chunks:
+                        yield chunk
+                    return
+                stream = self._execute(request, timeout=limit)
                 try:
-                    return await unpack_result(stream)
+                    async for chunk in stream:
+                        yield chunk
                 finally:
                     stream.cancel()
         except aio.AioRpcError as error:
             raise self._translate(error) from None
         except ChannelClosed:  # the node's session ended
             raise self._named(self._unreachable()) from None
+
+    async def _in_one_message(self, request: pb.ExecuteRequest, limit: float | None) -> Sequence[bytes] | None:
+        """The chunks of the answer; None from a node whose version cannot do that."""
+        try:
+            reply: pb.ExecuteReply = await self._call(request, timeout=limit)
+        except aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return None
+            raise
+        return reply.chunks
 
     def _translate(self, error: aio.AioRpcError) -> SecmonError:
         match error.code():

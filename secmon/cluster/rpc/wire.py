@@ -1,13 +1,19 @@
-"""Calls and results on the wire. A peer names an operation and sends values; nothing it sends is ever evaluated."""
+"""Calls and results on the wire. A peer names an operation and sends values; nothing it sends is ever evaluated.
+
+The same messages travel between nodes (gRPC) and between the daemons of a node (``local_calls``), so that a daemon that
+only passes an answer on passes its bytes.
+"""
 
 import re
-from collections.abc import AsyncIterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
+from google.protobuf.message import DecodeError
 
+from secmon.cluster.call import Call, refused_parameters
+from secmon.cluster.catalogue import Catalogue, Operation
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Outcome, Result
@@ -20,6 +26,12 @@ MAX_CHUNK_BYTES = 2 * 1024 * 1024
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 """Of the items of an answer, all messages together."""
+
+LARGE_PAGE = 1000
+"""Items that a call may ask for before its answer is streamed between nodes instead of sent in one message."""
+
+MAX_REPLY_BYTES = 60 * 1024 * 1024
+"""Of an answer in one message: gRPC's messages have a limit of their own, which breaks the call off."""
 
 MAX_STRUCTURE_BYTES = 8 * 1024 * 1024
 """Of the parameters of a call that are no text and no bytes: as objects they take many times the memory. Lists of a
@@ -38,27 +50,36 @@ _decode_result = msgspec.msgpack.Decoder(Result).decode
 _decode_identity = msgspec.msgpack.Decoder(Identity).decode
 _decode_items = msgspec.msgpack.Decoder(Annotated[list[Any], msgspec.Meta(max_length=ITEMS_PER_CHUNK)]).decode
 _decode_raw_params = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
-_decode_any = msgspec.msgpack.Decoder().decode
 _decode_ids = msgspec.msgpack.Decoder(tuple[str | int, ...]).decode
 
 
 def pack_call(call: Call, *, part: bool) -> pb.ExecuteRequest:
-    """The request for ``call``; its deadline travels as the RPC's."""
+    """The request for ``call``; its deadline travels beside it."""
+    request = pack_request(
+        call.operation.name, call.params, identity=call.identity, request_id=call.request_id, client=call.client
+    )
+    request.part, request.token = part, call.token
+    request.streamed = (getattr(call.params, "limit", None) or 0) > LARGE_PAGE
+    return request
+
+
+def pack_request(
+    operation: str, params: Any, *, identity: Identity, request_id: str, client: str = ""
+) -> pb.ExecuteRequest:
+    """The request for an operation that this process knows by its name only; ``params``: a struct or a mapping."""
     return pb.ExecuteRequest(
-        operation=call.operation,
-        params=_encoder.encode(call.params),
-        identity=_encoder.encode(call.identity),
-        request_id=call.request_id,
-        part=part,
-        client=call.client,
-        token=call.token,
+        operation=operation,
+        params=_encoder.encode(params),
+        identity=_encoder.encode(identity),
+        request_id=request_id,
+        client=client,
     )
 
 
-def unpack_call(request: pb.ExecuteRequest, deadline: float | None) -> Call:
-    """The call that a peer sent. Raises 3036 when it cannot be decoded, or names itself as no node does.
+def named_operation(request: pb.ExecuteRequest, catalogue: Catalogue, node: str) -> Operation:
+    """The operation that a request to ``node`` names. Raises 3009 when this version does not know it, 3036 as below.
 
-    What stands in logs is short and printable, so that no peer writes lines of its own into them.
+    The texts that logs show are short and printable, so that no peer writes log lines of its own.
     """
     for name, form, text in (
         ("operation", _OPERATION, request.operation),
@@ -67,29 +88,50 @@ def unpack_call(request: pb.ExecuteRequest, deadline: float | None) -> Call:
     ):
         if not form.fullmatch(text):
             raise SecmonError(3036, f"the {name} {text[:64]!r} of a call is not allowed")
+    operation = catalogue.get(request.operation)
+    if operation is None:
+        raise SecmonError(3009, f"operation {request.operation!r} is not known on node {node}")
+    return operation
+
+
+def unpack_call(request: pb.ExecuteRequest, operation: Operation, deadline: float | None, node: str) -> Call:
+    """The call that a peer sent to ``node``, of the operation that :func:`named_operation` found.
+
+    Raises 3036 when it cannot be decoded, 1000 when the parameters are not the operation's.
+    """
     try:
-        return Call(
-            operation=request.operation,
-            params=_decode_params(request.params),
-            identity=_decode_identity(request.identity),
-            request_id=request.request_id,
-            deadline=deadline,
-            client=request.client,
-            token=request.token,
-        )
+        identity = _decode_identity(request.identity)
+        _check_size(request.params)
+        params = _decode_params(operation, request.params, node)
     except _UNREADABLE as error:
         raise SecmonError(3036, str(error)) from None
+    return Call(
+        operation=operation,
+        params=params,
+        identity=identity,
+        request_id=request.request_id,
+        deadline=deadline,
+        client=request.client,
+        token=request.token,
+    )
 
 
-def _decode_params(data: bytes) -> dict[str, Any]:
+def _decode_params(operation: Operation, data: bytes, node: str) -> Any:
+    try:
+        return operation.unpack(data)
+    except msgspec.ValidationError as error:
+        raise refused_parameters(error, node) from None
+
+
+def _check_size(params: bytes) -> None:
     """Raises 3036 for parameters that would take much more memory than their message."""
-    found = _decode_raw_params(data)
     left = MAX_STRUCTURE_BYTES
-    for name, value in found.items():
+    if len(params) <= left:
+        return
+    for name, value in _decode_raw_params(params).items():
         left -= 0 if _is_plain(value) else len(memoryview(value))
         if left < 0:
             raise SecmonError(3036, f"the parameter {name[:64]!r} of a call is too large")
-    return {name: _decode_any(value) for name, value in found.items()}
 
 
 def _is_plain(value: msgspec.Raw) -> bool:
@@ -98,66 +140,87 @@ def _is_plain(value: msgspec.Raw) -> bool:
     return first in _PLAIN or 0xA0 <= first <= 0xBF
 
 
-def pack_result(result: Result) -> Iterator[pb.ExecuteChunk]:
-    """The head first, then the items in pieces, so that an answer of any size streams.
+def pack_result(result: Result) -> Iterator[bytes]:
+    """The serialized chunks of an answer of any size: the head first, then the items in pieces.
 
     What fits goes with the head: a second message costs more than everything else about a small answer.
     """
     if not isinstance(result, Outcome):
-        yield pb.ExecuteChunk(head=_encoder.encode(result))
+        yield _chunk(head=_encoder.encode(result))
         return
     if len(result.items) <= ITEMS_PER_CHUNK:
         whole = _encoder.encode(msgspec.structs.replace(result, total=result.count))
         if len(whole) <= MAX_CHUNK_BYTES:
-            yield pb.ExecuteChunk(head=whole)
+            yield _chunk(head=whole)
             return
     head = msgspec.structs.replace(result, items=[], total=result.count)
-    yield pb.ExecuteChunk(head=_encoder.encode(head))
+    yield _chunk(head=_encoder.encode(head))
     for start in range(0, len(result.items), ITEMS_PER_CHUNK):
         yield from _pack_items(result.items[start : start + ITEMS_PER_CHUNK])
 
 
-def _pack_items(items: Sequence[Any]) -> Iterator[pb.ExecuteChunk]:
+def _chunk(**piece: Any) -> bytes:
+    return pb.ExecuteChunk(**piece).SerializeToString()
+
+
+def _pack_items(items: Sequence[Any]) -> Iterator[bytes]:
     packed = _encoder.encode(items)
     if len(packed) <= MAX_CHUNK_BYTES or len(items) == 1:
-        yield pb.ExecuteChunk(items=packed)
+        yield _chunk(items=packed)
         return
     middle = len(items) // 2
     yield from _pack_items(items[:middle])
     yield from _pack_items(items[middle:])
 
 
-def pack_failure(error: SecmonError | AuthenticationError) -> pb.ExecuteChunk:
-    """An error as code, text, ids and nodes; a 401 as its detail."""
+def pack_failure(error: SecmonError | AuthenticationError) -> bytes:
+    """The serialized chunk of an error: code, text, ids and nodes; a 401 as its detail."""
     if isinstance(error, AuthenticationError):
-        return pb.ExecuteChunk(failure=pb.Failure(unauthenticated=error.detail))
+        return _chunk(failure=pb.Failure(unauthenticated=error.detail))
     failure = pb.Failure(code=error.code, extra=error.extra or "", ids=_encoder.encode(error.ids), nodes=error.nodes)
-    return pb.ExecuteChunk(failure=failure)
+    return _chunk(failure=failure)
 
 
-async def unpack_result(chunks: AsyncIterable[pb.ExecuteChunk]) -> Result:
-    """The result that a peer streams. Raises the error it sent, or 3036 when it cannot be decoded or has no end."""
-    result: Result | None = None
-    left = MAX_ANSWER_BYTES
-    try:
-        async for chunk in chunks:
-            match chunk.WhichOneof("piece"):
-                case "failure":
-                    raise unpack_failure(chunk.failure)
-                case "head":
-                    result = _decode_result(chunk.head)
-                case "items" if isinstance(result, Outcome):
-                    left -= len(chunk.items)
-                    if left < 0:
-                        raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_BYTES} bytes")
-                    result.items.extend(_decode_items(chunk.items))
-                case piece:
-                    raise SecmonError(3036, f"unexpected piece {piece!r}")
-    except _UNREADABLE as error:
-        raise SecmonError(3036, str(error)) from None
-    if result is None:
-        raise SecmonError(3036, "empty answer")
-    return result
+def pack_reply(chunks: Sequence[bytes]) -> pb.ExecuteReply:
+    """The chunks of an answer as one message; a failure (3036) when they are too large for one."""
+    if sum(map(len, chunks)) > MAX_REPLY_BYTES:
+        chunks = [pack_failure(SecmonError(3036, f"the answer has more than {MAX_REPLY_BYTES} bytes"))]
+    return pb.ExecuteReply(chunks=chunks)
+
+
+class ResultReader:
+    """Puts a result together from the serialized chunks that a peer streams."""
+
+    def __init__(self) -> None:
+        self._result: Result | None = None
+        self._left = MAX_ANSWER_BYTES
+
+    def add(self, data: bytes) -> None:
+        """The next chunk. Raises the error it carries, 3036 when it cannot be decoded or the answer is too large."""
+        try:
+            self._add(pb.ExecuteChunk.FromString(data))
+        except (*_UNREADABLE, DecodeError) as error:
+            raise SecmonError(3036, str(error)) from None
+
+    def _add(self, chunk: pb.ExecuteChunk) -> None:
+        match chunk.WhichOneof("piece"):
+            case "failure":
+                raise unpack_failure(chunk.failure)
+            case "head":
+                self._result = _decode_result(chunk.head)
+            case "items" if isinstance(self._result, Outcome):
+                self._left -= len(chunk.items)
+                if self._left < 0:
+                    raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_BYTES} bytes")
+                self._result.items.extend(_decode_items(chunk.items))
+            case piece:
+                raise SecmonError(3036, f"unexpected piece {piece!r}")
+
+    def result(self) -> Result:
+        """The whole answer. Raises 3036 when nothing has come."""
+        if self._result is None:
+            raise SecmonError(3036, "empty answer")
+        return self._result
 
 
 def unpack_failure(failure: pb.Failure) -> SecmonError | AuthenticationError:

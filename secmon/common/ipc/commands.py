@@ -14,7 +14,8 @@ import msgspec
 
 from secmon.common.errors import SecmonError
 from secmon.common.ipc.client import call, call_error
-from secmon.common.ipc.server import FrameServer, Limits, share_with_group
+from secmon.common.ipc.server import FrameServer, Limits
+from secmon.common.ipc.unix_listener import share_with_group
 
 log = logging.getLogger("secmon.sockets")
 

@@ -2,16 +2,14 @@
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
 from secmon.common.background import cancel
-from secmon.common.files.file_id import FileId, file_id
 from secmon.common.ipc.framing import FrameTooLong, frame, read_frame
+from secmon.common.ipc.unix_listener import UnixListener, share_with_group
 
 log = logging.getLogger("secmon.sockets")
 
@@ -38,11 +36,6 @@ class Limits:
     """To send a request, and to take an answer."""
 
 
-def share_with_group(path: Path) -> None:
-    """Mode 0660; the owner does not change."""
-    os.chmod(path, 0o660)
-
-
 class FrameServer:
     """Answers frames at ``path`` while open, those of one connection in order.
 
@@ -66,40 +59,21 @@ class FrameServer:
         ``cancels``: a client that closes its connection cancels the handler. ``share`` gives the socket owner and mode.
         """
         self._path, self._handler, self._limits = path, handler, limits
-        self._too_long, self._too_many, self._cancels, self._share = too_long, too_many, cancels, share
-        self._server: asyncio.Server | None = None
-        self._file: FileId = (0, 0)
+        self._too_long, self._too_many, self._cancels = too_long, too_many, cancels
+        self._listener = UnixListener(path, self._serve, share=share)
         self._clients: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen. The socket appears under its name ready for use; a stale one is replaced. Raises OSError."""
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        aside = self._path.with_name(f"{self._path.name}~")
-        aside.unlink(missing_ok=True)
-        try:
-            listener.bind(str(aside))
-            self._share(aside)
-            self._file = file_id(aside)
-            self._server = await asyncio.start_unix_server(self._serve, sock=listener, backlog=1024)
-            os.replace(aside, self._path)
-        except BaseException:
-            listener.close()
-            raise
+        """Listen. Raises OSError."""
+        await self._listener.open()
 
     async def tend(self) -> None:
         """Listen again when the socket was removed from its folder; connections stay open. Raises OSError."""
-        before = self._server
-        if before is not None and file_id(self._path) != self._file:
-            await self.open()
-            before.close()
-            log.warning("%s was removed and is created again", self._path)
+        await self._listener.tend()
 
     async def close(self) -> None:
         """Remove the socket and end all connections; calls under way are cancelled, except one that closes this."""
-        if self._server is not None:
-            self._path.unlink(missing_ok=True)
-            self._server.close()
-            self._server = None
+        self._listener.close()
         await cancel(*(task for task in self._clients if task is not asyncio.current_task()))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

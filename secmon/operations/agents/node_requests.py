@@ -14,11 +14,13 @@ from secmon.agents.names import padded
 from secmon.agents.registry.agent_fields import MANAGER_ID, is_agent_id
 from secmon.agents.registry.entries import pick
 from secmon.agents.registry.schema import agents
+from secmon.cluster.call import parameters_of
 from secmon.cluster.executor import Context
 from secmon.cluster.node import NodeCalls
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome, Result, absorb
 from secmon.operations.agents.listing import read_agents
+from secmon.operations.internal import INTERNAL
 from secmon.security.rbac.authorization import Grant
 
 _COLUMNS = (agents.c.id, agents.c.node_name, agents.c.connection_status, agents.c.version)
@@ -84,9 +86,7 @@ async def locate_agent(ctx: Context, agent: str, *, inactive: int = 1707, manage
 async def call_node(ctx: Context, errand: NodeRequest, agent: LocatedAgent) -> Result:
     """The answer of the agent's node. Raises the error of the node, or the reason why it does not answer."""
     node = _node_of(ctx, agent)
-    call = structs.replace(ctx.call, operation=errand.operation)
-    answers = await _nodes(ctx).ask(call, {node: {**errand.params, "agents": [agent.number]}})
-    answer = answers[node]
+    answer = (await _answers(ctx, errand, {node: [agent.number]}))[node]
     if isinstance(answer, SecmonError):
         raise SecmonError(answer.code, answer.extra, ids=(agent.id,), nodes=answer.nodes or {node: answer.message})
     return answer
@@ -108,9 +108,19 @@ async def _call_shares(ctx: Context, errand: NodeRequest, shares: Mapping[str, S
     """The answers of the nodes, each for its agents."""
     if not shares:
         return []
-    params = {node: {**errand.params, "agents": numbers} for node, numbers in shares.items()}
-    answers = await _nodes(ctx).ask(structs.replace(ctx.call, operation=errand.operation), params)
+    answers = await _answers(ctx, errand, shares)
     return [_share(answer, node, shares[node]) for node, answer in answers.items()]
+
+
+async def _answers(
+    ctx: Context, errand: NodeRequest, shares: Mapping[str, Sequence[int]]
+) -> Mapping[str, Result | SecmonError]:
+    operation = INTERNAL[errand.operation]
+    params = {
+        node: parameters_of(operation, {**errand.params, "agents": numbers}, ctx.node.name)
+        for node, numbers in shares.items()
+    }
+    return await _nodes(ctx).ask(structs.replace(ctx.call, operation=operation), params)
 
 
 def _select(connection: Connection, grant: Grant) -> list[LocatedAgent]:

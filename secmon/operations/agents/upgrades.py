@@ -21,6 +21,7 @@ from secmon.common.outcome import Messages, Outcome
 from secmon.config.upgrades import read_upgrades
 from secmon.operations.agents.parameters import STAYS_BELOW
 from secmon.operations.agents.upgrade_selection import UPGRADE, ResultsQuery, Selection, select_agents, without_hidden
+from secmon.operations.internal import INTERNAL
 from secmon.operations.tasks.node_tasks import WAKE
 
 ProductVersion = Annotated[
@@ -170,8 +171,10 @@ def _wake(ctx: Context, nodes: Set[str]) -> None:
     calls = ctx.node.services.nodes
     if calls is None or not nodes:
         return
-    call = structs.replace(ctx.call, operation=WAKE)
-    task = asyncio.create_task(calls.ask(call, {node: {} for node in nodes}), name="wake for upgrades")
+    operation = INTERNAL[WAKE]
+    call = structs.replace(ctx.call, operation=operation)
+    asking = calls.ask(call, dict.fromkeys(nodes, operation.defaults))
+    task = asyncio.create_task(asking, name="wake for upgrades")
     _waking.add(task)
     task.add_done_callback(_waking.discard)
 

@@ -131,7 +131,7 @@ async def local_config(ctx: Context, params: Common) -> Outcome:
 )
 async def status(ctx: Context, params: Common) -> Plain:
     """Whether the cluster is enabled and running."""
-    states = await ctx.node.services.control.checked_status()
+    states = await ctx.node.services.control.checked_states()
     running = states.get("secmon-clusterd") == "running"
     words = {True: "yes", False: "no"}
     return Plain(data={"enabled": words[ctx.node.clustered], "running": words[ctx.node.clustered and running]})

@@ -100,7 +100,7 @@ RESTART = Messages(
 )  # fmt: skip
 async def status(ctx: Context, params: Common) -> Outcome:
     """State of the daemons."""
-    return Outcome(items=[dict(await ctx.node.services.control.checked_status())])
+    return Outcome(items=[dict(await ctx.node.services.control.checked_states())])
 
 
 @operation(

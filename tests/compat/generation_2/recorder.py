@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+from secmon.common.calls import Call
 from secmon.security.admin import initialise
 from sqlalchemy import update
 
@@ -17,7 +18,6 @@ from secmon.agents.registry.store import AgentStore
 from secmon.agents.state_reports import State, Touch, waiting
 from secmon.cluster.rpc import version, wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.common.calls import Call
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity

@@ -13,8 +13,8 @@ from secmon.agents.tasks import lifecycle
 from secmon.agents.tasks.lifecycle import Work
 from secmon.agents.tasks.schema import tasks
 from secmon.agents.wakeups import WakeupListener
+from secmon.cluster.call import Call
 from secmon.cluster.parameters import ParameterError, read_text
-from secmon.common.calls import Call
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Plain
 from secmon.config.main import parse_main_config

@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from secmon.api.server import ApiServer
+from secmon.cluster.call import Call
 from secmon.cluster.catalogue import CATALOGUE
 from secmon.cluster.executor import Context, Executor
 from secmon.cluster.node import Node, Services
-from secmon.common.calls import Call
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
@@ -187,8 +187,8 @@ async def test_a_revocation_during_the_login_ends_its_token(server: Server) -> N
     identity = Identity("mira", 100, (100,), run_as=False, mode="white", revision=before.revision)
     with node.security.write() as tx:
         revoke_run_as(tx, node.clock)
-    call = Call(operation=f"POST {PATH}", params={"body": OPS}, identity=identity, request_id="1")
-    result = await Executor(node, CATALOGUE).run(call)
+    call = Call(operation=CATALOGUE[f"POST {PATH}"], params=RunAs(body=OPS), identity=identity, request_id="1")
+    result = await Executor(node).run(call)
     assert isinstance(result, Plain)
     with pytest.raises(AuthenticationError):
         node.tokens.verify(node.security.view(), result.data["token"])
@@ -199,9 +199,7 @@ async def test_a_context_too_deep_to_be_hashed_is_refused(server: Server) -> Non
     for _ in range(100_000):
         deep = {"a": deep}
     identity = Identity("mira", 100, (100,), run_as=False, mode="white")
-    call = Call(operation=f"POST {PATH}", params={"body": deep}, identity=identity, request_id="1")
-    operation = CATALOGUE.get(call.operation)
-    assert operation is not None
+    call = Call(operation=CATALOGUE[f"POST {PATH}"], params=RunAs(body=deep), identity=identity, request_id="1")
     with pytest.raises(SecmonError) as error:
-        await operation.function(Context(server.node, call), RunAs(body=deep))
+        await call.operation.function(Context(server.node, call), call.params)
     assert error.value.code == 1018

@@ -907,6 +907,7 @@ class ExecuteRequest(_message.Message):
     PART_FIELD_NUMBER: _builtins.int
     CLIENT_FIELD_NUMBER: _builtins.int
     TOKEN_FIELD_NUMBER: _builtins.int
+    STREAMED_FIELD_NUMBER: _builtins.int
     operation: _builtins.str
     """a name of the catalogue, never code"""
     params: _builtins.bytes
@@ -920,6 +921,8 @@ class ExecuteRequest(_message.Message):
     """address of the API client, for audit"""
     token: _builtins.str
     """of the API client, to the master only; empty: a call of the node itself"""
+    streamed: _builtins.bool
+    """the answer may be large: Execute rather than Call"""
     def __init__(
         self,
         *,
@@ -930,14 +933,37 @@ class ExecuteRequest(_message.Message):
         part: _builtins.bool = ...,
         client: _builtins.str = ...,
         token: _builtins.str = ...,
+        streamed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "identity", b"identity", "operation", b"operation", "params", b"params", "part", b"part", "request_id", b"request_id", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "identity", b"identity", "operation", b"operation", "params", b"params", "part", b"part", "request_id", b"request_id", "streamed", b"streamed", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExecuteRequest: _TypeAlias = ExecuteRequest  # noqa: Y015
+
+@_typing.final
+class ExecuteReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHUNKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def chunks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """ExecuteChunk messages"""
+
+    def __init__(
+        self,
+        *,
+        chunks: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExecuteReply: _TypeAlias = ExecuteReply  # noqa: Y015
 
 @_typing.final
 class ExecuteChunk(_message.Message):

@@ -499,7 +499,7 @@ class Reports:
 
 
 class PeerStub:
-    """Served by every node on the cluster port, and on the local socket for the other daemons of the node.
+    """Served by every node on the cluster port. The same messages travel on the local socket of the cluster daemon.
     """
 
     def __init__(self, channel):
@@ -508,6 +508,11 @@ class PeerStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.Call = channel.unary_unary(
+                '/secmon.v1.Peer/Call',
+                request_serializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.ExecuteRequest.SerializeToString,
+                response_deserializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.ExecuteReply.FromString,
+                _registered_method=True)
         self.Execute = channel.unary_stream(
                 '/secmon.v1.Peer/Execute',
                 request_serializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.ExecuteRequest.SerializeToString,
@@ -516,11 +521,19 @@ class PeerStub:
 
 
 class PeerServicer:
-    """Served by every node on the cluster port, and on the local socket for the other daemons of the node.
+    """Served by every node on the cluster port. The same messages travel on the local socket of the cluster daemon.
     """
 
+    def Call(self, request, context):
+        """The whole answer in one message, which costs half of a stream.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Execute(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """For answers that may be large, and for nodes of versions without Call.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -528,6 +541,11 @@ class PeerServicer:
 
 def add_PeerServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'Call': grpc.unary_unary_rpc_method_handler(
+                    servicer.Call,
+                    request_deserializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.ExecuteRequest.FromString,
+                    response_serializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.ExecuteReply.SerializeToString,
+            ),
             'Execute': grpc.unary_stream_rpc_method_handler(
                     servicer.Execute,
                     request_deserializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.ExecuteRequest.FromString,
@@ -542,8 +560,35 @@ def add_PeerServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Peer:
-    """Served by every node on the cluster port, and on the local socket for the other daemons of the node.
+    """Served by every node on the cluster port. The same messages travel on the local socket of the cluster daemon.
     """
+
+    @staticmethod
+    def Call(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/secmon.v1.Peer/Call',
+            secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.ExecuteRequest.SerializeToString,
+            secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.ExecuteReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def Execute(request,

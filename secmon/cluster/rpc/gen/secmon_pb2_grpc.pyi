@@ -180,29 +180,44 @@ class ReportsServicer(metaclass=_abc_1.ABCMeta):
 def add_ReportsServicer_to_server(servicer: ReportsServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class PeerStub:
-    """Served by every node on the cluster port, and on the local socket for the other daemons of the node."""
+    """Served by every node on the cluster port. The same messages travel on the local socket of the cluster daemon."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> PeerAsyncStub: ...
+    Call: _grpc.UnaryUnaryMultiCallable[_secmon_pb2.ExecuteRequest, _secmon_pb2.ExecuteReply]
+    """The whole answer in one message, which costs half of a stream."""
     Execute: _grpc.UnaryStreamMultiCallable[_secmon_pb2.ExecuteRequest, _secmon_pb2.ExecuteChunk]
+    """For answers that may be large, and for nodes of versions without Call."""
 
 @_typing.type_check_only
 class PeerAsyncStub(PeerStub):
-    """Served by every node on the cluster port, and on the local socket for the other daemons of the node."""
+    """Served by every node on the cluster port. The same messages travel on the local socket of the cluster daemon."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
+    Call: _aio.UnaryUnaryMultiCallable[_secmon_pb2.ExecuteRequest, _secmon_pb2.ExecuteReply]  # type: ignore[assignment]
+    """The whole answer in one message, which costs half of a stream."""
     Execute: _aio.UnaryStreamMultiCallable[_secmon_pb2.ExecuteRequest, _secmon_pb2.ExecuteChunk]  # type: ignore[assignment]
+    """For answers that may be large, and for nodes of versions without Call."""
 
 class PeerServicer(metaclass=_abc_1.ABCMeta):
-    """Served by every node on the cluster port, and on the local socket for the other daemons of the node."""
+    """Served by every node on the cluster port. The same messages travel on the local socket of the cluster daemon."""
+
+    @_abc_1.abstractmethod
+    def Call(
+        self,
+        request: _secmon_pb2.ExecuteRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_secmon_pb2.ExecuteReply, _abc.Awaitable[_secmon_pb2.ExecuteReply]]:
+        """The whole answer in one message, which costs half of a stream."""
 
     @_abc_1.abstractmethod
     def Execute(
         self,
         request: _secmon_pb2.ExecuteRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_secmon_pb2.ExecuteChunk], _abc.AsyncIterator[_secmon_pb2.ExecuteChunk]]: ...
+    ) -> _typing.Union[_abc.Iterator[_secmon_pb2.ExecuteChunk], _abc.AsyncIterator[_secmon_pb2.ExecuteChunk]]:
+        """For answers that may be large, and for nodes of versions without Call."""
 
 def add_PeerServicer_to_server(servicer: PeerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -47,7 +47,7 @@ class FilePusher:
         """Send ``agent`` the merged file of ``group``, which has this md5, when its turn comes.
 
         An agent that was sent the same files and still lacks them gets them again after growing pauses: it is
-        starting anew, or it cannot use them.
+        restarting, or it cannot use them.
         """
         done = agent.delivery.last_push
         if done is not None and done.merged_sum == merged_sum:
@@ -60,7 +60,7 @@ class FilePusher:
             self._wake.release()
 
     async def run(self) -> None:
-        """One sender: for ever."""
+        """One sender, until cancelled."""
         while True:
             await self._wake.acquire()
             agent, group, merged_sum = self._waiting.popleft()

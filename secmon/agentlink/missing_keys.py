@@ -13,7 +13,7 @@ MAX_RECENT = 4096
 
 
 class MissingKeys:
-    """Nothing is done, or counted, while nobody listens."""
+    """Without a subscriber nothing is done or counted."""
 
     def __init__(self, clock: Clock, subscribers: Subscribers) -> None:
         self._clock = clock

@@ -43,7 +43,7 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def secure(self) -> RemoteBlock | None:
-        """The section for agents; None when there are syslog senders only, or nobody."""
+        """The section for agents; None without one, or with syslog senders only."""
         return next((block for block in self.blocks if block.secure), None)
 
     @property

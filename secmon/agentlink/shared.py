@@ -37,7 +37,7 @@ Agents that do not exist are left out of the answer. Raises SecmonError when the
 
 
 class Merged(NamedTuple):
-    """A merged file: what tells that it changed, and its md5."""
+    """A merged file: a signature that changes with it, and its md5."""
 
     signature: tuple[int, int, int]
     sum: str
@@ -79,7 +79,7 @@ class SharedFiles:
             agent.delivery.last_push = None
 
     def assign(self, agent: Agent) -> None:
-        """Request the first group of an agent; it is told about its files when the answer is there."""
+        """Request the first group of an agent; its files are compared when the answer has arrived."""
         if not agent.delivery.assigning:
             agent.delivery.assigning = True
             self._unassigned[agent.number] = agent.delivery.merged_sum or ""

@@ -1,7 +1,7 @@
 """The registry's way to the other nodes: what changed since a revision, and taking it over.
 
-A replica remembers in ``meta.source`` whose copy it is. Write it once itself (as a new master does) and it is nobody's:
-the next change it is sent does not fit, and it asks for everything.
+A replica remembers in ``meta.source`` whose copy it is. Written once by its own node (as a new master does), it is a
+copy of none: the next change it is sent does not fit, and it asks for everything.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

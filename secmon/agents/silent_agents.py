@@ -1,4 +1,4 @@
-"""Silent agents: found, told as events, and removed when they are old (agent-link.md 6.8). On the master."""
+"""Silent agents: found, reported as events, and removed when they are old (agent-link.md 6.8). On the master."""
 
 import asyncio
 import logging

@@ -32,7 +32,7 @@ class WakeupListener:
         self._woken.set()
 
     async def wait(self, seconds: float) -> None:
-        """Return when somebody has called since the last wait, after ``seconds`` at the latest."""
+        """Return when a wake-up has arrived since the last wait, after ``seconds`` at the latest."""
         self._listen()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -91,7 +91,7 @@ class Authenticator:
         lease = self._node.services.lease
         if lease.remaining() <= 0:
             refusal = lease.refusal()
-            # Whoever asks is not known yet: the text of the catalogue, and nothing about this cluster.
+            # The caller is not authenticated yet: the text of the catalogue, and nothing about this cluster.
             raise SecmonError(3043, f"the master refuses it: {SecmonError(refusal)}" if refusal else None)
 
 

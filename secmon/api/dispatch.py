@@ -120,7 +120,7 @@ class Dispatcher:
         try:
             found = self._routes.find(request.path, request.method)
         except ValueError:
-            pass  # not UTF-8: told to the client where an unknown path would be
+            pass  # not UTF-8: answered like an unknown path
         try:
             answer = await self._answer(request, found, receive)
         except (SecmonError, AuthenticationError, ParameterError, Refused) as error:
@@ -308,7 +308,7 @@ def _by_node(errors: Mapping[str, str]) -> str:
 
 
 class _Entry(NamedTuple):
-    """What the log is told of a request."""
+    """The entry of a request for the request log."""
 
     request: Request
     seconds: float
@@ -316,7 +316,7 @@ class _Entry(NamedTuple):
 
 
 class _Failed(SecmonError):
-    """An error from the distribution layer, told apart from the adapter's own (conventions.md 1.7)."""
+    """An error from the distribution layer, distinguished from the adapter's own (conventions.md 1.7)."""
 
     def __init__(self, error: SecmonError) -> None:
         super().__init__(error.code, error.extra, ids=error.ids, nodes=error.nodes)

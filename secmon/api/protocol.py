@@ -72,7 +72,7 @@ class BoundedProtocol(HttpToolsProtocol):
         accepted: Accepted,
         limiter: ConnectionLimiter,
     ) -> None:
-        """``on_framing_error`` is told the client's address and the status it got."""
+        """``on_framing_error`` gets the client's address and the status of the answer."""
         super().__init__(config, state, app_state, asyncio.get_running_loop())
         self._limits = limits
         self._counters = counters
@@ -183,7 +183,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
-            return  # trailers: nobody asked for them, and they must not pass for headers
+            return  # trailers: not used, and they must not pass for headers
         size = len(name) + len(value)
         self._head_size += size
         if size > self._limits.line_bytes or self._head_size > self._limits.head_bytes:

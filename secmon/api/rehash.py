@@ -1,7 +1,7 @@
 """Outdated password hashes are replaced when their user logs in: then, and only then, the password is at hand.
 
-The master hashes it anew itself, after it has verified it: a hash that a node sends would prove nothing, and would be a
-password of that node's choice.
+The master hashes it again itself, after it has verified it: a hash that a node sends would prove nothing, and would be
+a password of that node's choice.
 """
 
 import asyncio

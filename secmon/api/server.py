@@ -1,4 +1,4 @@
-"""The HTTPS server of a node: uvicorn's protocol on sockets of ours, inside an event loop that somebody else runs."""
+"""The HTTPS server of a node: uvicorn's protocol on our sockets, in the event loop of the daemon."""
 
 import asyncio
 import logging
@@ -132,7 +132,7 @@ class ApiServer:
         self._sweeper = asyncio.create_task(self._sweep())
 
     def _application(self, log: RequestLog) -> ASGIApp:
-        """Starlette carries the lifespan. It gets no routes: what a path is, is told only after the limits."""
+        """Starlette carries the lifespan. It gets no routes: paths are resolved only after the limits."""
         dispatcher = self._dispatcher = Dispatcher(
             self._node, self._router, self._catalogue, log, body_seconds=self._body_seconds
         )

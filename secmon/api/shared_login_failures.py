@@ -2,7 +2,7 @@
 
 The master adds up what the nodes report, and answers with the sums: an address that is blocked on one node is blocked
 on another after its first failed login there. No node learns of addresses that have not failed on it, so a node that
-lies can shut out nobody who has not failed elsewhere too.
+lies can block only addresses that have failed elsewhere too.
 """
 
 import asyncio

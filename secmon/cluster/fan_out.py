@@ -1,4 +1,4 @@
-"""One call, several nodes, one deadline: whoever does not answer in time costs its own share only."""
+"""One call, several nodes, one deadline: a node that does not answer in time costs its own share only."""
 
 import asyncio
 from collections.abc import Mapping

@@ -93,7 +93,7 @@ LOWERED = frozenset(
 """Query values that are lower-cased before they are checked (conventions.md 4.2)."""
 
 NUMBERS = frozenset({"numbers", "numbers_or_all"})
-"""Formats of ids that are numbers. One that is too large is told so: it *is* a number."""
+"""Formats of ids that are numbers. One that is too large has its own error: it *is* a number."""
 
 MAX_NUMBER = 10**18 - 1
 """The largest of them: what every store and encoder on the way holds."""

@@ -1,7 +1,8 @@
 """Whether the stores on the disk fit what their node is; asked before a daemon opens them.
 
-What a master has lost is never made anew by itself: users, or groups of agents, would go, here and on every worker. Its
-start is refused, with the ways out. What a worker holds are copies: a damaged one is set aside and fetched again.
+A lost store of a master is never created again automatically: users, or groups of agents, would be lost here and on
+every worker. Its start is refused, with the remedies. A worker has replicas: a damaged one is renamed and fetched
+again.
 """
 
 import sqlite3

@@ -96,7 +96,7 @@ class AnalysisDaemon:
         self._store.close()
 
     async def reload(self) -> None:
-        """Read the ruleset's section and the levels of alerts anew; all else changes at a restart."""
+        """Read the ruleset's section and the levels of alerts again; other settings need a restart."""
         if self.service is not None:
             await self.service.reload()
 

@@ -1,7 +1,7 @@
 """The module of ``secmon-modulesd`` that logs the end of the audit log every day, on the master.
 
-Whoever can write both the audit log and the security store can write the whole chain anew. The lines logged here leave
-the host with the node's log, so that such a chain does not fit them: ``secmon audit verify --anchor``.
+A user who can write both the audit log and the security store can forge the whole chain. The lines logged here leave
+the host with the node's log, so that a forged chain does not match them: ``secmon audit verify --anchor``.
 """
 
 import asyncio

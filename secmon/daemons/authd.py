@@ -110,7 +110,7 @@ class AuthDaemon:
         self.node.agents.close()
 
     async def reload(self) -> None:
-        """Read the section, the password and the certificate anew. Port, address family and the check of clients'
+        """Read the section, the password and the certificate again. Port, address family and the check of clients'
         addresses change at a restart."""
         settings = read_auth(load_main_config(self.node.paths))
         if self._service is not None:

@@ -1,7 +1,7 @@
 """The inherited socket between a supervisor and one of its processes.
 
 Down: one frame with secrets, so that they are in no argument list and no environment. Up: one frame, ``null`` when the
-process is ready, else the reason of its failure. The end of the connection tells each side that the other has ended.
+process is ready, else the reason of its failure. The end of the connection shows each side that the other has ended.
 """
 
 import asyncio

@@ -183,7 +183,7 @@ class InProcessHandle:
             host = self._host or self._build()
             async with asyncio.timeout(self._settings.start_seconds):
                 await host.start()
-        except Exception as error:  # any failure of a daemon is its own; told and, when unknown, logged
+        except Exception as error:  # any failure of a daemon is its own; reported and, when unknown, logged
             self._host = None
             self._run.failed(self.name)
             raise StartFailed(str(start_error(error))) from error

@@ -134,7 +134,7 @@ def _trace(task: asyncio.Task[Any]) -> BaseException | None:
 
 
 async def tend(work: Callable[[], Awaitable[None]]) -> None:
-    """Do ``work``, which puts back files that somebody has removed, for ever. The same trouble is logged once."""
+    """Repeat ``work``, which restores removed files, until cancelled. The same failure is logged once."""
     trouble = ""
     while True:
         await asyncio.sleep(_TEND_SECONDS)

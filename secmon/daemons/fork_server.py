@@ -35,7 +35,7 @@ _MESSAGE = 1 << 16
 
 
 class ForkServer:
-    """The supervisor's side. The process is started by the first :meth:`fork`, and anew when it has died."""
+    """The supervisor's side. The process is started by the first :meth:`fork`, and again when it has died."""
 
     def __init__(self, modules: Iterable[str]) -> None:
         """``modules``: what to load beforehand."""
@@ -55,7 +55,7 @@ class ForkServer:
         raise StartFailed("the process that forks daemons has ended")
 
     async def status(self, served_by: socket.socket, pid: int) -> int | None:
-        """How the child ``pid`` has ended: its status, minus a signal; None when nobody knows any more."""
+        """How the child ``pid`` has ended: its status, minus a signal; None when it is no longer known."""
         async with self._one_at_a_time:
             return await self._ask(served_by, pid, []) if served_by is self._socket else None
 
@@ -116,7 +116,7 @@ class ForkServer:
 
 
 class ForkedProcess:
-    """One child. Its end is noticed at once, and told to everybody who waits."""
+    """One child. Its end is noticed at once and wakes all waiters."""
 
     def __init__(self, server: ForkServer, served_by: socket.socket, pid: int) -> None:
         self.pid = pid
@@ -169,7 +169,7 @@ def _serve(requests: socket.socket) -> list[str] | None:
     """Fork for each request; returns the arguments in each child, and None here when the supervisor is gone.
 
     A request is a list of arguments, which comes with a descriptor and is answered with a process id; or the id of a
-    child that has ended, answered with its status; or an installation, whose folders are made anew where they are gone,
+    child that has ended, answered with its status; or an installation, whose missing folders are created again,
     answered with the number of an error.
     """
     while True:

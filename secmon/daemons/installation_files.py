@@ -145,7 +145,7 @@ def _remove_others(root: Path, folder: Path, kept: Collection[Path]) -> Iterator
 
 
 def restore_folders(paths: Paths, names: Collection[str], owner: tuple[int, int] | None = None) -> None:
-    """Make those of the folders ``names`` (relative to the root) that somebody removed. Raises OSError.
+    """Create those of the folders ``names`` (relative to the root) that were removed. Raises OSError.
 
     Those of an installation by an older version get the rights of the group that this version needs.
     """
@@ -172,7 +172,7 @@ def _make_folder(root: Path, name: str, mode: int, owner: tuple[int | None, int 
 
 @contextmanager
 def _below(root: Path, path: Path) -> Iterator[tuple[int, str]]:
-    """Descriptor of the folder above ``path``, and its last name. An OSError tells the whole path."""
+    """Descriptor of the folder above ``path``, and its last name. An OSError has the whole path."""
     try:
         with opened_folder(root, path.parent.relative_to(root).as_posix()) as folder:
             yield folder, path.name

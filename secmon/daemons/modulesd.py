@@ -1,7 +1,7 @@
 """secmon-modulesd: what a node does by itself, without being asked.
 
 The key file for existing tools, upgrades of the node's agents, keys of refused ones; on the master and without a
-cluster also the merged files of groups, downloads of their files, silent agents, tasks that nobody ends, and the
+cluster also the merged files of groups, downloads of their files, silent agents, tasks without an end, and the
 question for newer versions.
 """
 
@@ -122,7 +122,7 @@ class ModulesDaemon:
 
 
 class KeyFileTask:
-    """Keeps the key file and the registry alike; a failure is told once, and what failed is tried again."""
+    """Keeps the key file and the registry equal; a failure is logged once and tried again."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

@@ -90,7 +90,7 @@ def act_as_service_user(paths: Paths) -> None:
     act_as(account)
     try:
         stays = service_account(paths, load_api_config(paths)) is None
-    except ConfigError:  # said by whoever uses the configuration
+    except ConfigError:  # reported by the user of the configuration
         stays = False
     if stays:
         os.seteuid(0)

@@ -75,7 +75,7 @@ class Supervisor:
         self._ending = asyncio.Event()
 
     async def run(self) -> int:
-        """Start the node and supervise it until it is told to stop; returns the process status.
+        """Start the node and supervise it until it is stopped; returns the process status.
 
         With a ``channel`` the starter learns how the start went; ``bound``: the node stops when the starter is gone.
 
@@ -164,7 +164,7 @@ class Supervisor:
         try:
             settings = self._checked_settings()
         except SecmonError as error:
-            # It was valid when the restart was accepted; whoever changed it since is told by the log.
+            # It was valid when the restart was accepted and was changed since: only the log can report it.
             log.error("The restart is refused: %s", error.message)
             return
         log.info("secmon restarts")

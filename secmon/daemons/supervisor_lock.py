@@ -29,8 +29,8 @@ class SupervisorLock:
     """One supervisor per installation: an flock that the kernel releases when its holder dies, however it dies.
 
     It lies on the installation folder itself. A file in ``var/run`` could be removed under a node that runs, and the
-    next start would lock another one of the same name. Who holds it the kernel says: what a file says of a process,
-    whoever may write the file can say of any process.
+    next start would lock another one of the same name. The kernel names its holder: a file could name any
+    process.
     """
 
     def __init__(self, root: Path) -> None:

@@ -14,4 +14,4 @@ def notify(state: str) -> None:
             sender.connect("\0" + address[1:] if address.startswith("@") else address)
             sender.send(state.encode())
     except OSError:
-        return  # nobody listens any more; the service does not depend on it
+        return  # systemd has closed the socket; the service does not depend on it

@@ -29,7 +29,7 @@ class UpdateCheckTask:
             await asyncio.sleep(wait)
 
     async def look(self) -> float:
-        """Ask if it is time; how many seconds to wait before the next look. A failure is told once."""
+        """Ask if it is time; seconds to wait before the next check. A failure is logged once."""
         try:
             wait = await self._left()
             if wait <= 0:

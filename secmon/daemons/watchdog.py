@@ -30,7 +30,7 @@ class MissedAnswers:
     """Questions without an answer, counted in a row: the whole decision, without clocks and sockets.
 
     Questions are counted and not seconds, and only those that this process asked on time: after it was frozen itself,
-    or the host was, the daemons get their full time anew.
+    or the host was, the daemons get their full time again.
     """
 
     def __init__(self, settings: WatchSettings) -> None:
@@ -40,8 +40,8 @@ class MissedAnswers:
     def hung(self, answered: bool | None, took_seconds: float) -> bool:
         """Whether the daemon is hung after one more look of ``took_seconds``.
 
-        ``answered`` is ``None`` when nobody listens at the socket. That is no sign of a hung daemon, which listens
-        without answering: the socket was removed, and the daemon makes it anew.
+        ``answered`` is ``None`` when the socket has no listener. A hung daemon still listens: the socket was
+        removed, and the daemon creates it again.
         """
         late = took_seconds > self._settings.interval_seconds * LATE
         self._missed = self._missed + 1 if answered is False and not late else 0

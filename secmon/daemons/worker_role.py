@@ -100,7 +100,7 @@ class WorkerRole:
         PeerService(service, clock=self._node.clock, authorize=self._authorize).add_to(server)
 
     def _authorize(self, context: PeerContext, call: Call) -> Call:
-        """The master only; nobody is ``local`` to another host."""
+        """The master only; no caller is ``local`` to another host."""
         caller = peer_identity(context)
         if not caller.is_master or call.identity.local:
             raise SecmonError(4000, f"{caller.name} may not have this node work for it")

@@ -38,7 +38,7 @@ class Authority:
             raise SecmonError(3042, f"{folder}: {reason}; remove ca.key and ca.pem to make a new authority")
 
     def sign(self, key: ec.EllipticCurvePublicKey, identity: PeerIdentity) -> bytes:
-        """A certificate (PEM) for ``key``; whoever calls has checked that ``identity`` is the asker's."""
+        """A certificate (PEM) for ``key``; the caller has checked that ``identity`` is that of the node."""
         return certificates.sign_node(self._certificate, self._key, key, identity, self._clock.now(), self._life)
 
     def equip(self, keystore: Keystore) -> bool:

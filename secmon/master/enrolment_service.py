@@ -1,7 +1,8 @@
 """The Enrolment service: a node that proves the cluster key gets its certificate.
 
 Anybody can reach it, so each request is checked in the order of what costs least, nothing is kept of those that prove
-nothing but the latest refusal of each address, and a right proof is always heard, whoever else shares its address.
+nothing but the latest refusal of each address, and a right proof is always accepted, also from an address that others
+share.
 """
 
 import logging

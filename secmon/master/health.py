@@ -17,7 +17,7 @@ NEVER = "n/a"
 
 @dataclass
 class _WorkerHealth:
-    """What a worker has told during its session."""
+    """The messages of a worker during its session."""
 
     active_agents: int = 0
     last_keep_alive: str = NEVER

@@ -164,7 +164,7 @@ def apply(snapshot: MembershipView, transition: Transition, now: Instant) -> Mem
 
 
 def ineligibility(candidate: Candidate, rules: MembershipRules) -> tuple[int, str] | None:
-    """Why a candidate cannot be in this cluster whoever else is (cluster.md 3.2); code and reason."""
+    """Why a candidate cannot be in this cluster, whatever its members (cluster.md 3.2); code and reason."""
     if not version.compatible(candidate.protocol, candidate.min_protocol):
         theirs = version.spoken(candidate.protocol, candidate.min_protocol)
         ours = version.spoken(version.PROTOCOL, version.MIN_PROTOCOL)

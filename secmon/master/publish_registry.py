@@ -32,7 +32,7 @@ class RegistryPublisher:
     def __init__(
         self, store: AgentStore, *, counters: Counters, poll_seconds: float = 0.1, repeat_seconds: float = 10.0
     ) -> None:
-        """``repeat_seconds``: how often workers that may have missed something are told again."""
+        """``repeat_seconds``: how often the position is sent again to workers that may have missed it."""
         self._store, self._counters = store, counters
         self._poll_seconds, self._repeat_seconds = poll_seconds, repeat_seconds
         self._sessions: list[Session] = []

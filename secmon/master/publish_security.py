@@ -150,7 +150,7 @@ class SecurityPublisher:
         self._notify()
 
     def received(self, session: Session, message: pb.WorkerMessage) -> None:
-        """Positions come with acknowledgements and beats; the first one of a session tells where to push from."""
+        """Positions come with acknowledgements and heartbeats; the first one of a session is where pushes start."""
         match message.WhichOneof("message"):
             case "security_ack":
                 position = message.security_ack.position
@@ -186,7 +186,7 @@ class SecurityPublisher:
         epoch, revision = self._store.store_id(), self._store.revision()
         while True:
             unchanged = (epoch, revision) == (known.epoch, known.revision)
-            # Hashing everything may take a while, and waits until nobody waits for a push.
+            # Hashing everything takes time: only when no push waits.
             digest = known.digest or self._store.digest() if unchanged else ""
             changes = {base: None if base == revision else self._changes(base) for base in behind}
             now = self._store.revision()

@@ -27,7 +27,7 @@ class RefusedNode:
 
 
 class RefusalLog:
-    """The latest refusal of each node; of each address, for those that proved nothing, so that nobody floods it."""
+    """The latest refusal of each node; without a proof, of each address, so that it cannot be flooded."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

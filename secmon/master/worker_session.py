@@ -142,7 +142,7 @@ class WorkerSession:
                 return f"it sent a message of {message.ByteSize()} bytes, {MAX_MESSAGE_BYTES} are allowed"
             if message.HasField("leave"):
                 return f"it left: {message.leave.reason[:200]!r}"
-            if self.closed.is_set():  # and forgotten: what was read meanwhile is nobody's
+            if self.closed.is_set():  # and forgotten: what was read meanwhile is dropped
                 break
             received(self, message)
         return "it closed the connection"

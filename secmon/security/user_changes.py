@@ -11,7 +11,7 @@ from secmon.security.store.transaction import ReadTransaction, WriteTransaction
 
 
 def create_user(tx: WriteTransaction, username: str, password_hash: str, clock: Clock) -> Item:
-    """A user without roles. Raises 5000 for a name in use; letter case tells names apart."""
+    """A user without roles. Raises 5000 for a name in use; names are case-sensitive."""
     if tx.select(schema.users, username=username):
         raise SecmonError(5000, ids=(username,))
     number = tx.next_id(schema.users)

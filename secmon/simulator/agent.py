@@ -380,7 +380,7 @@ class Agent:
             sums[merged_sum] += 1
         self._reported = merged_sum
 
-    # What it is told
+    # Messages of the server
 
     def take(self, file: GroupFile) -> None:
         """A group file has come."""
@@ -409,7 +409,7 @@ class Agent:
     # Misbehaviour
 
     def later(self, name: str, delay: float, callback: Callable[[], None]) -> None:
-        """Call back in ``delay`` seconds unless the connection has ended, or ``name`` is set anew."""
+        """Call back in ``delay`` seconds unless the connection has ended, or ``name`` is set again."""
         self._timers.set(name, delay, callback)
 
     def fall_silent(self) -> None:

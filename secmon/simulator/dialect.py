@@ -71,7 +71,7 @@ class Dialect:
 
     @property
     def key_hash(self) -> bool:
-        """Tells the hash of its key when it enrols again; obeys ``force_reconnect``."""
+        """Sends the hash of its key when it enrols again; obeys ``force_reconnect``."""
         return self._since(4, 3)
 
     @property
@@ -85,5 +85,5 @@ class Dialect:
 
     @property
     def startup_version(self) -> bool:
-        """Tells its version at startup and at enrolment."""
+        """Sends its version at startup and at enrolment."""
         return self._since(4, 6)

@@ -36,7 +36,7 @@ class Request:
 
 
 def trusting() -> ssl.SSLContext:
-    """What agents do unless told otherwise: encrypt, and verify nothing."""
+    """The default of agents: encrypt, and verify nothing."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

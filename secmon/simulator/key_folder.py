@@ -22,7 +22,7 @@ class SavedState(msgspec.Struct, omit_defaults=True):
 
 @dataclass(frozen=True)
 class KeyFolder:
-    """``client.keys`` (agent-link.md 2.1) beside ``fleet.json``; agents are told apart by name."""
+    """``client.keys`` (agent-link.md 2.1) beside ``fleet.json``; agents are distinguished by name."""
 
     folder: Path
 

@@ -18,7 +18,7 @@ _SERVER = re.compile(
 
 @dataclass(frozen=True)
 class Server:
-    """A node that agents connect to; it enrols them on the port next to it unless told otherwise."""
+    """A node that agents connect to; by default it enrols them on the next port."""
 
     host: str
     port: int = AGENT_PORT
@@ -47,7 +47,7 @@ class Timing:
     notify: float = 10.0
     """Between keepalives."""
     silence: float = 60.0
-    """Without any control message of the server the agent connects anew; at least three keepalives."""
+    """Without any control message of the server the agent connects again; at least three keepalives."""
     ack_wait: float = 60.0
     connect_wait: float = 10.0
     retry: float = 10.0

@@ -68,7 +68,7 @@ class Packages:
         self._open = None
 
     def report(self) -> bytes:
-        """The event that tells the result (agent-link.md 10.6)."""
+        """The event with the result (agent-link.md 10.6)."""
         good = self.result == 0
         parameters = {
             "error": self.result,

@@ -26,7 +26,7 @@ class SecondConnection:
         self._fleet.wheel.later(_SECONDS, link.close)
 
     def link_received(self, link: Link, payload: bytes) -> None:
-        """Nobody listens."""
+        """Incoming messages are ignored."""
 
     def link_lost(self, link: Link) -> None:
         """The server refused it, or its second is over."""

@@ -107,7 +107,7 @@ class Timers:
         self._timers: dict[str, Timer] = {}
 
     def set(self, name: str, delay: float, callback: Callable[[], None]) -> None:
-        """Call ``callback`` in ``delay`` seconds unless ``name`` is set anew or cancelled before."""
+        """Call ``callback`` in ``delay`` seconds unless ``name`` is set again or cancelled before."""
         self.cancel(name)
         self._timers[name] = self._wheel.later(delay, callback)
 

@@ -9,7 +9,7 @@ from secmon.simulator.options import Options, Server
 
 
 class Owner(Protocol):
-    """Whom a link tells what happens."""
+    """Receives the events of a link."""
 
     def link_made(self, link: "Link") -> None:
         """The transport is open."""
@@ -18,7 +18,7 @@ class Owner(Protocol):
         """One payload came."""
 
     def link_lost(self, link: "Link") -> None:
-        """The transport is closed, by whomever; told once, and only after ``link_made``."""
+        """The transport is closed, by either side; called once, and only after ``link_made``."""
 
 
 class Link(Protocol):
@@ -124,7 +124,7 @@ class UdpLink(asyncio.DatagramProtocol):
             self._transport.sendto(data)
 
     def pause(self) -> None:
-        """A datagram that nobody reads is dropped by the kernel; here it is read and goes on to the owner."""
+        """An unread datagram is dropped by the kernel; here it is read and passed to the owner."""
 
     def close(self) -> None:
         if self._transport is not None:
@@ -148,7 +148,7 @@ class UdpLink(asyncio.DatagramProtocol):
         self._owner.link_received(self, data)
 
     def error_received(self, exc: Exception) -> None:
-        """Nobody listens there: to an agent this is the same as no answer."""
+        """The port has no listener: to an agent this is the same as no answer."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None

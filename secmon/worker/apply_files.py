@@ -1,4 +1,4 @@
-"""The worker's replicated files: kept equal to the master's, whoever changed them (architecture.md, Replication)."""
+"""The worker's replicated files: kept equal to the master's, whatever changed them (architecture.md, Replication)."""
 
 import asyncio
 import logging

@@ -52,7 +52,7 @@ class RegistryApplier:
     async def run(self) -> None:
         """Apply until cancelled; a failure is tried again, with growing pauses."""
         pause = RETRY_SECONDS
-        self._wake.set()  # a run before this one may have ended with work in hand
+        self._wake.set()  # an earlier run may have ended with work left
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -33,8 +33,8 @@ class SecurityApplier:
     Listens to the link (``connected``, ``received``, ``disconnected``, all returning at once); :meth:`run` does the
     work. Each applied change is acknowledged with the new position.
 
-    A snapshot of another store than the one followed so far is taken over and told loudly: a master that was made
-    anew, restored or replaced must be able to lead its workers. One without users is refused; this node then keeps
+    A snapshot of another store than the one followed so far is applied and logged at ERROR: a master that was created
+    again, restored or replaced must be able to lead its workers. One without users is refused; this node then keeps
     what it has, and the security lease, which is not extended meanwhile, bounds how long that is trusted.
     """
 
@@ -86,7 +86,7 @@ class SecurityApplier:
     async def run(self) -> None:
         """Apply until cancelled. A failure is tried again, with growing pauses, as a snapshot."""
         pause = self._retry_seconds
-        self._wake.set()  # a run before this one may have ended with work in hand
+        self._wake.set()  # an earlier run may have ended with work left
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -167,7 +167,7 @@ class SecurityApplier:
 
 
 def _log_snapshot(before: Position, taken: Snapshot) -> None:
-    """Log a snapshot taken over; loudly where it is not what follows: there is one master, so it has the say."""
+    """Log an applied snapshot; at ERROR if it does not follow: there is one master, whose state counts."""
     if before.store_id not in ("", taken.store_id):
         _log.error(
             "The master has another security store: this node followed store %s to revision %d and has now taken over "

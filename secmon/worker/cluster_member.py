@@ -73,7 +73,7 @@ class ClusterMember:
     async def start(self, services: Sequence[Callable[[aio.Server], None]] = ()) -> None:
         """Serve peers and begin to link. Raises 2010 for a port that cannot be taken.
 
-        The port opens before the node has a certificate; until then nobody's certificate is accepted.
+        The port opens before the node has a certificate; until then no certificate is accepted.
         """
         self._server = new_server()
         for add in services:

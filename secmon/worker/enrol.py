@@ -56,7 +56,7 @@ async def enrol(settings: LinkSettings, keystore: Keystore, clock: Clock, hello:
 
 
 async def _server_certificate(settings: LinkSettings) -> bytes:
-    """The certificate (PEM) that the enrolment port shows. Nobody vouches for it; the proofs are bound to it."""
+    """The certificate (PEM) that the enrolment port shows. It is not verified; the proofs are bound to it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

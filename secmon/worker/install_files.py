@@ -163,7 +163,7 @@ class FileInstaller:
             except (FileNotFoundError, NotADirectoryError):
                 pass  # gone already; its parent may be empty all the same
             except OSError as error:
-                if error.errno != errno.ENOTEMPTY:  # somebody put a file there just now
+                if error.errno != errno.ENOTEMPTY:  # a file was created there just now
                     raise
                 return
             self._dirty.discard(folder)

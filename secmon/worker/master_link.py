@@ -1,4 +1,4 @@
-"""A worker's link to the master: enrol when needed, join, stay joined, come back for ever."""
+"""A worker's link to the master: enrol when needed, join, stay joined, reconnect without end."""
 
 import asyncio
 import logging
@@ -97,7 +97,7 @@ class MasterLink:
             self._session.heard()
 
     def members(self) -> Sequence[Member]:
-        """The connected nodes as the master told last."""
+        """The connected nodes as last sent by the master."""
         return self._members
 
     def absent(self) -> Sequence[str]:

@@ -63,7 +63,7 @@ async def reading_stream(link: Link) -> AsyncIterator[StallTimer]:
 
 async def in_thread(work: Callable[[], None]) -> None:
     """Run disk ``work`` in a thread to its end, even when the task is cancelled: a thread cannot be stopped, and
-    nobody may close its files or remove its folders before."""
+    its files must not be closed, nor its folders removed, before."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         await asyncio.shield(task)

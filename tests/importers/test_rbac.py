@@ -423,7 +423,7 @@ def test_files_that_are_refused(old: OldStore, statement: str, reason: str) -> N
 
 
 def test_views_are_no_tables(old: OldStore) -> None:
-    """A view could compute for ever."""
+    """A view could compute without end."""
     old.run("ALTER TABLE users RENAME TO real_users")
     old.run(
         "CREATE VIEW users AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) "

@@ -16,7 +16,7 @@ MIN_BYTES, MAX_BYTES = 2, 4094
 def read_password(paths: Paths) -> bytes:
     """The first line of the password file; without the file a random one, which is written to ``var/run/authd.pass``.
 
-    Not to the log: whoever may read that through the API could enrol agents. Raises ConfigError when the file is there
+    Not to the log: users who may read it through the API could enrol agents. Raises ConfigError when the file is there
     but holds none, or the random one cannot be written.
     """
     file = paths.enrolment_password

@@ -24,7 +24,7 @@ RENEW_DAYS = 60
 
 
 def ensure_certificate(paths: Paths, settings: AuthSettings, clock: Clock) -> None:
-    """Make key and certificate when both are missing, and anew when our own end soon. Raises 2003."""
+    """Make key and certificate if both are missing, and new ones before our own expire. Raises 2003."""
     key, certificate = paths.root / settings.ssl_manager_key, paths.root / settings.ssl_manager_cert
     try:
         if key.exists() or certificate.exists():
@@ -49,7 +49,7 @@ def server_context(paths: Paths, settings: AuthSettings) -> ssl.SSLContext:
     """The context that the settings ask for. Raises 2003, which names what does not fit."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
-    context.num_tickets = 0  # nobody comes back
+    context.num_tickets = 0  # an agent connects once
     ciphers = settings.ciphers
     if settings.ssl_auto_negotiate:
         with warnings.catch_warnings():

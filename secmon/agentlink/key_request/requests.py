@@ -35,7 +35,7 @@ class Wanting(Protocol):
     """A link that hands on which keys its agents lack."""
 
     def keys(self) -> AsyncGenerator[MissingKey, None]:
-        """From now on, without end. Raises 1014 when there is nobody to tell them any more."""
+        """From now on, without end. Raises 1014 when the link has closed the connection."""
 
 
 class KeyRequests:
@@ -65,7 +65,7 @@ class KeyRequests:
             self._count(name, 0)
 
     async def run(self) -> None:
-        """Follow the link for ever, and ask."""
+        """Follow the link until cancelled, and request the keys."""
         helpers = {f"key request {number + 1}": self._work for number in range(self._threads)}
         helpers["warnings about key requests"] = self._warnings.run
         for name, work in helpers.items():
@@ -111,7 +111,7 @@ class KeyRequests:
             entry = await self._fetch(wanted)
         except NoKey as reason:
             self._count(reason.counter)
-            # What does not depend on the agent is told once for all of them.
+            # A failure that does not depend on the agent is logged once for all of them.
             self._tell("" if isinstance(reason, Failed) else str(wanted), wanted, str(reason))
             return
         self._count("answered")

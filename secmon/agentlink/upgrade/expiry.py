@@ -1,4 +1,4 @@
-"""Tasks that nobody ends: timed out, and deleted when they are old (agent-link.md 10.7). On the master."""
+"""Tasks without an end: timed out, and deleted when they are old (agent-link.md 10.7). On the master."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ class TaskExpiry:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Look once. What fails is told once, and tried again."""
+        """Check once. A failure is logged once, and tried again."""
         try:
             lost = await asyncio.to_thread(self._look)
         except (SQLAlchemyError, OSError) as error:

@@ -41,7 +41,7 @@ class Timing(NamedTuple):
     """Seconds between things that are done again."""
 
     poll: float = 10.0
-    """Looks for new tasks when nobody has called."""
+    """Interval of checks for new tasks without a wake-up."""
     renew: float = 60.0
     """Signs of life for tasks under way; far below the time after which a task counts as lost."""
     retry: float = 1.0
@@ -78,7 +78,7 @@ class Upgrades:
         self._renewed = 0.0
 
     async def run(self) -> None:
-        """Work for ever. Cancelling cuts off what is under way: those tasks fail."""
+        """Work until cancelled, which aborts the tasks in progress: they fail."""
         started = self._clock.monotonic()
         cancelled = await self._surely(lambda: self._task_source.cancel(self._clock.monotonic() - started))
         if cancelled:

@@ -62,7 +62,7 @@ class Packages:
         return Package(path, sha1)
 
     async def _own(self, file: str) -> Package:
-        """A package that somebody put onto this node, below the installation folder wherever links lead."""
+        """A package that an operator put onto this node; links must stay below the installation folder."""
         root, path = self._paths.root, self._paths.root / file
         below = await asyncio.to_thread(lambda: path.resolve().is_relative_to(root.resolve()))
         sha1 = await self._digest(path) if below else None

@@ -27,7 +27,7 @@ class Reporting(AgentLink, Protocol):
     """A link that hands on what its agents report."""
 
     def reports(self) -> AsyncGenerator[Report, None]:
-        """Reports from now on, without end. Raises 1014 when there is nobody to tell them any more."""
+        """Reports from now on, without end. Raises 1014 when the link has closed the connection."""
 
 
 class _Parameters(msgspec.Struct):
@@ -51,7 +51,7 @@ class Listener:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
-        """Listen for ever."""
+        """Listen until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 try:

@@ -69,7 +69,7 @@ class LinkClient:
     async def reports(self) -> AsyncGenerator[Report, None]:
         """Reports of agents on their upgrades, from now on and without end.
 
-        Those that come while nobody listens are lost to this way: agents repeat theirs until they are answered.
+        Those that arrive without a listener are lost: agents repeat theirs until they are answered.
         Raises 1014 when ``secmon-remoted`` cannot be reached, or goes.
         """
         async with aclosing(self._follow(FollowReports())) as answers:

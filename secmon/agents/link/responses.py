@@ -1,4 +1,4 @@
-"""What agents are told to execute: active responses and restarts, in the dialect of each version (agent-link.md 9)."""
+"""Commands for agents: active responses and restarts, in the dialect of each version (agent-link.md 9)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

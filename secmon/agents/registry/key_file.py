@@ -74,14 +74,14 @@ class MasterKeyFile:
         self._not_before = 0.0
 
     def poll(self) -> KeyFileChanges | None:
-        """Take over what somebody else has written, then write what the registry has that the file has not.
+        """Apply changes of the file by other programs, then write what the registry has that the file has not.
 
         What was taken over, if anything. Raises OSError and SQLAlchemyError; the next call tries again.
         """
         taken = None
         now = _signature(self._paths.client_keys)
         if now != self._known:
-            if now != self._settling:  # whoever writes may not have finished: look again
+            if now != self._settling:  # the writer may not have finished: check again
                 self._settling = now
                 return None
             taken = self._take()
@@ -130,7 +130,7 @@ class MasterKeyFile:
             revision, store = number(connection, "revision"), get(connection, "store_id") or ""
             text, times = _render(connection)
         if _signature(self._paths.client_keys) != self._known:
-            return  # somebody writes just now; read that first
+            return  # another program writes just now; read that first
         replaced, first = _replace(self._paths.client_keys, text), self._written is None
         self._known, self._written = self._seen(text), revision
         if replaced or first:
@@ -140,7 +140,7 @@ class MasterKeyFile:
         self._not_before = begun + (self._clock.monotonic() - begun) * _WRITE_SHARE
 
     def _seen(self, text: str) -> Signature | bool:
-        """How the file looks that holds ``text``; like none when somebody has changed it since."""
+        """The state of the file that holds ``text``; as without a file when it has changed since."""
         looks = _signature(self._paths.client_keys)
         return looks if read_text(self._paths.client_keys) == text else False
 
@@ -169,7 +169,7 @@ class _Merge:
     """The difference between two texts, applied to the registry, which may have changed meanwhile."""
 
     def __init__(self, copy: _Copy | None, found: str, now: int) -> None:
-        """``copy`` None: nobody knows what was there before, so nothing counts as changed or gone."""
+        """``copy`` None: the earlier content is unknown, so nothing counts as changed or deleted."""
         self._copy, self._now = copy, now
         self._before = parse_keys(copy.text) if copy else KeyLines()
         whole, end, rest = found.rpartition("\n")

@@ -13,7 +13,7 @@ EVERY = "*"
 MANAGER = "000"
 
 _MAX_GROUPS = 256
-"""Groups that are kept; beyond it begins anew."""
+"""Groups that are kept; beyond that the cache is cleared."""
 
 
 class Memberships:

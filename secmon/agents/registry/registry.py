@@ -95,7 +95,7 @@ def add(
 
 
 def add_without_conflicts(connection: Connection, news: Sequence[New], *, now: int) -> list[Entry]:
-    """Add agents with new ids that the caller knows to be in nobody's way, in one revision. Raises 1725, changing
+    """Add agents with new ids that the caller knows to conflict with none, in one revision. Raises 1725, changing
     nothing, when there are not enough ids."""
     first = number(connection, "next_id")
     if first + len(news) - 1 > MAX_ID:
@@ -169,7 +169,7 @@ def purge_tombstones(connection: Connection, ids: Iterable[int]) -> list[int]:
 
 
 def change_keys(connection: Connection, lines: Mapping[int, tuple[str, str, str]]) -> list[int]:
-    """Give agents that exist another name, address and key, as somebody has written them into the key file.
+    """Give agents that exist another name, address and key, as another program has written them into the key file.
 
     Names may be swapped, but each must be one agent's in the end. The ids of those for which that is a change.
     """

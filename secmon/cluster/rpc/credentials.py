@@ -56,7 +56,7 @@ def new_server(
 def server_credentials(keystore: Keystore, clock: Clock, *, clients: bool) -> grpc.ServerCredentials:
     """Credentials that follow the keystore from handshake to handshake; ``clients`` demands certificates of them.
 
-    Before the node has any, a certificate that nobody trusts stands in: the port is taken, and nobody gets in.
+    Before the node has any, it uses a throwaway certificate: the port is bound, and every handshake fails.
     """
     used = keystore.current or _throwaway(keystore.identity, clock)
 

@@ -76,7 +76,7 @@ class Keystore:
     def install(self, credentials: NodeCredentials) -> None:
         """Store ``credentials`` and use them from the next handshake on.
 
-        A stop between two of the files leaves a pair that does not fit; :meth:`defect` tells, and the node enrols.
+        A stop between two of the files leaves a pair that does not fit; :meth:`defect` reports it, and the node enrols.
         """
         due = certificates.renewal_time(credentials.certificate)
         if self.current is None or self.current.key != credentials.key:

@@ -1,7 +1,7 @@
 """Proofs that a node knows the cluster key, without sending it.
 
 Each proof is HMAC-SHA256 over a purpose and length-prefixed fields, so that no two inputs read the same. What is proved
-is bound to the certificate that the prover sees (enrolment) or shows (join): a proof that somebody in the middle
+is bound to the certificate that the prover sees (enrolment) or shows (join): a proof that a man in the middle
 collects fits no other TLS session.
 """
 

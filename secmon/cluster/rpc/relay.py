@@ -83,7 +83,7 @@ class RelayedPort:
         counters: Counters,
         is_known: Callable[[str], bool],
     ) -> "RelayedPort":
-        """The port where nodes with certificates connect. ``is_known`` tells their addresses. Raises 2010."""
+        """The port where nodes with certificates connect. ``is_known`` knows their addresses. Raises 2010."""
         limits = within_descriptors(NODE_LIMITS, each=DESCRIPTORS, share=0.75)
         limiter = ConnectionLimiter("cluster.peers", limits, log=log, clock=clock, counters=counters, is_known=is_known)
         return cls(

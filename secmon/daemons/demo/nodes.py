@@ -248,7 +248,7 @@ class Demo:
             await asyncio.gather(*tasks, stopped, return_exceptions=True)
 
     async def _joined(self, ending: asyncio.Event) -> bool:
-        """Wait until every API lists all nodes; ``False`` when told to end before."""
+        """Wait until every API lists all nodes; ``False`` when stopped before."""
         probe = Probe(self._urls(), ADMINISTRATOR, self._password())
         seen = 0
         with click.progressbar(length=len(self._nodes), label="Joining the cluster") as bar:
@@ -326,13 +326,13 @@ class Demo:
 
 
 def _short(path: Path) -> str:
-    """``path`` as somebody types it who stands in the same folder."""
+    """``path`` relative to the current folder, if it is below it."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
 
 def _reap(launched: LaunchedSupervisor) -> None:
-    """Wait for the end of a supervisor that was told to stop; kill it when it does not come."""
+    """Wait for the end of a supervisor that was asked to stop; kill it on a time-out."""
     try:
         launched.process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:

@@ -13,7 +13,7 @@ _SECONDS = 5.0
 
 
 class Probe:
-    """A client of all nodes, whose certificates nobody signed; ``trouble`` is what stood in the way last."""
+    """A client of all nodes, which have self-signed certificates; ``trouble`` is the last failure."""
 
     def __init__(self, urls: Sequence[str], user: str, password: str) -> None:
         """``urls`` begins with the master's, which issues the token."""

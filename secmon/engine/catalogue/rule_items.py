@@ -14,7 +14,7 @@ PATTERNS = frozenset(
 )  # fmt: skip
 NAMED = frozenset(("list", "info"))
 REQUIREMENTS = ("pci_dss", "gdpr", "hipaa", "nist_800_53", "gpg13", "tsc", "mitre")
-"""In the order in which they are told apart."""
+"""In the order in which they are distinguished."""
 _SHOWN = ("pci_dss", "gpg13", "gdpr", "hipaa", "nist_800_53", "tsc", "mitre")
 """In the order in which items have them."""
 _ELSEWHERE = frozenset(("group", "mitre", "description"))

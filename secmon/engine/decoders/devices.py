@@ -55,7 +55,7 @@ _SONIC_ACTIONS = {
 
 
 def decode_sonicwall(event: Event, text: bytes, decoder: Decoder) -> None:
-    """SonicWall: status, id and addresses; the id tells what kind of event it is."""
+    """SonicWall: status, id and addresses; the id determines the kind of event."""
     event.category = "syslog"
     head = _SONICWALL.search(text)
     if head is None:

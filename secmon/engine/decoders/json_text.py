@@ -2,7 +2,7 @@
 
 So what producers get wrong is read all the same (ruleset.md 5.6): raw control characters, leading zeros, escapes that
 JSON does not know, names that occur twice, bytes that are no UTF-8, numbers of any length; and what is whole of a long
-object whose end was cut on its way, because somebody has made one of its values as long as a message may be. What is no
+object whose end was cut on its way, because one of its values is as long as a message may be. What is no
 JSON for other reasons (a bracket that is missing, a text without an end) is none.
 """
 

@@ -11,7 +11,7 @@ SHORTEST = 4
 
 
 class Header(NamedTuple):
-    """What the head of a log tells. ``start``: where the rest begins."""
+    """Fields of the head of a log. ``start``: where the rest begins."""
 
     timestamp: bytes | None
     hostname: bytes | None

@@ -11,7 +11,7 @@ Kind = Literal["osmatch", "osregex", "pcre2", "string"]
 
 
 CACHE_SIZE = 32768
-"""Patterns that are not compiled anew at the next load of a ruleset."""
+"""Patterns that are not compiled again at the next load of a ruleset."""
 
 
 class PatternError(ValueError):

@@ -2,7 +2,7 @@
 
 This is the reference: the matcher is the published one, step by step, because public decoders are written around what
 it does at its edges: lazy repetition with four places to go back to, and an end index that may be one further than the
-last byte matched. Most texts are told apart before it runs: by the plain text in the pattern.
+last byte matched. Most texts are rejected before it runs, by the plain text in the pattern.
 """
 
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ log = logging.getLogger("secmon.analysisd")
 ADDRESS = "#_agent_ip"
 _HIDDEN, _OWN = "!", "#"
 MOST = 200_000
-"""Agents that are remembered; beyond that all are read anew."""
+"""Agents that are remembered; beyond that all are read again."""
 
 LabelSource = Callable[[str], Labels | None]
 """Labels by the id of an agent, in three digits or more."""

@@ -109,7 +109,7 @@ class PutCustomUpgrade(Selection, frozen=True, kw_only=True):
     messages=REQUESTED,
 )  # fmt: skip
 async def upgrade_agents(ctx: Context, params: PutUpgrade) -> Outcome:
-    """Upgrade agents to packages of a repository; each has a task that tells how far it is."""
+    """Upgrade agents to packages of a repository; each has a task that shows its progress."""
     version = None if params.upgrade_version is None else normal_version(params.upgrade_version)
     repository = params.wpk_repo
     if repository is not None and repository.startswith("/"):

@@ -97,6 +97,6 @@ async def check(ctx: Context, params: VersionQuery) -> Plain:
 
 
 def _seconds(ctx: Context) -> float:
-    """So that the service's failure is told as such, before the request itself runs out of time."""
+    """So that the service's failure is reported as such, before the request itself times out."""
     deadline = ctx.call.deadline
     return ASK_SECONDS if deadline is None else min(ASK_SECONDS, (deadline - ctx.node.clock.monotonic()) / 2)

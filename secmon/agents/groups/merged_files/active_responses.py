@@ -1,4 +1,4 @@
-"""``etc/shared/ar.conf``: the commands that agents may be told to run (agent-link.md 7.7)."""
+"""``etc/shared/ar.conf``: the commands that agents may be asked to run (agent-link.md 7.7)."""
 
 import logging
 from collections.abc import Iterator, Mapping

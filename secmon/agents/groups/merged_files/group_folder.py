@@ -26,7 +26,7 @@ _WARNINGS = 1000
 
 
 class FolderState(NamedTuple):
-    """What tells a changed folder from an unchanged one without reading its files."""
+    """Distinguishes a changed folder from an unchanged one without reading its files."""
 
     fingerprint: bytes
     settled: bool

@@ -3,14 +3,13 @@
 The master coordinates; a worker does so only for a call that names itself alone.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Place
 from secmon.cluster.executor import Context, Executor, authorizer, read_query, requested_ids
-from secmon.cluster.fan_out import Answer, fan_out
+from secmon.cluster.fan_out import Answer, CallLimits, fan_out
 from secmon.cluster.node import Peer
 from secmon.common import query
 from secmon.common.errors import SecmonError
@@ -49,11 +48,11 @@ def no_peer(name: str) -> Peer:
 class Coordinator:
     """Runs calls of places NODE and NODES; :class:`secmon.cluster.node.NodeCalls` for those of place AGENT."""
 
-    def __init__(self, executor: Executor, find_peer: FindPeer, *, limit: int) -> None:
-        """``find_peer`` gives the connection to a connected node; ``limit`` bounds the calls in flight."""
+    def __init__(self, executor: Executor, find_peer: FindPeer, *, limits: CallLimits) -> None:
+        """``find_peer`` gives the connection to a connected node; ``limits`` bounds the calls in flight."""
         self._executor = executor
         self._find_peer = find_peer
-        self._limit = asyncio.Semaphore(limit)
+        self._limits = limits
         self._local = LocalPeer(executor)
 
     async def run(self, call: Call) -> Result:
@@ -65,7 +64,7 @@ class Coordinator:
         if not targets and not outcome.failures:
             self._refuse(call)
         now = self._executor.node.clock.monotonic()
-        answers = await fan_out(call, {name: self._peer(name) for name in targets}, now, limit=self._limit)
+        answers = await fan_out(call, {name: self._peer(name) for name in targets}, now, limits=self._limits)
         if operation.place is Place.NODE and targets:
             lone = answers[targets[0]]
             if isinstance(lone, SecmonError):
@@ -80,7 +79,7 @@ class Coordinator:
     async def ask(self, call: Call, params: Mapping[str, Any]) -> Mapping[str, Answer]:
         """See ``cluster.node.NodeCalls``."""
         peers = {name: self._peer(name) for name in params}
-        return await fan_out(call, peers, self._executor.node.clock.monotonic(), limit=self._limit, params=params)
+        return await fan_out(call, peers, self._executor.node.clock.monotonic(), limits=self._limits, params=params)
 
     def _peer(self, name: str) -> Peer:
         return self._local if name == self._executor.node.name else self._find_peer(name)

@@ -1,7 +1,8 @@
 """One call, several nodes, one deadline: a node that does not answer in time costs its own share only."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from msgspec import structs
@@ -10,6 +11,7 @@ from secmon.cluster.call import Call
 from secmon.cluster.node import Peer
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
+from secmon.config.options import InternalOptions
 
 Answer = Result | SecmonError
 
@@ -19,17 +21,38 @@ MARGIN_SECONDS = (0.02, 0.5)
 """Bounds of the margin."""
 
 
+class CallLimits:
+    """Bounds of the calls in flight: a node that hangs fills its own share, and the others are asked as before."""
+
+    def __init__(self, *, per_node: int, total: int) -> None:
+        self._per_node = per_node
+        self._nodes: dict[str, asyncio.Semaphore] = {}
+        self._total = asyncio.Semaphore(total)
+
+    @classmethod
+    def of(cls, options: InternalOptions) -> "CallLimits":
+        """As the internal options say."""
+        return cls(per_node=options.get("clusterd.calls_per_node"), total=options.get("clusterd.fanout_limit"))
+
+    @asynccontextmanager
+    async def slot(self, node: str) -> AsyncIterator[None]:
+        """Wait for the turn of a call to ``node``, and hold it."""
+        own = self._nodes.setdefault(node, asyncio.Semaphore(self._per_node))  # names are those of members
+        async with own, self._total:  # in this order: who waits for a node holds nothing of the others
+            yield
+
+
 async def fan_out(
     call: Call,
     peers: Mapping[str, Peer],
     now: float,
     *,
-    limit: asyncio.Semaphore,
+    limits: CallLimits,
     params: Mapping[str, Any] | None = None,
 ) -> dict[str, Answer]:
     """The answer, or the error, of each of ``peers``, in their order, before ``call.deadline``.
 
-    ``now`` is the monotonic clock's reading. ``limit`` bounds the calls in flight. ``params`` holds what each node is
+    ``now`` is the monotonic clock's reading. ``limits`` bounds the calls in flight. ``params`` holds what each node is
     asked instead of the call's own parameters. Cancelling cancels every part.
     """
     budget = None if call.deadline is None else _shorten(call.deadline - now)
@@ -37,7 +60,7 @@ async def fan_out(
     inner = structs.replace(call, deadline=deadline, token="")  # other nodes could use the token themselves
     async with asyncio.TaskGroup() as group:
         tasks = {
-            name: group.create_task(_ask(_addressed(inner, params, name), name, peer, budget, limit))
+            name: group.create_task(_ask(_addressed(inner, params, name), name, peer, budget, limits))
             for name, peer in peers.items()
         }
     return {name: task.result() for name, task in tasks.items()}
@@ -47,9 +70,9 @@ def _addressed(call: Call, params: Mapping[str, Any] | None, name: str) -> Call:
     return call if params is None else structs.replace(call, params=params[name])
 
 
-async def _ask(call: Call, name: str, peer: Peer, budget: float | None, limit: asyncio.Semaphore) -> Answer:
+async def _ask(call: Call, name: str, peer: Peer, budget: float | None, limits: CallLimits) -> Answer:
     try:
-        async with asyncio.timeout(budget), limit:
+        async with asyncio.timeout(budget), limits.slot(name):
             return await peer.execute(call, part=True)
     except SecmonError as error:
         return error

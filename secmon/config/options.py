@@ -60,7 +60,8 @@ OPTIONS: Mapping[str, Option] = {
     "clusterd.max_file_size_mb": Option(1024, 1, 65_536, "Megabytes of the largest file that is replicated."),
     "clusterd.max_files": Option(200_000, 1, 10_000_000, "Files that a replicated set may hold."),
     "clusterd.forget_after_hours": Option(24, 1, 87_600, "Hours after which a node that left is forgotten."),
-    "clusterd.fanout_limit": Option(64, 1, 4096, "Nodes that are called at the same time."),
+    "clusterd.fanout_limit": Option(256, 1, 4096, "Calls to other nodes that are in flight at the same time."),
+    "clusterd.calls_per_node": Option(16, 1, 4096, "Calls to one other node that are in flight at the same time."),
     "clusterd.request_timeout_max": Option(
         3600, 1, 86_400, "Seconds that a request between nodes may take, wait_for_complete or not."
     ),

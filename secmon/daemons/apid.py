@@ -6,6 +6,7 @@ from typing import Any
 from secmon.api.server import ApiServer, Listening, open_listening
 from secmon.cluster.coordinator import Coordinator, no_peer
 from secmon.cluster.executor import Executor
+from secmon.cluster.fan_out import CallLimits
 from secmon.cluster.node import CallRouter, Node
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.local_client import LocalClient
@@ -52,7 +53,7 @@ class ApiDaemon:
     def _router(self, node: Node) -> CallRouter:
         executor = Executor(node)
         if not node.clustered:
-            node.services.nodes = coordinator = Coordinator(executor, no_peer, limit=1)
+            node.services.nodes = coordinator = Coordinator(executor, no_peer, limits=CallLimits.of(node.options))
             return RoleRouter("master", executor, coordinator=coordinator)
         self._cluster_daemon = LocalClient(node.name, node.paths.cluster_socket, node.clock)
         return RoleRouter("api", executor, forward_to=self._cluster_daemon)

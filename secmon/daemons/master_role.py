@@ -10,6 +10,7 @@ from secmon.agents.state_reports import count_active
 from secmon.cluster.call import Call
 from secmon.cluster.coordinator import Coordinator, no_peer
 from secmon.cluster.executor import Executor
+from secmon.cluster.fan_out import CallLimits
 from secmon.cluster.node import Node, Peer
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
@@ -89,7 +90,7 @@ class MasterRole:
         node.services.membership = self.cluster.sessions
         node.services.health = self.cluster.health
         node.services.acknowledgements = self.security
-        coordinator = Coordinator(executor, self._find_peer, limit=options.get("clusterd.fanout_limit"))
+        coordinator = Coordinator(executor, self._find_peer, limits=CallLimits.of(options))
         node.services.nodes = coordinator
         self.router = RoleRouter("master", executor, coordinator=coordinator)
         self._callers = Callers(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)

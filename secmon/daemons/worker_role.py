@@ -10,6 +10,7 @@ from secmon.agents.wakeups import wake
 from secmon.cluster.call import Call
 from secmon.cluster.coordinator import Coordinator, no_peer
 from secmon.cluster.executor import Executor
+from secmon.cluster.fan_out import CallLimits
 from secmon.cluster.node import Node
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
@@ -72,7 +73,7 @@ class WorkerRole:
         self.router = RoleRouter(
             "worker",
             executor,
-            coordinator=Coordinator(executor, no_peer, limit=options.get("clusterd.fanout_limit")),
+            coordinator=Coordinator(executor, no_peer, limits=CallLimits.of(options)),
             forward_to=forwarder,
         )
         self._signing = SigningKeyRegistration(node.security, self._find_master, node.clock)

@@ -13,7 +13,7 @@ from msgspec import structs
 from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Catalogue, Place, operation
 from secmon.cluster.executor import Context, read_query
-from secmon.cluster.fan_out import fan_out
+from secmon.cluster.fan_out import CallLimits, fan_out
 from secmon.cluster.node import Member, Peer
 from secmon.cluster.parameters import Listing, Names
 from secmon.common import query
@@ -156,7 +156,7 @@ async def test_calls_in_flight_are_bounded(world: World) -> None:
 
     made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r")
     peers = {f"n{number}": Counting() for number in range(30)}
-    answers = await fan_out(made, peers, 0.0, limit=asyncio.Semaphore(4))
+    answers = await fan_out(made, peers, 0.0, limits=CallLimits(per_node=4, total=4))
     assert list(answers) == list(peers)
     assert most == 4
 
@@ -168,7 +168,9 @@ async def test_each_node_can_be_asked_for_something_else() -> None:
 
     made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r")
     wishes = {"n1": RocksQuery(limit=1), "n2": RocksQuery(limit=2)}
-    answers = await fan_out(made, dict.fromkeys(wishes, Echo()), 0.0, limit=asyncio.Semaphore(4), params=wishes)
+    answers = await fan_out(
+        made, dict.fromkeys(wishes, Echo()), 0.0, limits=CallLimits(per_node=4, total=4), params=wishes
+    )
     assert [one.items for one in answers.values() if isinstance(one, Outcome)] == [[1], [2]]
 
 
@@ -188,9 +190,42 @@ async def test_nodes_that_are_not_there_are_an_answer_too(world: World) -> None:
 async def test_waiting_for_ones_turn_counts_against_the_deadline() -> None:
     stuck = [StuckPeer(), StuckPeer()]
     made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r", deadline=0.1)
-    answers = await fan_out(made, {"a": stuck[0], "b": stuck[1]}, 0.0, limit=asyncio.Semaphore(1))
+    answers = await fan_out(made, {"a": stuck[0], "b": stuck[1]}, 0.0, limits=CallLimits(per_node=1, total=1))
     assert [one.code for one in answers.values() if isinstance(one, SecmonError)] == [3021, 3021]
     assert [one.asked for one in stuck] == [1, 0]
+
+
+async def test_a_node_that_hangs_leaves_the_others_their_turns(world: World) -> None:
+    """Far more calls than a node may have in flight wait for it; healthy nodes answer, and it answers again later."""
+    stuck, healthy = StuckPeer(), AnsweringPeer(Outcome(items=["n1"]))
+    add(world, stuck, healthy)
+    alpha, made = call(world, nodes_list=["n0"])
+    hanging = [asyncio.create_task(alpha.router.route(made)) for _ in range(200)]
+    await until(lambda: stuck.asked == 16)
+    assert (await run(world, seconds=10, nodes_list=["alpha", "n1"])).items == ["alpha", "n1"]
+    both = await run(world, seconds=0.2, nodes_list=["n0", "n1"])
+    assert (both.items, [(one.code, one.ids) for one in both.failures]) == (["n1"], [(3021, ("n0",))])
+    for task in hanging:
+        task.cancel()
+    await asyncio.gather(*hanging, return_exceptions=True)
+    world.peers["n0"] = AnsweringPeer(Outcome(items=["n0"]))
+    assert (await run(world, seconds=10, nodes_list=["n0"])).items == ["n0"]
+
+
+async def test_calls_of_all_nodes_together_are_bounded() -> None:
+    limits, entered = CallLimits(per_node=2, total=3), asyncio.Event()
+    async with limits.slot("a"), limits.slot("a"), limits.slot("b"):
+
+        async def enter() -> None:
+            async with limits.slot("c"):
+                entered.set()
+
+        waiting = asyncio.create_task(enter())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not entered.is_set()
+    await waiting
+    assert entered.is_set()
 
 
 # Errors
@@ -325,6 +360,8 @@ async def test_other_nodes_are_not_sent_the_token_of_the_client() -> None:
         token="header.payload.signature",
     )
     for deadline in (None, 1000.0):
-        await fan_out(structs.replace(call, deadline=deadline), {"beta": peer}, 0.0, limit=asyncio.Semaphore(1))
+        await fan_out(
+            structs.replace(call, deadline=deadline), {"beta": peer}, 0.0, limits=CallLimits(per_node=1, total=1)
+        )
     assert [one.token for one in peer.calls] == ["", ""]
     assert "signature" not in repr(call)

@@ -4,6 +4,7 @@ import pytest
 
 from secmon.cluster.catalogue import Place
 from secmon.cluster.coordinator import Coordinator, no_peer
+from secmon.cluster.fan_out import CallLimits
 from secmon.cluster.routing import DESTINATIONS, Destination, RoleRouter
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome, Plain
@@ -43,7 +44,10 @@ async def test_a_worker_answers_for_itself_only(cluster: World) -> None:
     beta = cluster.nodes["beta"]
     master = AnsweringPeer(Outcome(items=["from the master"]))
     router = RoleRouter(
-        "worker", beta.executor, coordinator=Coordinator(beta.executor, no_peer, limit=4), forward_to=master
+        "worker",
+        beta.executor,
+        coordinator=Coordinator(beta.executor, no_peer, limits=CallLimits(per_node=4, total=4)),
+        forward_to=master,
     )
     for name, asked in (("beta", 0), ("alpha", 1), ("nowhere", 2)):
         await router.route(cluster.call("GET /cluster/{node_id}/info", "admin", {"node_id": name}, on=beta))

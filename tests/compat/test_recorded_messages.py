@@ -20,8 +20,6 @@ from secmon.security.store.replication import Change, Snapshot
 from secmon.security.store.security_store import SecurityStore
 from tests.compat.test_golden_stores import facts
 
-pytestmark = pytest.mark.anyio
-
 FACTS = facts(2)
 MESSAGES = {name: bytes.fromhex(data) for name, data in FACTS["messages"].items()}
 

@@ -17,6 +17,7 @@ from secmon.cluster.call import Call, parameters_of
 from secmon.cluster.catalogue import Catalogue
 from secmon.cluster.coordinator import Coordinator, LocalPeer, Unreachable
 from secmon.cluster.executor import Executor
+from secmon.cluster.fan_out import CallLimits
 from secmon.cluster.node import Member, Node, Peer, Role, Services
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
@@ -242,7 +243,7 @@ class World:
             clock=self.clock,
         )
         executor = Executor(node)
-        node.services.nodes = coordinator = Coordinator(executor, self._find_peer, limit=64)
+        node.services.nodes = coordinator = Coordinator(executor, self._find_peer, limits=CallLimits.of(node.options))
         forwarder = MasterForwarder(node, partial(self._find_master, node.name), hold_seconds=0.05)
         router = RoleRouter(kind, executor, coordinator=coordinator, forward_to=forwarder)
         return Running(node, control, digests, acknowledged, executor, router)

@@ -1,4 +1,4 @@
-"""The agents that may connect, kept up with the registry, and what the link knows of each while it runs."""
+"""The agent table: the agents of the registry, with the state of their sessions and of their shared files."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ class AgentIdentity:
     __slots__ = ("allowed", "cipher", "event_prefix", "key", "number")
 
     def __init__(self, number: int, key: AgentKey) -> None:
-        """Raises ValueError for an address that is none."""
+        """Raises ValueError for an invalid address."""
         self.number = number
         self.key = key
         self.allowed: Network | None = network(key.address)
@@ -38,7 +38,7 @@ class AgentIdentity:
 
 
 class Session:
-    """What an agent has said since the link started: nothing of it survives a restart."""
+    """State of an agent since the link started. Nothing of it survives a restart."""
 
     __slots__ = (
         "counts",
@@ -56,7 +56,7 @@ class Session:
 
     def __init__(self) -> None:
         self.reply_path: ReplyPath | None = None
-        """The way by which its last control message came."""
+        """The path of its last control message."""
         self.reply_cipher = Cipher.AES
         """Cipher of its last valid message."""
         self.last_valid = float("-inf")
@@ -72,7 +72,7 @@ class Session:
         """Counter of its last message, where counters are verified."""
         self.highest_counter = Counter()
         self.share_used = 0
-        """What its events have taken of the room for events in ``share_period``."""
+        """Its share of the room for events that is used up in ``share_period``."""
         self.share_period = -1
 
     @property
@@ -83,7 +83,7 @@ class Session:
 
 
 class LastPush(NamedTuple):
-    """Shared files that were sent completely: which, when (monotonic seconds), how often in a row."""
+    """The last complete push of shared files: md5, monotonic seconds, number of pushes of these files in a row."""
 
     merged_sum: str
     at: float
@@ -91,7 +91,7 @@ class LastPush(NamedTuple):
 
 
 class Delivery:
-    """The shared files of an agent: the groups that decide which, those it has, and the state of their delivery."""
+    """The groups of an agent, the shared files that it has, and the state of their delivery."""
 
     __slots__ = ("assigning", "config_status", "group", "last_push", "merged_sum", "pushing")
 
@@ -99,7 +99,7 @@ class Delivery:
         self.group = group
         """Names joined by commas; None before the first assignment."""
         self.merged_sum: str | None = None
-        """Of the files it has, from its last keepalive."""
+        """md5 of the files that it has, from its last keepalive."""
         self.config_status: ConfigStatus | None = None
         self.assigning = False
         """Its first group was requested."""
@@ -114,7 +114,7 @@ class Agent:
     __slots__ = ("delivery", "identity", "session")
 
     def __init__(self, number: int, key: AgentKey, group: str | None) -> None:
-        """Raises ValueError for an address that is none."""
+        """Raises ValueError for an invalid address."""
         self.identity = AgentIdentity(number, key)
         self.session = Session()
         self.delivery = Delivery(group)
@@ -130,7 +130,7 @@ class Agent:
 
 
 class Position(NamedTuple):
-    """The registry's state that the table has."""
+    """The state of the registry that the table has."""
 
     source: str
     revision: int
@@ -164,7 +164,7 @@ def read_changes(store: AgentStore, since: Position | None) -> Changes | None:
         )
         if here == since:
             return None
-        # Revisions of another store, or that went back, cannot be compared.
+        # Revisions of another store, or lower ones, cannot be compared: everything is read.
         whole = since is None or since.source != here.source or since.revision >= here.revision
         columns = select(agents.c.id, agents.c.name, agents.c.register_ip, agents.c.internal_key, agents.c.group)
         if whole or since is None:
@@ -175,15 +175,15 @@ def read_changes(store: AgentStore, since: Position | None) -> Changes | None:
 
 
 class AgentTable:
-    """Agents by what their messages name them with."""
+    """Agents by the ways in which messages identify them."""
 
     def __init__(self) -> None:
         self.position: Position | None = None
         self.by_number: dict[int, Agent] = {}
         self.by_mark: dict[bytes, Agent] = {}
-        """By the id in front of a payload, with its marks: ``!001!``."""
+        """By the id that precedes a payload, with its marks: ``!001!``."""
         self.by_address: dict[str, Agent] = {}
-        """Those registered with an address, by it."""
+        """By registered address, where there is one."""
 
     def __len__(self) -> int:
         return len(self.by_number)
@@ -216,7 +216,7 @@ class AgentTable:
         try:
             agent = Agent(row.number, key, row.group)
         except ValueError:
-            log.error("Agent %s cannot connect: %r is no address", key.id, key.address)
+            log.error("Agent %s cannot connect: %r is not an address", key.id, key.address)
             return
         self.by_number[row.number] = agent
         self.by_mark[_mark(agent)] = agent
@@ -236,7 +236,7 @@ class AgentTable:
 
 
 class Applied(NamedTuple):
-    """Agents whose connections must end (removed, or with another key or address), and those in other groups."""
+    """The effect of changes: agents that were removed or have another key or address, and those in other groups."""
 
     stale: Sequence[Agent]
     regrouped: Sequence[Agent]

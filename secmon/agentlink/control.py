@@ -1,7 +1,7 @@
 """Control messages of agents (agent-link.md 6): what they change, and the replies."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -9,6 +9,7 @@ from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.counters import LinkCounts, MessageCounts
 from secmon.agentlink.outgoing import Outgoing
 from secmon.agentlink.reply_path import ReplyPath
+from secmon.agentlink.shared import SharedFiles
 from secmon.agentlink.state_queue import StateQueue
 from secmon.agents.state_updates import ChangedKeepalive, Refusal, Shutdown, Startup, UnchangedKeepalive
 from secmon.agents.wire import keepalive
@@ -30,24 +31,14 @@ _json = msgspec.json.Decoder(dict[str, Any])
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """This node, in agents' labels and states; ``node`` is empty for a node without a name."""
+    """Names of this node for agents' labels and states; ``node`` is empty for a node without a name."""
 
     host: str
     node: str
 
 
-class Shared(Protocol):
-    """What keepalives need of the shared files of groups."""
-
-    def judge(self, agent: Agent) -> None:
-        """Set ``config_status`` from the files that it has and those of its groups; send them if they differ."""
-
-    def assign(self, agent: Agent) -> None:
-        """Request a group for an agent that has none."""
-
-
 class Control:
-    """Handles the texts after ``#!-``. Answers go out before anything else happens."""
+    """Handles the texts after ``#!-``. Replies are sent before anything else is done."""
 
     def __init__(
         self,
@@ -57,13 +48,13 @@ class Control:
         states: StateQueue,
         events: BatchWriter,
         warnings: WarningLimiter,
-        shared: Shared,
+        shared: SharedFiles,
         answered: Callable[[Agent, ReplyPath, bytes], None],
         identity: Identity,
         *,
         allow_higher: bool,
     ) -> None:
-        """``answered`` gets what follows ``req``; ``allow_higher``: agents newer than the manager may connect."""
+        """``answered`` gets the text after ``req``; ``allow_higher``: agents newer than the manager may connect."""
         self._clock = clock
         self._counts = counts
         self._outgoing = outgoing
@@ -149,13 +140,13 @@ class Control:
         digest = hash(text)
         if digest == session.keepalive_hash:
             self._states.add(UnchangedKeepalive(agent.number, session.last_keepalive))
-            self._shared.judge(agent)
+            self._shared.update_agent(agent)
             return
         parsed = keepalive.parse(text)
         session.keepalive_hash = digest
         delivery.merged_sum = parsed.merged_sum
         delivery.config_status = None
-        self._shared.judge(agent)
+        self._shared.update_agent(agent)
         labels = _labels(parsed, self._identity)
         status = delivery.config_status
         self._states.add(ChangedKeepalive(agent.number, session.last_keepalive, parsed, status or "synced", labels))
@@ -167,7 +158,7 @@ class Control:
 
 
 def _members(startup: str) -> Mapping[str, Any] | None:
-    """The JSON object of a startup; None without one, or when it cannot be read."""
+    """The JSON object of a startup; None if it is absent or invalid."""
     start = startup.find("{")
     if start < 0:
         return None
@@ -178,7 +169,7 @@ def _members(startup: str) -> Mapping[str, Any] | None:
 
 
 def _labels(message: keepalive.Keepalive, identity: Identity) -> list[tuple[str, str]]:
-    """Those of the agent, then those of the node (agent-link.md 6.5 step 6)."""
+    """Labels of the agent, then those of the node (agent-link.md 6.5 step 6)."""
     labels = [label for line in message.labels if (label := keepalive.split_label(line)) is not None]
     labels.append(("#_manager_hostname", identity.host))
     if message.agent_ip:
@@ -186,5 +177,5 @@ def _labels(message: keepalive.Keepalive, identity: Identity) -> list[tuple[str,
     if identity.node:
         labels.append(("#_node_name", identity.node))
     if message.version:
-        labels.append(("#_wazuh_version", message.version))  # the name that existing agents' labels and rules have
+        labels.append(("#_wazuh_version", message.version))  # the name that existing rules know
     return labels

@@ -10,12 +10,12 @@ from secmon.common.file_io import write_file
 log = logging.getLogger("secmon.agentlink")
 
 AHEAD = 64
-"""Global counts reserved by one write: 640 000 messages."""
+"""Global counts that one write reserves: 640 000 messages."""
 _SENDER = "sender_counter"
 
 
 class SenderCounter:
-    """The server's own counter: it never goes back, whenever the process ends.
+    """The server's own counter. It never goes back, at whatever moment the process ends.
 
     The file holds a counter that no message has used yet; a start goes on from there.
     """
@@ -35,7 +35,7 @@ class SenderCounter:
         if self._last.major >= self._reserved - 1:
             try:
                 self._reserve()
-            except OSError as error:  # agents seldom verify counters: going on beats falling silent
+            except OSError as error:  # few agents verify counters: a reused counter costs less than silence
                 log.error("The counter of messages cannot be written: %s", error)
                 self._reserved += 1
         return self._last
@@ -47,22 +47,22 @@ class SenderCounter:
 
 
 class ReceiverCounters:
-    """Counters of agents, kept only where messages are verified."""
+    """Counters of agents; only with ``remoted.verify_msg_id=1``."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def load(self, agent: str) -> Counter:
-        """What the agent with this id sent last; the start for one that never did. Raises OSError."""
+        """The last counter of the agent with this id; zero without one. Raises OSError."""
         return read_counter(self._folder / agent) or Counter()
 
     def save(self, counters: Iterable[tuple[str, Counter]]) -> None:
-        """Write; not synced to the disk: an older counter refuses nothing."""
+        """Write without syncing: an older counter refuses no message of the agent."""
         for agent, counter in counters:
             (self._folder / agent).write_text(counter.text)
 
     def forget(self, agent: str) -> None:
-        """The agent is gone, or has another key."""
+        """Delete the counter of an agent that is removed or has another key."""
         (self._folder / agent).unlink(missing_ok=True)
 
 

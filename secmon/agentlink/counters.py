@@ -1,4 +1,4 @@
-"""Counters of the link, as a whole and of each agent (agent-link.md 12)."""
+"""Counters of the link and of each agent (agent-link.md 12)."""
 
 from typing import Any, Literal
 
@@ -7,7 +7,7 @@ Sent = Literal["ack", "ar", "request", "sca", "shared"]
 
 
 class MessageCounts:
-    """Messages of one agent, or of all."""
+    """Numbers of messages, of one agent or of all."""
 
     __slots__ = (
         "ack",
@@ -44,7 +44,7 @@ class MessageCounts:
             case "ar":
                 self.ar += 1
 
-    def received_shown(self) -> dict[str, Any]:
+    def received_breakdown(self) -> dict[str, Any]:
         return {
             "control": self.control,
             "control_breakdown": {
@@ -56,7 +56,7 @@ class MessageCounts:
             "event": self.event,
         }
 
-    def sent_shown(self) -> dict[str, int]:
+    def sent_breakdown(self) -> dict[str, int]:
         return {
             "ack": self.ack,
             "ar": self.ar,
@@ -96,13 +96,13 @@ class LinkCounts(MessageCounts):
         self.dropped = 0
         """Events of TCP connections that are among ``discarded``."""
         self.holds = 0
-        """Times that a connection was held."""
+        """Holds of connections."""
         self.evicted = 0
-        """Connections closed because they did not say who they are."""
+        """Connections closed because they did not authenticate in time, or because their agent had too many."""
 
-    def shown(self, *, now: int, sessions: int, queue_size: int, queue_usage: int) -> dict[str, Any]:
+    def statistics(self, *, now: int, sessions: int, queue_size: int, queue_usage: int) -> dict[str, Any]:
         """Section 12.1. ``now`` in seconds since 1970, ``sessions`` open TCP connections."""
-        received = self.received_shown() | {
+        received = self.received_breakdown() | {
             "dequeued_after": self.dequeued_after,
             "discarded": self.discarded,
             "ping": self.ping,
@@ -116,14 +116,14 @@ class LinkCounts(MessageCounts):
                 "bytes": {"received": self.bytes_received, "sent": self.bytes_sent},
                 "keys_reload_count": self.reloads,
                 "tcp_sessions": sessions,
-                "messages": {"received_breakdown": received, "sent_breakdown": self.sent_shown()},
+                "messages": {"received_breakdown": received, "sent_breakdown": self.sent_breakdown()},
                 "queues": {"received": {"size": queue_size, "usage": queue_usage}},
             },
         }
 
 
-def agents_shown(agents: list[tuple[int, MessageCounts]], *, now: int) -> dict[str, Any]:
-    """Section 12.2, for agents given with their numbers."""
+def agent_statistics(agents: list[tuple[int, MessageCounts]], *, now: int) -> dict[str, Any]:
+    """Section 12.2. ``agents``: numbers and counters."""
     return {
         "timestamp": now,
         "name": "secmon-remoted",
@@ -133,8 +133,8 @@ def agents_shown(agents: list[tuple[int, MessageCounts]], *, now: int) -> dict[s
                 "id": number,
                 "metrics": {
                     "messages": {
-                        "received_breakdown": counts.received_shown(),
-                        "sent_breakdown": counts.sent_shown(),
+                        "received_breakdown": counts.received_breakdown(),
+                        "sent_breakdown": counts.sent_breakdown(),
                     }
                 },
             }

@@ -1,4 +1,4 @@
-"""Events of agents that found no room: what the log says of them."""
+"""Log lines about dropped events of agents."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ _NAMED = 5
 
 
 class EventLosses:
-    """Counts events dropped, and says so once a minute."""
+    """Counts dropped events, and logs their number once a minute."""
 
     def __init__(self, log: logging.Logger, counts: LinkCounts) -> None:
         self._log = log
@@ -20,12 +20,12 @@ class EventLosses:
         self._lost: Counter[str] = Counter()
 
     def add(self, agent: str) -> None:
-        """An event of the agent with this id is dropped."""
+        """Count a dropped event of the agent with this id."""
         self._counts.dropped += 1
         self._lost[agent] += 1
 
     def report(self) -> None:
-        """One line on what was lost since the last one, if anything was."""
+        """Log the losses since the last report, if there are any."""
         if not self._lost:
             return
         lost, self._lost = self._lost, Counter()

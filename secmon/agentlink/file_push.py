@@ -1,4 +1,4 @@
-"""Sending the shared files of a group to an agent (agent-link.md 7.5)."""
+"""Pushes the shared files of groups to agents (agent-link.md 7.5)."""
 
 import asyncio
 import hashlib
@@ -20,15 +20,15 @@ DATAGRAMS = 31
 """Pieces over UDP before a pause."""
 PAUSE_SECONDS = 1.0
 _TURN = 8
-"""Pieces over TCP before others have their turn."""
+"""Pieces over TCP before other tasks run."""
 FIRST_REPEAT_SECONDS = 15.0
 LAST_REPEAT_SECONDS = 300.0
 _REMEMBERED = 8
-"""Files whose pieces are kept, for the many agents of a group."""
+"""Files whose pieces are cached, for the many agents of a group."""
 
 
 class FilePusher:
-    """Sends files to a bounded number of agents at a time; an agent waits at most once."""
+    """Pushes files to a bounded number of agents at a time. An agent is in the queue at most once."""
 
     def __init__(self, paths: Paths, clock: Clock, outgoing: Outgoing) -> None:
         self._paths = paths
@@ -40,11 +40,11 @@ class FilePusher:
 
     @property
     def waiting(self) -> int:
-        """Agents whose turn has not come."""
+        """Agents in the queue."""
         return len(self._waiting)
 
     def want(self, agent: Agent, group: str, merged_sum: str) -> None:
-        """Send ``agent`` the merged file of ``group``, which has this md5, when its turn comes.
+        """Queue ``agent`` for the merged file of ``group``, which has the md5 ``merged_sum``.
 
         An agent that was sent the same files and still lacks them gets them again after growing pauses: it is
         restarting, or it cannot use them.
@@ -60,7 +60,7 @@ class FilePusher:
             self._wake.release()
 
     async def run(self) -> None:
-        """One sender, until cancelled."""
+        """Push files to one agent after the other; does not return."""
         while True:
             await self._wake.acquire()
             agent, group, merged_sum = self._waiting.popleft()
@@ -89,7 +89,7 @@ class FilePusher:
         return True
 
     def _load(self, group: str, merged_sum: str) -> list[bytes] | None:
-        """The file in pieces; None when it is no longer the one that was asked for."""
+        """The file in pieces; None when its md5 is no longer ``merged_sum``."""
         try:
             data = merged_path(self._paths, group).read_bytes()
         except OSError as error:
@@ -112,7 +112,7 @@ def messages(pieces: list[bytes], merged_sum: str) -> Iterator[bytes]:
 
 
 def cut(data: bytes) -> Iterator[bytes]:
-    """Pieces of at most ``PIECE`` bytes; none begins as a control message does."""
+    """Pieces of at most ``PIECE`` bytes. No piece begins like a control message."""
     start = 0
     while start < len(data):
         end = start + PIECE

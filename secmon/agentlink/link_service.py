@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from secmon.agentlink.agent_table import AgentTable
-from secmon.agentlink.counters import agents_shown
+from secmon.agentlink.counters import agent_statistics
 from secmon.agentlink.outgoing import Outgoing
 from secmon.agentlink.requests import NOT_SENT, Requests
 from secmon.agents.link.wire import AgentRequest, Answer, AppendEvents, Question, SendMessages, Statistics
@@ -54,7 +54,8 @@ class LinkService:
             return self._totals()
         now = int(self._clock.now().timestamp())
         found = (self._agents.by_number.get(number) for number in dict.fromkeys(agents))
-        return agents_shown([(one.number, one.session.counts) for one in found if one and one.session.counts], now=now)
+        counted = [(agent.number, agent.session.counts) for agent in found if agent and agent.session.counts]
+        return agent_statistics(counted, now=now)
 
     async def append(self, lines: Sequence[bytes]) -> int:
         """Put events of other daemons into the journal; the number of those there was room for."""
@@ -91,7 +92,7 @@ class LinkService:
 
 
 async def _some_at_a_time(work: Iterable[Awaitable[bool]], *, at_once: int = 256) -> list[bool]:
-    """The results in order; one that has to wait keeps few others waiting."""
+    """The results in order; at most ``at_once`` run at the same time."""
     results: list[bool] = []
     batch: list[Awaitable[bool]] = []
     for each in work:

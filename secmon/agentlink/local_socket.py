@@ -22,7 +22,7 @@ MAX_CLIENTS = 8192
 
 
 class LocalSocket(FrameServer):
-    """Answers questions of daemons while open. A daemon that closes its connection cancels its question."""
+    """Answers questions of daemons. A daemon that closes its connection cancels its question."""
 
     def __init__(self, path: Path, answer: Callable[[Question], Awaitable[Answer]]) -> None:
         super().__init__(path, self._handle, Limits(request=MAX_REQUEST, clients=MAX_CLIENTS), cancels=True)

@@ -1,17 +1,17 @@
-"""Verified message counters: no message of an agent counts twice (agent-link.md 5.6)."""
+"""Verification of message counters: each message of an agent is accepted once (agent-link.md 5.6)."""
 
 import asyncio
 import logging
 
 from secmon.agentlink.agent_table import Agent
 from secmon.agentlink.counter_file import ReceiverCounters
-from secmon.agents.wire.counters import Counter, Verdict, judge
+from secmon.agents.wire.counters import Counter, Verdict, check_counter
 
 log = logging.getLogger("secmon.agentlink")
 
 
 class CounterVerification:
-    """Remembers the last counter of each agent; only where ``remoted.verify_msg_id`` is on."""
+    """Keeps the last counter of each agent; only with ``remoted.verify_msg_id=1``."""
 
     def __init__(self, files: ReceiverCounters, *, flush_every: int) -> None:
         """``flush_every``: messages between two writes."""
@@ -22,7 +22,7 @@ class CounterVerification:
         self._writing: asyncio.Task[None] | None = None
 
     def refusal(self, agent: Agent, counter: Counter) -> Verdict | None:
-        """Why the message is refused; None when it is accepted, and remembered."""
+        """Why a message is refused; None when it is accepted. Its counter is then the last one."""
         stored = agent.session.verified_counter
         if stored is None:
             try:
@@ -30,7 +30,7 @@ class CounterVerification:
             except OSError as error:
                 log.error("The counter of agent %s cannot be read: %s", agent.id, error)
                 return "duplicate"
-        verdict = judge(stored, counter)
+        verdict = check_counter(stored, counter)
         agent.session.verified_counter = stored
         if verdict != "accept":
             return verdict
@@ -42,12 +42,12 @@ class CounterVerification:
         return None
 
     async def forget(self, agent: Agent) -> None:
-        """The agent is gone or has another key."""
+        """Delete the counter of an agent that is removed or has another key."""
         self._dirty.pop(agent.id, None)
         await asyncio.to_thread(self._files.forget, agent.id)
 
     async def flush(self) -> None:
-        """Write what is new."""
+        """Write the counters that have changed."""
         dirty, self._dirty = self._dirty, {}
         try:
             await asyncio.to_thread(self._files.save, list(dirty.items()))

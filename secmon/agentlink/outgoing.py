@@ -1,4 +1,4 @@
-"""Messages to agents: sealed in the cipher the agent last used, over the way its last control message came."""
+"""Messages to agents: encrypted with the cipher that the agent last used, sent over its reply path."""
 
 import asyncio
 
@@ -10,11 +10,11 @@ from secmon.agentlink.settings import LinkSettings
 from secmon.common.clock import Clock
 
 _RETRIES = 64
-"""Messages that wait for their second try at the same time, for one agent or many."""
+"""Messages to all agents that may wait for their second try at the same time."""
 
 
 class Outgoing:
-    """Sends; what cannot be sent is the caller's to know and counted here."""
+    """Sends messages and counts those that cannot be sent."""
 
     def __init__(self, clock: Clock, counts: LinkCounts, counter: SenderCounter, settings: LinkSettings) -> None:
         self._clock = clock
@@ -25,14 +25,14 @@ class Outgoing:
         self._waiting: set[asyncio.TimerHandle] = set()
 
     def path_to(self, agent: Agent) -> ReplyPath | None:
-        """The way to the agent, if messages may take it now (agent-link.md 4.6)."""
+        """The reply path of the agent, if it is open and the agent was heard lately (agent-link.md 4.6)."""
         route = agent.session.reply_path
         if route is None or route.closed or self._clock.monotonic() - agent.session.last_valid > self._silent:
             return None
         return route
 
     def reply(self, agent: Agent, text: bytes, kind: Sent) -> None:
-        """Send without waiting; what does not fit is tried once more, a little later."""
+        """Send without waiting. A message that does not fit is tried once more after ``retry_seconds``."""
         route = self.path_to(agent)
         if route is None:
             return
@@ -52,7 +52,7 @@ class Outgoing:
         self._waiting.add(handle)
 
     async def deliver(self, agent: Agent, text: bytes, kind: Sent) -> bool:
-        """Send, waiting once for room; whether it was sent.
+        """Send, waiting once for room. Returns whether it was sent.
 
         Raises ValueError for an empty or too long text.
         """
@@ -69,7 +69,7 @@ class Outgoing:
         return False
 
     def close(self) -> None:
-        """Forget what waits."""
+        """Cancel all second tries."""
         for handle in self._waiting:
             handle.cancel()
         self._waiting.clear()

@@ -59,11 +59,11 @@ class RegistryFollower:
         if changes is None:
             return
         # The groups' files are known before an agent of the group is judged.
-        await self._shared.look({row.group for row in changes.rows if row.group})
+        await self._shared.refresh({row.group for row in changes.rows if row.group})
         applied = self._agents.apply(changes)
         self._counts.reloads += 1
         self._pool.close_connections_of(applied.stale)
         if self._verification is not None:
             for agent in applied.stale:
                 await self._verification.forget(agent)
-        self._shared.judge_all(applied.regrouped)
+        self._shared.update_agents(applied.regrouped)

@@ -16,7 +16,7 @@ NO_ANSWER = b"err Response timeout"
 
 
 class _Waiting:
-    """A request that was sent."""
+    """A request in flight."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -25,7 +25,7 @@ class _Waiting:
 
 
 class Requests:
-    """Sends requests and matches answers; the number of those under way is bounded."""
+    """Sends requests and matches their answers. The number of requests in flight is bounded."""
 
     def __init__(self, outgoing: Outgoing, settings: LinkSettings) -> None:
         self._outgoing = outgoing
@@ -42,7 +42,7 @@ class Requests:
         return len(self._waiting)
 
     async def send(self, agent: Agent, target: str, payload: bytes, *, timeout: float | None = None) -> bytes:
-        """The answer of ``target``, or one of the texts of 8.2; ``timeout`` in seconds bounds it all when given."""
+        """The answer of ``target``, or one of the texts of 8.2. ``timeout`` in seconds bounds the whole exchange."""
         try:
             async with asyncio.timeout(timeout):
                 return await self._exchange(agent, target, payload)
@@ -50,7 +50,7 @@ class Requests:
             return NO_ANSWER
 
     def answered(self, agent: Agent, route: ReplyPath, rest: bytes) -> None:
-        """What an agent sent after ``req``; late and unknown answers are acknowledged, and dropped."""
+        """Handle the text after ``req``. Late and unknown answers are acknowledged and dropped."""
         counter, _, answer = rest.partition(b" ")
         waiting = self._waiting.get((agent.number, counter))
         if not route.stream:

@@ -241,7 +241,7 @@ class AgentLinkServer:
         }
 
     def _statistics(self) -> dict[str, Any]:
-        return self.counts.shown(
+        return self.counts.statistics(
             now=int(self._clock.now().timestamp()),
             sessions=len(self.pool.connections) + len(self.syslog.connections),
             queue_size=self.settings.queue_size,

@@ -1,4 +1,4 @@
-"""Settings of the link, read off the configuration of the node."""
+"""Settings of the link, from the configuration of the node."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
 
     blocks: Sequence[RemoteBlock] = ()
     silent_seconds: float = 600.0
-    """An agent that has been silent for longer is not sent anything."""
+    """Nothing is sent to an agent that was silent for longer."""
     verify_counters: bool = False
     counters_every: int = 128
     senders: int = 8
@@ -33,17 +33,17 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
     attempts: int = 4
     counts_sweep_seconds: float = 5.0
     events_limit: int = 256 << 20
-    """Of the journal."""
+    """Bytes of the journal."""
     hold_seconds: float = 20.0
-    """A connection that brings too many events is not read for at most so long at a time."""
+    """Longest hold of a connection that brings too many events."""
     unauthenticated_limit: int = 2048
-    """Connections that have not said who they are."""
+    """Connections that have not authenticated."""
     unauthenticated_seconds: float = 60.0
-    """Time they have for it."""
+    """Time in which a connection must authenticate."""
 
     @property
     def secure(self) -> RemoteBlock | None:
-        """The section for agents; None without one, or with syslog senders only."""
+        """The section for agents; None without one."""
         return next((block for block in self.blocks if block.secure), None)
 
     @property
@@ -79,7 +79,7 @@ def link_settings(blocks: Sequence[RemoteBlock], main: MainConfig, options: Inte
     )
 
 
-_SHOWN = (
+_ACTIVE_OPTIONS = (
     *("recv_counter_flush", "comp_average_printout", "verify_msg_id", "recv_timeout", "pass_empty_keyfile"),
     *("sender_pool", "request_pool", "request_rto_sec", "request_rto_msec", "max_attempts", "request_timeout"),
     *("response_timeout", "shared_reload", "disk_storage", "rlimit_nofile", "merge_shared", "guess_agent_group"),
@@ -88,11 +88,11 @@ _SHOWN = (
 )
 
 
-def shown_settings(settings: LinkSettings, main: MainConfig, options: InternalOptions) -> Mapping[str, Any]:
+def active_config(settings: LinkSettings, main: MainConfig, options: InternalOptions) -> Mapping[str, Any]:
     """The active configuration by section (manager.md 7, component request)."""
     times = ("agents_disconnection_alert_time", 0), ("agents_disconnection_time", 600)
     return {
         "remote": [block.shown() for block in settings.blocks],
-        "internal": {"remoted": {name: options.get(PREFIX + name) for name in _SHOWN}},
+        "internal": {"remoted": {name: options.get(PREFIX + name) for name in _ACTIVE_OPTIONS}},
         "global": {"remoted": {name: main.seconds("global", name, default=default) for name, default in times}},
     }

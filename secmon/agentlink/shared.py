@@ -1,4 +1,4 @@
-"""Shared files of groups: which an agent should have, whether it has them; its first group (agent-link.md 7.5, 7.6)."""
+"""Shared files of groups: whether an agent has those of its groups; its first group (agent-link.md 7.5, 7.6)."""
 
 import asyncio
 import hashlib
@@ -22,29 +22,30 @@ from secmon.common.paths import Paths
 log = logging.getLogger("secmon.agentlink")
 
 SAFETY_SECONDS = 10.0
-"""Between two looks at the merged files of the groups in use, when no notification comes."""
+"""Between two checks of the merged files of the groups in use without a notification."""
 MAX_ASSIGNED = 500
-"""Agents that get their first group in one step."""
+"""Agents of one request for first groups."""
 GATHER_SECONDS = 0.1
-"""Wait for others before a step: it costs little more for many than for one."""
+"""Wait for more agents before a request: it costs little more for many than for one."""
 RETRY_SECONDS = 0.5
 
 Assigner = Callable[[Mapping[int, str]], Awaitable[Mapping[int, str]]]
-"""Gives agents their first group: by number, the sum of the files each has, to the names joined by commas.
+"""Assigns first groups. Parameter: md5 of the files that each agent has, by number; result: group names joined by
+commas, by number.
 
 Agents that do not exist are left out of the answer. Raises SecmonError when the master cannot be asked.
 """
 
 
-class Merged(NamedTuple):
-    """A merged file: a signature that changes with it, and its md5."""
+class MergedFile(NamedTuple):
+    """A merged file: inode, size and time of change, and md5."""
 
     signature: tuple[int, int, int]
     sum: str
 
 
 class SharedFiles:
-    """Knows the merged file of each combination of groups in use."""
+    """The merged files of all combinations of groups in use."""
 
     def __init__(
         self, paths: Paths, agents: AgentTable, states: StateQueue, pusher: FilePusher, assigner: Assigner
@@ -54,16 +55,16 @@ class SharedFiles:
         self._states = states
         self._pusher = pusher
         self._assigner = assigner
-        self._merged: dict[str, Merged] = {}
+        self._merged: dict[str, MergedFile] = {}
         self._changed = WakeupListener(paths.merged_files_socket)
         self._unassigned: dict[int, str] = {}
         self._wake = asyncio.Event()
-        self._looking = asyncio.Lock()
+        self._refresh_lock = asyncio.Lock()
 
-    def judge(self, agent: Agent) -> None:
-        """Compare what an agent has with what its group has; send the files if they differ.
+    def update_agent(self, agent: Agent) -> None:
+        """Compare the files of an agent with those of its groups; queue a push if they differ.
 
-        A group that has no merged file here, or not yet, asks nothing of its agents.
+        The agents of a group without a merged file count as synced.
         """
         merged = self._merged.get(agent.delivery.group) if agent.delivery.group else None
         differs = merged is not None and agent.delivery.merged_sum != merged.sum
@@ -79,40 +80,40 @@ class SharedFiles:
             agent.delivery.last_push = None
 
     def assign(self, agent: Agent) -> None:
-        """Request the first group of an agent; its files are compared when the answer has arrived."""
+        """Request the first group of an agent. Its files are compared when the answer is there."""
         if not agent.delivery.assigning:
             agent.delivery.assigning = True
             self._unassigned[agent.number] = agent.delivery.merged_sum or ""
             self._wake.set()
 
-    async def look(self, also: Iterable[str] = ()) -> None:
-        """Look at the merged files of the groups in use and of ``also``, and judge the agents of those that changed."""
-        async with self._looking:
+    async def refresh(self, also: Iterable[str] = ()) -> None:
+        """Check the merged files of the groups in use and of ``also``; update the agents of those that changed."""
+        async with self._refresh_lock:
             wanted = {DEFAULT_GROUP, *self._agents.groups(), *also}
             found = await asyncio.to_thread(self._read, wanted, self._merged)
             changed = {joined for joined in wanted if found.get(joined) != self._merged.get(joined)}
             self._merged = found
         if changed:
-            self.judge_all(agent for agent in self._agents.by_number.values() if agent.delivery.group in changed)
+            self.update_agents(agent for agent in self._agents.by_number.values() if agent.delivery.group in changed)
 
-    def judge_all(self, agents: Iterable[Agent]) -> None:
-        """Judge those that have said what they have."""
+    def update_agents(self, agents: Iterable[Agent]) -> None:
+        """Update those agents that have sent the md5 of their files."""
         for agent in list(agents):
             if agent.delivery.config_status is not None:
-                self.judge(agent)
+                self.update_agent(agent)
 
     async def watch(self) -> None:
-        """Look whenever the writer of merged files says so, and now and then in case it could not; does not return."""
+        """Refresh when a writer of merged files notifies, and every ``SAFETY_SECONDS``; does not return."""
         try:
             while True:
                 await self._changed.wait(SAFETY_SECONDS)
-                await self.look()
+                await self.refresh()
         finally:
             self._changed.close()
 
     async def run_assignments(self) -> None:
-        """Give first groups to agents, many at a time; an answer that does not come is asked for again."""
-        waiting = False  # and said so
+        """Assign first groups in batches; a request that fails is repeated. Does not return."""
+        waiting = False  # a failure was logged
         while True:
             await self._wake.wait()
             await asyncio.sleep(GATHER_SECONDS)
@@ -134,7 +135,7 @@ class SharedFiles:
             await self._assigned(batch, groups)
 
     async def _assigned(self, batch: Iterable[int], groups: Mapping[int, str]) -> None:
-        await self.look(set(groups.values()))
+        await self.refresh(set(groups.values()))
         for number in batch:
             agent = self._agents.by_number.get(number)
             if agent is None:
@@ -142,24 +143,24 @@ class SharedFiles:
             agent.delivery.assigning = False
             if agent.delivery.group is None and number in groups:
                 agent.delivery.group = groups[number]
-            self.judge_all([agent])
+            self.update_agents([agent])
 
-    def _read(self, wanted: Iterable[str], known: Mapping[str, Merged]) -> dict[str, Merged]:
-        found: dict[str, Merged] = {}
+    def _read(self, wanted: Iterable[str], known: Mapping[str, MergedFile]) -> dict[str, MergedFile]:
+        found: dict[str, MergedFile] = {}
         for joined in wanted:
             merged = self._read_one(joined, known.get(joined))
             if merged is not None:
                 found[joined] = merged
         return found
 
-    def _read_one(self, joined: str, known: Merged | None) -> Merged | None:
+    def _read_one(self, joined: str, known: MergedFile | None) -> MergedFile | None:
         path = merged_path(self._paths, joined)
         try:
             status = path.stat()
             signature = (status.st_ino, status.st_size, status.st_mtime_ns)
             if known is not None and known.signature == signature:
                 return known
-            return Merged(signature, hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest())
+            return MergedFile(signature, hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest())
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Agents' states on their way into the store: many in one transaction, off the loop."""
+"""Updates of agents' states, written to the store in batches and outside the event loop."""
 
 import asyncio
 import logging
@@ -14,11 +14,11 @@ log = logging.getLogger("secmon.agentlink")
 
 PERIOD_SECONDS = 0.5
 MAX_PER_AGENT = 8
-"""Updates kept for each agent: later ones say what counts."""
+"""Updates kept for each agent: later ones replace earlier ones."""
 
 
 class StateQueue:
-    """Gathers updates and writes them every ``PERIOD_SECONDS``; an agent that says much costs no more than others."""
+    """Gathers updates and writes them every ``PERIOD_SECONDS``. The updates of one agent are bounded."""
 
     def __init__(self, store: AgentStore, origin: Origin) -> None:
         self._store = store
@@ -31,7 +31,7 @@ class StateQueue:
 
     def add(self, update: StateUpdate) -> None:
         known = self._waiting.get(update.agent)
-        if known is None or isinstance(update, ChangedKeepalive):  # which says all there is to say
+        if known is None or isinstance(update, ChangedKeepalive):  # it holds the whole state
             self._waiting[update.agent] = [update]
         elif type(known[-1]) is type(update):
             known[-1] = update
@@ -52,7 +52,7 @@ class StateQueue:
         self._stopping.set()
 
     async def flush(self) -> None:
-        """Write what waits; on failure it waits on."""
+        """Write all waiting updates; after a failure they are kept for the next flush."""
         batch, self._waiting = self._waiting, {}
         if not batch:
             return

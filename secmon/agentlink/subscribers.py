@@ -1,4 +1,4 @@
-"""Subscribers at the local socket: each gets what happens from its question on."""
+"""Subscribers at the local socket: each gets the items that are published after its question."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -7,11 +7,11 @@ from contextlib import suppress
 from secmon.agents.link.wire import Answer, encode
 
 MAX_WAITING = 1000
-"""Answers that wait for one subscriber; it does not get those beyond."""
+"""Items that wait for one subscriber; more are dropped for it."""
 
 
 class Subscribers:
-    """The subscribers of one kind. Sending to them never waits."""
+    """The subscribers to one kind of items. Publishing never waits."""
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[Answer]] = set()
@@ -20,7 +20,7 @@ class Subscribers:
         return len(self._queues)
 
     def publish(self, answer: Answer) -> bool:
-        """Whether at least one of them gets it."""
+        """Queue an item for all subscribers. Returns whether at least one had room."""
         told = False
         for queue in self._queues:
             with suppress(asyncio.QueueFull):
@@ -29,7 +29,7 @@ class Subscribers:
         return told
 
     async def follow(self) -> AsyncGenerator[bytes, None]:
-        """What one subscriber gets, encoded, until it is closed."""
+        """The items of one new subscriber, encoded, until the generator is closed."""
         queue: asyncio.Queue[Answer] = asyncio.Queue(MAX_WAITING)
         self._queues.add(queue)
         try:

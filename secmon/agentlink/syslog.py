@@ -40,7 +40,7 @@ class SyslogReceiver:
         return fine
 
     def line(self, source: str, line: bytes) -> None:
-        """One line, without its end."""
+        """Add one line as an event; ``line`` has no line end."""
         priority = _PRIORITY.match(line)
         text = line[priority.end() :] if priority else line
         if text:

@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is not None:
             self._end()
-            # A peer that does not read could delay an orderly close without end.
+            # A graceful close would wait without end for a peer that does not read.
             transport.abort() if transport.get_write_buffer_size() else transport.close()
 
     def _end(self) -> None:

@@ -15,11 +15,11 @@ Address: TypeAlias = tuple[Any, ...]
 
 LARGEST = 65536
 A_TURN = 128
-"""Datagrams taken before others have their turn."""
+"""Datagrams read before other callbacks run."""
 
 
 class DatagramPeer:
-    """Back to where a datagram came from; a :class:`~secmon.agentlink.receiving.Sender`."""
+    """The sender of a datagram; a :class:`~secmon.agentlink.receiving.Sender`."""
 
     __slots__ = ("_address", "_endpoint", "agent", "refused", "source")
 
@@ -42,13 +42,13 @@ class DatagramPeer:
         self.agent = agent
 
     def accepts_event(self, _agent: Agent, _size: int) -> bool:
-        """Datagrams are dropped before they are opened, or not at all."""
+        """Always: datagrams are dropped before they are decrypted, or not at all."""
         return True
 
     def write(self, payload: bytes) -> bool:
         try:
             self._endpoint.sendto(payload, self._address)
-        except OSError:  # no room, or no way there: datagrams may be lost
+        except OSError:  # no room, or no route to the peer: datagrams may be lost
             return False
         return True
 
@@ -56,25 +56,25 @@ class DatagramPeer:
         await asyncio.sleep(seconds)
 
     def supersede(self) -> None:
-        """Datagrams have no connection."""
+        """Nothing to do: datagrams have no connection."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to do: datagrams have no connection."""
 
 
 _source = lru_cache(maxsize=65536)(source_text)
 
 
 def read_datagrams(endpoint: socket.socket, take: Callable[[str, Address, bytes], None]) -> None:
-    """Read what has come, at most ``A_TURN``; ``take`` gets the sender's address as text and as it is, and the data.
+    """Read at most ``A_TURN`` datagrams; ``take`` gets the sender's address as text and as a tuple, and the data.
 
-    To be called when ``endpoint`` can be read.
+    Call it when ``endpoint`` is readable.
     """
     for _ in range(A_TURN):
         try:
             data, address = endpoint.recvfrom(LARGEST)
         except (BlockingIOError, InterruptedError):
             return
-        except OSError:  # an error of an earlier answer, reported here
+        except OSError:  # the error of an earlier reply is reported here
             continue
         take(_source(address[0]), address, data)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from secmon.agentlink.enrolment.admit import by_itself, by_the_master
+from secmon.agentlink.enrolment.enrol_agent import on_master, on_worker
 from secmon.agentlink.enrolment.password import read_password
-from secmon.agentlink.enrolment.service import Admit, EnrolmentService, Limits
+from secmon.agentlink.enrolment.service import AddAgent, EnrolmentService, Limits
 from secmon.agentlink.enrolment.tls import ensure_certificate, server_context
 from secmon.agents.registry.enrolment import Rules
 from secmon.cluster.node import Node
@@ -55,7 +55,7 @@ class AuthDaemon:
             listening=self._listen(),
             context=server_context(paths, settings),
             rules=self._rules(settings),
-            admit=self._admit(),
+            add_agent=self._add_agent(),
             counters=self.node.counters,
             clock=self.node.clock,
             check_host=bool(settings.ssl_verify_host and settings.ssl_agent_ca),
@@ -87,10 +87,10 @@ class AuthDaemon:
             allow_higher_versions=settings.allow_higher_versions,
         )
 
-    def _admit(self) -> Admit:
+    def _add_agent(self) -> AddAgent:
         if self.node.role == "master":
-            return by_itself(self.node.registrar)
-        return by_the_master(partial(self._master.call, OPERATION))
+            return on_master(self.node.registrar)
+        return on_worker(partial(self._master.call, OPERATION))
 
     async def finished(self) -> None:
         await self.tasks.failed()

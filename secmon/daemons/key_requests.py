@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 
-from secmon.agentlink.key_request.admitting import by_itself, by_the_master
+from secmon.agentlink.key_request.add_agent import on_master, on_worker
 from secmon.agentlink.key_request.requests import KeyRequests
 from secmon.agentlink.key_request.sources import source_of
 from secmon.agents.link.client import LinkClient
@@ -36,7 +36,7 @@ def key_request_modules(node: Node, master: MasterClient, tasks: Background) -> 
         settings,
         source,
         LinkClient(node.paths.agent_link_socket),
-        by_itself(node.registrar) if node.role == "master" else by_the_master(master.call),
+        on_master(node.registrar) if node.role == "master" else on_worker(master.call),
         clock=node.clock,
         counters=node.counters,
         tasks=tasks,

@@ -10,7 +10,7 @@ from typing import Any
 from secmon.agentlink.control import Identity
 from secmon.agentlink.ports import Ports
 from secmon.agentlink.server import AgentLinkServer
-from secmon.agentlink.settings import LinkSettings, link_settings, shown_settings
+from secmon.agentlink.settings import LinkSettings, active_config, link_settings
 from secmon.agentlink.shared import Assigner
 from secmon.agents.groups.first_groups import assign_first_groups
 from secmon.agents.registry.store import AgentStore
@@ -78,12 +78,12 @@ class RemoteDaemon:
             identity=Identity(socket.gethostname(), node.name if node.clustered else ""),
             node=node.name,
             tasks=self.tasks,
-            assigner=self._by_itself(node) if node.role == "master" else self._by_the_master(node),
+            assigner=self._assigner_on_master(node) if node.role == "master" else self._assigner_on_worker(node),
         )
         await server.start()
         self.tasks.keep("local socket", lambda: tend(server.local.tend))
 
-    def _by_itself(self, node: Node) -> Assigner:
+    def _assigner_on_master(self, node: Node) -> Assigner:
         guess = bool(node.options.get("remoted.guess_agent_group"))
 
         async def assign(wanted: Mapping[int, str]) -> Mapping[int, str]:
@@ -91,7 +91,7 @@ class RemoteDaemon:
 
         return assign
 
-    def _by_the_master(self, node: Node) -> Assigner:
+    def _assigner_on_worker(self, node: Node) -> Assigner:
         """Through the cluster daemon of this node, which knows the way."""
         master = self._master = MasterClient(node, self.name)
 
@@ -124,4 +124,4 @@ class RemoteDaemon:
         return self.server.counters() if self.server is not None else {}
 
     def active_config(self) -> Mapping[str, Any]:
-        return shown_settings(self._settings, self._installation.main, self._installation.options)
+        return active_config(self._settings, self._installation.main, self._installation.options)

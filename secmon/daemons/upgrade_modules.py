@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from secmon.agentlink.upgrade.expiry import TaskExpiry
 from secmon.agentlink.upgrade.jobs import Upgrades
 from secmon.agentlink.upgrade.packages import Packages
-from secmon.agentlink.upgrade.reports import Listener
+from secmon.agentlink.upgrade.reports import ReportListener
 from secmon.agentlink.upgrade.task_source import MasterTaskSource, RegistryTaskSource, TaskSource
 from secmon.agents.link.client import LinkClient
 from secmon.agents.wakeups import WakeupListener
@@ -37,7 +37,7 @@ def upgrade_modules(node: Node, master: MasterClient) -> Mapping[str, Module]:
         task_source, link, packages, node.agents, settings,
         wakeups=WakeupListener(node.paths.upgrades_socket), clock=node.clock, counters=node.counters,
     )  # fmt: skip
-    modules["reports of upgrades"] = Listener(task_source, link, counters=node.counters)
+    modules["reports of upgrades"] = ReportListener(task_source, link, counters=node.counters)
     return modules
 
 

@@ -86,5 +86,5 @@ def test_an_address_that_is_none_costs_its_own_agent(tmp_path: Path, caplog: pyt
         add(connection, New(name="fine"), now=1)
     follow(table, store)
     assert list(table.by_number) == [2]
-    assert "no address" in caplog.text
+    assert "not an address" in caplog.text
     store.close()

@@ -161,7 +161,7 @@ async def test_a_push_that_fails_is_tried_at_the_next_keepalive(tmp_path: Path) 
         await until(lambda: not here.server.agents.by_number[1].delivery.pushing)
         assert here.server.agents.by_number[1].delivery.last_push is None
         here.write_merged("linux", MERGED)
-        await here.server.shared.look()
+        await here.server.shared.refresh()
         again = await (await here.agent(await here.enrol("other", groups=("linux",)))).start()
         await again.beat()
         assert (await pushed(again))[1] == MERGED

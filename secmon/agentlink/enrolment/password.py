@@ -14,10 +14,11 @@ MIN_BYTES, MAX_BYTES = 2, 4094
 
 
 def read_password(paths: Paths) -> bytes:
-    """The first line of the password file; without the file a random one, which is written to ``var/run/authd.pass``.
+    """The first line of the password file; without the file a random password, which is written to
+    ``var/run/authd.pass``.
 
-    Not to the log: users who may read it through the API could enrol agents. Raises ConfigError when the file is there
-    but holds none, or the random one cannot be written.
+    It is not logged: users who may read the log through the API could enrol agents. Raises ConfigError when the file
+    holds no password, or the random one cannot be written.
     """
     file = paths.enrolment_password
     try:

@@ -22,8 +22,8 @@ from secmon.common.logfile.warning_limiter import WarningLimiter
 
 log = logging.getLogger("secmon.authd")
 
-Admit = Callable[[Request], Awaitable[Entry]]
-"""Adds the agent that a request asks for. Raises Refusal."""
+AddAgent = Callable[[Request], Awaitable[Entry]]
+"""Adds the agent of a request. Raises Refusal."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -38,8 +38,8 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class EnrolmentService:
-    """Listens from ``start`` to ``stop``. ``rules`` and ``context`` may be replaced at any time: they are for new
-    connections."""
+    """Listens from ``start`` to ``stop``. ``rules`` and ``context`` may be replaced at any time; new connections use
+    them."""
 
     def __init__(
         self,
@@ -47,17 +47,17 @@ class EnrolmentService:
         listening: socket.socket,
         context: ssl.SSLContext,
         rules: Rules,
-        admit: Admit,
+        add_agent: AddAgent,
         counters: Counters,
         clock: Clock,
         check_host: bool = False,
         limits: Limits | None = None,
         tasks: Background | None = None,
     ) -> None:
-        """``listening`` is bound; ``check_host``: a client's certificate must be made out to its address; ``tasks``:
-        those of the daemon."""
+        """``listening`` is bound; ``check_host``: a client's certificate must name its address; ``tasks``: those of the
+        daemon."""
         self.context, self.rules = context, rules
-        self._listening, self._admit, self._counters = listening, admit, counters
+        self._listening, self._add_agent, self._counters = listening, add_agent, counters
         self._check_host = check_host
         self._warnings = WarningLimiter(log, clock)
         self._limits = limits or Limits()
@@ -73,7 +73,7 @@ class EnrolmentService:
         self._tasks.keep("warnings", self._warnings.run)
 
     async def stop(self) -> None:
-        """Take no more connections, and finish those that are there: their bounds are short."""
+        """Accept no more connections, and finish the open ones: their time limits are short."""
         self._acceptor.close()
         self._listening.close()
         await self._acceptor.finish()
@@ -124,7 +124,7 @@ class EnrolmentService:
     ) -> None:
         if self._check_host and not names_match(writer.get_extra_info("peercert") or {}, source):
             self._counters.add("authd.wrong_certificates")
-            self._warnings.warn("certificates", "%s: its certificate is made out to somebody else", source)
+            self._warnings.warn("certificates", "%s: its certificate names another host", source)
             return
         data = await self._read(reader)
         if not data:
@@ -133,7 +133,7 @@ class EnrolmentService:
         slot.busy = True
         async with asyncio.timeout(self._limits.answer):
             try:
-                entry = await self._admit(parse(data, source, self.rules))
+                entry = await self._add_agent(parse(data, source, self.rules))
             except Refusal as refused:
                 self._counters.add("authd.refused")
                 self._warnings.warn("refusals", "%s: enrolment refused: %r", source, str(refused)[:300])
@@ -146,7 +146,7 @@ class EnrolmentService:
             await writer.drain()
 
     async def _read(self, reader: asyncio.StreamReader) -> bytes:
-        """What the client sends up to a line feed, its end, a pause, or the most there may be."""
+        """The bytes of the client up to a line feed, the end, a pause, or the largest size."""
         data = b""
         try:
             async with asyncio.timeout(self._limits.request):
@@ -156,11 +156,11 @@ class EnrolmentService:
                     if not more or b"\n" in more:
                         break
         except TimeoutError:
-            pass  # some clients send no line feed: what has come is their request
+            pass  # some clients send no line feed: the bytes so far are their request
         return data
 
     async def _refuse(self, writer: asyncio.StreamWriter, refused: Refusal) -> None:
-        """The reason and the farewell, in a record each: some agents read only one."""
+        """Send the reason and the closing line, in a TLS record each: some agents read only one."""
         for line in (refused.line, END_OF_REFUSAL):
             writer.write(line.encode("utf-8", "surrogateescape"))
             await writer.drain()

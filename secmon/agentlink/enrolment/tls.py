@@ -19,18 +19,18 @@ from secmon.config.auth import AuthSettings
 log = logging.getLogger("secmon.authd")
 
 VALID_DAYS = 3650
-"""Agents that check the manager's certificate hold a copy of it: it should not change often."""
+"""Agents that verify the manager's certificate have a copy of it: it must not change often."""
 RENEW_DAYS = 60
 
 
 def ensure_certificate(paths: Paths, settings: AuthSettings, clock: Clock) -> None:
-    """Make key and certificate if both are missing, and new ones before our own expire. Raises 2003."""
+    """Make key and certificate when both are missing, or when our own certificate ends soon. Raises 2003."""
     key, certificate = paths.root / settings.ssl_manager_key, paths.root / settings.ssl_manager_cert
     try:
         if key.exists() or certificate.exists():
             if not _due(certificate, clock):
                 return
-            log.warning("the certificate %s ends within %d days and is made anew", certificate, RENEW_DAYS)
+            log.warning("the certificate %s ends within %d days and is replaced", certificate, RENEW_DAYS)
         key_pem, certificate_pem = self_signed(socket.gethostname(), clock, days=VALID_DAYS)
         write_file(key, key_pem, mode=0o640)
         write_file(certificate, certificate_pem, mode=0o640)
@@ -42,18 +42,18 @@ def _due(certificate: Path, clock: Clock) -> bool:
     try:
         return expires_within(certificate.read_bytes(), clock, RENEW_DAYS)
     except (ValueError, FileNotFoundError):
-        return False  # loading it says what is wrong
+        return False  # loading it raises an error with the reason
 
 
 def server_context(paths: Paths, settings: AuthSettings) -> ssl.SSLContext:
-    """The context that the settings ask for. Raises 2003, which names what does not fit."""
+    """The context of the settings. Raises 2003, which names the setting or the file at fault."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
-    context.num_tickets = 0  # an agent connects once
+    context.num_tickets = 0  # agents never resume a session
     ciphers = settings.ciphers
     if settings.ssl_auto_negotiate:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # that is what the operator wants
+            warnings.simplefilter("ignore", DeprecationWarning)  # the operator has chosen it
             context.minimum_version = ssl.TLSVersion.TLSv1
         ciphers += ":@SECLEVEL=0"  # OpenSSL counts the signatures of the old versions as level 0
     else:
@@ -88,9 +88,9 @@ def _require_agents_certificates(context: ssl.SSLContext, authority: Path) -> No
 
 
 def names_match(certificate: Mapping[str, Any], address: str) -> bool:
-    """Whether a peer's certificate (as ``SSLObject.getpeercert`` gives it) was made out to the source ``address``.
+    """Whether a peer's certificate (from ``SSLObject.getpeercert``) names the source ``address``.
 
-    Looked at: alternative names, DNS then IP, then the common name; one that matches will do.
+    Compared are alternative names, DNS then IP, then the common name; one match is enough.
     """
     alternatives: Iterable[tuple[str, str]] = certificate.get("subjectAltName", ())
     hosts = [value for kind, value in alternatives if kind == "DNS"]
@@ -102,7 +102,7 @@ def names_match(certificate: Mapping[str, Any], address: str) -> bool:
 
 
 def _same_name(pattern: str, name: str) -> bool:
-    """Label by label whatever the case; ``*`` stands for the whole first label only."""
+    """Compare label by label without case; ``*`` matches the first label only."""
     wanted, given = pattern.lower().split("."), name.lower().split(".")
     if len(wanted) != len(given):
         return False

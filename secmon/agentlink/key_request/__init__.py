@@ -1,1 +1,1 @@
-"""Keys of refused agents, asked of a program or a socket of the operator (agent-link.md 2.5)."""
+"""Requests for the keys of refused agents, to a program or a socket of the operator (agent-link.md 2.5)."""

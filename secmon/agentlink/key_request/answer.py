@@ -1,6 +1,6 @@
-"""What a source answers: an agent, or why it knows none (agent-link.md 2.5).
+"""The answer of a key source: an agent, or the reason why there is none (agent-link.md 2.5).
 
-Causes are for the log. They hold nothing of the agent, so that no key gets there.
+Reasons are logged. They hold no data of the agent, so that no key is logged.
 """
 
 import re
@@ -38,7 +38,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_answer(data: bytes) -> New:
-    """The agent to add. Raises Refused when the source knows none, Failed when the answer is none."""
+    """The agent to add. Raises Refused when the source knows no agent, Failed when the answer is invalid."""
     try:
         answer = _decode(data.strip(_BLANK))
         if answer.error:
@@ -52,7 +52,7 @@ def read_answer(data: bytes) -> New:
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether ``data`` is a complete JSON object: what comes from a socket has no other end."""
+    """Whether ``data`` is a complete JSON object: answers from a socket have no other end."""
     text = data.strip(_BLANK)
     if not text.endswith(b"}"):
         return False
@@ -75,12 +75,12 @@ def _new(agent: _Agent) -> New:
         raise Failed("the answer's ip is not valid") from None
     if not (fits_key_file(agent.key) and agent.key.isascii() and agent.key.isprintable()):
         raise Failed("the answer's key is not valid")
-    # An agent that is registered with this very key is not to be replaced by itself.
+    # An agent that is registered with this key must not be replaced by itself.
     held = key_hash(number, agent.name, agent.key)
     return New(name=agent.name, address=address, id=number, key=agent.key, key_hash=held)
 
 
 def _plain(text: str) -> str:
-    """One line of the log, short, without what may be a key."""
+    """``text`` as one short line for the log, without anything that may be a key."""
     line = "".join(one if one.isprintable() else " " for one in text)
     return _SECRET.sub("(hidden)", line)[:_MAX_MESSAGE]

@@ -1,20 +1,20 @@
-"""Why a request yields no key; the text is the cause, for the log."""
+"""Reasons why a request yields no key; the text is logged."""
 
 
 class NoKey(Exception):
-    """``counter`` names what is counted."""
+    """``counter`` is the counter that it increments."""
 
     counter = "failed"
 
 
 class Refused(NoKey):
-    """The source knows no such agent, or the registry takes none like this."""
+    """The source knows no such agent, or the registry refuses it."""
 
     counter = "refused"
 
 
 class Failed(NoKey):
-    """The source cannot be asked, or what it says is no answer; it would be the same with any other agent."""
+    """The source cannot be reached, or its answer is invalid: it would fail for every agent."""
 
 
 class TimedOut(NoKey):

@@ -12,9 +12,9 @@ from typing import Self
 import psutil
 
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-"""Of the daemon's environment; the rest is none of the program's business."""
+"""Variables of the daemon's environment that the program gets."""
 _END_SECONDS = 5.0
-"""A process that was killed is waited for so long: the kernel may hold it longer."""
+"""Wait for the end of a killed process."""
 
 
 class Process:
@@ -22,7 +22,7 @@ class Process:
 
     def __init__(self, process: asyncio.subprocess.Process, output: asyncio.StreamReader, pipe: asyncio.ReadTransport):
         self.output = output
-        """Its standard output. The error output goes nowhere: it may hold keys."""
+        """Its standard output. Its error output is discarded: it may hold keys."""
         self._process = process
         self._pipe = pipe
         self._over = False
@@ -31,7 +31,7 @@ class Process:
     async def start(cls, command: Sequence[str], folder: Path) -> Self:
         """Raises OSError when the program cannot be run.
 
-        The pipe is ours and not the library's: that one would be open as long as any descendant lives.
+        The pipe is made here because the one of the library stays open as long as any descendant lives.
         """
         ours, theirs = os.pipe()
         try:
@@ -48,7 +48,7 @@ class Process:
         return cls(process, output, pipe)
 
     async def wait(self) -> int:
-        """The status, minus a signal."""
+        """The exit status; negative: the number of the signal that ended it."""
         status = await self._process.wait()
         self._over = True
         return status
@@ -64,7 +64,7 @@ class Process:
             await self._kill()
 
     async def _kill(self) -> None:
-        """The whole session, and children that have left it."""
+        """Kill the whole session, and descendants that have left it."""
         pid = self._process.pid
         strayed = _descendants(pid) if self._process.returncode is None else []
         with suppress(ProcessLookupError, PermissionError):

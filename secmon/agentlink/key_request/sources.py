@@ -20,7 +20,7 @@ from secmon.config.auth import KeyRequest
 class Source(Protocol):
     """Asked many times at once. Cancelling a question ends what it has started."""
 
-    async def ask(self, wanted: MissingKey) -> bytes:
+    async def ask(self, missing: MissingKey) -> bytes:
         """The answer, not read yet. Raises Failed, TimedOut."""
 
 
@@ -49,10 +49,10 @@ class Program:
     def __str__(self) -> str:
         return self._command[0]
 
-    async def ask(self, wanted: MissingKey) -> bytes:
+    async def ask(self, missing: MissingKey) -> bytes:
         """As ``Source.ask``. Whatever the status, an answer counts: it has an error of its own."""
         try:
-            process = await Process.start((*self._command, wanted.kind, wanted.value), self._folder)
+            process = await Process.start((*self._command, missing.kind, missing.value), self._folder)
         except OSError as error:
             raise Failed(f"{self} cannot be run: {error.strerror or error}") from None
         async with process:
@@ -77,11 +77,11 @@ class Socket:
     def __str__(self) -> str:
         return str(self._path)
 
-    async def ask(self, wanted: MissingKey) -> bytes:
+    async def ask(self, missing: MissingKey) -> bytes:
         """As ``Source.ask``. The answer ends with its JSON object, or when the other side closes."""
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._converse(str(wanted).encode())
+                return await self._converse(str(missing).encode())
         except TimeoutError:
             raise TimedOut(f"{self} has not answered within {self._seconds} s") from None
         except OSError as error:

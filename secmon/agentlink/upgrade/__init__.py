@@ -1,1 +1,1 @@
-"""Upgrades of agents: packages, their way to the agents, and what these report (agent-link.md 10)."""
+"""Upgrades of agents: packages, their transfer, and the agents' reports (agent-link.md 10)."""

@@ -1,4 +1,4 @@
-"""The two ways in which agents take packages (agent-link.md 10.5): requests as bytes, and what their answers say."""
+"""The two dialects in which agents take packages (agent-link.md 10.5): requests and answers as bytes."""
 
 import base64
 from abc import ABC, abstractmethod
@@ -13,12 +13,12 @@ LOCK = ("com", b"lock_restart -1")
 CLEAR = ("upgrade", b'{"command":"clear_upgrade_result","parameters":{}}')
 
 
-class Refused(Exception):
-    """The agent, or the link to it, says no; the text is theirs."""
+class AgentRefused(Exception):
+    """The agent, or the link to it, answers with an error; the text is that of the answer."""
 
 
 class Dialect(ABC):
-    """Requests for the component ``target``; file names come without a folder."""
+    """Requests for the component ``target``; file names have no folder."""
 
     target: str
 
@@ -39,7 +39,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def data(self, answer: bytes) -> str:
-        """What a good answer holds. Raises Refused."""
+        """The data of an answer. Raises AgentRefused."""
 
 
 class TextDialect(Dialect):
@@ -95,9 +95,9 @@ class JsonDialect(Dialect):
         try:
             found = msgspec.json.decode(answer.rstrip(b"\0"), type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise Refused(_shown(answer)) from None
+            raise AgentRefused(_error_text(answer)) from None
         if found.error:
-            raise Refused(found.message or f"error {found.error}")
+            raise AgentRefused(found.message or f"error {found.error}")
         return found.message
 
 
@@ -107,11 +107,11 @@ def dialect_of(version: str | None) -> Dialect:
 
 
 def text_data(answer: bytes) -> str:
-    """What follows ``ok``. Raises Refused."""
+    """The text after ``ok``. Raises AgentRefused."""
     text = answer.rstrip(b"\0").decode("utf-8", "replace")
     word, _, rest = text.partition(" ")
     if word != "ok":
-        raise Refused(_shown(answer))
+        raise AgentRefused(_error_text(answer))
     return rest.strip()
 
 
@@ -119,5 +119,5 @@ def _request(command: str, **parameters: Any) -> bytes:
     return msgspec.json.encode({"command": command, "parameters": parameters})
 
 
-def _shown(answer: bytes) -> str:
+def _error_text(answer: bytes) -> str:
     return answer[:200].decode("utf-8", "replace").removeprefix("err ").rstrip("\0") or "empty answer"

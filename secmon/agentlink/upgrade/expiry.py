@@ -1,4 +1,4 @@
-"""Tasks without an end: timed out, and deleted when they are old (agent-link.md 10.7). On the master."""
+"""Expiry of tasks: those without an end time out, old ones are deleted (agent-link.md 10.7). On the master."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ CLEAN_SECONDS = 86_400.0
 
 
 class TaskExpiry:
-    """Looks every few seconds; cleans once a day."""
+    """Expires tasks every few seconds; deletes old ones once a day."""
 
     def __init__(self, store: TaskStore, settings: TaskSettings, *, clock: Clock, counters: Counters) -> None:
         self._store, self._settings = store, settings
@@ -30,17 +30,17 @@ class TaskExpiry:
 
     async def run(self) -> None:
         while True:
-            await self.look()
+            await self.expire()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def look(self) -> None:
-        """Check once. A failure is logged once, and tried again."""
+    async def expire(self) -> None:
+        """Expire tasks once. A lasting failure is logged once; the next call tries again."""
         try:
             lost = await asyncio.to_thread(self._look)
         except (SQLAlchemyError, OSError) as error:
             text = os_text(error) if isinstance(error, OSError) else str(error)
             if text != self._failing:
-                log.error("The tasks of upgrades cannot be looked after: %s", text)
+                log.error("The tasks of upgrades cannot be expired: %s", text)
             self._failing = text
             return
         self._failing = ""
@@ -51,7 +51,7 @@ class TaskExpiry:
     def _look(self) -> int:
         now = int(self._clock.now().timestamp())
         cleaning = self._clock.monotonic() >= self._next_cleaning
-        with self._store.read() as connection:  # most of the time there is nothing to write
+        with self._store.read() as connection:  # there is seldom anything to write
             if not cleaning and not self._overdue(connection, now):
                 return 0
         with self._store.write() as connection:

@@ -1,4 +1,4 @@
-"""Why an upgrade fails after it was accepted (agent-link.md 10.8); the texts are those that clients know."""
+"""Reasons why an accepted upgrade fails (agent-link.md 10.8); clients know the texts."""
 
 TEXTS = {
     14: "The repository is not reachable",
@@ -20,7 +20,7 @@ NOT_STARTED = 25
 
 
 class UpgradeFailure(Exception):
-    """An upgrade that cannot go on; ``detail`` says what the other side said."""
+    """An upgrade that cannot be finished; ``detail`` is the text of the agent, the repository or the system."""
 
     def __init__(self, code: int, detail: str = "") -> None:
         self.code = code

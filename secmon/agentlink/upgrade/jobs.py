@@ -1,4 +1,4 @@
-"""The upgrades of a node's agents: takes tasks from the task source, and brings the agents their packages."""
+"""The upgrades of a node's agents: takes tasks from the task source, and sends the packages to the agents."""
 
 import asyncio
 import logging
@@ -34,27 +34,27 @@ T = TypeVar("T")
 _COLUMNS = tuple(agents.c[name] for name in Candidate._fields)
 
 
-_FAREWELL_SECONDS = 2.0
+_STOP_SECONDS = 2.0
 
 
 class Timing(NamedTuple):
     """Seconds between things that are done again."""
 
     poll: float = 10.0
-    """Interval of checks for new tasks without a wake-up."""
+    """Between two polls for new tasks without a wake-up."""
     renew: float = 60.0
-    """Signs of life for tasks under way; far below the time after which a task counts as lost."""
+    """Renewal of tasks in progress; far below the time after which a task times out."""
     retry: float = 1.0
     """First pause after the task source could not be reached; later ones are longer."""
     longest: float = 30.0
     patience: float = 30.0
-    """Without the task source before that is said: nodes start and stop in parts."""
+    """Time without the task source before that is logged: daemons of a node start one after the other."""
     open: float = OPEN_PAUSE
-    """Attempts to begin with an agent."""
+    """Between two attempts to open the file on an agent."""
 
 
 class Upgrades:
-    """Works on as many tasks at once as the settings allow. What waited when the node stopped is cancelled."""
+    """Runs as many tasks at once as the settings allow. Tasks that waited when the node stopped are cancelled."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Upgrades:
         counters: Counters,
         timing: Timing = Timing(),  # noqa: B008 - immutable
     ) -> None:
-        """``store`` knows the agents of this node; ``wakeups`` tell of new tasks."""
+        """``store`` has the agents of this node; ``wakeups`` announce new tasks."""
         self._wakeups = wakeups
         self._task_source, self._link, self._packages, self._store = task_source, link, packages, store
         self._settings, self._timing = settings, timing
@@ -78,9 +78,9 @@ class Upgrades:
         self._renewed = 0.0
 
     async def run(self) -> None:
-        """Work until cancelled, which aborts the tasks in progress: they fail."""
+        """Run tasks; does not return. Cancelling it makes the tasks in progress fail."""
         started = self._clock.monotonic()
-        cancelled = await self._surely(lambda: self._task_source.cancel(self._clock.monotonic() - started))
+        cancelled = await self._retry(lambda: self._task_source.cancel(self._clock.monotonic() - started))
         if cancelled:
             log.warning("%d upgrades that waited for this node's restart are cancelled", cancelled)
         try:
@@ -92,39 +92,39 @@ class Upgrades:
             await self._stop()
 
     async def _stop(self) -> None:
-        """Cut off what is under way, and say so if that is possible at once: else those tasks time out."""
+        """Cancel the tasks in progress and report them as failed; those that cannot be reported at once time out."""
         for task in self._working.values():
             task.cancel()
         await asyncio.gather(*self._working.values(), return_exceptions=True)
         failure = str(UpgradeFailure(NOT_STARTED, "the node was restarted meanwhile"))
         with suppress(TimeoutError, *UNAVAILABLE):
-            async with asyncio.timeout(_FAREWELL_SECONDS):
+            async with asyncio.timeout(_STOP_SECONDS):
                 for number, task in self._working.items():
                     if task.cancelled():
                         await self._task_source.finish(number, failure)
         self._working.clear()
 
     async def _look(self) -> None:
-        """Begin what can be begun; tell what is under way."""
+        """Start new tasks as far as there is room; renew those in progress."""
         for number, task in list(self._working.items()):
             if task.done():
                 del self._working[number]
-                task.result()  # a fault of ours ends the module
+                task.result()  # an unexpected error ends the module
         self._counters.set("upgrades.under_way", len(self._working))
         if self._working and self._clock.monotonic() - self._renewed >= self._timing.renew:
             self._renewed = self._clock.monotonic()
-            await self._surely(lambda: self._task_source.renew(list(self._working)))
+            await self._retry(lambda: self._task_source.renew(list(self._working)))
         free = self._settings.at_once - len(self._working) if self._settings.enabled else 0
         if free > 0:
-            for job in await self._surely(lambda: self._task_source.take(free)):
+            for job in await self._retry(lambda: self._task_source.take(free)):
                 task = self._working[job.task_id] = asyncio.create_task(self._work(job), name=f"upgrade {job.task_id}")
-                task.add_done_callback(lambda _: self._wakeups.set())  # there is room for another
+                task.add_done_callback(lambda _: self._wakeups.set())  # there is room for the next task
 
     async def _work(self, job: Job) -> None:
-        """One task, to the point where only the agent can say more."""
+        """Run one task until only the agent can report its result."""
         agent = padded(job.agent_id)
         try:
-            await self._bring(job)
+            await self._send_package(job)
         except UpgradeFailure as error:
             failure: str | None = str(error)
         except (SecmonError, SQLAlchemyError, OSError) as error:
@@ -139,9 +139,9 @@ class Upgrades:
             log.info("Agent %s has its package (task %d)", agent, job.task_id)
         target = job.work.version
         if failure is not None or (target is not None and compare(target, REPORT_SINCE) < 0):
-            await self._surely(lambda: self._task_source.finish(job.task_id, failure))
+            await self._retry(lambda: self._task_source.finish(job.task_id, failure))
 
-    async def _bring(self, job: Job) -> None:
+    async def _send_package(self, job: Job) -> None:
         """Raises UpgradeFailure, SecmonError, SQLAlchemyError, OSError."""
         agent = await asyncio.to_thread(self._agent, job.agent_id)
         package = await self._packages.find(agent, job.work)
@@ -164,8 +164,8 @@ class Upgrades:
             raise UpgradeFailure(NOT_STARTED, "the agent is not known here")
         return found[0]
 
-    async def _surely(self, question: Callable[[], Awaitable[T]]) -> T:
-        """The task source's answer, however long it cannot be reached; said once when that lasts."""
+    async def _retry(self, question: Callable[[], Awaitable[T]]) -> T:
+        """The task source's answer, retried until it can be reached; logged once when that takes long."""
         pause, begun, said = self._timing.retry, self._clock.monotonic(), False
         while True:
             try:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from secmon.agentlink.upgrade.failures import UpgradeFailure
-from secmon.agentlink.upgrade.repository import Repository, Spot, repository, spot
+from secmon.agentlink.upgrade.repository import PackageLocation, Repository, package_location, repository
 from secmon.agentlink.upgrade.transfer import Package
 from secmon.agents.tasks.lifecycle import Work
 from secmon.agents.upgrade_targets import Candidate
@@ -46,7 +46,7 @@ class Packages:
         version = work.version or MANAGER_VERSION
         text = self._configured if work.repository is None else work.repository
         source = repository(text, self._paths.root, self._paths.packages, http=work.http)
-        place = spot(agent, version)
+        place = package_location(agent, version)
         sha1 = await self._promise(source, place, version)
         path = source.local(place.folder + place.file)
         if path is None:
@@ -70,7 +70,7 @@ class Packages:
             raise UpgradeFailure(16, str(path))
         return Package(path, sha1)
 
-    async def _promise(self, source: Repository, place: Spot, version: str) -> str:
+    async def _promise(self, source: Repository, place: PackageLocation, version: str) -> str:
         name, now = source.name(place.folder + place.file), self._clock.monotonic()
         known = self._promised.get(name)
         if known is not None and now - known[0] < REMEMBERED_SECONDS:

@@ -23,11 +23,11 @@ AT_ONCE = 64
 RETRY_SECONDS = 1.0
 
 
-class Reporting(AgentLink, Protocol):
-    """A link that hands on what its agents report."""
+class ReportingLink(AgentLink, Protocol):
+    """A link that publishes the reports of its agents."""
 
     def reports(self) -> AsyncGenerator[Report, None]:
-        """Reports from now on, without end. Raises 1014 when the link has closed the connection."""
+        """Reports from now on, without end. Raises 1014 when the link is gone."""
 
 
 class _Parameters(msgspec.Struct):
@@ -40,18 +40,18 @@ class _Body(msgspec.Struct):
     parameters: _Parameters
 
 
-class Listener:
-    """Writes reports to the task source; agents repeat theirs until they are answered."""
+class ReportListener:
+    """Writes agents' reports to the task source. Agents repeat theirs until they are answered."""
 
     def __init__(
-        self, task_source: TaskSource, link: Reporting, *, counters: Counters, retry_seconds: float = RETRY_SECONDS
+        self, task_source: TaskSource, link: ReportingLink, *, counters: Counters, retry_seconds: float = RETRY_SECONDS
     ) -> None:
         self._task_source, self._link, self._counters = task_source, link, counters
         self._retry = retry_seconds
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
-        """Listen until cancelled."""
+        """Handle reports; does not return."""
         async with asyncio.TaskGroup() as group:
             while True:
                 try:
@@ -64,7 +64,7 @@ class Listener:
                 await asyncio.sleep(self._retry)
 
     async def _take(self, report: Report) -> None:
-        """Note one report, then have the agent forget it. One that comes late, or twice, is answered all the same."""
+        """Write one report, then clear it on the agent. Late and repeated reports are cleared too."""
         try:
             agent, error = padded(report.agent), _error(report.payload)
             changed = await self._task_source.report(report.agent, error)
@@ -73,9 +73,9 @@ class Listener:
                 log.info("Agent %s: %s", agent, error or "upgraded")
             await self._link.request(report.agent, *CLEAR)
         except msgspec.MsgspecError as error:
-            log.warning("Agent %s reports on an upgrade what cannot be read: %s", padded(report.agent), error)
-        except UNAVAILABLE as error:  # the agent says it again
-            log.warning("The report of agent %s could not be noted: %s", padded(report.agent), error)
+            log.warning("The report of agent %s on its upgrade cannot be read: %s", padded(report.agent), error)
+        except UNAVAILABLE as error:  # the agent repeats its report
+            log.warning("The report of agent %s could not be stored: %s", padded(report.agent), error)
         finally:
             self._turns.release()
 

@@ -1,4 +1,4 @@
-"""Where packages lie: a folder, or an address of the same layout (agent-link.md 10.4)."""
+"""Repositories of packages: a folder, or a URL with the same layout (agent-link.md 10.4)."""
 
 import asyncio
 import re
@@ -15,58 +15,58 @@ LIST_SECONDS = 20.0
 LIST_BYTES = 1 << 20
 
 ONE_LINUX_SINCE = "v3.4.0"
-"""From here on one package serves all Linux systems of an architecture."""
+"""Since this version, one package serves all Linux systems of an architecture."""
 
 _WORD = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", re.ASCII)
 _LINE = re.compile(r"(?P<version>\S+)\s+(?P<sha1>[0-9A-Fa-f]{40})")
 
 
-class Spot(NamedTuple):
-    """Place of a package within a repository; ``folder`` ends with a slash."""
+class PackageLocation(NamedTuple):
+    """Folder and name of a package within a repository; ``folder`` ends with a slash."""
 
     folder: str
     file: str
 
 
-def spot(agent: Candidate, version: str) -> Spot:
-    """Where the package for ``agent`` stands. Raises UpgradeFailure 15: what agents say of themselves may be anything.
+def package_location(agent: Candidate, version: str) -> PackageLocation:
+    """The location of the package for ``agent``. Raises UpgradeFailure 15 for a system whose name fits no path.
 
     ``version`` is written ``vX.Y.Z``.
     """
     platform, arch = agent.os_platform or "", agent.os_arch or ""
     match platform:
         case "windows":
-            found = Spot("windows/", f"wazuh_agent_{version}_windows.wpk")
+            found = PackageLocation("windows/", f"wazuh_agent_{version}_windows.wpk")
         case "darwin":
             _check(arch)
-            found = Spot(f"macos/{arch}/pkg/", f"wazuh_agent_{version}_macos_{arch}.wpk")
+            found = PackageLocation(f"macos/{arch}/pkg/", f"wazuh_agent_{version}_macos_{arch}.wpk")
         case _ if compare(version, ONE_LINUX_SINCE) >= 0:
             _check(arch)
-            found = Spot(f"linux/{arch}/", f"wazuh_agent_{version}_linux_{arch}.wpk")
+            found = PackageLocation(f"linux/{arch}/", f"wazuh_agent_{version}_linux_{arch}.wpk")
         case _:
             release = f"{agent.os_major}.{agent.os_minor}" if platform == "ubuntu" else str(agent.os_major)
             _check(platform, release, arch)
             file = f"wazuh_agent_{version}_{platform}_{release}_{arch}.wpk"
-            found = Spot(f"{platform}/{release}/{arch}/", file)
+            found = PackageLocation(f"{platform}/{release}/{arch}/", file)
     return found
 
 
 class Repository:
-    """A folder or an address; ``base`` ends with a slash where it is an address."""
+    """A folder or a URL; a URL in ``base`` ends with a slash."""
 
     def __init__(self, base: str | Path) -> None:
         self._base = base
 
     def name(self, path: str) -> str:
-        """Full name of what stands at ``path``."""
+        """Full name of the file at ``path``."""
         return str(self._base / path) if isinstance(self._base, Path) else f"{self._base}{path}"
 
     def local(self, path: str) -> Path | None:
         """The file at ``path``, where the repository is a folder."""
         return self._base / path if isinstance(self._base, Path) else None
 
-    async def sha1(self, place: Spot, version: str) -> str:
-        """The digest that the list promises for ``version``. Raises UpgradeFailure 14, 15."""
+    async def sha1(self, place: PackageLocation, version: str) -> str:
+        """The digest of ``version`` in the list. Raises UpgradeFailure 14, 15."""
         data = await self._list(place.folder + LIST)
         for line in data.decode("utf-8", "replace").splitlines():
             found = _LINE.match(line.strip())

@@ -1,4 +1,4 @@
-"""The tasks of a node, wherever they are kept: here on the master, there for a worker."""
+"""Sources of a node's upgrade tasks: the store on the master, calls to the master on a worker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,33 +18,33 @@ from secmon.common.errors import SecmonError
 T = TypeVar("T")
 
 MasterCall = Callable[[str, dict[str, Any]], Awaitable[object]]
-"""Asks the master an internal operation, with its parameters; what it answers. Raises SecmonError."""
+"""Calls an internal operation of the master with its parameters. Returns its answer. Raises SecmonError."""
 
 UNAVAILABLE = (SecmonError, SQLAlchemyError, OSError)
 """Raised when a task source cannot be reached or written. Every call may be repeated."""
 
 
 class TaskSource(Protocol):
-    """Changes to tasks are durable when a call returns. All raise :data:`UNAVAILABLE`."""
+    """Changes to tasks are durable when a call returns. All methods raise :data:`UNAVAILABLE`."""
 
     async def cancel(self, seconds: float) -> int:
-        """Cancel the tasks that have waited for this node for more than ``seconds``; how many."""
+        """Cancel the tasks that have waited for this node for more than ``seconds``. Returns their number."""
 
     async def take(self, limit: int) -> Sequence[Job]:
-        """Up to ``limit`` tasks that wait for this node; they are in progress from now on."""
+        """Take up to ``limit`` tasks that wait for this node; they are then in progress."""
 
     async def renew(self, ids: Sequence[int]) -> None:
-        """The node is still at work on these tasks."""
+        """Keep these tasks of the node from timing out."""
 
     async def finish(self, task: int, error: str | None) -> bool:
-        """The task has failed or, without an error, cannot be followed further; whether it was in progress."""
+        """End a task that failed or, without an error, cannot be followed further; whether it was in progress."""
 
     async def report(self, agent: int, error: str | None) -> bool:
-        """The agent has said how its upgrade went; whether its task was in progress."""
+        """Store an agent's report on its upgrade. Returns whether its task was in progress."""
 
 
 class RegistryTaskSource:
-    """The master's own tasks."""
+    """The tasks in the master's store."""
 
     def __init__(self, store: TaskStore, node: str, clock: Clock) -> None:
         self._store, self._node, self._clock = store, node, clock
@@ -75,7 +75,7 @@ class RegistryTaskSource:
 
 
 class MasterTaskSource:
-    """The master's tasks, asked for by a worker."""
+    """The master's tasks, from a worker."""
 
     def __init__(self, ask: MasterCall) -> None:
         self._ask = ask

@@ -1,16 +1,16 @@
-"""A package on its way to an agent: open, write, close, compare, install (agent-link.md 10.5)."""
+"""The transfer of a package to an agent: open, write, close, compare, install (agent-link.md 10.5)."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
-from secmon.agentlink.upgrade.dialects import LOCK, Dialect, Refused, text_data
+from secmon.agentlink.upgrade.dialects import LOCK, AgentRefused, Dialect, text_data
 from secmon.agentlink.upgrade.failures import UpgradeFailure
 from secmon.cluster.node import AgentLink
 
 OPEN_ATTEMPTS = 10
-"""An agent that has just started is not ready for a while."""
+"""An agent that has just started is not ready yet."""
 OPEN_PAUSE = 1.0
 _BLOCK = 1 << 20
 
@@ -41,7 +41,7 @@ class Transfer:
         self._chunk_size, self._open_pause = chunk_size, open_pause
 
     async def run(self, installer: str) -> None:
-        """Bring the package there and have it installed. Raises UpgradeFailure, OSError, SecmonError 1014."""
+        """Send the package and have it installed. Raises UpgradeFailure, OSError, SecmonError 1014."""
         dialect, file = self._dialect, self._file
         await self._lock()
         await self._open()
@@ -50,16 +50,16 @@ class Transfer:
         await self._ask(21, dialect.close(file))
         digest = await self._ask(22, dialect.sha1(file))
         if digest.lower() != self._package.sha1.lower():
-            raise UpgradeFailure(22, "what arrived is not what was sent")
+            raise UpgradeFailure(22, "the agent received other bytes than were sent")
         result = await self._ask(23, dialect.upgrade(file, installer))
         if not result.startswith("0"):
             raise UpgradeFailure(23, result)
 
     async def _lock(self) -> None:
-        """No restart of its own may come between."""
+        """Keep the agent from restarting by itself meanwhile."""
         try:
             text_data(await self._link.request(self._agent, *LOCK))
-        except Refused as error:
+        except AgentRefused as error:
             raise UpgradeFailure(18, str(error)) from None
 
     async def _open(self) -> None:
@@ -74,7 +74,7 @@ class Transfer:
     async def _ask(self, code: int, request: bytes) -> str:
         try:
             return self._dialect.data(await self._link.request(self._agent, self._dialect.target, request))
-        except Refused as error:
+        except AgentRefused as error:
             raise UpgradeFailure(code, str(error)) from None
 
 

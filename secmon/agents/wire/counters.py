@@ -28,7 +28,7 @@ class Counter(NamedTuple):
 Verdict = Literal["accept", "duplicate", "auth"]
 
 
-def judge(stored: Counter, received: Counter) -> Verdict:
+def check_counter(stored: Counter, received: Counter) -> Verdict:
     """Whether a receiver that verifies takes ``received`` after ``stored``; ``auth``: treat it as a wrong key."""
     if received > stored:
         return "accept"

@@ -80,7 +80,7 @@ async def serving(
         listening=listening,
         context=server_context(paths, settings),
         rules=rules or Rules(),
-        admit=admit,
+        add_agent=admit,
         counters=counters,
         clock=SystemClock(),
         check_host=settings.ssl_verify_host,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from secmon.agentlink.key_request.admitting import OPERATION, by_itself, by_the_master
+from secmon.agentlink.key_request.add_agent import OPERATION, on_master, on_worker
 from secmon.agentlink.key_request.failures import Failed, TimedOut
-from secmon.agentlink.key_request.requests import COUNTERS, MAX_TOLD, KeyRequests
+from secmon.agentlink.key_request.requests import COUNTERS, MAX_REMEMBERED, KeyRequests
 from secmon.agents.link.wire import MissingKey
 from secmon.agents.registry.entries import entries
 from secmon.agents.registry.registration import AgentRegistrar
@@ -75,7 +75,7 @@ class Bench:
             settings,
             self.script,
             self.script,
-            by_itself(self.registrar),
+            on_master(self.registrar),
             clock=SystemClock(),
             counters=self.counters,
             retry_seconds=0.01,
@@ -183,11 +183,11 @@ async def test_failures_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureF
 async def test_what_is_remembered_of_failures_is_bounded(tmp_path: Path) -> None:
     async with bench(tmp_path, queue_size=5000) as here:
         here.script.may.set()
-        values = [str(number) for number in range(1, MAX_TOLD + 50)]
+        values = [str(number) for number in range(1, MAX_REMEMBERED + 50)]
         here.script.answers = dict.fromkeys(values, b'{"error": 1}')
         here.report(*values)
         await until(lambda: here.count("refused") == len(values))
-        assert len(here.module._told) == MAX_TOLD
+        assert len(here.module._last_failures) == MAX_REMEMBERED
 
 
 async def test_the_rules_of_replacement_hold(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ async def test_a_worker_asks_the_master(tmp_path: Path) -> None:
         asked.append((operation, params))
         return answers.pop(0)
 
-    admit = by_the_master(ask)
+    admit = on_worker(ask)
     assert (await admit(new)).line == f"007 web-07 any {KEY}"
     with pytest.raises(SecmonError) as caught:
         await admit(new)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from secmon.agentlink.upgrade.dialects import CLEAR, LOCK, JsonDialect, Refused, TextDialect, dialect_of, text_data
+from secmon.agentlink.upgrade.dialects import CLEAR, LOCK, AgentRefused, JsonDialect, TextDialect, dialect_of, text_data
 from tests.agents.wire.vectors import section
 
 CASE = section("upgrade_requests")
@@ -31,19 +31,19 @@ def test_answers() -> None:
     ok, digest, done, refused = (one.encode() for one in CASE["new_replies"])
     assert (JsonDialect().data(ok), JsonDialect().data(done)) == ("ok", "0")
     assert JsonDialect().data(digest) == "df7f23b160e75b9bae5ea1e62b43a5a34a260127"
-    with pytest.raises(Refused, match="Could not verify signature"):
+    with pytest.raises(AgentRefused, match="Could not verify signature"):
         JsonDialect().data(refused)
     ok, digest, done, refused = (one.encode() for one in CASE["legacy_replies"])
     assert (TextDialect().data(ok), TextDialect().data(done)) == ("", "0")
     assert TextDialect().data(digest) == "df7f23b160e75b9bae5ea1e62b43a5a34a260127"
-    with pytest.raises(Refused, match="Could not verify signature"):
+    with pytest.raises(AgentRefused, match="Could not verify signature"):
         TextDialect().data(refused)
 
 
 @pytest.mark.parametrize("answer", [b"err Response timeout", b"", b"[]", b"\xff", b'{"error":"x"}', b"okay"])
 def test_what_is_no_good_answer(answer: bytes) -> None:
     for data in (JsonDialect().data, TextDialect().data, text_data):
-        with pytest.raises(Refused):
+        with pytest.raises(AgentRefused):
             data(answer)
 
 

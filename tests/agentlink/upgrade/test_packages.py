@@ -10,7 +10,8 @@ import pytest
 from secmon.agentlink.upgrade import packages as packages_module
 from secmon.agentlink.upgrade.failures import UpgradeFailure
 from secmon.agentlink.upgrade.packages import REMEMBERED_SECONDS, Packages
-from secmon.agentlink.upgrade.repository import Spot, repository, spot
+from secmon.agentlink.upgrade.repository import PackageLocation as Location
+from secmon.agentlink.upgrade.repository import package_location, repository
 from secmon.agents.tasks.lifecycle import Work
 from secmon.agents.upgrade_targets import Candidate
 from secmon.common.clock import ManualClock
@@ -32,16 +33,28 @@ def agent(platform: str = "ubuntu", **values: Any) -> Candidate:
 @pytest.mark.parametrize(
     ("one", "version", "expected"),
     [
-        (agent(), "v4.8.2", Spot("linux/x86_64/", FILE)),
-        (agent("debian", os_arch="aarch64"), "v3.4.0", Spot("linux/aarch64/", "wazuh_agent_v3.4.0_linux_aarch64.wpk")),
-        (agent("windows", os_arch=None), "v4.8.2", Spot("windows/", "wazuh_agent_v4.8.2_windows.wpk")),
-        (agent("darwin", os_arch="arm64"), "v4.8.2", Spot("macos/arm64/pkg/", "wazuh_agent_v4.8.2_macos_arm64.wpk")),
-        (agent(), "v3.3.1", Spot("ubuntu/22.04/x86_64/", "wazuh_agent_v3.3.1_ubuntu_22.04_x86_64.wpk")),
-        (agent("rhel", os_major="7"), "v3.3.1", Spot("rhel/7/x86_64/", "wazuh_agent_v3.3.1_rhel_7_x86_64.wpk")),
+        (agent(), "v4.8.2", Location("linux/x86_64/", FILE)),
+        (
+            agent("debian", os_arch="aarch64"),
+            "v3.4.0",
+            Location("linux/aarch64/", "wazuh_agent_v3.4.0_linux_aarch64.wpk"),
+        ),
+        (agent("windows", os_arch=None), "v4.8.2", Location("windows/", "wazuh_agent_v4.8.2_windows.wpk")),
+        (
+            agent("darwin", os_arch="arm64"),
+            "v4.8.2",
+            Location("macos/arm64/pkg/", "wazuh_agent_v4.8.2_macos_arm64.wpk"),
+        ),
+        (agent(), "v3.3.1", Location("ubuntu/22.04/x86_64/", "wazuh_agent_v3.3.1_ubuntu_22.04_x86_64.wpk")),
+        (
+            agent("rhel", os_major="7"),
+            "v3.3.1",
+            Location("rhel/7/x86_64/", "wazuh_agent_v3.3.1_rhel_7_x86_64.wpk"),
+        ),
     ],
 )
-def test_spots(one: Candidate, version: str, expected: Spot) -> None:
-    assert spot(one, version) == expected
+def test_spots(one: Candidate, version: str, expected: Location) -> None:
+    assert package_location(one, version) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,13 +62,13 @@ def test_spots(one: Candidate, version: str, expected: Spot) -> None:
 )
 def test_agents_do_not_choose_paths(one: Candidate) -> None:
     with pytest.raises(UpgradeFailure):
-        spot(one, "v4.8.2")
+        package_location(one, "v4.8.2")
 
 
 def test_old_layout_does_not_either() -> None:
     for one in (agent("../etc"), agent(os_minor="../4"), agent("rhel", os_major="")):
         with pytest.raises(UpgradeFailure):
-            spot(one, "v3.3.1")
+            package_location(one, "v3.3.1")
 
 
 @pytest.mark.parametrize(

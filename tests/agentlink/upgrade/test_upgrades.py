@@ -14,7 +14,7 @@ from secmon.agentlink.upgrade.expiry import TaskExpiry
 from secmon.agentlink.upgrade.failures import UpgradeFailure
 from secmon.agentlink.upgrade.jobs import Timing, Upgrades
 from secmon.agentlink.upgrade.packages import Packages
-from secmon.agentlink.upgrade.reports import Listener
+from secmon.agentlink.upgrade.reports import ReportListener
 from secmon.agentlink.upgrade.task_source import RegistryTaskSource, TaskSource
 from secmon.agentlink.upgrade.transfer import OPEN_ATTEMPTS, Package, Transfer
 from secmon.agents.link.client import LinkClient
@@ -109,7 +109,7 @@ async def site(
                 task_source, client, packages, link.store, settings or UpgradeSettings(),
                 wakeups=WakeupListener(link.paths.upgrades_socket), clock=clock, counters=here.counters, timing=pace,
             )  # fmt: skip
-            listener = Listener(task_source, client, counters=here.counters, retry_seconds=0.02)
+            listener = ReportListener(task_source, client, counters=here.counters, retry_seconds=0.02)
             work = [asyncio.create_task(each.run()) for each in (upgrades, listener)]
             try:
                 yield here
@@ -367,13 +367,13 @@ async def test_tasks_that_nobody_ends(tmp_path: Path) -> None:
         with store.read() as connection:
             return {agent: task.status for agent, task in lifecycle.last(connection, [1, 2]).items()}
 
-    await keeper.look()
+    await keeper.expire()
     assert statuses() == {2: "In progress"}
     clock.advance(901)
-    await keeper.look()
+    await keeper.expire()
     assert statuses() == {2: "Timeout"}
     clock.advance(8 * 86_400)
-    await keeper.look()
+    await keeper.expire()
     assert statuses() == {}
     store.close()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.agents.wire.counters import Counter, judge, parse
+from secmon.agents.wire.counters import Counter, check_counter, parse
 from tests.agents.wire import vectors
 
 CASES = vectors.section("counters")
@@ -20,7 +20,7 @@ def test_sender(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", CASES["receiver_verify_on"], ids=str)
 def test_receiver(case: dict[str, Any]) -> None:
     expected = "accept" if case["accept"] else "duplicate" if case["reason"] == "duplicate" else "auth"
-    assert judge(Counter(*case["stored"]), Counter(*case["msg"])) == expected
+    assert check_counter(Counter(*case["stored"]), Counter(*case["msg"])) == expected
 
 
 @pytest.mark.parametrize("case", CASES["file_text"], ids=str)
@@ -31,7 +31,7 @@ def test_file(case: dict[str, Any]) -> None:
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 9997))
 def test_a_receiver_accepts_what_its_sender_sends_next(major: int, minor: int) -> None:
-    assert judge(Counter(major, minor), Counter(major, minor).next()) == "accept"
+    assert check_counter(Counter(major, minor), Counter(major, minor).next()) == "accept"
     assert parse(Counter(major, minor).text) == (major, minor)
 
 

@@ -1,11 +1,11 @@
-"""Who decides on a request: the master by itself, a worker by asking the master (agent-link.md 1.6, 13)."""
+"""Enrols agents: on the master itself, from a worker through the master (agent-link.md 1.6, 13)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
-from secmon.agentlink.enrolment.service import Admit
+from secmon.agentlink.enrolment.service import AddAgent
 from secmon.agents.registry.enrolment import BAD_ANSWER, Refusal, Request, refusal, relayed_refusal
 from secmon.agents.registry.entries import Entry
 from secmon.agents.registry.registration import AgentRegistrar
@@ -13,32 +13,32 @@ from secmon.agents.registry.registry import New
 from secmon.common.errors import SecmonError
 
 MasterCall = Callable[[dict[str, Any]], Awaitable[object]]
-"""Has the master enrol an agent with these parameters; the row that it answers with. Raises SecmonError."""
+"""Has the master enrol an agent with these parameters. Returns its row. Raises SecmonError."""
 
 
-def by_itself(registrar: AgentRegistrar) -> Admit:
+def on_master(registrar: AgentRegistrar) -> AddAgent:
     """On the master."""
 
-    async def admit(request: Request) -> Entry:
+    async def add_agent(request: Request) -> Entry:
         new = New(name=request.name, address=request.address, groups=request.groups, key_hash=request.key_hash)
         try:
             return (await registrar.add(new)).entry
         except SecmonError as error:
             raise refusal(request, error, host_name=registrar.host_name) from None
 
-    return admit
+    return add_agent
 
 
-def by_the_master(ask: MasterCall) -> Admit:
+def on_worker(call_master: MasterCall) -> AddAgent:
     """On a worker."""
 
-    async def admit(request: Request) -> Entry:
+    async def add_agent(request: Request) -> Entry:
         try:
-            row = await ask(msgspec.to_builtins(request))
+            row = await call_master(msgspec.to_builtins(request))
             return msgspec.convert(row, Entry)
         except SecmonError as error:
             raise relayed_refusal(error) from None
         except msgspec.ValidationError:
             raise Refusal(BAD_ANSWER) from None
 
-    return admit
+    return add_agent

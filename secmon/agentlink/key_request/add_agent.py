@@ -1,4 +1,4 @@
-"""Who takes an agent whose key has come: the master by itself, a worker by asking the master (agent-link.md 3)."""
+"""Adds agents whose keys were found: on the master itself, from a worker through the master (agent-link.md 3)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,29 +12,29 @@ from secmon.common.errors import SecmonError
 
 OPERATION = "POST /internal/agents/keyed"
 
-Admit = Callable[[New], Awaitable[Entry]]
-"""Adds the agent under the master's rules; its row. Raises SecmonError."""
+AddAgent = Callable[[New], Awaitable[Entry]]
+"""Adds the agent by the master's rules. Returns its row. Raises SecmonError."""
 MasterCall = Callable[[str, dict[str, Any]], Awaitable[object]]
-"""Has the master run an operation with these parameters; the data that it answers. Raises SecmonError."""
+"""Calls an operation of the master with these parameters. Returns the answer's data. Raises SecmonError."""
 
 
-def by_itself(registrar: AgentRegistrar) -> Admit:
+def on_master(registrar: AgentRegistrar) -> AddAgent:
     """On the master."""
 
-    async def admit(new: New) -> Entry:
+    async def add_agent(new: New) -> Entry:
         return (await registrar.add(new)).entry
 
-    return admit
+    return add_agent
 
 
-def by_the_master(ask: MasterCall) -> Admit:
+def on_worker(call_master: MasterCall) -> AddAgent:
     """On a worker."""
 
-    async def admit(new: New) -> Entry:
+    async def add_agent(new: New) -> Entry:
         params = {"id": new.id, "name": new.name, "address": new.address, "key": new.key, "key_hash": new.key_hash}
         try:
-            return msgspec.convert(await ask(OPERATION, params), Entry)
+            return msgspec.convert(await call_master(OPERATION, params), Entry)
         except msgspec.ValidationError:
             raise SecmonError(3036, "the agent that was added") from None
 
-    return admit
+    return add_agent

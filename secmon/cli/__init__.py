@@ -39,7 +39,7 @@ def main() -> None:
     Try it:  secmon demo
 
     \b
-    A node of your own:
+    Install a node:
       secmon init /opt/secmon
       secmon start --root /opt/secmon
 

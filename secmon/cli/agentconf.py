@@ -13,14 +13,14 @@ from secmon.common.paths import Paths
 from secmon.config.problems import Problem, Report
 
 
-@click.command("verify-agent-conf", short_help="Check the configuration that agents get.")
+@click.command("verify-agent-conf", short_help="Check the configuration of agents.")
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
 @root_option
 @json_option
 def verify(files: tuple[Path, ...], paths: Paths, as_json: bool) -> None:
-    """Check agent.conf files as agents read them; name everything that is wrong.
+    """Check agent.conf files as agents read them; name all errors.
 
-    Without FILE those of all groups are checked. Run this after each change: a wrong file can keep agents from working.
+    Without FILE the files of all groups are checked. Run this after each change: an invalid file can stop agents.
 
     Example:  secmon verify-agent-conf /opt/secmon/etc/shared/web/agent.conf
 

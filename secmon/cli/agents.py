@@ -1,4 +1,4 @@
-"""``secmon agents``: the registry of agents, for who has the host."""
+"""``secmon agents``: the registry of agents, for operators of the host."""
 
 import click
 
@@ -21,18 +21,17 @@ def agents() -> None:
     """
 
 
-@agents.command(short_help="Begin anew from the key file after the loss of the registry.")
+@agents.command(short_help="Create the registry again from the key file.")
 @root_option
 def rebuild(paths: Paths) -> None:
-    """Make the registry of agents anew from etc/client.keys, in an installation whose registry is lost or damaged.
+    """Create the registry of agents again from etc/client.keys, in an installation whose registry is lost or damaged.
 
-    For a master, or a node that stands alone, without a backup and without a worker to take a copy from; stop it
-    first. Agents keep their ids and keys. Which groups they were in is lost: each gets the group default when it
-    connects.
+    For a master, or a node without a cluster, that has no backup and no worker with a copy; stop it first. Agents keep
+    their ids and keys. Their groups are lost: each agent gets the group default when it connects.
 
     Example:  secmon agents rebuild --root /opt/secmon
 
-    Exit status: 0 made, 1 failed, or the registry is whole, 2 wrong usage.
+    Exit status: 0 created, 1 failed, or the registry is whole, 2 wrong usage.
     """
     require_master(paths, instead="run the command on the master,")
     require_stopped(paths)
@@ -44,7 +43,7 @@ def rebuild(paths: Paths) -> None:
     store = AgentStore(paths.agents_db)
     try:
         keys = MasterKeyFile(store, paths, SystemClock())
-        taken = keys.poll() or keys.poll()  # the first look only sees that there is a file
+        taken = keys.poll() or keys.poll()  # the first check only sees that there is a file
     finally:
         store.close()
     close_registry(paths)

@@ -39,15 +39,15 @@ def _parse_anchors(ctx: click.Context, param: click.Parameter, values: tuple[str
     metavar="SEQ:HASH",
     multiple=True,
     callback=_parse_anchors,
-    help="A line known from elsewhere; can be given several times.",
+    help="A line from another host; may be repeated.",
 )
 def verify_log(file: Path | None, paths: Paths, as_json: bool, anchors: tuple[AuditEnd, ...]) -> None:
-    """Check that no line of the audit log was altered or removed; name the first that was.
+    """Check that no line of the audit log was altered or removed; name the first such line.
 
     The log of the installation is also checked against its security store: every change must be there, and the last
     line must be the one that the store knows. Both are on the master; a worker has no audit log. With FILE a copy of a
-    log is checked by itself. Each --anchor is a line that the log must hold: secmon-modulesd logs one a day ("Audit
-    anchor: SEQ:HASH"). Take it from where your logs are collected, and not from this host.
+    log is checked without a store. Each --anchor is a line that the log must have: secmon-modulesd logs one a day
+    ("Audit anchor: SEQ:HASH"). Take it from the host that collects your logs, not from this host.
 
     \b
     Examples:
@@ -55,7 +55,7 @@ def verify_log(file: Path | None, paths: Paths, as_json: bool, anchors: tuple[Au
       secmon audit verify --root /opt/secmon --anchor 214:9f0c...
       secmon audit verify /backup/security.log
 
-    Exit status: 0 whole, 1 not whole or not to be checked here, 2 wrong usage.
+    Exit status: 0 intact, 1 not intact or not checkable here, 2 wrong usage.
     """
     report = verify(file, anchors) if file else _verify_installation(paths, anchors)
     where = file or paths.audit_log

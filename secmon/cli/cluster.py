@@ -18,10 +18,10 @@ _HEALTH = (*_MEMBER, "agents", "files", "compared", "last seen")
 @click.group(
     cls=LazyGroup,
     lazy={"promote": "secmon.cli.promote:promote"},
-    short_help="Look at the cluster from this node; replace its master.",
+    short_help="Show the cluster as this node sees it; replace its master.",
 )
 def cluster() -> None:
-    """Look at the cluster from this node, which must run; replace a master that is lost.
+    """Show the cluster as this node sees it, which must run; replace a lost master.
 
     Example:  secmon cluster nodes --root /opt/secmon
     """
@@ -44,13 +44,13 @@ def nodes(paths: Paths, as_json: bool) -> None:
         _table(_MEMBER, [[str(item.get(column, "")) for column in _MEMBER] for item in items])
 
 
-@cluster.command(short_help="Show how each node does.")
+@cluster.command(short_help="Show the health of each node.")
 @root_option
 @json_option
 def health(paths: Paths, as_json: bool) -> None:
-    """Show how each node does: last sign of life, and whether its files are those of the master.
+    """Show the health of each node: its last message, and whether its files are those of the master.
 
-    Nodes that are lost or were refused stand below the table, with the reason. --json shows all that is known.
+    Nodes that are lost or were refused are listed below the table, with the reason. --json shows all details.
 
     Example:  secmon cluster health --root /opt/secmon
 
@@ -82,7 +82,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def show_health(items: Sequence[Mapping[str, Any]]) -> None:
-    """Print items of ``GET /cluster/healthcheck``: a line for each node, then a sentence for each trouble."""
+    """Print items of ``GET /cluster/healthcheck``: a line for each node, then a sentence for each failure."""
     _table(_HEALTH, [_health_row(item) for item in items])
     for sentence in _troubles(items):
         click.echo(sentence)
@@ -91,7 +91,7 @@ def show_health(items: Sequence[Mapping[str, Any]]) -> None:
 def _health_row(item: Mapping[str, Any]) -> list[str]:
     info, status = item["info"], item.get("status")
     row = [str(info.get(column, "")) for column in (*_MEMBER, "n_active_agents")]
-    if status is None:  # the master, which is the measure of all others
+    if status is None:  # the master, with which all others are compared
         return [*row, "-", "-", "-"]
     state = (
         "failing" if "sync_integrity_error" in status else "up to date" if status["sync_integrity_free"] else "behind"
@@ -101,7 +101,7 @@ def _health_row(item: Mapping[str, Any]) -> list[str]:
 
 
 def _seconds(date: str) -> str:
-    """A date of the API without its microseconds; what is none stays."""
+    """A date of the API without its microseconds; other texts unchanged."""
     return f"{date[:19]}Z" if date.endswith("Z") else date
 
 

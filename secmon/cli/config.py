@@ -19,11 +19,11 @@ def config() -> None:
     """
 
 
-@config.command(short_help="Check the files; name everything that is wrong.")
+@config.command(short_help="Check the files; name all errors.")
 @root_option
 @json_option
 def check(paths: Paths, as_json: bool) -> None:
-    """Check api.yaml, the main configuration, the internal options and the ruleset; name everything that is wrong.
+    """Check api.yaml, the main configuration, the internal options and the ruleset; name all errors.
 
     Warnings do not make it invalid: an internal option that does not exist, a section without an effect, a list of the
     ruleset that is missing.

@@ -17,7 +17,7 @@ from secmon.daemons.demo.nodes import AGENTS, Demo
     type=FolderType(),
     default=Path("demo"),
     show_default=True,
-    help="Folder of the nodes; made when it does not exist, kept for the next time.",
+    help="Folder of the nodes; created if it does not exist, kept for the next run.",
 )
 @click.option("--workers", type=click.IntRange(0, 16), default=2, show_default=True, help="Workers beside the master.")
 @click.option(
@@ -32,11 +32,11 @@ def demo(folder: Path, workers: int, agents: int, fresh: bool) -> None:
     """Run a master and two workers on this host, to try the product in a minute.
 
     A dozen simulated agents connect to the nodes. Prints the addresses, the administrator's password and requests to
-    paste. Ctrl-C stops everything; the next run goes on with the same data.
+    paste. Ctrl-C stops everything; the next run continues with the same data.
 
     Example:  secmon demo --dir ./demo --workers 2
 
     Exit status: 0 stopped cleanly, 1 could not start, 2 wrong usage.
     """
-    root = installation_paths(folder / "worker99").root.parent  # the longest name a node gets
+    root = installation_paths(folder / "worker99").root.parent  # the longest name of a node
     sys.exit(asyncio.run(Demo(root, workers=workers, agents=agents).run(fresh=fresh)))

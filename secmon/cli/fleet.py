@@ -53,11 +53,11 @@ def _label(text: str) -> tuple[str, str]:
 @click.command()
 @click.argument("servers", nargs=-1, required=True, callback=_each(Server.parse))
 @click.option("--agents", "-n", type=click.IntRange(1, 100_000), default=10, show_default=True, help="How many.")
-@click.option("--name", "prefix", default="agent", show_default=True, help="They are called NAME-00001 and so on.")
+@click.option("--name", "prefix", default="agent", show_default=True, help="Their names are NAME-00001 and so on.")
 @click.option(
     "--keys",
     type=FolderType(),
-    help="Folder that keeps their keys: with it the same agents come again.",
+    help="Folder that keeps their keys: with it the next run has the same agents.",
 )
 @click.option(
     "--password-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Enrolment password."
@@ -85,7 +85,7 @@ def _label(text: str) -> tuple[str, str]:
     callback=_each(lambda text: Dialect.of(text).version),
     default=["v4.8.2"],
     show_default=True,
-    help="May be repeated: the agents take them in turn.",
+    help="May be repeated: the agents use them in turn.",
 )
 @click.option(
     "--cipher",
@@ -112,14 +112,14 @@ def _label(text: str) -> tuple[str, str]:
     type=click.FloatRange(0.1, 1000),
     default=1.0,
     show_default=True,
-    help="Timers run so many times as fast: 10 makes a keepalive each second.",
+    help="Factor for all timers: 10 makes a keepalive each second.",
 )
 @click.option(
     "--misbehave",
     multiple=True,
     callback=_each(_misbehaviour),
     metavar="KIND[=COUNT]",
-    help="Let so many agents misbehave; may be repeated. Kinds: "
+    help="This number of agents misbehaves; may be repeated. Kinds: "
     + ", ".join(kind.value for kind in Misbehaviour)
     + ".",
 )
@@ -128,12 +128,14 @@ def _label(text: str) -> tuple[str, str]:
     type=FolderType(),
     help="Folder to write the group files of each agent into.",
 )
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after so long. Default: at Ctrl-C.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this time. Default: at Ctrl-C."
+)
 @click.option("--json", "-j", "as_json", is_flag=True, help="Print the counters as JSON at the end.")
 def fleet(servers: tuple[Server, ...], agents: int, seconds: float | None, as_json: bool, **chosen: Any) -> None:
     """Run simulated agents against nodes.
 
-    They enrol, connect, send keepalives and events, take group files, answer requests and obey commands.
+    They enrol, connect, send keepalives and events, receive group files, answer requests and obey commands.
 
     A server is HOST, HOST:PORT or HOST:PORT:ENROLMENT_PORT, with udp:// in front for datagrams. The agents start
     spread over the servers and go to the next one when theirs is lost.
@@ -192,7 +194,7 @@ def _allow_files(agents: int) -> None:
 
 
 async def _run(made: Fleet, seconds: float | None) -> int:
-    """Until it is told to end; how many agents that behave were not connected then."""
+    """Run until stopped; the number of agents without misbehaviour that were not connected then."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

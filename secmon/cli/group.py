@@ -1,4 +1,4 @@
-"""What all commands share: the group that loads them, their options, and how they answer."""
+"""Common parts of all commands: the group that loads them, their options and output."""
 
 import json
 import os
@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
             raise _told(error) from error
         except (AlreadyRunning, StartError, StartFailed) as error:
             raise click.ClickException(str(error)) from error
-        except BrokenPipeError:  # the reader of our output has seen enough; click ends quietly
+        except BrokenPipeError:  # the reader of our output has closed it; click ends without a message
             raise
         except PermissionError as error:
             hint = "" if root_started() else "; run this as root or as the service user"
@@ -111,7 +111,7 @@ def installation_paths(root: Path) -> Paths:
 
 
 def require_installation(paths: Paths) -> None:
-    """Fail clearly when there is nothing to work on; from here on root has the rights of the installation's user.
+    """Fail with a message if there is no installation; afterwards root has the rights of the installation's user.
 
     Files that the operator names are the operator's: ``common.privileges.as_root``.
     """

@@ -1,4 +1,4 @@
-"""``secmon import``: take over what another manager holds."""
+"""``secmon import``: import the data of another manager."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ _PROGRESS_FROM = 2_000
 
 @click.group("import", cls=LazyGroup, lazy={"agents": "secmon.cli.import_agents:agents"})
 def import_() -> None:
-    """Take over data of another manager.
+    """Import data of another manager.
 
     \b
     Examples:
@@ -29,17 +29,17 @@ def import_() -> None:
     """
 
 
-@import_.command("rbac", short_help="Take over the access control of a 4.x manager.")
+@import_.command("rbac", short_help="Import the access control of a 4.x manager.")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @root_option
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 @json_option
 def rbac(file: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
-    """Take over users, roles, policies, rules and links from FILE, the rbac.db of a 4.x manager.
+    """Import users, roles, policies, rules and links from FILE, the rbac.db of a 4.x manager.
 
-    Works on the master only, whether it runs or not. All is taken over or nothing: rows that cannot be used stop the
-    import and are named. Users keep their passwords; those of the two default users are replaced by the ones in FILE,
-    their names stay. Doing it again changes nothing. FILE is only read.
+    Works on the master only, running or not. The import is complete or changes nothing: unusable rows stop it and are
+    named. Users keep their passwords; those of the two default users are replaced by the ones in FILE, their names
+    remain. A second run changes nothing. FILE is only read.
 
     \b
     Examples:

@@ -17,19 +17,19 @@ from secmon.daemons.supervisor_lock import SupervisorLock
 from secmon.importers.agents import Report, import_agents, read_source
 
 
-@click.command("agents", short_help="Take over the agents and groups of a 4.x manager.")
+@click.command("agents", short_help="Import the agents and groups of a 4.x manager.")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @root_option
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 @json_option
 def agents(folder: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
-    """Take over agents with their ids and keys, groups with their files, and which agent is in which group, from
+    """Import agents with their ids and keys, groups with their files, and which agent is in which group, from
     FOLDER, the installation folder of a 4.x manager or a copy of it.
 
     Read are etc/client.keys, etc/shared, queue/db/global.db (of the first 4.x releases queue/agent-groups),
-    queue/agents-timestamp and queue/rids/sender_counter. Works on the master, which must be stopped. All is taken over
-    or nothing: what is in the way here stops the import and is named. Doing it again changes nothing. FOLDER is only
-    read.
+    queue/agents-timestamp and queue/rids/sender_counter. Works on the master, which must be stopped. The import is
+    complete or changes nothing: conflicts with this installation stop it and are named. A second run changes nothing.
+    FOLDER is only read.
 
     \b
     Examples:

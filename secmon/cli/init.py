@@ -28,24 +28,24 @@ from secmon.daemons.install import COMPLETE, Credentials, generate_cluster_key, 
 @click.option(
     "--peer-port",
     type=click.IntRange(1025, 65534),
-    help="Port this node itself listens on for its peers, where that is not --port: a second node on one host.",
+    help="Port on which this node listens for its peers, if not --port: for a second node on one host.",
 )
-@click.option("--bind", default="0.0.0.0", show_default=True, help="Address the cluster port listens on.")
+@click.option("--bind", default="0.0.0.0", show_default=True, help="Address on which the cluster port listens.")
 @click.option(
     "--key-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="File with the cluster key."
 )
 @click.option(
     "--admin-password-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File with the administrator's password, which is generated otherwise.",
+    help="File with the administrator's password. Default: a generated one.",
 )
 @click.option("--api-port", type=click.IntRange(1, 65535), default=55000, show_default=True, help="Port of the API.")
-@click.option("--api-host", default="0.0.0.0", show_default=True, help="Address the API listens on.")
+@click.option("--api-host", default="0.0.0.0", show_default=True, help="Address on which the API listens.")
 @click.option(
-    "--agent-port", type=click.IntRange(1, 65535), default=1514, show_default=True, help="Port agents connect to."
+    "--agent-port", type=click.IntRange(1, 65535), default=1514, show_default=True, help="Port to which agents connect."
 )
 @click.option(
-    "--auth-port", type=click.IntRange(1, 65535), default=1515, show_default=True, help="Port agents enrol at."
+    "--auth-port", type=click.IntRange(1, 65535), default=1515, show_default=True, help="Port on which agents enrol."
 )
 def init(
     folder: Path,
@@ -65,7 +65,7 @@ def init(
 ) -> None:
     """Create an installation in FOLDER: configuration files, and on a master the users with generated passwords.
 
-    Without --type the node stands alone. A master generates the cluster key unless --key-file gives one; a worker
+    Without --type the node has no cluster. A master generates the cluster key unless --key-file gives one; a worker
     needs the master's: from --key-file, or typed at the prompt. Nothing that exists is overwritten.
 
     \b
@@ -134,7 +134,7 @@ def _check_ports(
     options: Mapping[str, int],
     agent_ports: AgentPorts,
 ) -> None:
-    """Raises ConfigError: an installation that could not start is not made."""
+    """Raises ConfigError: an installation that could not start is not created."""
     section = cluster or ClusterSection(disabled=True)
     auth = AuthSettings(disabled=False, port=agent_ports.enrolment)
     remote = [RemoteBlock(port=agent_ports.connections)]
@@ -161,7 +161,7 @@ def _cluster_key(node_type: str, key_file: Path | None) -> str:
 
 
 def _secret(file: Path) -> str:
-    """What ``file`` holds, without the white space around it; a file that everybody may read is warned of."""
+    """The content of ``file`` without surrounding white space; warns if every user may read the file."""
     if file.stat().st_mode & 0o004:
         click.echo(f"Warning: every user of this host may read {file}; close it: chmod o= {file}", err=True)
     return file.read_text("utf-8", errors="replace").strip()
@@ -170,7 +170,7 @@ def _secret(file: Path) -> str:
 def _report(paths: Paths, cluster: ClusterSection | None, credentials: Credentials | None) -> None:
     click.echo(f"Created {paths.root}")
     if cluster is not None and cluster.node_type == "master":
-        click.echo(f"The cluster key stands in {paths.main_config}; workers need it.")
+        click.echo(f"The cluster key is in {paths.main_config}; workers need it.")
     if credentials is not None:
         click.echo("Passwords, shown only now:")
         for user, password in credentials.passwords.items():

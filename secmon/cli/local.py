@@ -16,19 +16,19 @@ from secmon.config.main import load_main_config
 
 _SECONDS = 30.0
 _CONNECT_SECONDS = 5.0
-"""Enough for a busy daemon, and soon enough for whoever waits at a terminal."""
+"""Enough for a busy daemon, and short enough for a user at a terminal."""
 
 
 def local_call(paths: Paths, operation: str, params: Mapping[str, Any] | None = None) -> Result:
-    """Have the cluster daemon of the node route ``operation`` as if its API had been asked, without a token.
+    """Route ``operation`` through the cluster daemon of the node like a request of its API, without a token.
 
-    Who may open the daemon's socket may do everything. Raises the operation's SecmonError, 3013 on a node without a
-    cluster, 3012 when the daemon does not run, 3020 when it does not take the call, 3021 after half a minute.
+    Every user who may open the daemon's socket has all permissions. Raises the operation's SecmonError, 3013 on a node
+    without a cluster, 3012 when the daemon does not run, 3020 when it does not take the call, 3021 after half a minute.
     """
     if load_main_config(paths).cluster.disabled:
         raise SecmonError(3013)
     failure = local_failure(paths.cluster_socket)
-    if failure.code == 3012:  # else nothing is known yet
+    if failure.code == 3012:  # until then no error is known
         raise failure
     return asyncio.run(_execute(paths, operation, dict(params or {})))
 

@@ -1,4 +1,4 @@
-"""``secmon logtest``: what the analysis engine makes of a log, step by step."""
+"""``secmon logtest``: how the analysis engine decodes and matches a log, step by step."""
 
 import socket
 import sys
@@ -20,14 +20,14 @@ from secmon.engine.rules.rule import Rule
 _ROUTED = ("pci_dss", "cis", "gdpr", "gpg13", "hipaa", "nist_800_53", "tsc")
 
 
-@click.command(short_help="Show what the engine makes of logs.")
+@click.command(short_help="Show how the engine decodes and matches logs.")
 @source_options
-@click.option("--location", default="stdin", show_default=True, help="Where the logs pretend to come from.")
+@click.option("--location", default="stdin", show_default=True, help="Location of the logs.")
 @click.option("--trace", is_flag=True, help="Show every rule that is tried.")
 def logtest(source: Source, location: str, trace: bool) -> None:
     """Type or pipe logs, one a line, and see each step: header, decoder with fields, rule.
 
-    All logs of one run belong together, so rules that need several events can fire. No alert is written.
+    All logs of one run are one session, so rules that need several events can match. No alert is written.
 
     Example:  secmon logtest --root /opt/secmon --trace < /var/log/auth.log
 
@@ -55,7 +55,7 @@ def logtest(source: Source, location: str, trace: bool) -> None:
 
 
 class Steps:
-    """Collects the way through the tree of rules."""
+    """Collects the path through the tree of rules."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -7,7 +7,7 @@ import click
 
 @click.command(short_help="Print the OpenAPI document of the API.")
 def openapi() -> None:
-    """Print the OpenAPI document of the API (JSON), read off the catalogue of operations.
+    """Print the OpenAPI document of the API (JSON), generated from the catalogue of operations.
 
     Example:  secmon openapi > secmon.json
 

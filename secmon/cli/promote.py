@@ -1,4 +1,4 @@
-"""``secmon cluster promote``: a former worker's copy of the security state becomes the origin."""
+"""``secmon cluster promote``: a former worker's copy of the security state becomes the original."""
 
 import click
 
@@ -16,14 +16,14 @@ from secmon.security.store.schema import SCHEMA
 from secmon.security.store.security_store import SecurityStore
 
 
-@click.command(short_help="Replace a master that is lost by this node.")
+@click.command(short_help="Replace a lost master by this node.")
 @root_option
 def promote(paths: Paths) -> None:
     """Make this node's copy of the master's users, roles, policies and rules its own, to replace a lost master.
 
-    Stop the node and make it the master in etc/ossec.conf first (or remove the cluster section: it then stands alone).
-    All tokens end; passwords stay. What the lost master had not yet sent to this node is lost. The lost master must
-    not come back as a master.
+    Stop the node and make it the master in etc/ossec.conf first (or remove the cluster section:
+    it then has no cluster). All tokens end; passwords remain valid. Changes that the lost master had not sent to this
+    node are lost. The lost master must not return as a master.
 
     Example:  secmon cluster promote --root /opt/secmon
 
@@ -50,7 +50,7 @@ def promote(paths: Paths) -> None:
 
 
 def _copy(paths: Paths) -> Standing:
-    """What the store says of itself; a clear failure where there are no users to take over."""
+    """Metadata of the store; fails with a message if it has no users."""
     try:
         found = read_standing(paths.security_db)
     except (UnreadableStore, UnusableStore):

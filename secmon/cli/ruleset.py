@@ -35,15 +35,15 @@ def ruleset() -> None:
     """
 
 
-@ruleset.command(short_help="Compile it; name everything that is wrong.")
+@ruleset.command(short_help="Compile it; name all errors.")
 @source_options
 @json_option
 def check(source: Source, as_json: bool) -> None:
-    """Compile the ruleset as the analysis engine does, and name everything that is wrong, with file and line.
+    """Compile the ruleset as the analysis engine does, and name all errors with file and line.
 
     Example:  secmon ruleset check --root /opt/secmon
 
-    Exit status: 0 nothing to say, 1 errors or warnings, 2 wrong usage.
+    Exit status: 0 no errors or warnings, 1 errors or warnings, 2 wrong usage.
     """
     compiled: Ruleset | None = None
     messages: list[Message]
@@ -83,7 +83,7 @@ def decoder_count(compiled: Ruleset) -> int:
 @source_options
 @json_option
 def test(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
-    """Run cases: logs, and the rule, level and decoder that they must get. Of a folder all files *.ini are read.
+    """Run cases: logs with their expected rule, level and decoder. Of a folder all files *.ini are read.
 
     Lines that cannot be read are named, and the other cases are run. How to write cases: docs/write-rules.md.
 
@@ -152,7 +152,7 @@ def _run(compiled: Ruleset, cases: list[Case], *, progress: bool, trace: "RuleTi
 @source_options
 @json_option
 def stats(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
-    """Count the rules by level, group and file. With cases: name the rules that none of them hits, and the rules whose
+    """Count the rules by level, group and file. With cases: name the rules without a match, and the rules whose
     conditions took longest on their logs.
 
     Example:  secmon ruleset stats cases/ --root /opt/secmon
@@ -183,8 +183,8 @@ def stats(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
 def update(paths: Paths) -> None:
     """Replace the default decoders, rules and lists of an installation by those of this version of secmon.
 
-    Run this after an upgrade. Your own files under etc stay as they are. A running engine takes the new ruleset by
-    itself when it can be compiled with your files; otherwise it keeps the one in force.
+    Run this after an upgrade. Your own files under etc are not changed. A running engine loads the new ruleset if
+    it compiles with your files; otherwise it keeps the previous one.
 
     Example:  secmon ruleset update --root /opt/secmon
 
@@ -240,7 +240,7 @@ class RuleTimer:
 
     def trying(self, rule: Rule) -> None:
         if rule.id < FIRST_BELOW:
-            self._rule = None  # another event begins; nobody says when the last one ended
+            self._rule = None  # another event begins; the trace has no end of an event
         self._stop()
         self._rule, self._since = rule.id, time.perf_counter_ns()
 

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Source:
-    """What the options say. ``name`` is for people."""
+    """The values of the options. ``name`` is for messages."""
 
     def __init__(self, paths: Paths | None, folder: Path | None) -> None:
         self._paths = paths
@@ -33,7 +33,7 @@ class Source:
         return compile_installation(self._paths)
 
     def usable(self) -> Ruleset:
-        """As ``compile``, but what is wrong with the ruleset ends the command in one line."""
+        """As ``compile``, but an error of the ruleset ends the command with one line."""
         try:
             return self.compile()
         except RulesetError as error:

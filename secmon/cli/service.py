@@ -25,17 +25,19 @@ _START_SECONDS = 180.0
 _DAEMON_SECONDS = 60.0
 """After a restart, the time for daemons that did not start at once."""
 _PHASE_SECONDS = 2.0
-"""What a supervisor has to say in which phase it is."""
+"""Time for a supervisor to report its phase."""
 _SECONDS = click.IntRange(1, 86_400)
 STOPPING = "stopping"
 
 
 @click.command(short_help="Start the daemons and keep them running.")
 @root_option
-@click.option("--daemonize", "-d", is_flag=True, help="Return when the node runs; it goes on in the background.")
+@click.option("--daemonize", "-d", is_flag=True, help="Return when the node runs in the background.")
 @click.option("--single-process", is_flag=True, help="Run all daemons in one process: less memory, for small hosts.")
 @click.option("--channel-fd", type=int, hidden=True, help="Inherited socket to the process that starts this one.")
-@click.option("--unbound", is_flag=True, hidden=True, help="Outlive the process at the other end of --channel-fd.")
+@click.option(
+    "--unbound", is_flag=True, hidden=True, help="Continue when the process at the other end of --channel-fd ends."
+)
 def start(paths: Paths, daemonize: bool, single_process: bool, channel_fd: int | None, unbound: bool) -> None:
     """Start the node's daemons and keep them running.
 
@@ -147,12 +149,12 @@ def _ask_to_stop(paths: Paths, lock: SupervisorLock) -> None:
 def restart(paths: Paths, timeout: int) -> None:
     """Restart the daemons of a running node, for instance after a change of its configuration.
 
-    The configuration is checked first: when it is not valid nothing is stopped. A node that is being stopped is waited
-    for, and then started in the background.
+    The configuration is checked first: if it is not valid, nothing is stopped. If the node is being stopped, the
+    command waits for that and starts it in the background.
 
     Example:  secmon restart --root /opt/secmon
 
-    Exit status: 0 running again, 1 refused, not running, or a daemon (it is named) did not come up.
+    Exit status: 0 running again, 1 refused, not running, or a daemon (it is named) did not start.
     """
     require_running(paths)
     before = _supervisor(paths)
@@ -190,24 +192,22 @@ def _start_after_stop(paths: Paths, timeout: int, *, single_process: bool) -> No
 def _restarted(paths: Paths) -> bool:
     status = _ask(paths, "status")
     if status["phase"] == STOPPING:
-        raise click.ClickException(
-            f"secmon was told to stop while it restarted; see: secmon status --root {paths.root}"
-        )
+        raise click.ClickException(f"secmon was stopped while it restarted; see: secmon status --root {paths.root}")
     return bool(status["phase"] == "running" and not status["restart_pending"])
 
 
-@click.command(short_help="Have the daemons read again what they can meanwhile.")
+@click.command(short_help="Reload the settings that need no restart.")
 @root_option
 def reload(paths: Paths) -> None:
-    """Tell the daemons to read again what they can change while they run (log levels, TLS certificate).
+    """Reload the settings that daemons can change while they run (log levels, TLS certificate).
 
     Example:  secmon reload --root /opt/secmon
 
-    Exit status: 0 told, 1 not running.
+    Exit status: 0 requested, 1 not running.
     """
     require_running(paths)
     _ask(paths, "reload")
-    click.echo("The daemons were told to reload; see the log for what they say.")
+    click.echo("The reload was requested; see the log for its result.")
 
 
 @click.command(short_help="Show the state of each daemon.")
@@ -219,7 +219,7 @@ def status(paths: Paths, as_json: bool, everything: bool) -> None:
 
     Example:  secmon status --root /opt/secmon --json
 
-    Exit status: 0 the node runs, or is being stopped, which is said on standard error; 1 it does not run.
+    Exit status: 0 the node runs, or is being stopped, then with a message on standard error; 1 it does not run.
     """
     require_installation(paths)
     if as_json:
@@ -247,7 +247,7 @@ def _print_states(paths: Paths, *, everything: bool) -> None:
 
 
 def require_running(paths: Paths) -> None:
-    """Fail clearly when the node does not run."""
+    """Fail with a message if the node does not run."""
     require_installation(paths)
     if not SupervisorLock(paths.root).held():
         raise click.ClickException(f"secmon is not running in {paths.root}; start it: secmon start --root {paths.root}")
@@ -258,12 +258,12 @@ def _ask(paths: Paths, command: str) -> Any:
 
 
 def _phase(paths: Paths) -> str:
-    """What the supervisor does; empty when it does not say so in time."""
+    """The phase of the supervisor; empty without an answer in time."""
     return str(_supervisor(paths).get("phase", ""))
 
 
 def _supervisor(paths: Paths) -> Mapping[str, Any]:
-    """What the supervisor says of itself; nothing when it does not in time."""
+    """The status of the supervisor; empty without an answer in time."""
     try:
         found: Mapping[str, Any] = asyncio.run(SupervisorClient(paths, timeout=_PHASE_SECONDS).ask("status"))
     except SecmonError:
@@ -272,7 +272,7 @@ def _supervisor(paths: Paths) -> Mapping[str, Any]:
 
 
 def wait_for(condition: Callable[[], bool], what: str, seconds: float) -> bool:
-    """Poll until ``condition`` holds or ``seconds`` have passed; a terminal sees that time passes."""
+    """Poll until ``condition`` holds or ``seconds`` have passed; a terminal shows the remaining time."""
     end = time.monotonic() + seconds
     terminal = sys.stderr.isatty()
     while not condition():

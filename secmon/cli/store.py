@@ -17,7 +17,7 @@ from secmon.security.store.security_store import SecurityStore
 
 
 def open_masters_store(paths: Paths, *, instead: str = "run the command on the master,") -> SecurityStore:
-    """The store of a master or of a node that stands alone.
+    """The store of a master, or of a node without a cluster.
 
     Fails in one line on a worker, whose address of the master follows ``instead``, and for a store that is lost.
     """
@@ -31,7 +31,7 @@ def open_masters_store(paths: Paths, *, instead: str = "run the command on the m
 
 
 def require_master(paths: Paths, *, instead: str) -> None:
-    """Fail clearly on a worker, and where there is no installation."""
+    """Fail with a message on a worker, and without an installation."""
     require_installation(paths)
     cluster = load_main_config(paths).cluster
     if cluster.is_worker:
@@ -39,11 +39,11 @@ def require_master(paths: Paths, *, instead: str) -> None:
 
 
 def host_author(operation: str) -> Actor:
-    """Who has the host, for the audit log."""
+    """The author of changes on the host, for the audit log."""
     return Actor(user="local", user_id=0, operation=operation, client=f"uid:{os.getuid()}")
 
 
 def require_stopped(paths: Paths) -> None:
-    """Fail clearly when the node runs."""
+    """Fail with a message if the node runs."""
     if SupervisorLock(paths.root).held():
         raise click.ClickException(f"secmon runs in {paths.root}; stop it: secmon stop --root {paths.root}")

@@ -1,4 +1,4 @@
-"""``secmon user``: users of the API, for who has the host but not the password."""
+"""``secmon user``: users of the API, for operators of the host without a password."""
 
 import sys
 
@@ -26,17 +26,17 @@ def user() -> None:
     """
 
 
-@user.command("create-defaults", short_help="Begin anew after the loss of all users.")
+@user.command("create-defaults", short_help="Create the default users after the loss of all users.")
 @root_option
 def create_defaults(paths: Paths) -> None:
-    """Make the two default users anew, in an installation that has lost its security store.
+    """Create the two default users again, in an installation that has lost its security store.
 
-    For a master, or a node that stands alone, without a backup and without a worker to take the users from; stop it
-    first. All users, roles, policies and rules of before are gone, on the workers too once they are connected again.
+    For a master, or a node without a cluster, that has no backup and no worker with a copy; stop it first. All other
+    users, roles, policies and rules are lost, on the workers too when they have connected.
 
     Example:  secmon user create-defaults --root /opt/secmon
 
-    Exit status: 0 made, 1 failed, or there are users, 2 wrong usage.
+    Exit status: 0 created, 1 failed, or there are users, 2 wrong usage.
     """
     require_master(paths, instead="run the command on the master,")
     require_stopped(paths)
@@ -55,11 +55,11 @@ def create_defaults(paths: Paths) -> None:
 @user.command("reset-password", short_help="Give a user a new password.")
 @click.argument("name", required=False)
 @root_option
-@click.option("--generate", is_flag=True, help="Make a password and print it once, in place of asking for one.")
+@click.option("--generate", is_flag=True, help="Generate a password and print it once, instead of asking for one.")
 def reset_password(name: str | None, paths: Paths, generate: bool) -> None:
     """Give user NAME (default: the administrator) a new password and end the user's sessions.
 
-    Works on the master only, whether it runs or not; the other nodes learn of it at once. The password is typed at
+    Works on the master only, running or not; the other nodes get the change at once. The password is typed at
     the prompt, or read from standard input when that is no terminal.
 
     Example:  secmon user reset-password alice --root /opt/secmon

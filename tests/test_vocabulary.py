@@ -12,12 +12,15 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from io import StringIO
 from itertools import chain
 from pathlib import Path
+from tokenize import COMMENT, STRING, generate_tokens
 
 from tests.offenders import Offenders
 
 ROOT = Path(__file__).parent.parent
+OWN = str(Path(__file__).relative_to(ROOT))
 LIST = Path(__file__).with_name("retired_names.txt")
 GLOSSARY = "see docs/glossary.md"
 ENTRY = re.compile(r"(?P<name>_?[A-Za-z]\w*|(?:\w+/)*\w+(?:\.py|/))(?: -> (?P<use>\S.*))?")
@@ -36,7 +39,9 @@ PHRASES = {
     "told": "informed, reported, logged, named",
     "whoever": "the caller, the reader: name it",
 }
-"""Words that say less than they seem to, and what a sentence has instead."""
+"""Words without a subject or a fact, and what a sentence has instead."""
+PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b".replace(" ", r"\s+"), re.IGNORECASE)
+QUOTED = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 
 @cache
@@ -47,10 +52,9 @@ def python() -> Mapping[str, str]:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Documents that are held to the vocabulary: path from the root, and text."""
+    """Documents: path from the root, and text."""
     for file in sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "changes").glob("*.md"), ROOT / "README.md"]):
-        if file.name != "operations.md":  # made from docstrings
-            yield str(file.relative_to(ROOT)), file.read_text()
+        yield str(file.relative_to(ROOT)), file.read_text()
 
 
 def entries(text: str) -> dict[str, str]:
@@ -91,9 +95,19 @@ def retired_identifiers(path: str, text: str, retired: Mapping[str, str]) -> Ite
             yield f"{path}:{getattr(node, 'lineno', 0)}: {name} is retired: {retired[name]}"
 
 
+def prose(source: str) -> str:
+    """Comments and docstrings of a module, on the lines where they are."""
+    lines = [""] * (source.count("\n") + 2)
+    for token in generate_tokens(StringIO(source).readline):
+        if token.type == COMMENT or (token.type == STRING and token.string.startswith('"""')):
+            for number, line in enumerate(token.string.split("\n"), token.start[0] - 1):
+                lines[number] += line
+    return "\n".join(lines)
+
+
 def phrases(path: str, text: str) -> Iterator[str]:
-    code = re.sub(r"(?ms)^```.*?^```$|`[^`\n]+`", lambda quoted: re.sub(r"\S", "x", quoted[0]), text)
-    for found in re.finditer(rf"\b(?:{'|'.join(PHRASES)})\b".replace(" ", r"\s+"), code, re.IGNORECASE):
+    text = QUOTED.sub(lambda quoted: re.sub(r"\S", "x", quoted[0]), text)
+    for found in PHRASE.finditer(text):
         line = text.count("\n", 0, found.start()) + 1
         phrase = re.sub(r"\s+", " ", found[0])
         yield f"{path}:{line}: {phrase}: {PHRASES[phrase.lower()]}"
@@ -119,6 +133,12 @@ def test_retired_identifiers_do_not_come_back() -> None:
 
 def test_pages_are_in_plain_technical_english() -> None:
     wrong = [each for path, text in pages() for each in phrases(path, text)]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_comments_and_docstrings_are_in_plain_technical_english() -> None:
+    modules = [(path, text) for path, text in python().items() if PHRASE.search(text) and path != OWN]
+    wrong = [each for path, text in modules for each in phrases(path, prose(text))]
     assert not wrong, "\n" + "\n".join(wrong)
 
 
@@ -152,5 +172,10 @@ def test_what_is_retired_is_found() -> None:
     text = "class _Floor: ...\nimport a as seen\ndef f(seen): ...\nself._seen = floor = 1\nprint(seen, 'Floor')\n"
     names = [each.split(" is ")[0] for each in retired_identifiers("m.py", text, retired)]
     assert sorted(names) == ["m.py:1: Floor", "m.py:2: seen", "m.py:3: seen", "m.py:4: seen"]
-    prose = "Nobody `nobody`\nwaits for\never.\n```\nanew\n```\n"
-    assert [each.split(": ")[1] for each in phrases("p.md", prose)] == ["Nobody", "for ever"]
+    page = "Nobody `nobody`\nwaits for\never.\n```\nanew\n```\n"
+    assert [each.split(": ")[1] for each in phrases("p.md", page)] == ["Nobody", "for ever"]
+    module = 'x = "nobody"  # told\n"""Whoever\nwaits."""\n'
+    assert [each.split(": ")[:2] for each in phrases("m.py", prose(module))] == [
+        ["m.py:1", "told"],
+        ["m.py:2", "Whoever"],
+    ]

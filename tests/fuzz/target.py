@@ -60,7 +60,7 @@ class Target:
         return b"Authorization", b"Basic " + b64encode(f"{user}:{self._passwords[user]}".encode())
 
     def restore(self) -> None:
-        """Restores the default settings and the user NOBODY, which generated requests may have changed."""
+        """Restores the default settings and the user ``NOBODY``, which generated requests may have changed."""
         if self.ask("GET", b"/security/config").body != _DEFAULTS:
             assert self.ask("DELETE", b"/security/config").status == 200
         self._make_nobody()

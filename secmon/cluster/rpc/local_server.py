@@ -25,7 +25,7 @@ CANCEL_SECONDS = 5.0
 
 
 class LocalServer:
-    """Answers the calls of a node's own daemons. Whoever may open the socket is trusted: its mode is 0660."""
+    """Answers the calls of a node's own daemons. Processes that may open the socket are trusted: its mode is 0660."""
 
     def __init__(self, path: Path, service: CallService, clock: Clock) -> None:
         """Raises ConfigError when the installation folder's path is too long for a socket."""

@@ -1,7 +1,7 @@
-"""The registry's way to the other nodes: what changed since a revision, and taking it over.
+"""Replication of the registry: changes since a revision, and their application to a replica.
 
-A replica remembers in ``meta.source`` whose copy it is. Written once by its own node (as a new master does), it is a
-copy of none: the next change it is sent does not fit, and it asks for everything.
+``meta.source`` has the id of the store that a replica follows. A local write, as of a new master, clears it: the next
+changes do not fit then, and the whole registry is fetched.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ from secmon.agents.registry.store import get, number, put
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """How far a copy is: of which store, at which revision, with which digest. ``source`` empty: a copy of none."""
+    """Position of a replica: store, revision and digest. An empty ``source``: not a replica."""
 
     source: str
     revision: int
@@ -45,7 +45,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RegistryChanges(msgspec.Struct, frozen=True, array_like=True):
-    """What leads from revision ``since`` of the store ``source`` to ``revision``; ``since`` None: all there is.
+    """Changes from revision ``since`` of the store ``source`` to ``revision``; ``since`` None: the whole registry.
 
     ``digest`` is that of the whole registry at ``revision``. Rows hold keys: send them to authenticated peers only.
     """
@@ -62,17 +62,17 @@ class RegistryChanges(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Diverged(Exception):
-    """The changes do not fit what this replica has: it must be sent everything. Roll the transaction back."""
+    """The changes do not fit this replica, which needs the whole registry. Roll the transaction back."""
 
 
 def position(connection: Connection) -> Position:
-    """How far this replica is."""
+    """The position of this replica."""
     revision, digest = number(connection, "revision"), get(connection, "digest") or ""
     return Position(get(connection, "source") or "", revision, digest)
 
 
 def changes_since(connection: Connection, since: int | None) -> RegistryChanges:
-    """What changed after revision ``since``; everything for ``None``, and for a revision that is still to come."""
+    """Changes after revision ``since``; the whole registry for ``None`` and for a later revision than this store's."""
     revision = number(connection, "revision")
     if since is not None and since <= revision:
         changed = select(*ENTRY).where(agents.c.revision > since).order_by(agents.c.id)
@@ -94,10 +94,10 @@ def changes_since(connection: Connection, since: int | None) -> RegistryChanges:
 
 
 def apply_changes(connection: Connection, changes: RegistryChanges) -> bool:
-    """Make this store's registry that of ``changes``; whether anything was new. States stay with their agents.
+    """Apply ``changes`` to this store; return whether anything was new. Agents keep their states.
 
-    Changes that come twice, or late, do nothing. Raises :class:`Diverged`; the caller's transaction must then end with
-    the exception, so that nothing of it stays.
+    Changes that come twice, or late, have no effect. Raises :class:`Diverged`; the caller's transaction must then be
+    rolled back.
     """
     here = position(connection)
     if changes.since is None:
@@ -121,7 +121,7 @@ def apply_changes(connection: Connection, changes: RegistryChanges) -> bool:
 
 
 def _apply_snapshot(connection: Connection, changes: RegistryChanges, *, fresh: bool) -> None:
-    """``fresh``: from another store than before."""
+    """Replace the registry. ``fresh``: the store is another one than before."""
     _check(RunningDigest(changes.revision, 0), changes)
     old = {one.id: one for one in entries(connection)}
     stones = {one.id: one for one in tombstones(connection)}
@@ -146,7 +146,7 @@ def _check(digest: RunningDigest, changes: RegistryChanges) -> None:
 
 
 def verify(connection: Connection) -> bool:
-    """Whether the digest is that of the rows: reads all of them."""
+    """Whether the stored digest is that of the rows. Reads all of them."""
     digest = RunningDigest(0, 0)
     for entry in entries(connection):
         digest.add(entry)
@@ -156,7 +156,7 @@ def verify(connection: Connection) -> bool:
 
 
 def _drop_other_agents(connection: Connection, old: Mapping[int, Entry], coming: Iterable[Entry]) -> dict[int, Entry]:
-    """``old`` without those that are other agents in another registry, though with the same id; they are deleted."""
+    """Delete agents whose ids are those of other agents in the new registry; return ``old`` without them."""
     keys = {one.id: one.internal_key for one in coming}
     _delete(connection, agents, [one.id for one in old.values() if keys.get(one.id) != one.internal_key])
     return {one.id: one for one in old.values() if keys.get(one.id) == one.internal_key}
@@ -167,8 +167,8 @@ def _write(
 ) -> None:
     """Turn the rows ``old`` and ``stones`` into those of ``changes``.
 
-    Names are unique at every step: agents that go, go first; of those whose name changes, the old one is parked before
-    any new one is written, so that agents may even swap names.
+    Names stay unique at every step: removed agents are deleted first, then renamed agents get a temporary name, then
+    new names are written. So agents can even swap names.
     """
     coming = {one.id: one for one in changes.entries}
     left = {one.id: one for one in changes.tombstones}

@@ -1,4 +1,4 @@
-"""Which reported states of agents can be true. What cannot be is refused: one false row would break every answer."""
+"""Validation of reported states of agents. One invalid row would break every answer that contains it."""
 
 from typing import Any, Final, NamedTuple, get_args
 
@@ -11,16 +11,16 @@ from secmon.common.errors import SecmonError
 from secmon.common.sqlite.schema import default_of
 
 REPORTED: Final = tuple(name for name in STATE if name != "node_name")
-"""The master knows by itself which node reports."""
+"""The reported columns. The reporting node is known from its certificate."""
 
 LEAST_VALUES = 20
 """Values that workers of all releases send. Later ones are appended to ``REPORTED``."""
 
 MAX_ID = 2**32 - 1
 MAX_TEXT = 65_536
-"""Characters of one value: an agent's whole message has as many bytes."""
+"""Characters of one value; an agent's whole message has as many bytes."""
 MAX_LABELS = 8 * MAX_TEXT
-"""The same for the labels, which are JSON: a control character takes six."""
+"""Characters of the labels, which are JSON: a control character takes six."""
 
 _TIMES = ("last_keepalive", "disconnection_time")
 _REQUIRED = frozenset(name for name in REPORTED if not agents.c[name].nullable)
@@ -33,13 +33,13 @@ _ALLOWED: dict[str, frozenset[object]] = {
 
 
 class ReportClock(NamedTuple):
-    """How to read the times of a report: ``ahead`` seconds are taken off them; none may then be after ``latest``."""
+    """Conversion of a report's times: ``ahead`` seconds are subtracted; the result must not be after ``latest``."""
 
     latest: int
     ahead: int = 0
 
     def read(self, moment: int) -> int | None:
-        """``moment`` of the reporter's clock by ours; None for one that cannot be. 0 means never, and stays."""
+        """``moment`` by this node's clock; None for an impossible one. 0 means never and stays."""
         if moment == 0:
             return 0
         ours = moment - self.ahead
@@ -47,12 +47,12 @@ class ReportClock(NamedTuple):
 
 
 def checked_row(agent: int, values: tuple[str | int | None, ...], times: ReportClock) -> dict[str, Any]:
-    """The reported values by name, in the order of ``REPORTED``, with times of our clock.
+    """The reported values, which are in the order of ``REPORTED``, by name and with times of this node's clock.
 
-    Raises SecmonError 3045 naming the agent and the values that make no sense.
+    Raises SecmonError 3045 naming the agent and the invalid values.
     """
     if not 0 < agent <= MAX_ID:
-        raise SecmonError(3045, "a state is of no agent")
+        raise SecmonError(3045, "the id of an agent is out of range")
     if len(values) < LEAST_VALUES:
         raise SecmonError(3045, f"the state of agent {agent} has {len(values)} values, not {LEAST_VALUES}")
     row: dict[str, Any] = dict(zip(REPORTED, values, strict=False))  # a newer worker sends more
@@ -63,7 +63,7 @@ def checked_row(agent: int, values: tuple[str | int | None, ...], times: ReportC
             row[name] = times.read(row[name])
             wrong += [name] if row[name] is None else []
     if wrong:
-        raise SecmonError(3045, f"the state of agent {agent} has values that cannot be: {', '.join(wrong)}")
+        raise SecmonError(3045, f"the state of agent {agent} has invalid values: {', '.join(wrong)}")
     return row
 
 

@@ -1,4 +1,4 @@
-"""Silent agents: found, reported as events, and removed when they are old (agent-link.md 6.8). On the master."""
+"""Detection of silent agents, events about them, and removal of old ones (agent-link.md 6.8). On the master."""
 
 import asyncio
 import logging
@@ -29,18 +29,18 @@ _log = logging.getLogger("secmon.modulesd.agents")
 LOCATION = "secmon-monitord"
 MAX_TICK_SECONDS = 5.0
 MAX_WAITING = 100_000
-"""Events that wait for the journal; the oldest go first."""
+"""Events queued for the journal; beyond, the oldest are dropped."""
 
 
 class EventSink(Protocol):
-    """Where the events of other daemons enter the journal of this node."""
+    """Stores events of other daemons in the journal of this node."""
 
     async def record(self, lines: Sequence[bytes]) -> int:
-        """Take lines ``<queue>:<location>:<log>`` in their order; how many were taken. Raises SecmonError 1014."""
+        """Store lines ``<queue>:<location>:<log>`` in order; return how many. Raises SecmonError 1014."""
 
 
 class SilenceSettings(NamedTuple):
-    """Times in seconds. ``sweeping`` False: nothing is done."""
+    """Times in seconds. ``sweeping`` False: the monitor does nothing."""
 
     disconnection_seconds: int = 600
     alert_seconds: int = 0
@@ -61,7 +61,7 @@ class SilenceSettings(NamedTuple):
 
 
 class SilenceMonitor:
-    """Sweeps every few seconds, so that silence is found soon after its limit."""
+    """Searches for silent agents every few seconds, so that they are found soon after the limit."""
 
     def __init__(
         self, states: AgentStore, registry_store: AgentStore, settings: SilenceSettings, *, sink: EventSink,
@@ -80,9 +80,9 @@ class SilenceMonitor:
         return min(MAX_TICK_SECONDS, max(1.0, self._settings.disconnection_seconds / 10))
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Monitor until cancelled."""
         if not self._settings.sweeping:
-            _log.info("Agents' silence is not watched: monitord.monitor_agents is 0")
+            _log.info("Silent agents are not monitored: monitord.monitor_agents is 0")
             await asyncio.Event().wait()
         await self._attempt(self._load_silent)
         while True:
@@ -90,7 +90,7 @@ class SilenceMonitor:
             await asyncio.sleep(self.tick_seconds)
 
     async def tick(self) -> None:
-        """Look once; what fails is logged and done at the next look."""
+        """Search once. Failures are logged and retried at the next tick."""
         await self._attempt(self._sweep)
         await self._deliver()
 
@@ -100,14 +100,14 @@ class SilenceMonitor:
             self._failing = ""
         except SQLAlchemyError as error:
             if self._failing != str(error):
-                _log.error("The agents' states cannot be looked at: %s", error)
+                _log.error("The states of agents cannot be read: %s", error)
             self._failing = str(error)
 
     def _now(self) -> int:
         return int(self._clock.now().timestamp())
 
     def _load_silent(self) -> None:
-        """Those that were found silent before this process began, and whose alert is still to come."""
+        """Load agents found silent by an earlier process whose event is still due."""
         due = self._now() - self._settings.disconnection_seconds - self._settings.alert_seconds
         columns = (agents.c.id, agents.c.name, agents.c.register_ip, agents.c.last_keepalive)
         silent = (agents.c.connection_status == "disconnected", agents.c.status_code == SILENT)
@@ -122,14 +122,14 @@ class SilenceMonitor:
         self._watched.update({one.id: one for one in lost})
         if lost:
             self._counters.add("agents.lost", len(lost))
-            _log.info("Not heard of in time: %s", _format_ids(one.id for one in lost))
+            _log.info("Agents without a keepalive in time: %s", _format_ids(one.id for one in lost))
         self._alert(now)
         if settings.delete_after_seconds and self._clock.monotonic() >= self._next_removal:
             self._next_removal = self._clock.monotonic() + settings.delete_after_seconds
             self._remove_old(now)
 
     def _alert(self, now: int) -> None:
-        """Tell of those that were silent for long enough, and of those that are gone; forget those that are back."""
+        """Queue events about agents that are silent for long enough or removed; forget those that are back."""
         limit = self._settings.disconnection_seconds + self._settings.alert_seconds
         with self._states.read() as connection:
             columns = (
@@ -171,9 +171,7 @@ class SilenceMonitor:
             self._queue_removed(entry.name, entry.register_ip)
         if gone:
             self._counters.add("agents.removed_as_old", len(gone))
-            _log.warning(
-                "Removed, because nothing was heard of them for long: %s", _format_ids(entry.id for entry in gone)
-            )
+            _log.warning("Removed agents that were silent for too long: %s", _format_ids(entry.id for entry in gone))
 
     async def _deliver(self) -> None:
         while self._events:

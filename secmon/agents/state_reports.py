@@ -1,7 +1,7 @@
-"""Agents' states on their way from a worker to the master (cluster.md 4.3).
+"""Reports of agents' states from a worker to the master (cluster.md 4.3).
 
-The rows themselves are the outbox: one whose ``changed`` is above ``reported`` waits until the master has confirmed it.
-So nothing is lost when either side dies, and an agent that changes often is sent once.
+The rows are the outbox: one whose ``changed`` is above ``reported`` is pending until the master has acknowledged it. So
+no state is lost if either side crashes, and an agent that changes often is sent once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,14 +28,14 @@ class StateReport(msgspec.Struct, array_like=True, frozen=True):
 
 
 class KeepaliveReport(msgspec.Struct, array_like=True, frozen=True):
-    """An active agent that sent a keepalive at ``last_keepalive`` (seconds since 1970) and is otherwise unchanged."""
+    """An active agent, unchanged but for its latest keepalive, at ``last_keepalive`` (seconds since 1970)."""
 
     id: int
     last_keepalive: int
 
 
 class PendingReport(msgspec.Struct, frozen=True):
-    """A state that the master has not confirmed, at ``changed``."""
+    """A state that the master has not acknowledged. ``changed``: sequence number of its last change."""
 
     state: StateReport
     changed: int
@@ -53,7 +53,7 @@ class PendingReport(msgspec.Struct, frozen=True):
 
     @property
     def fingerprint(self) -> int:
-        """A hash of what a keepalive alone does not change; good within this process."""
+        """A hash of the values that a mere keepalive does not change; valid within this process."""
         return hash(tuple(value for name, value in zip(REPORTED, self.state.values, strict=True) if name != _VOLATILE))
 
 
@@ -70,14 +70,14 @@ def pending_reports(connection: Connection, limit: int = BATCH) -> list[PendingR
 
 
 def mark_reported(connection: Connection, reported: Sequence[PendingReport]) -> None:
-    """The master has these; what changed since waits on."""
+    """Record that the master has these; rows that have changed since stay pending."""
     if reported:
         statement = update(agents).where(agents.c.id == bindparam("agent")).values(reported=bindparam("at"))
         connection.execute(statement, [{"agent": one.state.id, "at": one.changed} for one in reported])
 
 
 class ReportResult(NamedTuple):
-    """What became of a report: agents whose whole state is needed, and agents whose rows were refused, with reasons."""
+    """The result of a report: agents whose whole state is needed, and refused agents with reasons."""
 
     incomplete: list[int]
     refused: dict[int, str]
@@ -86,10 +86,10 @@ class ReportResult(NamedTuple):
 def store_states(
     connection: Connection, node: str, states: Iterable[StateReport], times: ReportClock
 ) -> dict[int, str]:
-    """Write what ``node`` reported of agents that exist; reasons (3045) by agent of the rows that make no sense.
+    """Store states that ``node`` reported, of agents that exist; return the reasons (3045) of invalid rows by agent.
 
-    An agent that moved is reported by both nodes for a moment: what is older than the state known from another node
-    is dropped, by the later of keepalive and disconnection. A stored time that cannot be counts for nothing.
+    For a moment both nodes report an agent that has moved. A state older than a stored one from another node is
+    dropped, by the later of keepalive and disconnection. Stored times in the future are ignored.
     """
     rows, refused = _validated(states, times)
     known = func.max(func.coalesce(agents.c.last_keepalive, 0), agents.c.disconnection_time)
@@ -121,8 +121,8 @@ def _validated(states: Iterable[StateReport], times: ReportClock) -> tuple[list[
 def store_keepalives(
     connection: Connection, node: str, touches: Sequence[KeepaliveReport], times: ReportClock
 ) -> ReportResult:
-    """Note keepalives. The whole state is needed of agents that another node had meanwhile, and of those that count as
-    disconnected because nothing was heard of their node. An agent that no longer exists is not asked for.
+    """Store keepalives. The whole state is needed of agents that another node has reported meanwhile, and of those that
+    were set to disconnected because their node was silent. Agents that do not exist are ignored.
     """
     moments = {one.id: times.read(one.last_keepalive) for one in touches if 0 < one.id <= MAX_ID}
     columns = (agents.c.id, agents.c.node_name, agents.c.connection_status)
@@ -132,11 +132,13 @@ def store_keepalives(
     rows = [{"agent": agent, "at": at} for agent, at in moments.items() if at and fine.get(agent)]
     if rows:
         connection.execute(statement, rows)
-    refused = {one.id: f"agent {one.id}: a keepalive that cannot be" for one in touches if not moments.get(one.id)}
+    refused = {
+        one.id: f"agent {one.id}: the time of its keepalive is impossible" for one in touches if not moments.get(one.id)
+    }
     return ReportResult([agent for agent in moments if agent not in refused and not fine.get(agent, True)], refused)
 
 
 def count_active(connection: Connection, node: str) -> int:
-    """Agents that ``node`` serves now."""
+    """Number of active agents of ``node``."""
     here = (agents.c.node_name == node, agents.c.connection_status == "active")
     return connection.execute(select(func.count()).select_from(agents).where(*here)).scalar_one()

@@ -1,7 +1,7 @@
-"""Every write to agents' states (agent-link.md 6.5-6.8), in batches: one transaction for what many agents sent.
+"""Updates of agents' states (agent-link.md 6.5-6.8), in batches: one transaction for messages of many agents.
 
-All functions work on a connection of ``AgentStore.write()``. Times are whole seconds since 1970. Rows that change get
-``changed`` from ``meta.sequence``, which is what ``reports`` sends to the master.
+All functions use a connection of ``AgentStore.write()``. Times are whole seconds since 1970. Changed rows get
+``changed`` from ``meta.sequence``, by which ``state_reports`` finds what to send to the master.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ RESET = 5
 """Status codes (agent-link.md 6.7)."""
 
 FAR_FUTURE_SECONDS = 86_400
-"""Further ahead than any clock that was set right again."""
+"""Times further ahead than this are not explained by a clock that was corrected."""
 
 Values: TypeAlias = dict[str, Any]
 
@@ -52,7 +52,7 @@ class Startup(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A startup that was refused; ``version`` as the agent sent it, None when it sent none."""
+    """A refused startup; ``version`` as the agent sent it, None if it sent none."""
 
     agent: int
     version: str | None
@@ -64,7 +64,7 @@ class Refusal(NamedTuple):
 
 
 class ChangedKeepalive(NamedTuple):
-    """A keepalive that says something new. ``labels``: those of the agent, then the node's own, with their marks."""
+    """A keepalive with new content. ``labels``: those of the agent, then the node's own, with their marks."""
 
     agent: int
     at: int
@@ -90,7 +90,7 @@ class ChangedKeepalive(NamedTuple):
 
 
 class UnchangedKeepalive(NamedTuple):
-    """A keepalive that says nothing new."""
+    """A keepalive with the same content as before."""
 
     agent: int
     at: int
@@ -106,7 +106,7 @@ class UnchangedKeepalive(NamedTuple):
 
 
 class ConfigStatusChange(NamedTuple):
-    """The group's files have changed, or are those that the agent has, without a new keepalive."""
+    """A change of the group's files, which makes the agent synchronized or not, without a new keepalive."""
 
     agent: int
     status: ConfigStatus
@@ -116,7 +116,7 @@ class ConfigStatusChange(NamedTuple):
 
 
 class Shutdown(NamedTuple):
-    """The agent said that it stops."""
+    """The agent has announced that it stops."""
 
     agent: int
     at: int
@@ -129,7 +129,7 @@ StateUpdate: TypeAlias = Startup | Refusal | ChangedKeepalive | UnchangedKeepali
 
 
 class SilentAgent(NamedTuple):
-    """An agent that was not heard of in time."""
+    """An agent whose keepalives have stopped."""
 
     id: int
     name: str
@@ -138,7 +138,7 @@ class SilentAgent(NamedTuple):
 
 
 def apply(connection: Connection, updates: Iterable[StateUpdate], origin: Origin) -> None:
-    """Write ``updates`` in their order; those of agents that do not exist are dropped."""
+    """Store ``updates`` in their order; those of agents that do not exist are dropped."""
     full: dict[int, Values] = {}
     keepalives: dict[int, int] = {}
     for one in updates:
@@ -158,9 +158,9 @@ def apply(connection: Connection, updates: Iterable[StateUpdate], origin: Origin
 
 
 def reset(connection: Connection, node: str, *, now: int) -> int:
-    """Agents of ``node`` are not connected: its link has just started. How many were thought to be.
+    """Set the agents of ``node`` to disconnected, as its link has just started; return how many were not.
 
-    Not reported to the master: the agents come back by themselves, maybe to another node, which then knows better.
+    This is not reported to the master: the agents connect again, perhaps to another node, which then reports them.
     """
     here = (agents.c.node_name == node, agents.c.connection_status.in_(("active", "pending")))
     values = {"connection_status": "disconnected", "disconnection_time": now, "status_code": RESET}
@@ -168,9 +168,9 @@ def reset(connection: Connection, node: str, *, now: int) -> int:
 
 
 def sweep(connection: Connection, *, now: int, limit: int) -> list[SilentAgent]:
-    """Agents silent for more than ``limit`` seconds count as disconnected from now on; those, by id.
+    """Set agents that are silent for more than ``limit`` seconds to disconnected; return them by id.
 
-    So do those whose last keepalive is far in the future: nothing true is known of them.
+    So are agents whose last keepalive is far in the future, as that time is wrong.
     """
     heard = agents.c.last_keepalive
     silent = (
@@ -186,7 +186,7 @@ def sweep(connection: Connection, *, now: int, limit: int) -> list[SilentAgent]:
 
 
 def _need_full_update(connection: Connection, keepalives: Mapping[int, int], node: str) -> list[int]:
-    """Touched agents of which more than the moment must be written."""
+    """Agents with keepalives of which more columns than the time must be written."""
     other = or_(
         agents.c.connection_status != "active",
         agents.c.node_name != node,

@@ -1,6 +1,6 @@
-"""Wakes a daemon of this node that waits for work. A datagram says that there is some, and nothing else.
+"""Notifies another daemon of this node that there is work for it, by an empty datagram.
 
-One that is lost costs the time until the daemon looks by itself.
+If one is lost, the daemon finds the work at its next periodic look.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ log = logging.getLogger("secmon.wakeups")
 
 
 def wake(path: Path) -> None:
-    """Wake who listens at ``path``, if anybody does. Never blocks."""
+    """Notify the listener at ``path``, if there is one. Never blocks."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender, suppress(OSError):
         sender.setblocking(False)
         sender.sendto(b"", str(path))
 
 
 class WakeupListener:
-    """The listening end. Use it on one event loop."""
+    """The receiving end. Used on one event loop."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -28,11 +28,11 @@ class WakeupListener:
         self._woken = asyncio.Event()
 
     def set(self) -> None:
-        """End the current or the next wait, from within."""
+        """End the current or the next wait, from this process."""
         self._woken.set()
 
     async def wait(self, seconds: float) -> None:
-        """Return when a wake-up has arrived since the last wait, after ``seconds`` at the latest."""
+        """Return at a notification since the last wait, or after ``seconds``."""
         self._listen()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -47,7 +47,7 @@ class WakeupListener:
             self._path.unlink(missing_ok=True)
 
     def _listen(self) -> None:
-        """Also when the socket was removed from its folder. Without one, waits end by time only."""
+        """Open the socket if it is not there, also after its removal. Without it, waits end by time only."""
         if self._socket is not None and self._path.exists():
             return
         self.close()

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Authority:
-    """Signs node certificates. Made at the master's first start, valid ten years."""
+    """Signs node certificates. Created at the master's first start, valid for ten years."""
 
     def __init__(self, paths: Paths, cluster_name: str, clock: Clock, life: timedelta) -> None:
         """``life`` of node certificates. Raises SecmonError 3042 when the stored authority cannot be used."""
@@ -38,11 +38,11 @@ class Authority:
             raise SecmonError(3042, f"{folder}: {reason}; remove ca.key and ca.pem to make a new authority")
 
     def sign(self, key: ec.EllipticCurvePublicKey, identity: PeerIdentity) -> bytes:
-        """A certificate (PEM) for ``key``; the caller has checked that ``identity`` is that of the node."""
+        """A certificate (PEM) for ``key``. The caller has verified that the requesting node is ``identity``."""
         return certificates.sign_node(self._certificate, self._key, key, identity, self._clock.now(), self._life)
 
     def equip(self, keystore: Keystore) -> bool:
-        """Give the master's own node a certificate when it needs a new one; whether it did."""
+        """Renew the certificate of the master's own node if necessary; return whether it was renewed."""
         usable = keystore.defect() is None and keystore.current is not None and keystore.current.authority == self.pem
         if usable and not keystore.renewal_due():
             return False
@@ -53,7 +53,7 @@ class Authority:
 
 
 def _read(file: Path, load: Callable[[bytes], T]) -> T:
-    """Raises SecmonError 3042, which says how to go on."""
+    """Load ``file``. Raises SecmonError 3042 with the remedy."""
     try:
         return load(file.read_bytes())
     except OSError as error:
@@ -66,7 +66,7 @@ def _read(file: Path, load: Callable[[bytes], T]) -> T:
 
 
 def _create(folder: Path, cluster_name: str, clock: Clock) -> None:
-    """The key is written last: a stop in between leaves no authority rather than half of one."""
+    """The key is written last: a crash in between leaves no authority rather than an incomplete one."""
     key, certificate = certificates.new_authority(cluster_name, clock.now())
     write_file(folder / "ca.pem", certificate)
     write_file(folder / "ca.key", key, 0o600)

@@ -1,4 +1,4 @@
-"""What a node says of itself when it enrols or joins, checked before it is used."""
+"""Validation of what a node states about itself when it enrols or joins."""
 
 import re
 import uuid
@@ -17,7 +17,7 @@ _VERSION = Check(
 
 
 def candidate_of(hello: pb.NodeHello, *, ip: str, serial: int, clock: Clock) -> Candidate:
-    """The node as membership judges it. Raises SecmonError 3004 naming the field that no configuration can hold."""
+    """The candidate for :mod:`secmon.master.membership`. Raises SecmonError 3004 naming the invalid field."""
     for field, check, value in (
         ("node_name", NODE_NAME, hello.node_name),
         ("name", NAME, hello.cluster_name),
@@ -39,7 +39,7 @@ def candidate_of(hello: pb.NodeHello, *, ip: str, serial: int, clock: Clock) -> 
 
 
 def require_eligible(candidate: Candidate, rules: MembershipRules) -> None:
-    """Raise SecmonError with the code of what makes ``candidate`` unfit for this cluster."""
+    """Raise SecmonError with the code of the reason for which ``candidate`` cannot be a member of this cluster."""
     refusal = ineligibility(candidate, rules)
     if refusal:
         raise SecmonError(*refusal)

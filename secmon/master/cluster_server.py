@@ -1,4 +1,4 @@
-"""The master's end of the cluster link: both ports, the sessions, and what is to be done at every heartbeat."""
+"""The master's end of the cluster link: both ports, the sessions, and the membership task."""
 
 import asyncio
 import logging
@@ -35,13 +35,13 @@ from secmon.master.session_table import Positions, SessionTable
 log = logging.getLogger("secmon.clusterd.master")
 
 MEMBERSHIP = "membership"
-"""Name of the task that works at every heartbeat."""
+"""Name of the task that runs at every heartbeat interval."""
 AddService = Callable[[aio.Server], None]
 """Adds a servicer to the cluster port's server."""
 
 
 CALLS_PER_CONNECTION = 512
-"""Of a worker at a time; more wait at the worker."""
+"""Concurrent calls of one worker; further calls wait at the worker."""
 REQUEST_BYTES = {
     "/secmon.v1.Replication/FetchFiles": 4 * 1024 * 1024,  # a thousand of the longest paths: earlier versions
     "/secmon.v1.Replication/FetchManifest": 64 * 1024,
@@ -51,15 +51,15 @@ REQUEST_BYTES = {
 
 
 def no_positions() -> tuple[pb.Position, pb.Position]:
-    """Of a node that replicates nothing."""
+    """Positions of a node that replicates nothing."""
     return pb.Position(), pb.Position()
 
 
 class ClusterServer:
-    """Everything of the link on a master.
+    """The cluster link of a master.
 
     Add listeners to ``sessions.listeners`` and give ``services`` before :meth:`start`. ``port`` and ``enrol_port`` are
-    the ports taken.
+    the ports in use.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class ClusterServer:
         return f"clusterd.enrol_port (by default cluster.port + 1) in {self._paths.local_internal_options}"
 
     async def stop(self, reason: str = "the master stops", grace: float = 2.0) -> None:
-        """Tell the workers, give running calls ``grace`` seconds, close the ports."""
+        """Send the workers ``reason``, give running calls ``grace`` seconds, close the ports."""
         await self._tasks.stop(MEMBERSHIP)
         self.sessions.close_all(reason)
         for port in self._ports:
@@ -183,17 +183,17 @@ class ClusterServer:
         await asyncio.to_thread(self._known.save)
 
     async def _run_membership(self) -> None:
-        """Membership and renewal at each heartbeat.
+        """Apply membership decisions and renew the certificate at each heartbeat interval.
 
-        When this process itself was held up, the workers' messages wait unread: they get another turn before they
-        count as silent.
+        After this process was suspended, the heartbeats of the workers are still unread in their sockets. Judged now,
+        every worker would count as silent, so one interval is skipped.
         """
         interval = self.settings.heartbeat_seconds
         while True:
             slept_from = self._clock.monotonic()
             await asyncio.sleep(interval)
             if self._clock.monotonic() - slept_from > self.settings.silence_seconds + interval:
-                log.warning("this process was held up for %.1f s", self._clock.monotonic() - slept_from)
+                log.warning("this process was suspended for %.1f s", self._clock.monotonic() - slept_from)
                 continue
             self.sessions.tick()
             self._renew_when_due()
@@ -204,7 +204,7 @@ class ClusterServer:
             if self.keystore.renewal_due() and self.authority.equip(self.keystore):
                 self.channels.refresh()
                 log.info("the master's certificate is renewed")
-        except OSError as error:  # a full disk: there is a third of the certificate's life left to try again
+        except OSError as error:  # e.g. a full disk; a third of the certificate's life is left for retries
             log.error("the master's certificate could not be renewed: %s", error)
 
 

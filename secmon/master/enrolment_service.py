@@ -1,8 +1,7 @@
 """The Enrolment service: a node that proves the cluster key gets its certificate.
 
-Anybody can reach it, so each request is checked in the order of what costs least, nothing is kept of those that prove
-nothing but the latest refusal of each address, and a right proof is always accepted, also from an address that others
-share.
+The port is open to everyone. So cheap checks come first, only the latest refusal of each address is kept of requests
+without a valid proof, and a valid proof is never delayed by failures from the same address.
 """
 
 import logging
@@ -32,14 +31,14 @@ log = logging.getLogger("secmon.clusterd.enrolment")
 MAX_MESSAGE_BYTES = 64 * 1024
 CALLS_PER_CONNECTION = 1
 LIMITS = AcceptLimits(total=96, reserved=32, per_address=32)
-"""They bound the calls under way too."""
+"""They bound the number of concurrent calls too."""
 CONNECTION_SECONDS = 30.0
-"""From ``accept`` to the certificate; an enrolment takes a fraction of a second."""
+"""From ``accept`` to the answer; an enrolment takes a fraction of a second."""
 NONCE_BYTES = 32
 
 
 class EnrolmentService(pb_grpc.EnrolmentServicer):
-    """Signs certificates for workers that know the key."""
+    """Signs certificates for workers that prove the cluster key."""
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class EnrolmentService(pb_grpc.EnrolmentServicer):
         return pb.EnrolReply(enrolled=enrolled)
 
     def _has_valid_proof(self, request: pb.EnrolRequest) -> bool:
-        """Whether the node knows the key and saw this server's own certificate."""
+        """Whether the proof is of the cluster key and of this server's certificate, so that nobody is in between."""
         current = self._keystore.current
         if current is None or len(request.nonce) != NONCE_BYTES:
             return False
@@ -89,12 +88,12 @@ class EnrolmentService(pb_grpc.EnrolmentServicer):
 
     def _enrol(self, request: pb.EnrolRequest, ip: str, *, proved: bool) -> pb.Enrolled:
         hello = request.hello
-        if not version.compatible(hello.protocol, hello.min_protocol):  # another generation may prove differently
+        if not version.compatible(hello.protocol, hello.min_protocol):  # its proof may have another form
             theirs = version.spoken(hello.protocol, hello.min_protocol)
             ours = version.spoken(version.PROTOCOL, version.MIN_PROTOCOL)
             raise SecmonError(3031, f"the node speaks {theirs} of the link, the master {ours}")
         if not proved:
-            raise SecmonError(3025, "the keys differ, or somebody between the nodes changes the connection")
+            raise SecmonError(3025, "the keys differ, or the connection between the nodes is intercepted")
         candidate = candidate_of(hello, ip=ip, serial=0, clock=self._clock)
         require_eligible(candidate, self._sessions.rules)
         name_conflict = self._sessions.name_conflict(candidate)

@@ -1,4 +1,4 @@
-"""Back-off for addresses whose proofs fail: what they can make the master log and remember is bounded."""
+"""Back-off for addresses whose proofs fail, so that they cannot fill the log or the memory of the master."""
 
 from collections import OrderedDict
 
@@ -10,14 +10,14 @@ MAX_ADDRESSES = 1024
 
 
 class FailureBackoff:
-    """Counts failures per address; the one that failed least recently is dropped first."""
+    """Counts failures per address, of the ``MAX_ADDRESSES`` that failed last."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def failed(self, address: str) -> None:
-        """Count a failure; from the sixth on, a pause begins that doubles up to a minute."""
+        """Count a failure. From the sixth on, each starts a pause; pauses double up to a minute."""
         count = self._failures.pop(address, (0, 0.0))[0] + 1
         pause = min(2.0 ** min(count - FREE_FAILURES, 10), MAX_PAUSE_SECONDS) if count > FREE_FAILURES else 0.0
         self._failures[address] = count, self._clock.monotonic() + pause
@@ -25,7 +25,7 @@ class FailureBackoff:
             self._failures.popitem(last=False)
 
     def paused(self, address: str) -> float:
-        """Seconds for which failures of ``address`` are not worth a word; 0 when they are."""
+        """Seconds for which failures of ``address`` are not logged; 0 when they are."""
         return max(0.0, self._failures.get(address, (0, 0.0))[1] - self._clock.monotonic())
 
     def succeeded(self, address: str) -> None:

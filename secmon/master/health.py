@@ -17,7 +17,7 @@ NEVER = "n/a"
 
 @dataclass
 class _WorkerHealth:
-    """The messages of a worker during its session."""
+    """What a worker has reported during its session."""
 
     active_agents: int = 0
     last_keep_alive: str = NEVER
@@ -35,7 +35,7 @@ class _WorkerHealth:
 
 
 class ClusterHealth:
-    """Follows the sessions and draws the items; :class:`secmon.cluster.node.HealthSource`."""
+    """Collects what sessions report; implements :class:`secmon.cluster.node.HealthSource`."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ClusterHealth:
             record.active_agents = message.heartbeat.active_agents
             record.files = message.heartbeat.files
             _, files = self._positions()
-            if files.digest and record.files.digest == files.digest:  # each beat compares the whole file set
+            if files.digest and record.files.digest == files.digest:  # each heartbeat compares the whole file set
                 record.checked = (record.last_keep_alive, record.last_keep_alive)
         elif message.HasField("files_ack"):
             _record_ack(record, message.files_ack)
@@ -84,7 +84,7 @@ class ClusterHealth:
     # -- HealthSource
 
     def health(self) -> Sequence[Mapping[str, Any]]:
-        """See ``cluster.node.HealthSource``; ``lost`` and ``refused`` stand in the master's item when there are any."""
+        """See ``cluster.node.HealthSource``. The master's item has ``lost`` and ``refused`` when there are any."""
         master = self._sessions.members()[0]
         item: dict[str, Any] = {"info": _info(master.name, master.type, master.version, master.ip)}
         item["info"]["n_active_agents"] = self._active_agents()
@@ -140,7 +140,7 @@ def _dates(pair: tuple[str, str], suffix: str = "") -> dict[str, Any]:
 
 
 def _date(seconds: float) -> str:
-    """A worker's date; one that no calendar holds reads as never."""
+    """ISO form of a worker's time; "never" for one outside the calendar."""
     try:
         return iso_micro(datetime.fromtimestamp(seconds, UTC))
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""The workers that are expected, kept over restarts of the master in ``queue/cluster/known_nodes.json``."""
+"""Expected workers, persisted over restarts of the master in ``queue/cluster/known_nodes.json``."""
 
 import logging
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ log = logging.getLogger("secmon.clusterd.membership")
 
 
 class KnownNodes:
-    """Names to what is known; :meth:`save` is called off the event loop."""
+    """Expected workers by name. :meth:`save` blocks on the disk."""
 
     def __init__(self, paths: Paths) -> None:
         self._path = paths.cluster / "known_nodes.json"
@@ -33,7 +33,7 @@ class KnownNodes:
         return self._nodes.keys()
 
     def save(self) -> None:
-        """Write what has changed since the last time; a failure is logged, the next call tries again."""
+        """Write the file if anything has changed. Failures are logged; the next call retries."""
         encoded = self._encoded()
         if encoded == self._saved:
             return
@@ -52,6 +52,6 @@ class KnownNodes:
             return msgspec.json.decode(self._path.read_bytes(), type=list[KnownNode])
         except FileNotFoundError:
             return []
-        except (OSError, msgspec.DecodeError) as error:  # only a memory aid: workers join again by themselves
+        except (OSError, msgspec.DecodeError) as error:  # no harm: workers join again by themselves
             log.warning("%s cannot be read, expecting no workers until they join: %s", self._path, error)
             return []

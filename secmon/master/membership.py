@@ -1,7 +1,12 @@
-"""Who is in the cluster: decided here, without acting (design: decisions are pure).
+"""The membership of the cluster, decided by pure functions::
 
-:func:`decide` turns a snapshot into transitions, each with its reason; :func:`apply` is what a transition does to a
-snapshot. A decision that was acted on in part only is simply taken again.
+    candidate --Admit--> session --Close--> absent (known) --Forget--> unknown
+        |                                      |
+        Refuse                                 +--Admit--> session
+
+:func:`decide` turns a view into transitions, each with its reason; :func:`apply` returns the view after a transition.
+``session_table`` executes them. After a crash in between, the decision is taken again: what was executed already is no
+longer due.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +19,7 @@ from secmon.common.errors import SecmonError
 
 @dataclass(frozen=True)
 class Instant:
-    """An instant: wall time for dates, monotonic seconds for durations."""
+    """A point in time: wall time for dates, monotonic seconds for durations."""
 
     wall: datetime
     monotonic: float
@@ -22,7 +27,7 @@ class Instant:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A node that has proved its identity and asks to be let in. ``skew``: seconds its clock is ahead of ours."""
+    """A node that has proved its identity and requests to join. ``skew``: seconds that its clock is ahead of ours."""
 
     serial: int
     name: str
@@ -37,7 +42,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectedWorker:
-    """A live session. ``last_heard`` is a monotonic reading; ``skew`` as of a candidate, by its heartbeats;
+    """An open session. ``last_heard`` is a monotonic time; ``skew`` as of a candidate, by its heartbeats;
     ``round_trip`` of its link in seconds."""
 
     serial: int
@@ -51,7 +56,7 @@ class ConnectedWorker:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownNode:
-    """A worker that is expected."""
+    """An expected worker: connected, or absent for less than ``forget_after``."""
 
     name: str
     version: str
@@ -61,14 +66,14 @@ class KnownNode:
 
 @dataclass(frozen=True, kw_only=True)
 class MembershipRules:
-    """What the master demands."""
+    """Conditions of membership. Times in seconds where not typed."""
 
     master_name: str
     cluster_name: str
     max_skew: float
     silence: float
     delay: Callable[[float], float] = lambda round_trip: 0.0
-    """How much longer silence may last on a link of this round trip; both in seconds."""
+    """How much longer silence may last on a link with this round trip; both in seconds."""
     forget_after: timedelta
 
 
@@ -92,7 +97,7 @@ class Admit:
 
 @dataclass(frozen=True)
 class Refuse:
-    """Turn the candidate away with an error code."""
+    """Refuse the candidate with an error code."""
 
     candidate: Candidate
     code: int
@@ -101,7 +106,7 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Close:
-    """End a session; its node stays expected."""
+    """Close a session; its node stays expected."""
 
     session: ConnectedWorker
     reason: str
@@ -109,7 +114,7 @@ class Close:
 
 @dataclass(frozen=True)
 class Forget:
-    """Expect the node no longer."""
+    """Remove the node from the expected ones."""
 
     name: str
     reason: str
@@ -118,21 +123,22 @@ class Forget:
 Transition = Admit | Refuse | Close | Forget
 
 
-def decide(snapshot: MembershipView, now: Instant) -> list[Transition]:
-    """What is to be done at ``now``, in order.
+def decide(view: MembershipView, now: Instant) -> list[Transition]:
+    """The transitions due at ``now``, in order.
 
-    Close the silent and those whose clocks went wrong, judge the candidates, forget the long absent.
+    Silent sessions are closed first, so that a name whose node is gone is free for a candidate; absent nodes are
+    forgotten last, so that one that joins now is not.
     """
     transitions: list[Transition] = []
     for step in (_close_silent, _close_skewed, _judge_candidates, _forget_absent):
-        for transition in step(snapshot, now):
+        for transition in step(view, now):
             transitions.append(transition)
-            snapshot = apply(snapshot, transition, now)
+            view = apply(view, transition, now)
     return transitions
 
 
-def apply(snapshot: MembershipView, transition: Transition, now: Instant) -> MembershipView:
-    """The snapshot after ``transition`` was acted on."""
+def apply(view: MembershipView, transition: Transition, now: Instant) -> MembershipView:
+    """The view after ``transition``."""
     match transition:
         case Admit(candidate):
             joined = ConnectedWorker(
@@ -145,26 +151,26 @@ def apply(snapshot: MembershipView, transition: Transition, now: Instant) -> Mem
             )
             expected = KnownNode(name=candidate.name, version=candidate.version, ip=candidate.ip, last_seen=now.wall)
             return replace(
-                _without_candidate(snapshot, candidate),
-                sessions=(*snapshot.sessions, joined),
-                known=(*(node for node in snapshot.known if node.name != candidate.name), expected),
+                _without_candidate(view, candidate),
+                sessions=(*view.sessions, joined),
+                known=(*(node for node in view.known if node.name != candidate.name), expected),
             )
         case Refuse(candidate):
-            return _without_candidate(snapshot, candidate)
+            return _without_candidate(view, candidate)
         case Close(session):
             return replace(
-                snapshot,
-                sessions=tuple(each for each in snapshot.sessions if each.serial != session.serial),
+                view,
+                sessions=tuple(each for each in view.sessions if each.serial != session.serial),
                 known=tuple(
-                    replace(node, last_seen=now.wall) if node.name == session.name else node for node in snapshot.known
+                    replace(node, last_seen=now.wall) if node.name == session.name else node for node in view.known
                 ),
             )
         case Forget(name):
-            return replace(snapshot, known=tuple(node for node in snapshot.known if node.name != name))
+            return replace(view, known=tuple(node for node in view.known if node.name != name))
 
 
 def ineligibility(candidate: Candidate, rules: MembershipRules) -> tuple[int, str] | None:
-    """Why a candidate cannot be in this cluster, whatever its members (cluster.md 3.2); code and reason."""
+    """Why a candidate cannot be in this cluster, whatever its members are (cluster.md 3.2); code and reason."""
     if not version.compatible(candidate.protocol, candidate.min_protocol):
         theirs = version.spoken(candidate.protocol, candidate.min_protocol)
         ours = version.spoken(version.PROTOCOL, version.MIN_PROTOCOL)
@@ -179,29 +185,29 @@ def ineligibility(candidate: Candidate, rules: MembershipRules) -> tuple[int, st
 
 
 def name_conflict(candidate: Candidate, sessions: tuple[ConnectedWorker, ...]) -> tuple[int, str] | None:
-    """The live session of another installation that has the candidate's name; names differ by more than case."""
+    """Code and reason if a session of another installation has the candidate's name, whatever the case of letters."""
     for session in sessions:
         if session.name.casefold() == candidate.name.casefold() and not _same_node(session, candidate):
             return 3028, f"{session.name} is connected from {session.ip}"
     return None
 
 
-def _close_silent(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
-    for session in snapshot.sessions:
+def _close_silent(view: MembershipView, now: Instant) -> Iterator[Transition]:
+    for session in view.sessions:
         silence = now.monotonic - session.last_heard
-        if silence > snapshot.rules.silence + snapshot.rules.delay(session.round_trip):
+        if silence > view.rules.silence + view.rules.delay(session.round_trip):
             yield Close(session, f"{session.name} has been silent for {silence:.1f} s")
 
 
-def _close_skewed(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
-    """What a join would refuse ends a session too: tokens and states of agents are judged by these clocks."""
-    for session in snapshot.sessions:
-        if _skew_exceeded(session.skew, snapshot.rules):
-            yield Close(session, str(SecmonError(3041, _skew_text(session.skew, snapshot.rules))))
+def _close_skewed(view: MembershipView, now: Instant) -> Iterator[Transition]:
+    """The limit of a join holds for sessions too: validity of tokens and states of agents depend on these clocks."""
+    for session in view.sessions:
+        if _skew_exceeded(session.skew, view.rules):
+            yield Close(session, str(SecmonError(3041, _skew_text(session.skew, view.rules))))
 
 
 def _skew_exceeded(skew: float, rules: MembershipRules) -> bool:
-    return not abs(skew) <= rules.max_skew  # so that no number at all is too far, too
+    return not abs(skew) <= rules.max_skew  # also for NaN
 
 
 def _skew_text(skew: float, rules: MembershipRules) -> str:
@@ -209,27 +215,27 @@ def _skew_text(skew: float, rules: MembershipRules) -> str:
     return f"the node is {abs(skew):.1f} s {side} the master, allowed are {rules.max_skew:g} s"
 
 
-def _judge_candidates(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
-    for candidate in snapshot.candidates:
-        refusal = ineligibility(candidate, snapshot.rules) or name_conflict(candidate, snapshot.sessions)
+def _judge_candidates(view: MembershipView, now: Instant) -> Iterator[Transition]:
+    for candidate in view.candidates:
+        refusal = ineligibility(candidate, view.rules) or name_conflict(candidate, view.sessions)
         if refusal:
             code, reason = refusal
             yield Refuse(candidate, code, reason)
             continue
-        for session in snapshot.sessions:
+        for session in view.sessions:
             if _same_node(session, candidate):
                 yield (closed := Close(session, _rejoin_reason(session, candidate)))
-                snapshot = apply(snapshot, closed, now)
+                view = apply(view, closed, now)
         admitted = Admit(candidate, f"{candidate.name} ({candidate.version}) joined from {candidate.ip}")
         yield admitted
-        snapshot = apply(snapshot, admitted, now)
+        view = apply(view, admitted, now)
 
 
-def _forget_absent(snapshot: MembershipView, now: Instant) -> Iterator[Transition]:
-    connected = {session.name for session in snapshot.sessions}
-    for node in snapshot.known:
+def _forget_absent(view: MembershipView, now: Instant) -> Iterator[Transition]:
+    connected = {session.name for session in view.sessions}
+    for node in view.known:
         away = now.wall - node.last_seen
-        if node.name not in connected and away > snapshot.rules.forget_after:
+        if node.name not in connected and away > view.rules.forget_after:
             yield Forget(node.name, f"{node.name} has been away for {away.total_seconds() / 3600:.0f} h")
 
 
@@ -244,5 +250,5 @@ def _rejoin_reason(session: ConnectedWorker, candidate: Candidate) -> str:
     return reason
 
 
-def _without_candidate(snapshot: MembershipView, candidate: Candidate) -> MembershipView:
-    return replace(snapshot, candidates=tuple(each for each in snapshot.candidates if each.serial != candidate.serial))
+def _without_candidate(view: MembershipView, candidate: Candidate) -> MembershipView:
+    return replace(view, candidates=tuple(each for each in view.candidates if each.serial != candidate.serial))

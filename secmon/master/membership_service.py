@@ -22,7 +22,7 @@ from secmon.master.worker_session import MAX_MESSAGE_BYTES, JoinContext, WorkerS
 
 
 class MembershipService(pb_grpc.MembershipServicer):
-    """Lets workers in whose certificate, key and greeting are in order."""
+    """Opens sessions for workers with valid certificate, proof of the cluster key and hello message."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class MembershipService(pb_grpc.MembershipServicer):
     def _admit_worker(self, hello: pb.NodeHello, context: JoinContext) -> WorkerSession:
         identity = peer_identity(context)
         if (identity.name, identity.installation_id) != (hello.node_name, hello.installation_id):
-            raise SecmonError(3042, f"it was made for {identity.name}, the node calls itself {hello.node_name[:64]!r}")
+            raise SecmonError(3042, f"it is of {identity.name}, the node's name is {hello.node_name[:64]!r}")
         expected = proof.join(self._settings.key, hello, fingerprint(peer_certificate(context)))
         if not proof.verify(expected, hello.proof):
             raise SecmonError(3025, f"of node {identity.name}")
@@ -95,7 +95,7 @@ class MembershipService(pb_grpc.MembershipServicer):
     async def Renew(
         self, request: pb.RenewRequest, context: aio.ServicerContext[pb.RenewRequest, pb.RenewReply]
     ) -> pb.RenewReply:
-        """A new certificate for a connected worker, under the same names."""
+        """Sign a new certificate for a connected worker, with the same names."""
         try:
             session = self._sessions.caller(context)
             identity = PeerIdentity(session.name, session.installation_id, is_master=False)

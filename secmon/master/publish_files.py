@@ -1,4 +1,4 @@
-"""The master's replicated files: noticing changes, telling the workers (architecture.md, Replication)."""
+"""Finds changes of the master's replicated files and pushes them to workers (architecture.md, Replication)."""
 
 import asyncio
 import logging
@@ -6,7 +6,6 @@ import secrets
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from secmon.cluster.files.manifest_codec import to_wire
 from secmon.cluster.rpc.flow_control import PIECE_BYTES
@@ -17,32 +16,23 @@ from secmon.common.files.manifest import Delta, Entry, Manifest
 from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
 from secmon.common.logfile.warning_limiter import WarningLimiter
+from secmon.master.worker_session import Subscriber
 
 _log = logging.getLogger(__name__)
 
 BULK = 5000
-"""Entries above which workers fetch the manifest as a stream instead of getting one large message."""
+"""Entries of a change above which workers fetch the manifest instead."""
 ERROR_LENGTH = 300
 """Characters of a worker's error that are logged and shown."""
 _RESCAN_SECONDS = 0.5
 
 
-class Session(Protocol):
-    """A worker's stream, as far as publishers need it."""
-
-    @property
-    def name(self) -> str: ...
-
-    def send(self, message: pb.MasterMessage) -> None:
-        """Queue ``message``; never blocks. Order is kept."""
-
-
 class FilePublisher:
     """Keeps the manifest of the master's files current and pushes each change to every session.
 
-    Listens to sessions (``joined``, ``received``, ``left``). A position is (epoch, revision, digest): the epoch names
-    this run of the publisher, the revision grows with each change, so that idle beats cost the same for any number of
-    files. :meth:`run` must run; everything else is called on its event loop.
+    A ``SessionListener``. A position is (epoch, revision, digest): the epoch names
+    this run of the publisher, the revision grows with each change, so that idle heartbeats cost the same for any number
+    of files. :meth:`run` must run; everything else is called on its event loop.
     """
 
     def __init__(
@@ -62,7 +52,7 @@ class FilePublisher:
         self._watch = FolderWatch(root, self._touched.set)
         self._published = Manifest()
         self._history: deque[tuple[int, Delta]] = deque(maxlen=kept_changes)
-        self._sessions: list[Session] = []
+        self._sessions: list[Subscriber] = []
         self._ready = asyncio.Event()
         self.epoch = secrets.token_hex(8)
         self.revision = 0
@@ -87,11 +77,11 @@ class FilePublisher:
             await self._watch.stop()
 
     async def ready(self) -> None:
-        """Return once the first scan is done; before it there is nothing to compare with."""
+        """Return once the first scan is complete."""
         await self._ready.wait()
 
     def position(self) -> pb.Position:
-        """Where the files stand; an empty epoch before the first scan."""
+        """The current position; an empty epoch before the first scan."""
         if not self._ready.is_set():
             return pb.Position()
         return pb.Position(epoch=self.epoch, revision=self.revision, digest=self._published.digest)
@@ -101,7 +91,7 @@ class FilePublisher:
         return self._published.entries()
 
     def changes_since(self, epoch: str, revision: int) -> Delta | None:
-        """What changed after ``revision``; None when that is not known any more, or so much that all is better."""
+        """Changes after ``revision``; None if they are unknown, or too many to be worth it."""
         if epoch != self.epoch or not 0 < revision <= self.revision:
             return None
         if revision == self.revision:
@@ -114,14 +104,14 @@ class FilePublisher:
                 merged.update(delta)
         return merged if len(merged) <= BULK else None
 
-    def joined(self, session: Session) -> None:
+    def joined(self, session: Subscriber) -> None:
         self._sessions.append(session)
 
-    def left(self, session: Session) -> None:
+    def left(self, session: Subscriber) -> None:
         if session in self._sessions:
             self._sessions.remove(session)
 
-    def received(self, session: Session, message: pb.WorkerMessage) -> None:
+    def received(self, session: Subscriber, message: pb.WorkerMessage) -> None:
         """Log and count failures of a worker, within the bounds of what a worker may make the master log."""
         self._warnings.tick()
         if message.WhichOneof("message") == "files_ack" and message.files_ack.error:
@@ -132,7 +122,7 @@ class FilePublisher:
             )
 
     async def _wait_for_change(self, full: float) -> None:
-        """Wait for changes and the end of their burst, or until the loop's time is ``full``."""
+        """Wait for a change and the end of its burst, or until the loop's time is ``full``."""
         loop = asyncio.get_running_loop()
         end = min(full, loop.time() + _RESCAN_SECONDS) if self._scanner.unstable else full
         try:

@@ -1,9 +1,8 @@
-"""The master's registry of agents: telling the workers where it stands, and handing out what they lack."""
+"""Announces revisions of the master's registry of agents to workers, and encodes the changes that they fetch."""
 
 import asyncio
 import logging
 import sqlite3
-from typing import Protocol
 
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,30 +11,24 @@ from secmon.agents.registry.store import AgentStore, get, number
 from secmon.agents.replica import changes_since
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.counters import Counters
+from secmon.master.worker_session import Subscriber
 
 log = logging.getLogger("secmon.clusterd.registry")
 
 
-class Session(Protocol):
-    """A worker's stream, as far as this publisher needs it."""
-
-    def send(self, message: pb.MasterMessage) -> None:
-        """Queue ``message``; never blocks. Order is kept."""
-
-
 class RegistryPublisher:
-    """Announces each revision; workers fetch what leads there from theirs, however many changes that is.
+    """Announces each revision; workers then fetch all changes since their own.
 
-    Listens to sessions. Several daemons of the master write the registry, so changes are found by asking the store.
+    A ``SessionListener``. Several daemons of the master write the registry, so the store is polled for its revision.
     """
 
     def __init__(
         self, store: AgentStore, *, counters: Counters, poll_seconds: float = 0.1, repeat_seconds: float = 10.0
     ) -> None:
-        """``repeat_seconds``: how often the position is sent again to workers that may have missed it."""
+        """``repeat_seconds``: between two announcements of the same revision, for workers that missed one."""
         self._store, self._counters = store, counters
         self._poll_seconds, self._repeat_seconds = poll_seconds, repeat_seconds
-        self._sessions: list[Session] = []
+        self._sessions: list[Subscriber] = []
         self._position = pb.Position()
 
     async def run(self) -> None:
@@ -61,7 +54,7 @@ class RegistryPublisher:
         return self._position
 
     def changes(self, source: str, since: int) -> bytes:
-        """What a copy of ``source`` at ``since`` lacks, as msgpack of ``RegistryChanges``. Blocks."""
+        """``RegistryChanges`` for a replica of ``source`` at revision ``since``, as msgpack. Blocks."""
         with self._store.read() as connection:
             same = source == get(connection, "store_id")
             return msgspec.msgpack.encode(changes_since(connection, since if same else None))
@@ -76,13 +69,13 @@ class RegistryPublisher:
 
     # -- SessionListener
 
-    def joined(self, session: Session) -> None:
+    def joined(self, session: Subscriber) -> None:
         self._sessions.append(session)
         if self._position.epoch:
             session.send(pb.MasterMessage(registry=self._position))
 
-    def received(self, session: Session, message: pb.WorkerMessage) -> None:
-        """Acknowledgements are for the health book."""
+    def received(self, session: Subscriber, message: pb.WorkerMessage) -> None:
+        """Acknowledgements are recorded by ``ClusterHealth``."""
 
-    def left(self, session: Session) -> None:
+    def left(self, session: Subscriber) -> None:
         self._sessions = [one for one in self._sessions if one is not session]

@@ -1,4 +1,4 @@
-"""The master's security state: publishing changes, knowing which workers have them (architecture.md, Replication)."""
+"""Pushes changes of the master's security state and tracks acknowledgements (architecture.md, Replication)."""
 
 import asyncio
 import logging
@@ -13,24 +13,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.counters import Counters
+from secmon.master.worker_session import Subscriber
 from secmon.security.store.replication import Change
 from secmon.security.store.schema import SCHEMA
 
 _log = logging.getLogger(__name__)
 
 
-class Session(Protocol):
-    """A worker's stream, as far as this publisher needs it."""
-
-    @property
-    def name(self) -> str: ...
-
-    def send(self, message: pb.MasterMessage) -> None:
-        """Queue ``message``; never blocks. Order is kept."""
-
-
 class Source(Protocol):
-    """The master's security store, as far as this publisher needs it. All methods may block on the disk."""
+    """The master's security store, as the publisher uses it. All methods may block on the disk."""
 
     def revision(self) -> int: ...
     def store_id(self) -> str: ...
@@ -40,9 +31,9 @@ class Source(Protocol):
 
 @dataclass
 class _Replica:
-    """A session: where it says it stands (None: not heard yet), and the revision last pushed to it."""
+    """A worker's replica: its position as reported (None: not yet), and the revision last pushed to it."""
 
-    session: Session
+    session: Subscriber
     position: pb.Position | None = None
     sent: int | None = None
 
@@ -52,13 +43,13 @@ class _Replica:
         return self.position.revision if self.sent is None and self.position is not None else self.sent
 
     def acknowledged(self, epoch: str) -> int:
-        """Revision of the store ``epoch`` that the worker runs; -1: none."""
+        """Revision of the store ``epoch`` that the replica has; -1: none."""
         return self.position.revision if self.position is not None and self.position.epoch == epoch != "" else -1
 
 
 @dataclass(frozen=True)
 class _State:
-    """The store at one revision. ``digest`` is empty until there was time to compute it."""
+    """The store at one revision. ``digest`` is empty until it is computed."""
 
     epoch: str = ""
     revision: int = 0
@@ -90,11 +81,11 @@ class SecurityPublisher:
         self._progress = asyncio.Event()
 
     def publish(self) -> None:
-        """Say that something was committed; returns at once."""
+        """Request a push of what was committed; returns at once."""
         self._due.set()
 
     async def run(self) -> None:
-        """Push until cancelled. Commits of other processes, which cannot call :meth:`publish`, are found by polling."""
+        """Push until cancelled. Commits of other processes, which do not call :meth:`publish`, are found by polling."""
         while True:
             try:
                 await self._push_all()
@@ -110,18 +101,17 @@ class SecurityPublisher:
                 self._due.clear()
 
     def position(self) -> pb.Position:
-        """The state last published; an empty epoch before the first."""
+        """The position last published; an empty epoch before the first."""
         state = self._state
         return pb.Position(epoch=state.epoch, revision=state.revision, digest=state.digest, schema=SCHEMA.version)
 
     async def confirmed(self, revision: int) -> Sequence[str]:
-        """See :class:`secmon.cluster.node.Acknowledgements`: names of the connected workers that lag, sorted.
+        """See :class:`secmon.cluster.node.Acknowledgements`: names of the late workers, sorted.
 
-        A worker that leaves meanwhile is not waited for any longer but named, unless it is back and up to date.
+        A worker whose session ends meanwhile is not waited for, but named unless it has joined again and acknowledged.
         """
-        expected = {worker.session.name for worker in self._replicas}
+        expected = {replica.session.name for replica in self._replicas}
         self.publish()
-
         try:
             async with asyncio.timeout(self._ack_timeout_seconds):
                 while self._pending(expected, revision):
@@ -129,28 +119,28 @@ class SecurityPublisher:
         except TimeoutError:
             self._counters.add("security.confirmations_late")
         return sorted(
-            expected - {worker.session.name for worker in self._replicas if self._has_reached(worker, revision)}
+            expected - {replica.session.name for replica in self._replicas if self._has_reached(replica, revision)}
         )
 
     def _pending(self, expected: set[str], revision: int) -> bool:
         return any(
-            worker.session.name in expected and not self._has_reached(worker, revision) for worker in self._replicas
+            replica.session.name in expected and not self._has_reached(replica, revision) for replica in self._replicas
         )
 
-    def _has_reached(self, worker: _Replica, revision: int) -> bool:
-        return worker.acknowledged(self._state.epoch) >= revision
+    def _has_reached(self, replica: _Replica, revision: int) -> bool:
+        return replica.acknowledged(self._state.epoch) >= revision
 
     # SessionTable
 
-    def joined(self, session: Session) -> None:
+    def joined(self, session: Subscriber) -> None:
         self._replicas.append(_Replica(session))
 
-    def left(self, session: Session) -> None:
-        self._replicas = [worker for worker in self._replicas if worker.session is not session]
+    def left(self, session: Subscriber) -> None:
+        self._replicas = [replica for replica in self._replicas if replica.session is not session]
         self._notify()
 
-    def received(self, session: Session, message: pb.WorkerMessage) -> None:
-        """Positions come with acknowledgements and heartbeats; the first one of a session is where pushes start."""
+    def received(self, session: Subscriber, message: pb.WorkerMessage) -> None:
+        """Acknowledgements and heartbeats carry positions; the first of a session is the base of the first push."""
         match message.WhichOneof("message"):
             case "security_ack":
                 position = message.security_ack.position
@@ -158,35 +148,35 @@ class SecurityPublisher:
                 position = message.heartbeat.security
             case _:
                 return
-        worker = next((worker for worker in self._replicas if worker.session is session), None)
-        if worker is None:
+        replica = next((each for each in self._replicas if each.session is session), None)
+        if replica is None:
             return
-        worker.position = position
-        if worker.sent is None:
+        replica.position = position
+        if replica.sent is None:
             self.publish()
         self._notify()
 
     # Pushing
 
     async def _push_all(self) -> None:
-        behind = {worker.base for worker in self._replicas if worker.base is not None}
+        behind = {replica.base for replica in self._replicas if replica.base is not None}
         state, changes = await asyncio.to_thread(self._read, self._state, behind)
         self._state = state
-        for worker in self._replicas:
-            if worker.base is None or worker.base not in changes:
-                continue  # it came while we read: the next round is due already
-            known = worker.sent is not None or worker.acknowledged(state.epoch) >= 0
-            if worker.base != state.revision or not known:
-                worker.session.send(pb.MasterMessage(security=_push(state, worker.base, changes if known else {})))
-            worker.sent = state.revision
+        for replica in self._replicas:
+            if replica.base is None or replica.base not in changes:
+                continue  # it joined during the read; the next round is already requested
+            known = replica.sent is not None or replica.acknowledged(state.epoch) >= 0
+            if replica.base != state.revision or not known:
+                replica.session.send(pb.MasterMessage(security=_push(state, replica.base, changes if known else {})))
+            replica.sent = state.revision
         self._notify()
 
     def _read(self, known: _State, behind: set[int]) -> tuple[_State, dict[int, bytes | None]]:
-        """The store now, and what leads there from the revisions in ``behind``; all at one revision."""
+        """The state of the store, and the changes to it from the revisions in ``behind``, all at one revision."""
         epoch, revision = self._store.store_id(), self._store.revision()
         while True:
             unchanged = (epoch, revision) == (known.epoch, known.revision)
-            # Hashing everything takes time: only when no push waits.
+            # Hashing everything takes long: only when no change waits to be pushed.
             digest = known.digest or self._store.digest() if unchanged else ""
             changes = {base: None if base == revision else self._changes(base) for base in behind}
             now = self._store.revision()
@@ -205,7 +195,7 @@ class SecurityPublisher:
 
 
 def _push(state: _State, base: int, changes: Mapping[int, bytes | None]) -> pb.SecurityPush:
-    """The changes since ``base``, or an order to fetch a snapshot."""
+    """A push of the changes since ``base``; without them the worker fetches a snapshot."""
     push = pb.SecurityPush(epoch=state.epoch, revision=state.revision, digest=state.digest)
     leading = changes.get(base)
     if leading is not None:

@@ -1,4 +1,4 @@
-"""Nodes that were turned away, shown in ``/cluster/healthcheck`` (cluster.md 3.2, 6.3)."""
+"""Refused nodes, as ``GET /cluster/healthcheck`` shows them (cluster.md 3.2, 6.3)."""
 
 import logging
 from collections import OrderedDict
@@ -27,14 +27,14 @@ class RefusedNode:
 
 
 class RefusalLog:
-    """The latest refusal of each node; without a proof, of each address, so that it cannot be flooded."""
+    """The latest refusal of each node; for nodes without a valid proof, of each address, which bounds their number."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._latest: OrderedDict[tuple[str, str], RefusedNode] = OrderedDict()
 
     def record(self, error: SecmonError, *, name: str, ip: str, proved: bool) -> None:
-        """Keep and log that ``error`` was the answer to the node that calls itself ``name``."""
+        """Record and log that the node with the stated ``name`` was refused with ``error``."""
         key = ("name", name) if proved else ("ip", ip)
         self._latest.pop(key, None)
         self._latest[key] = RefusedNode(name[:64], ip, error.code, error.message, self._clock.now())
@@ -43,7 +43,7 @@ class RefusalLog:
         log.warning("refused node %r from %s: %s", name[:64], ip, error)
 
     def accepted(self, *, name: str, ip: str) -> None:
-        """The node is in order now."""
+        """Drop the refusal of a node that has joined."""
         self._latest.pop(("name", name), None)
         stranger = self._latest.get(("ip", ip))
         if stranger and stranger.name == name:

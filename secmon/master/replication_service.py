@@ -1,4 +1,4 @@
-"""What workers fetch from the master: security snapshots, file manifests, file contents."""
+"""The Replication service: security snapshots, registry changes, file manifests and file contents for workers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,31 +21,31 @@ from secmon.master.serve_files import FileReader
 from secmon.security.store.replication import Snapshot
 
 READERS = 4
-"""Threads that read for workers, all streams together: the disk is shared with everything else."""
+"""Threads that read for all streams together, so that replication leaves the disk to others too."""
 
 
 Context = aio.ServicerContext[Any, Any]
 
 
 class SnapshotSource(Protocol):
-    """The security store, as far as this service needs it."""
+    """The security store, as this service uses it."""
 
     def snapshot(self) -> Snapshot: ...
 
 
 class RegistrySource(Protocol):
-    """The registry of agents, as far as this service needs it."""
+    """The registry of agents, as this service uses it."""
 
     def changes(self, source: str, since: int) -> bytes:
-        """What a copy of ``source`` at revision ``since`` lacks, as msgpack. Blocks."""
+        """Changes of ``source`` after revision ``since``, or the whole registry, as msgpack. Blocks."""
 
 
 class ReplicationService(pb_grpc.ReplicationServicer):
-    """Served on the cluster port. Every method streams; a slow worker costs its own stream only.
+    """Served on the cluster port. Every method streams, so a slow worker delays its own stream only.
 
     ``authorize`` raises :class:`SecmonError` for callers that may not have the data; they get ``PERMISSION_DENIED``.
-    Disk reads run on a few threads of their own and only while the stream has room, so that neither heartbeats nor
-    other workers wait for a large file. :meth:`close` when the server has stopped.
+    The disk is read by separate threads, and only while the stream has room: neither heartbeats nor other workers wait
+    for a large file. Call :meth:`close` when the server has stopped.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class ReplicationService(pb_grpc.ReplicationServicer):
         self._readers.shutdown(wait=False, cancel_futures=True)
 
     async def FetchSecurity(self, request: pb.SecurityRequest, context: Context) -> AsyncIterator[pb.Blob]:
-        """The whole state, as pieces of one msgpack document; right for any position the worker has."""
+        """The whole state, as pieces of one msgpack document; valid for any position of the worker."""
         await self._check(context)
         document = await asyncio.get_running_loop().run_in_executor(self._readers, self._snapshot)
         for piece in _pieces(document):
             yield piece
 
     async def FetchRegistry(self, request: pb.RegistryRequest, context: Context) -> AsyncIterator[pb.Blob]:
-        """What the asker's copy of the registry lacks, as pieces of one msgpack document."""
+        """What the worker's replica of the registry lacks, as pieces of one msgpack document."""
         await self._check(context)
         loop = asyncio.get_running_loop()
         document = await loop.run_in_executor(self._readers, self._registry.changes, request.source, request.since)
@@ -83,7 +83,7 @@ class ReplicationService(pb_grpc.ReplicationServicer):
             yield piece
 
     async def FetchManifest(self, request: pb.ManifestRequest, context: Context) -> AsyncIterator[pb.FileEntries]:
-        """Nothing when the asker's digest is right, else the changes since its position, else everything."""
+        """No entries if the worker's digest is current, else the changes since its position or, if unknown, all."""
         await self._check(context)
         await self._files.ready()
         position = self._files.position()
@@ -96,8 +96,8 @@ class ReplicationService(pb_grpc.ReplicationServicer):
             yield pb.FileEntries(position=position, base=base, entries=batch)
 
     async def FetchFiles(self, request: pb.FilesRequest, context: Context) -> AsyncIterator[pb.FileChunk]:
-        """Contents, in the order asked, several files back to back. A file that is not (any more) what was asked for
-        ends with ``gone``. When the worker goes away, the open file is closed with the reader's last reference."""
+        """Contents of the requested files, in the order of the request. A file that no longer has the requested content
+        ends with ``gone``. If the worker disconnects, the open file is closed with the reader's last reference."""
         await self._check(context)
         reader = FileReader(self._root, request.entries)
         loop = asyncio.get_running_loop()

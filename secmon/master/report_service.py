@@ -1,4 +1,4 @@
-"""What workers report of their agents (cluster.md 4.3)."""
+"""The Reports service: states of agents from workers (cluster.md 4.3)."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("secmon.clusterd.agents")
 T = TypeVar("T", StateReport, KeepaliveReport)
 
 NOTICEABLE_SECONDS = 5.0
-"""A difference between clocks below this is not corrected."""
+"""Smaller differences between clocks are not corrected."""
 
 Context = aio.ServicerContext[Any, Any]
 
@@ -38,14 +38,14 @@ class ReportingWorker(Protocol):
 
 
 class ReportListener(Protocol):
-    """Where it shows that a worker reports."""
+    """Records when workers report."""
 
     def agents_reported(self, node: str, started: float) -> None:
-        """``node`` has reported agents; the report came at ``started``, seconds since 1970."""
+        """``node`` has reported agents; the report arrived at ``started``, seconds since 1970."""
 
 
 class ReportService(pb_grpc.ReportsServicer):
-    """Served on the cluster port. A report is answered when it is on the disk."""
+    """Served on the cluster port. A report is acknowledged when it is stored."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ReportService(pb_grpc.ReportsServicer):
         self._clock, self._counters, self._max_skew_seconds = clock, counters, max_skew_seconds
 
     async def ReportAgents(self, request: pb.AgentReport, context: Context) -> pb.AgentReportReply:
-        """Take over the states of a worker's agents."""
+        """Store the states of a worker's agents."""
         try:
             caller = self._authorize(context)
             started = self._clock.now().timestamp()
@@ -76,7 +76,7 @@ class ReportService(pb_grpc.ReportsServicer):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
         except msgspec.MsgspecError as error:
             self._counters.add("agents.reports_refused")
-            log.error("an agent report of %s cannot be read: %s", caller.name, error)
+            log.error("an agent report of worker %s cannot be decoded: %s", caller.name, error)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     def _take(self, node: str, request: pb.AgentReport, times: ReportClock) -> tuple[pb.AgentReportReply, int]:
@@ -101,7 +101,7 @@ def skew_correction(skew: float, max_skew: float) -> int:
     return round(min(max_skew, max(-max_skew, skew))) if abs(skew) >= NOTICEABLE_SECONDS else 0
 
 
-_MAX_ROWS = msgspec.Meta(max_length=BATCH)  # looked at before the rows: a report of millions costs nothing
+_MAX_ROWS = msgspec.Meta(max_length=BATCH)  # checked before the rows are decoded, so that millions cost nothing
 _read_states = msgspec.msgpack.Decoder(Annotated[list[StateReport], _MAX_ROWS]).decode
 _read_touches = msgspec.msgpack.Decoder(Annotated[list[KeepaliveReport], _MAX_ROWS]).decode
 

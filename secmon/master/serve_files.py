@@ -1,4 +1,4 @@
-"""Reading the master's files for a worker, in pieces that are checked against what was asked."""
+"""Reads the master's files for a worker, in pieces, and verifies that they have the requested content."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ _BATCH_PIECES = 256
 
 
 class FileReader:
-    """The pieces of the files of one request. :meth:`next` blocks on the disk and belongs in a thread."""
+    """The pieces of the files of one request. :meth:`next` blocks on the disk: call it in a thread."""
 
     def __init__(self, root: Path, wanted: Sequence[pb.FileEntry]) -> None:
         self._pieces = _pieces(root, wanted)
@@ -42,7 +42,7 @@ def _pieces(root: Path, wanted: Sequence[pb.FileEntry]) -> Iterator[pb.FileChunk
 
 
 def _file(root: Path, index: int, entry: pb.FileEntry) -> Iterator[pb.FileChunk]:
-    """All pieces of one file, the final one ``last``, or ``gone`` when the content is not the one asked for."""
+    """All pieces of one file, the final one ``last``, or ``gone`` if the content is not the requested one."""
     folder, _, name = entry.path.rpartition("/")
     with opened_folder(root, folder) as parent:
         descriptor = open_file(parent, name)

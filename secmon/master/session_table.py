@@ -1,4 +1,4 @@
-"""The connected workers: acts on what :mod:`secmon.master.membership` decides."""
+"""The connected workers. Executes what :mod:`secmon.master.membership` decides."""
 
 import itertools
 import logging
@@ -31,13 +31,13 @@ from secmon.master.worker_session import SessionListener, WorkerSession
 log = logging.getLogger("secmon.clusterd.membership")
 
 Positions = Callable[[], tuple[pb.Position, pb.Position]]
-"""Where the security state and the files of this node stand."""
+"""Positions of this node's security state and of its files."""
 
-_LAST_SEEN_SECONDS = 3600.0  # seconds between two notes of when connected workers were last seen
+_LAST_SEEN_SECONDS = 3600.0  # between two updates of when connected workers were last seen
 
 
 class SessionTable:
-    """All live sessions, in the order they joined; :class:`secmon.cluster.node.Membership` of the master."""
+    """All open sessions in the order of their joins. Implements :class:`secmon.cluster.node.Membership`."""
 
     def __init__(
         self, *, rules: MembershipRules, clock: Clock, master: Member, known: KnownNodes, positions: Positions
@@ -50,7 +50,7 @@ class SessionTable:
         self._last_seen_recorded = clock.monotonic()
         self._changed = False
 
-    # -- who is there
+    # Queries
 
     def members(self) -> Sequence[Member]:
         """See ``cluster.node.Membership``."""
@@ -62,12 +62,12 @@ class SessionTable:
         return [node.name for node in self.absent_workers()]
 
     def absent_workers(self) -> Sequence[KnownNode]:
-        """What is known of the absent workers, by name."""
+        """Expected workers that are not connected, by name."""
         connected = {session.name for session in self._sessions.values()}
         return sorted((node for node in self._known.all() if node.name not in connected), key=lambda node: node.name)
 
     def all(self) -> Sequence[WorkerSession]:
-        """Live sessions in the order they joined."""
+        """Open sessions in the order of their joins."""
         return list(self._sessions.values())
 
     def get(self, name: str) -> WorkerSession | None:
@@ -78,10 +78,10 @@ class SessionTable:
         return any(node.ip == address for node in self._known.all())
 
     def caller(self, context: aio.ServicerContext[Any, Any]) -> WorkerSession:
-        """The live session of the node that calls. Raises SecmonError 3042 (no valid certificate) or 3022 (no session).
+        """The open session of the calling node. Raises SecmonError 3042 (no valid certificate) or 3022 (no session).
 
-        Services for workers ask this first: a certificate alone opens nothing, a refused node gets nothing. A call is
-        a sign of life, as heartbeats behind a large report may be late.
+        Every service for workers checks this first: a certificate without a session gives no access. A call is a sign
+        of life too, as heartbeats may be late behind a large report.
         """
         identity = peer_identity(context)
         session = self.get(identity.name)
@@ -91,19 +91,19 @@ class SessionTable:
         return session
 
     def name_conflict(self, candidate: membership.Candidate) -> tuple[int, str] | None:
-        """The refusal of a candidate whose name is taken by a live session of another installation."""
+        """Code and reason if an open session of another installation has the candidate's name."""
         return membership.name_conflict(candidate, self._snapshot().sessions)
 
-    # -- acting
+    # Transitions
 
     def next_serial(self) -> int:
-        """The number of the next candidate."""
+        """A new number for a candidate."""
         return next(self._serials)
 
     def admit(
         self, candidate: membership.Candidate, peer_port: int, welcome: Callable[[], pb.Welcome]
     ) -> WorkerSession:
-        """Open a session, closing the one it replaces. Raises SecmonError with the code of the refusal."""
+        """Open a session and close the one that it replaces. Raises SecmonError with the code of the refusal."""
         admitted: WorkerSession | None = None
         for transition in self._decide(candidate):
             match transition:
@@ -121,7 +121,7 @@ class SessionTable:
         return admitted
 
     def tick(self) -> None:
-        """Close silent sessions, forget nodes that stay away, announce changes; due at every heartbeat."""
+        """Close silent sessions, forget absent nodes, announce changes; called at every heartbeat interval."""
         for transition in self._decide():
             self._execute(transition)
         if self._changed:
@@ -133,7 +133,7 @@ class SessionTable:
                 self._record_last_seen(session)
 
     def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
-        """Any message is a sign of life; beats are answered with the master's positions."""
+        """Any message is a sign of life. Heartbeats are answered with the master's positions."""
         session.last_heard = self._clock.monotonic()
         if message.HasField("heartbeat"):
             session.round_trip = max(0.0, message.heartbeat.round_trip)
@@ -147,7 +147,7 @@ class SessionTable:
             listener.received(session, message)
 
     def _record_clock(self, session: WorkerSession, clock: float) -> None:
-        """A clock that goes wrong later is reported once; the session is closed at the next :meth:`tick`."""
+        """Log the first skew beyond the limit; the next :meth:`tick` closes the session."""
         session.record_skew(clock - self._clock.now().timestamp())
         skew = session.skew
         if not abs(skew) <= self.rules.max_skew and not session.clock_reported:
@@ -155,7 +155,7 @@ class SessionTable:
             log.warning("the clock of worker %s differs by %.1f s: synchronise the clocks (NTP)", session.name, skew)
 
     def remove(self, session: WorkerSession) -> None:
-        """Forget a session that is closed; does nothing the second time."""
+        """Remove a closed session; further calls have no effect."""
         if self._sessions.pop(session.candidate.serial, None) is None:
             return
         log.info("worker %s is gone: %s", session.name, session.reason)
@@ -165,7 +165,7 @@ class SessionTable:
         self._changed = True
 
     def close_all(self, reason: str) -> None:
-        """Say goodbye to every worker."""
+        """Close every session with ``reason``."""
         for session in self.all():
             session.close(reason)
 
@@ -202,13 +202,13 @@ class SessionTable:
         )
 
     def _announce_members(self) -> None:
-        """Once a heartbeat at most: when many workers come at once, each learns of all in a few messages."""
+        """Send the members to all workers. At most once per interval, so that many joins at once cost few messages."""
         members = self.members_message()
         for session in self._sessions.values():
             session.send(pb.MasterMessage(members=members))
 
     def members_message(self) -> pb.Members:
-        """The members as workers receive them."""
+        """The members, as a message to workers."""
         return pb.Members(
             members=[pb.Member(name=m.name, type=m.type, version=m.version, ip=m.ip) for m in self.members()]
         )

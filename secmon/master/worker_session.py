@@ -1,4 +1,4 @@
-"""One worker's Join stream, as the master sees it."""
+"""The master's end of one worker's Join stream."""
 
 import asyncio
 import logging
@@ -16,19 +16,24 @@ from secmon.master.membership import Candidate, ConnectedWorker
 log = logging.getLogger("secmon.clusterd.session")
 
 QUEUE_LIMIT = 1024
-"""Messages that wait for a worker. One that is further behind is disconnected, and resynchronises when it is back."""
+"""Queued messages for a worker. One that is further behind is disconnected; it resynchronizes after its next join."""
 MAX_MESSAGE_BYTES = 64 * 1024
-"""Of one message of a worker on this stream: positions and counts, nothing that grows with the installation."""
+"""Limit of a worker's message on this stream: it has positions and counts, nothing that grows with the installation."""
 _SKEW_SAMPLES = 8
-"""Readings of a worker's clock that are remembered."""
+"""Samples of a worker's clock that are kept."""
 LEAVE_SECONDS = 1.0
-"""Time for the reason of a closed session to reach the worker."""
+"""Time for the reason of a closed session to be sent."""
 
 JoinContext = aio.ServicerContext[pb.WorkerMessage, pb.MasterMessage]
 
 
 class WorkerSession:
-    """A connected worker. Use it on the event loop only."""
+    """A connected worker. Used on the event loop only.
+
+    It is open until ``reason`` is set, by :meth:`close` or by the end of the stream, and never opens again: a worker
+    that comes back gets a new session. Closing replaces the queued messages by the reason alone, as the worker compares
+    everything after its next join.
+    """
 
     def __init__(self, candidate: Candidate, *, peer_port: int, now: datetime, monotonic: float) -> None:
         self.candidate = candidate
@@ -40,7 +45,7 @@ class WorkerSession:
         self.joined_at = now
         self.last_heard = monotonic
         self.round_trip = math.inf
-        """Of the link, in seconds, as the worker says; unknown before its first heartbeat."""
+        """Round trip of the link in seconds, measured by the worker; infinite before its first heartbeat."""
         self.reason: str | None = None
         """Why the session was closed; None while it is open."""
         self.clock_reported = False
@@ -50,18 +55,18 @@ class WorkerSession:
 
     @property
     def skew(self) -> float:
-        """Seconds that the worker's clock is ahead of ours.
+        """Seconds that the worker's clock is ahead of this node's.
 
-        What is late on its way looks like a clock behind, so the largest of the latest readings is nearest the truth.
+        Delay makes a clock look late, so the largest of the latest samples is the most accurate one.
         """
         return max(self._skew_samples)
 
     def record_skew(self, skew: float) -> None:
-        """A heartbeat has come whose time differs by ``skew`` seconds from ours."""
+        """Add a sample: a heartbeat's time minus this node's, in seconds."""
         self._skew_samples.append(skew if math.isfinite(skew) else math.inf)
 
     def send(self, message: pb.MasterMessage) -> None:
-        """Queue ``message`` in order; nothing happens once the session is closed. An overflow closes it."""
+        """Queue ``message`` in order; no effect once the session is closed. An overflow closes it."""
         if self.reason is not None:
             return
         try:
@@ -70,7 +75,7 @@ class WorkerSession:
             self.close(f"{QUEUE_LIMIT} messages wait for {self.name}: it does not take them")
 
     def close(self, reason: str) -> None:
-        """End the session and tell the worker why; the first reason stands."""
+        """Close the session and send the worker the reason. Only the first reason counts."""
         if self.reason is not None:
             return
         self.reason = reason
@@ -80,7 +85,7 @@ class WorkerSession:
         self.closed.set()
 
     def connected(self) -> ConnectedWorker:
-        """This session in a snapshot."""
+        """This session in a membership view."""
         return ConnectedWorker(
             serial=self.candidate.serial,
             name=self.name,
@@ -99,7 +104,7 @@ class WorkerSession:
         *,
         max_per_second: int,
     ) -> None:
-        """Move messages both ways until the session is closed from either side; ``reason`` says why then.
+        """Transfer messages both ways until either side closes the session; ``reason`` is set then.
 
         ``max_per_second``: messages that the worker may send in a second.
         """
@@ -142,7 +147,7 @@ class WorkerSession:
                 return f"it sent a message of {message.ByteSize()} bytes, {MAX_MESSAGE_BYTES} are allowed"
             if message.HasField("leave"):
                 return f"it left: {message.leave.reason[:200]!r}"
-            if self.closed.is_set():  # and forgotten: what was read meanwhile is dropped
+            if self.closed.is_set():  # by the master; it is no longer in the table
                 break
             received(self, message)
         return "it closed the connection"
@@ -157,14 +162,24 @@ class WorkerSession:
         return reader.result() if reader.done() and not reader.cancelled() else "the connection was lost"
 
 
+class Subscriber(Protocol):
+    """A worker's session, as publishers use it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def send(self, message: pb.MasterMessage) -> None:
+        """Queue ``message``; never blocks. Order is kept."""
+
+
 class SessionListener(Protocol):
-    """Follows the sessions, on the event loop, without blocking it; the calls come in order."""
+    """Is called about sessions in order, on the event loop; must not block."""
 
     def joined(self, session: WorkerSession) -> None:
-        """The welcome is on its way; what is sent now follows it."""
+        """The welcome is queued; messages sent now follow it."""
 
     def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
         """The worker sent ``message``. Raising ends the session."""
 
     def left(self, session: WorkerSession) -> None:
-        """The session is over; ``session.reason`` says why."""
+        """The session is closed; ``session.reason`` says why."""

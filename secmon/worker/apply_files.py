@@ -1,4 +1,4 @@
-"""The worker's replicated files: kept equal to the master's, whatever changed them (architecture.md, Replication)."""
+"""Keeps the worker's replicated files equal to the master's (architecture.md, Replication)."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ _RESCAN_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class FileLimits:
-    """Bounds of what a worker accepts, and its rhythm."""
+    """Limits of what a worker accepts, and intervals in seconds."""
 
     max_file_bytes: int = 1 << 30
     max_files: int = 200_000
@@ -51,7 +51,7 @@ class FileLimits:
 
 @dataclass
 class _RoundResult:
-    """What one round did."""
+    """The result of one round."""
 
     started: datetime
     missing: int = 0
@@ -65,12 +65,12 @@ class _RoundResult:
 
 
 class FileApplier:
-    """Follows the master's file set and mends what differs on this node.
+    """Makes this node's files those of the master, whether the master's changed or somebody edited the replica.
 
-    Listens to the link (``connected``, ``received``, ``disconnected``, all returning at once); :meth:`run` does the
-    work. A round compares, fetches what is missing aside, verifies it, flushes it once, renames it into place and
-    deletes what is extra. Whenever it fails, no file is half-written, the master hears why (``FilesAck.error``) and
-    the round is tried again: with growing pauses, or at once when something newer is pushed.
+    A ``LinkListener`` whose methods return at once; :meth:`run` does the work. A round compares, fetches missing files
+    into staging, verifies them, flushes them once, renames them into place and deletes extra files. When a round fails,
+    no file is partly written, the master gets the error (``FilesAck.error``), and the round is repeated: after growing
+    pauses, or at once when a newer push arrives.
 
     ``on_applied`` are called on the event loop with the paths (below the installation folder) that a batch changed.
     """
@@ -102,12 +102,12 @@ class FileApplier:
         self._digest = ""
 
     def position(self) -> pb.Position:
-        """The master's position that this node last was equal to, and the digest of its own files now."""
+        """The master's position that this node last reached, and the digest of its files now."""
         epoch, revision = self._applied
         return pb.Position(epoch=epoch, revision=revision, digest=self._digest)
 
     async def connected(self, link: Link, welcome: pb.Welcome) -> None:
-        """A session began: compare, whatever is known from earlier ones."""
+        """Compare with the master, whatever is known from earlier sessions."""
         self._link = link
         self._pushes.clear()
         self._target_outdated = True
@@ -155,7 +155,7 @@ class FileApplier:
         self._pushed.set()
 
     def _compare(self, master: pb.Position) -> None:
-        """A beat comes after the pushes it knows of: a target that differs once they are taken is wrong."""
+        """A heartbeat comes after the pushes that it includes: a target that differs with none left is wrong."""
         target = self._target
         if target is None or self._pushes:
             return
@@ -164,7 +164,7 @@ class FileApplier:
             self._wake.set()
 
     async def _run_round(self) -> bool:
-        """One round; whether there is nothing to try again."""
+        """Run one round; return whether it is complete, i.e. nothing is to be repeated."""
         link = self._link
         result = _RoundResult(self._clock.now())
         try:
@@ -206,7 +206,7 @@ class FileApplier:
     async def _synchronize(self, link: Link, result: _RoundResult) -> None:
         target = await self._update_target(link)
         difference = self._scanner.manifest.difference(target.manifest)
-        # What the master has a file for is replaced by that; deleting it afterwards would delete the file.
+        # A special file where the master has a file is replaced by that; deleting it later would delete the file.
         stray = sorted(path for path in self._scanner.special_files if path not in target.manifest)
         if difference.empty and not stray:
             self._applied = (target.epoch, target.revision)
@@ -231,7 +231,7 @@ class FileApplier:
             )
 
     async def _update_target(self, link: Link) -> TargetManifest:
-        """The newest target: by the pushes that came, or asked for."""
+        """Advance the target by the pushes, or fetch it."""
         pushes, self._pushes = self._pushes, []
         target = self._target
         for push in pushes:
@@ -244,7 +244,7 @@ class FileApplier:
         return target
 
     async def _install_missing(self, link: Link, difference: Difference, result: _RoundResult) -> list[str]:
-        """Create and overwrite; the paths that are too large to be accepted."""
+        """Create and overwrite files; return the paths that exceed the size limit."""
         wanted = {**difference.missing, **difference.shared}
         too_large = [path for path, entry in wanted.items() if entry.size > self._limits.max_file_bytes]
         for path in too_large:
@@ -254,7 +254,7 @@ class FileApplier:
             result.missing += sum(path in difference.missing for path in placed)
             result.shared += sum(path in difference.shared for path in placed)
             if len(placed) < len(batch):
-                # They changed on the master since: its next push says how. Ask, in case it is lost.
+                # The others have changed on the master. The target is fetched in case the push about them is lost.
                 result.complete, self._target_outdated = False, True
             if self._superseded():
                 break
@@ -264,7 +264,7 @@ class FileApplier:
         return self._target is not None and not all(self._target.covers(push) for push in self._pushes)
 
     async def _install_batch(self, link: Link, wanted: list[tuple[str, Entry]]) -> list[str]:
-        """Fetch and place one batch; the paths that are in place."""
+        """Fetch and install one batch; return the installed paths."""
         batch = await asyncio.to_thread(self._staging.begin, wanted)
         try:
             await fetch_contents(link, wanted, batch)
@@ -323,11 +323,11 @@ class FileApplier:
         try:
             self._link.send(pb.WorkerMessage(files_ack=ack))
         except SecmonError:
-            _log.debug("The session ended before its files could be acknowledged")
+            _log.debug("The session ended before the files were acknowledged")
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Until ``event`` is set, for at most ``seconds``."""
+    """Wait until ``event`` is set, for at most ``seconds``."""
     try:
         async with asyncio.timeout(max(0.0, seconds)):
             await event.wait()

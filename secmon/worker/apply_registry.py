@@ -1,4 +1,4 @@
-"""The worker's copy of the registry of agents: following the master's (cluster.md 4.4, 4.5)."""
+"""Keeps the worker's replica of the registry of agents equal to the master's (cluster.md 4.4, 4.5)."""
 
 import asyncio
 import logging
@@ -20,16 +20,16 @@ from secmon.worker.streams import reading_stream, replication
 log = logging.getLogger("secmon.clusterd.registry")
 
 MOST_BYTES = 1 << 30
-"""Of one answer; more is refused."""
+"""Limit of one answer."""
 RETRY_SECONDS = 1.0
 RETRY_MOST_SECONDS = 30.0
 _FAILURES = (SecmonError, OSError, SQLAlchemyError, sqlite3.Error, msgspec.MsgspecError, Diverged)
 
 
 class RegistryApplier:
-    """Fetches what the copy lacks whenever the master says that it stands elsewhere; :meth:`run` does the work.
+    """Fetches changes whenever the master announces another position; :meth:`run` does the work.
 
-    Equal revisions with different digests mean that a copy went wrong: it is fetched as a whole.
+    Equal revisions with different digests mean that the replica is damaged: the whole registry is fetched.
     """
 
     def __init__(self, store: AgentStore) -> None:
@@ -50,9 +50,9 @@ class RegistryApplier:
         self._link = self._target = None
 
     async def run(self) -> None:
-        """Apply until cancelled; a failure is tried again, with growing pauses."""
+        """Apply until cancelled; failures are retried after growing pauses."""
         pause = RETRY_SECONDS
-        self._wake.set()  # an earlier run may have ended with work left
+        self._wake.set()  # a previous run may have ended with work left
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -72,10 +72,10 @@ class RegistryApplier:
                 self._acknowledge(link, here)
                 return
             if here.source == target.epoch and here.revision > target.revision:
-                return  # the announcement of what we have is on its way
+                return  # a newer announcement is on its way
             whole = here.source != target.epoch or here.revision == target.revision
             if whole and here.source == target.epoch:
-                log.warning("The registry differs from the master's at revision %d; fetching all", here.revision)
+                log.warning("The registry differs from the master's at revision %d; fetching all of it", here.revision)
             await self._fetch(link, "" if whole else here.source, here.revision)
 
     async def _fetch(self, link: Link, source: str, since: int) -> None:
@@ -93,7 +93,7 @@ class RegistryApplier:
         except Diverged as error:
             if changes.since is None:
                 raise
-            log.warning("The registry's changes do not fit: %s; fetching all", error)
+            log.warning("The registry's changes do not fit: %s; fetching all of it", error)
             await self._fetch(link, "", 0)
 
     def _position(self) -> Position:
@@ -104,12 +104,12 @@ class RegistryApplier:
         with self._store.write() as connection:
             held = connection.execute(select(func.count()).select_from(agents)).scalar_one()
             if held and not changes.entries and not changes.tombstones and changes.since is None:
-                raise SecmonError(3045, f"the master has lost its registry; this node keeps {held} agents")
+                raise SecmonError(3045, f"the master's registry is empty; this node keeps its {held} agents")
             apply_changes(connection, changes)
         if changes.since is None:
-            log.info("Registry of %d agents taken over as a whole", len(changes.entries))
+            log.info("Registry of %d agents replaced", len(changes.entries))
 
     def _acknowledge(self, link: Link, here: Position) -> None:
         ack = pb.Position(epoch=here.source, revision=here.revision, digest=here.digest)
-        with suppress(SecmonError):  # the session just ended; the next one begins with an announcement
+        with suppress(SecmonError):  # the session has ended; the next one begins with an announcement
             link.send(pb.WorkerMessage(registry_ack=ack))

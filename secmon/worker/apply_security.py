@@ -1,4 +1,4 @@
-"""The worker's copy of the security state: following the master's changes (architecture.md, Replication)."""
+"""Keeps the worker's replica of the security state equal to the master's (architecture.md, Replication)."""
 
 import asyncio
 import logging
@@ -23,19 +23,19 @@ _log = logging.getLogger(__name__)
 GENERATION_2_SCHEMA = 2
 """Version of the tables of masters that do not name it."""
 SNAPSHOT_LIMIT = 1 << 30
-"""Bytes of a snapshot; more is refused."""
+"""Limit of a snapshot."""
 _FAILURES = (SecmonError, OSError, SQLAlchemyError, sqlite3.Error, msgspec.MsgspecError)
 
 
 class SecurityApplier:
-    """Applies pushes in order, each in one transaction; fetches a snapshot when the copies do not fit together.
+    """Applies pushes in order, each in one transaction; fetches a snapshot when a push does not fit the replica.
 
-    Listens to the link (``connected``, ``received``, ``disconnected``, all returning at once); :meth:`run` does the
-    work. Each applied change is acknowledged with the new position.
+    A ``LinkListener`` whose methods return at once; :meth:`run` does the work. Each applied change is acknowledged with
+    the new position.
 
-    A snapshot of another store than the one followed so far is applied and logged at ERROR: a master that was created
-    again, restored or replaced must be able to lead its workers. One without users is refused; this node then keeps
-    what it has, and the security lease, which is not extended meanwhile, bounds how long that is trusted.
+    A snapshot of another store than before is applied and logged at ERROR: workers must follow a master that was
+    reinstalled, restored or replaced. A snapshot without users is refused: this node keeps its replica as long as the
+    security lease lasts, which is not extended meanwhile.
     """
 
     def __init__(self, store: SecurityStore, *, retry_seconds: float = 1.0, retry_most_seconds: float = 30.0) -> None:
@@ -50,12 +50,12 @@ class SecurityApplier:
         self._mismatch: tuple[str, int, str, int] | None = None
 
     def position(self) -> pb.Position:
-        """Where this node's copy stands; the epoch is empty when it has received nothing. Costs microseconds."""
+        """Position of the replica; the epoch is empty if it has received nothing. Takes microseconds."""
         position = self._store.position()
         return pb.Position(epoch=position.store_id, revision=position.revision)
 
     async def wait_for(self, revision: int, timeout: float) -> bool:
-        """Wait at most ``timeout`` seconds until this node runs at least ``revision``; whether it does."""
+        """Wait at most ``timeout`` seconds until this node has at least ``revision``; return whether it has."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while self._store.revision() < revision:
@@ -63,7 +63,7 @@ class SecurityApplier:
         return self._store.revision() >= revision
 
     async def connected(self, link: Link, welcome: pb.Welcome) -> None:
-        """A session began: say where we stand, so that the master knows what to push."""
+        """Report the position to the master, which pushes from there."""
         self._link = link
         self._queue.clear()
         self._mismatch = None
@@ -84,9 +84,9 @@ class SecurityApplier:
         self._queue.clear()
 
     async def run(self) -> None:
-        """Apply until cancelled. A failure is tried again, with growing pauses, as a snapshot."""
+        """Apply until cancelled. After a failure a snapshot is fetched, after growing pauses."""
         pause = self._retry_seconds
-        self._wake.set()  # an earlier run may have ended with work left
+        self._wake.set()  # a previous run may have ended with work left
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -116,23 +116,23 @@ class SecurityApplier:
             self._acknowledge()
         elif not push.changes or (own.store_id, own.revision) != (push.epoch, push.base):
             if own.store_id != push.epoch or own.revision < push.revision or not push.changes:
-                self._stale = True  # else: older than the snapshot that we fetched meanwhile
+                self._stale = True  # else the push is older than a snapshot fetched meanwhile
         else:
             changes = msgspec.msgpack.decode(push.changes, type=list[Change])
             try:
                 await asyncio.to_thread(self._store.apply_changes, push.epoch, push.base, changes, push.revision)
             except SecmonError as error:
-                _log.warning("The changes to revision %d were refused: %s; fetching all", push.revision, error)
+                _log.warning("The changes to revision %d do not fit: %s; fetching a snapshot", push.revision, error)
                 self._stale = True
             else:
                 self._acknowledge()
 
     async def _compare(self, master: pb.Position) -> None:
-        """Anti-entropy: equal revisions must mean equal content. A beat comes after the pushes it knows of."""
+        """Anti-entropy: equal revisions must have equal digests. A heartbeat comes after its pushes."""
         own = self._store.position()
         if (own.store_id, own.revision) != (master.epoch, master.revision):
             mismatch = (own.store_id, own.revision, master.epoch, master.revision)
-            self._stale = mismatch == self._mismatch  # a second time: no push is on its way
+            self._stale = mismatch == self._mismatch  # the second time no push is on its way
             self._mismatch = mismatch
             return
         self._mismatch = None
@@ -162,17 +162,17 @@ class SecurityApplier:
         progress, self._progress = self._progress, asyncio.Event()
         progress.set()
         if self._link is not None:
-            with suppress(SecmonError):  # the session just ended; the next one begins with our position
+            with suppress(SecmonError):  # the session has ended; the next one begins with the position
                 self._link.send(pb.WorkerMessage(security_ack=pb.SecurityAck(position=self.position())))
 
 
 def _log_snapshot(before: Position, taken: Snapshot) -> None:
-    """Log an applied snapshot; at ERROR if it does not follow: there is one master, whose state counts."""
+    """Log an applied snapshot; at ERROR if it is not a later revision of the same store."""
     if before.store_id not in ("", taken.store_id):
         _log.error(
-            "The master has another security store: this node followed store %s to revision %d and has now taken over "
-            "store %s at revision %d with its users. This is right when the master was made anew, replaced or "
-            "promoted; if nobody did that, look at the master",
+            "The master has another security store: this node had store %s at revision %d and has now applied store %s "
+            "at revision %d with its users. This is expected if the master was reinstalled, replaced or promoted; "
+            "otherwise check the master",
             before.store_id,
             before.revision,
             taken.store_id,
@@ -180,11 +180,11 @@ def _log_snapshot(before: Position, taken: Snapshot) -> None:
         )
     elif before.store_id and taken.revision < before.revision:
         _log.error(
-            "The master's security store %s went back from revision %d to %d: this node has followed. This is right "
-            "when the master was restored from a backup; what was changed since then, revocations too, is undone",
+            "The master's security store %s went back from revision %d to %d, and this node with it. This is expected "
+            "if the master was restored from a backup; all changes since then, revocations too, are undone",
             taken.store_id,
             before.revision,
             taken.revision,
         )
     else:
-        _log.info("Security state taken over as a whole at revision %d", taken.revision)
+        _log.info("Security state replaced by a snapshot at revision %d", taken.revision)

@@ -1,4 +1,4 @@
-"""The worker's end of the cluster link: its own port for peers, the link to the master, the lease."""
+"""The worker's end of the cluster link: its port for calls of the master, the link to the master, the lease."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -21,20 +21,20 @@ from secmon.worker.master_link import MasterLink
 from secmon.worker.master_session import Positions
 
 MASTER_LINK = "link to the master"
-"""Name of the task that keeps the link."""
+"""Name of the task that maintains the link."""
 
 log = logging.getLogger("secmon.clusterd.worker")
 
 
 def no_positions() -> tuple[pb.Position, pb.Position]:
-    """Of a node that replicates nothing."""
+    """Positions of a node that replicates nothing."""
     return pb.Position(), pb.Position()
 
 
 class ClusterMember:
-    """Everything of the link on a worker.
+    """The cluster link of a worker.
 
-    Add listeners to ``link.listeners`` before :meth:`start`; ``port`` is the port taken for peers.
+    Add listeners to ``link.listeners`` before :meth:`start`; ``port`` is the port in use for peers.
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class ClusterMember:
         self._tasks = tasks or Background()
 
     async def start(self, services: Sequence[Callable[[aio.Server], None]] = ()) -> None:
-        """Serve peers and begin to link. Raises 2010 for a port that cannot be taken.
+        """Serve peers and start the link. Raises 2010 for a port that cannot be taken.
 
-        The port opens before the node has a certificate; until then no certificate is accepted.
+        The port opens before the node has a certificate; until then no client certificate is accepted.
         """
         self._server = new_server()
         for add in services:
@@ -93,7 +93,7 @@ class ClusterMember:
         self._tasks.keep(MASTER_LINK, self.link.run)
 
     async def stop(self, reason: str = "the node stops", grace: float = 2.0) -> None:
-        """Leave, give running calls ``grace`` seconds, close the port. The lease runs on."""
+        """Leave, give running calls ``grace`` seconds, close the port. The lease continues."""
         await self.link.leave(reason)
         await self._tasks.stop(MASTER_LINK)
         if self._peers:

@@ -1,4 +1,4 @@
-"""How a worker gets its certificate from the master."""
+"""A worker's request for a certificate of the cluster."""
 
 import asyncio
 import logging
@@ -22,13 +22,13 @@ log = logging.getLogger("secmon.clusterd.enrolment")
 
 
 async def enrol(settings: LinkSettings, keystore: Keystore, clock: Clock, hello: pb.NodeHello, reason: str) -> None:
-    """Get a certificate and put it into ``keystore``; ``reason`` is for the master's log.
+    """Request a certificate and store it in ``keystore``; ``reason`` is for the master's log.
 
     Raises SecmonError: the master's refusal (3025, 3028, 3029, 3030, 3031, 3041, 3004), 3041 when this node's clock
     lies outside the life of the master's certificate, 3025 when the master does not prove the key, 3023 when the
     master cannot be reached. Nothing is stored then.
     """
-    log.info("asking the master %s for a certificate: %s", settings.master, reason)
+    log.info("requesting a certificate from the master %s: %s", settings.master, reason)
     key = certificates.new_key()
     request = pb.EnrolRequest(
         hello=hello,
@@ -39,24 +39,24 @@ async def enrol(settings: LinkSettings, keystore: Keystore, clock: Clock, hello:
     server = await _server_certificate(settings)
     outside = certificates.validity_defect(server, clock.now())
     if outside:
-        raise SecmonError(3041, f"by the clock of this node the master has a {outside}")
+        raise SecmonError(3041, f"by the clock of this node, the master has a {outside}")
     request.proof = proof.enrolment(settings.key, request, certificates.fingerprint(server))
     answer = await _ask(settings, server, request)
     if answer.HasField("refusal"):
         raise SecmonError(answer.refusal.code, answer.refusal.reason)
     enrolled = answer.enrolled
     if not proof.verify(proof.reply(settings.key, enrolled, request.nonce), enrolled.proof):
-        raise SecmonError(3025, "the master does not prove that it knows this node's key")
+        raise SecmonError(3025, "the master does not prove that it has the cluster key of this node")
     credentials = NodeCredentials(certificates.key_pem(key), enrolled.certificate, enrolled.authority)
     defect = certificates.defect(credentials, keystore.identity, clock.now())
     if defect:
         raise SecmonError(3042, f"from the master: {defect}")
     keystore.install(credentials)
-    log.info("the master %s gave this node a certificate", settings.master)
+    log.info("the master %s has signed a certificate for this node", settings.master)
 
 
 async def _server_certificate(settings: LinkSettings) -> bytes:
-    """The certificate (PEM) that the enrolment port shows. It is not verified; the proofs are bound to it."""
+    """The certificate (PEM) of the enrolment port. It is not verified here; the proofs are bound to it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

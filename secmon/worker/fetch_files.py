@@ -1,4 +1,4 @@
-"""Fetching manifests and contents from the master."""
+"""Fetches manifests and file contents from the master."""
 
 import asyncio
 import math
@@ -18,7 +18,7 @@ _BUFFER_PIECES = 256
 
 
 class TargetManifest:
-    """The file set that the master wants, at a position of its publisher."""
+    """The master's file set at a position of its publisher."""
 
     def __init__(self, epoch: str, revision: int, manifest: Manifest) -> None:
         self.epoch = epoch
@@ -26,16 +26,16 @@ class TargetManifest:
         self.manifest = manifest
 
     def covers(self, push: pb.FilesPush) -> bool:
-        """Whether the target is at the push's position or past it."""
+        """Whether the target includes ``push``."""
         return push.position.epoch == self.epoch and push.position.revision <= self.revision
 
     def apply_push(self, push: pb.FilesPush, max_files: int) -> bool:
-        """Apply a pushed change; whether the result is what the master has. If not, the target is void.
+        """Apply a pushed change; return whether the result has the master's digest. If not, fetch the target.
 
-        Raises 3045, and changes nothing, when the push holds what may not be replicated.
+        Raises 3045, and changes nothing, if the push has paths that may not be replicated.
         """
         if self.covers(push):
-            return True  # we fetched something newer meanwhile
+            return True  # a newer target was fetched meanwhile
         if push.position.epoch != self.epoch or not 0 < push.base <= self.revision:
             return False
         delta = from_wire(push.entries)
@@ -49,10 +49,10 @@ class TargetManifest:
 
 
 async def fetch_target(link: Link, target: TargetManifest | None, own: Manifest, max_files: int) -> TargetManifest:
-    """The master's file set now, moving as little as possible. ``own`` may be equal to it already.
+    """Fetch the master's current file set: nothing but the position if ``target`` or ``own`` equals it, else changes.
 
-    Raises 3045 when it holds what may not be replicated or more than ``max_files`` files, 3023 and 3020 when the
-    master is gone.
+    Raises 3045 if it has paths that may not be replicated or more than ``max_files`` files, 3023 and 3020 if the
+    master cannot be reached.
     """
     known = target.manifest if target is not None else own
     request = pb.ManifestRequest(digest=known.digest)
@@ -77,9 +77,9 @@ async def fetch_target(link: Link, target: TargetManifest | None, own: Manifest,
 
 
 async def fetch_contents(link: Link, wanted: Sequence[tuple[str, Entry]], batch: StagedBatch) -> None:
-    """Fill ``batch`` with the contents of ``wanted``. Writes happen in threads, memory stays within megabytes.
+    """Fill ``batch`` with the contents of ``wanted``. Threads write to the disk; memory use is a few megabytes.
 
-    Raises 3045 when the master sends something else, 3023 and 3020 when it is gone, ``OSError`` of our disk.
+    Raises 3045 if the master sends other contents, 3023 and 3020 if it cannot be reached, ``OSError`` of the disk.
     """
     stub = replication(link)
     offset = 0
@@ -103,7 +103,7 @@ async def fetch_contents(link: Link, wanted: Sequence[tuple[str, Entry]], batch:
 
 
 def split(wanted: Sequence[tuple[str, Entry]], *, most_bytes: int, most_files: int) -> list[list[tuple[str, Entry]]]:
-    """Batches in order of size, so that small files never wait for large ones; each is within the bounds or alone."""
+    """Batches in order of size, so that small files do not wait for large ones; within the limits, or one file."""
     batches: list[list[tuple[str, Entry]]] = []
     size = math.inf
     for path, entry in sorted(wanted, key=lambda item: item[1].size):

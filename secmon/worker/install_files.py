@@ -1,4 +1,4 @@
-"""Moving complete files into place, and removing what does not belong there."""
+"""Installs complete files in the replicated folders, and removes extra ones."""
 
 import errno
 import logging
@@ -18,13 +18,14 @@ from secmon.worker.staging import FSYNC_LIMIT, FileOwner, sync_filesystem
 _log = logging.getLogger(__name__)
 
 _COPY_PREFIX = ".secmon-new-"
-"""Start of the names of copies made in the destination folder, when that is on another file system than staging."""
+"""Prefix of copies in the destination folder, made if that is on another file system than staging."""
 _COPY_BLOCK = 1 << 20
 
 
 class FileInstaller:
-    """Changes the replicated folders of a worker. Every file is either as before or new, never partly written,
-    whenever the process dies. Methods block on the disk; :meth:`sync` ends a batch.
+    """Changes the replicated folders of a worker. After a crash at any moment every file is the old or the new one.
+
+    Methods block on the disk; :meth:`sync` ends a batch.
     """
 
     def __init__(self, root: Path, owner: FileOwner) -> None:
@@ -34,16 +35,16 @@ class FileInstaller:
         self._shrunk: set[tuple[str, str]] = set()
 
     def remove_leftovers(self) -> None:
-        """Remove copies that an earlier run left beside their destination."""
+        """Remove copies that an earlier run left in destination folders."""
         for category in CATEGORIES:
             with suppress(FileNotFoundError, NotADirectoryError), opened_folder(self._root, category.folder) as folder:
                 for _, _, names, descriptor in os.fwalk(dir_fd=folder):
                     _remove_leftovers(names, descriptor)
 
     def install(self, path: str, staged: Path) -> None:
-        """Put ``staged`` at ``path``, with the folders it needs, whatever is in its way.
+        """Move ``staged`` to ``path``, make the folders it needs, and replace whatever is there.
 
-        Raises 3045 when the category's own folder is not a real folder, ``OSError`` when the disk refuses.
+        Raises 3045 if the category's own folder is not a real folder, ``OSError`` of the disk.
         """
         folder, _, name = path.rpartition("/")
         checked(path)
@@ -55,10 +56,10 @@ class FileInstaller:
         self._dirty.add(folder)
 
     def remove(self, path: str) -> None:
-        """Delete the file ``path``; :meth:`sync` removes folders that this empties, where the category wants it."""
+        """Delete the file ``path``; :meth:`sync` removes folders that this empties, if the category says so."""
         folder, _, name = path.rpartition("/")
         category = checked(path)
-        # Gone already, or a file took the place of its folder, or a folder its own: nothing is left to delete.
+        # The file is gone, or a file has replaced its folder, or a folder the file: there is nothing to delete.
         with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             with opened_folder(self._root, folder) as descriptor:
                 os.unlink(name, dir_fd=descriptor)
@@ -67,7 +68,7 @@ class FileInstaller:
             self._shrunk.add((folder, category.folder))
 
     def sync(self) -> None:
-        """Remove emptied folders; return once all names changed since the last call are on the disk."""
+        """Remove emptied folders and flush all names changed since the last call to the disk."""
         shrunk, self._shrunk = self._shrunk, set()
         for folder, top in sorted(shrunk, reverse=True):
             self._remove_emptied(folder, top)
@@ -82,7 +83,7 @@ class FileInstaller:
                 os.fsync(descriptor)
 
     def _open_folder(self, folder: str) -> int:
-        """Descriptor of a folder, made as needed. Below the category's own folder, what is no folder gives way."""
+        """Descriptor of a folder, made if necessary; below the category's own folder it replaces files."""
         descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         parent = ""
         try:
@@ -120,7 +121,7 @@ class FileInstaller:
     def _move(self, staged: Path, folder: int, name: str) -> None:
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                shutil.rmtree(name, dir_fd=folder)  # it holds nothing that the master has
+                shutil.rmtree(name, dir_fd=folder)  # the master has no files in it
         try:
             os.rename(staged, name, dst_dir_fd=folder)
         except OSError as error:
@@ -161,9 +162,9 @@ class FileInstaller:
                 with opened_folder(self._root, parent) as descriptor:
                     os.rmdir(name, dir_fd=descriptor)
             except (FileNotFoundError, NotADirectoryError):
-                pass  # gone already; its parent may be empty all the same
+                pass  # gone already, but its parent may be empty too
             except OSError as error:
-                if error.errno != errno.ENOTEMPTY:  # a file was created there just now
+                if error.errno != errno.ENOTEMPTY:  # a file was made there meanwhile
                     raise
                 return
             self._dirty.discard(folder)
@@ -172,7 +173,7 @@ class FileInstaller:
 
 
 def _overwrite(staged: Path, folder: int, name: str) -> None:
-    """The last resort for a file that is mounted by itself and cannot be replaced (cluster.md 4.2.3)."""
+    """Overwrite a file that is a mount point, which cannot be replaced by renaming (cluster.md 4.2.3)."""
     _log.warning("%r is a mount point: its content is overwritten in place", name)
     descriptor = os.open(name, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     _copy(staged, descriptor)

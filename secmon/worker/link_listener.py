@@ -22,17 +22,17 @@ class Link(Protocol):
 
 
 class LinkListener(Protocol):
-    """Follows the link, one call after the other. Beats go on while a call runs, other messages wait.
+    """Is called about the link, one call at a time. Heartbeats continue during a call; other messages wait.
 
-    ``connected`` and ``received`` may raise: that ends the session, and a new one begins. The session's end cancels
+    An exception of ``connected`` or ``received`` ends the session, and a new one begins. The end of a session cancels
     them.
     """
 
     async def connected(self, link: Link, welcome: pb.Welcome) -> None:
-        """A session has begun. Called before its first message is received."""
+        """A session has begun; called before its first message."""
 
     async def received(self, link: Link, message: pb.MasterMessage) -> None:
         """The master sent ``message``."""
 
     async def disconnected(self, reason: str) -> None:
-        """The session is over. Must not raise."""
+        """The session has ended. Must not raise."""

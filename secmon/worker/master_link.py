@@ -1,4 +1,12 @@
-"""A worker's link to the master: enrol when needed, join, stay joined, reconnect without end."""
+"""A worker's link to the master::
+
+    no certificate --enrol--> disconnected --join--> connected --end of session--> disconnected
+          ^                        |
+          +---- refused TLS sessions, expired or damaged certificate
+
+Every failure ends the attempt; after a pause (exponential back-off with jitter) the next one starts at the first state
+that does not hold.
+"""
 
 import asyncio
 import logging
@@ -29,18 +37,18 @@ from secmon.worker.reconnect_backoff import ReconnectBackoff
 log = logging.getLogger("secmon.clusterd.link")
 
 PROBE_SECONDS = 3.0
-"""For a connection alone: one that is lost is sent again after a second. Shorter than what gRPC may take for a
-connection, so that a link that was cut is found soon after it heals."""
+"""For a TCP connection alone, whose first packet may be lost and is repeated after a second. It is shorter than gRPC's
+limit for a connection, so that a link is used soon after it is restored."""
 JOIN_ROUND_TRIPS = 4
 """Connection, TLS session, HTTP/2 settings, greeting."""
 REFUSED_HANDSHAKES_BEFORE_ENROLMENT = 3
-"""Refused TLS sessions in a row after which the worker enrols again, so that both sides learn the reason."""
+"""Refused TLS sessions in a row after which the worker enrols again. TLS alerts carry no reason; enrolment does."""
 
 
 class MasterLink:
-    """The link of one worker. :class:`secmon.cluster.node.Membership` of the worker as well.
+    """The link of one worker. Implements :class:`secmon.cluster.node.Membership` too.
 
-    ``listeners`` hear of sessions and messages in order. Use it on the event loop only.
+    ``listeners`` are called about sessions and messages in order. Used on the event loop only.
     """
 
     def __init__(
@@ -59,7 +67,7 @@ class MasterLink:
         self.listeners: list[LinkListener] = []
         self.connected = asyncio.Event()
         self.reason = "not connected yet"
-        """Why the last session or try ended; with the code when the master refused."""
+        """Why the last session or attempt ended; with the code if the master refused."""
         self.refusal: SecmonError | None = None
         """The master's latest refusal, until a join succeeds."""
         self._settings, self._keystore, self._clock = settings, keystore, clock
@@ -72,21 +80,21 @@ class MasterLink:
         self._members: tuple[Member, ...] = ()
         self._refused_handshakes = 0
 
-    # -- for the rest of the node
+    # For other parts of the node
 
     @property
     def channel(self) -> aio.Channel | None:
-        """The channel to the master while connected: for Replication and Peer."""
+        """See ``link_listener.Link``."""
         return self._session.channel if self._session and self.connected.is_set() else None
 
     async def wait_connected(self, timeout: float) -> bool:
-        """Wait up to ``timeout`` seconds for a session; whether there is one."""
+        """Wait up to ``timeout`` seconds for a session; return whether there is one."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.connected.wait(), timeout)
         return self.connected.is_set()
 
     def send(self, message: pb.WorkerMessage) -> None:
-        """Queue ``message`` for the master, in order. Raises SecmonError 3023 without a session."""
+        """See ``link_listener.Link``."""
         if self._session is None or not self.connected.is_set():
             raise SecmonError(3023)
         self._session.send(message)
@@ -97,17 +105,17 @@ class MasterLink:
             self._session.heard()
 
     def members(self) -> Sequence[Member]:
-        """The connected nodes as last sent by the master."""
+        """The connected nodes, as the master sent them last."""
         return self._members
 
     def absent(self) -> Sequence[str]:
-        """Only the master knows."""
+        """Always empty: only the master knows."""
         return ()
 
-    # -- life
+    # Sessions
 
     async def run(self) -> None:
-        """Keep the link up until cancelled."""
+        """Maintain the link until cancelled."""
         while True:
             try:
                 await self._attempt()
@@ -115,16 +123,16 @@ class MasterLink:
                 self.reason = str(error)
                 log.warning("no session with the master %s: %s", self._settings.master, error)
             pause = self._backoff.next()
-            log.debug("trying again in %.2f s", pause)
+            log.debug("next attempt in %.2f s", pause)
             await asyncio.sleep(pause)
 
     async def leave(self, reason: str) -> None:
-        """Tell the master why the session ends. Cancel :meth:`run` afterwards: it would begin another."""
+        """Send the master the reason and end the session. Cancel :meth:`run` afterwards: it would start another one."""
         if self._session:
             await self._session.leave(reason)
 
     async def _attempt(self) -> None:
-        """One session, from certificate to end. Raises SecmonError when there was none."""
+        """One session, from certificate to end. Raises SecmonError if there was none."""
         defect = self._keystore.defect()
         if defect is None and self._refused_handshakes >= REFUSED_HANDSHAKES_BEFORE_ENROLMENT:
             defect = f"session refused: {self.reason}"
@@ -187,7 +195,7 @@ class MasterLink:
         )
 
     async def _exchange_hello(self, call: JoinCall, hello: pb.NodeHello) -> pb.MasterMessage:
-        """The master's answer. Raises SecmonError 3023; counts the TLS sessions that the master refuses."""
+        """Send the hello message, return the answer. Raises SecmonError 3023; counts refused TLS sessions."""
         where = f"{self._settings.master}:{self._settings.port}"
         try:
             async with asyncio.timeout(self._settings.join_timeout_seconds):
@@ -195,8 +203,9 @@ class MasterLink:
                 answer = await call.read()
         except TimeoutError:
             raise SecmonError(3023, f"{where}: no answer") from None
-        except (aio.AioRpcError, asyncio.InvalidStateError):  # the second when the call failed before it was written to
+        except (aio.AioRpcError, asyncio.InvalidStateError):  # the second if the call failed before the write
             if await call.code() is grpc.StatusCode.UNAVAILABLE:
+                # A lost connection or a refused TLS session. If the port accepts connections, it was the latter.
                 await self._probe_port()
                 self._refused_handshakes += 1
             raise SecmonError(3023, f"{where}: {await call.details()}") from None
@@ -205,7 +214,7 @@ class MasterLink:
         return answer
 
     async def _probe_port(self) -> None:
-        """Raises SecmonError 3023 unless the cluster port takes connections."""
+        """Raise SecmonError 3023 unless the cluster port accepts connections."""
         try:
             async with asyncio.timeout(PROBE_SECONDS):
                 _, writer = await asyncio.open_connection(self._settings.master, self._settings.port)

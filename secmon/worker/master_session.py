@@ -1,4 +1,4 @@
-"""One session with the master: messages both ways, beats, certificate renewal."""
+"""One session with the master: messages both ways, heartbeats, certificate renewal."""
 
 import asyncio
 import logging
@@ -19,23 +19,27 @@ from secmon.worker.lease_extension import LeaseExtender
 log = logging.getLogger("secmon.clusterd.link")
 
 QUEUE_LIMIT = 1024
-"""Messages that wait in either direction; more end the session, and the next one starts with a comparison."""
+"""Queued messages in either direction. An overflow ends the session; the next one starts with a comparison."""
 LEAVE_SECONDS = 1.0
 RENEWAL_PAUSE_SECONDS = 60.0
-"""Between a failed renewal and the next try."""
+"""Between a failed renewal and the next attempt."""
 
 SMOOTHING = 1 / 8
 """Weight of the latest round trip in the smoothed one (RFC 6298)."""
 
 Positions = Callable[[], tuple[pb.Position, pb.Position]]
-"""Where the security state and the files of this node stand."""
+"""Positions of this node's security state and of its files."""
 JoinCall = aio.StreamStreamCall[pb.WorkerMessage, pb.MasterMessage]
 Opened = Callable[[pb.Welcome], Awaitable[None]]
 Received = Callable[[pb.MasterMessage], Awaitable[None]]
 
 
 class MasterSession:
-    """A welcomed session; :meth:`serve` runs it to its end."""
+    """A joined session. :meth:`serve` runs five tasks until the first of them ends:
+
+    read, write, heartbeat, dispatch to listeners, and the wait for :meth:`end`. Reading and dispatch are separate, so
+    that heartbeats are answered and counted while a listener is busy. The first reason for the end is kept.
+    """
 
     def __init__(
         self,
@@ -52,7 +56,7 @@ class MasterSession:
         lease: LeaseExtender | None,
         round_trip: float,
     ) -> None:
-        """``control`` carries ``call``, and nothing else: heartbeats must not wait behind files on a narrow link.
+        """``control`` carries ``call`` and nothing else, so that heartbeats do not wait behind files in a send buffer.
         ``channel`` is for all other calls. ``round_trip``: of the link, a first estimate.
         """
         self._control, self.channel, self.welcome = control, channel, welcome
@@ -83,17 +87,17 @@ class MasterSession:
         self._last_heard = self._clock.monotonic()
 
     def end(self, reason: str) -> None:
-        """End the session; the first reason stands."""
+        """End the session. Only the first reason counts."""
         if self.reason is None:
             self.reason = reason
         self._ended.set()
 
     async def close(self) -> None:
-        """Close both channels; calls under way fail."""
+        """Close both channels; calls in flight fail."""
         await asyncio.gather(self._control.close(None), self.channel.close(None))
 
     async def leave(self, reason: str) -> None:
-        """Tell the master why, and end when it has closed the session, or has not in time."""
+        """Send the master the reason, and end when it has closed the session or ``LEAVE_SECONDS`` have passed."""
         self.send(pb.WorkerMessage(leave=pb.Leave(reason=reason)))
         self.reason = self.reason or reason
         with suppress(TimeoutError):
@@ -101,7 +105,7 @@ class MasterSession:
         self.end(reason)
 
     async def serve(self, opened: Opened, received: Received) -> None:
-        """Run until the session ends; ``reason`` says why then."""
+        """Run until the session ends; ``reason`` is set then."""
         tasks = {
             asyncio.create_task(self._read(), name="read from the master"),
             asyncio.create_task(self._write(), name="write to the master"),
@@ -135,16 +139,16 @@ class MasterSession:
                 self.end(f"{QUEUE_LIMIT} messages of the master wait: this node does not keep up")
                 return
 
-    def _heartbeat_answered(self, beat: pb.MasterHeartbeat) -> None:
-        """Beats answer in order: what was asked before this one is answered, too."""
-        asked = self._sent_at.pop(beat.sequence, None)
-        for sequence in [each for each in self._sent_at if each < beat.sequence]:
+    def _heartbeat_answered(self, answer: pb.MasterHeartbeat) -> None:
+        """Answers come in order, so heartbeats before this one have no answer to wait for."""
+        sent_at = self._sent_at.pop(answer.sequence, None)
+        for sequence in [each for each in self._sent_at if each < answer.sequence]:
             del self._sent_at[sequence]
-        if asked is None:
+        if sent_at is None:
             return
-        self._round_trip += (self._clock.boottime() - asked - self._round_trip) * SMOOTHING
+        self._round_trip += (self._clock.boottime() - sent_at - self._round_trip) * SMOOTHING
         if self._lease:
-            self._lease.heartbeat_answered(beat, asked)
+            self._lease.heartbeat_answered(answer, sent_at)
 
     async def _write(self) -> None:
         while True:
@@ -152,15 +156,16 @@ class MasterSession:
             await self._call.write(message)
 
     async def _dispatch(self, opened: Opened, received: Received) -> None:
-        """One message after the other, apart from reading: beats must not wait for a large file set."""
+        """Pass messages to the listeners, one at a time."""
         await opened(self.welcome)
         while True:
             await received(await self._in.get())
 
     async def _send_heartbeats(self) -> None:
-        """Say that we live, and notice when the master does not.
+        """Send heartbeats, and end the session when the master is silent.
 
-        When this process itself was held up, the master's messages wait unread: they get another turn.
+        After this process was suspended, the master's messages are still unread, so silence is judged one interval
+        later.
         """
         sequence = 0
         while True:
@@ -194,7 +199,7 @@ class MasterSession:
             self._renewing = asyncio.create_task(self._renew(), name="renew certificate")
 
     async def _renew(self) -> None:
-        """A new certificate for the same key: this session goes on, later ones use it."""
+        """Get a new certificate for the same key. Later sessions use it; this one continues."""
         current = self._keystore.current
         assert current is not None, "a joined node has a certificate"
         csr = certificates.new_request(certificates.load_key(current.key), self._settings.node_name)

@@ -1,4 +1,4 @@
-"""Pauses between tries to reach the master."""
+"""Pauses between attempts to join the master."""
 
 import random
 
@@ -11,10 +11,10 @@ class ReconnectBackoff:
         self._bound = low
 
     def next(self) -> float:
-        """Seconds to wait now."""
+        """Seconds to wait before the next attempt."""
         self._bound = min(self._high, self._bound * 2)
         return self._rng.uniform(self._low, self._bound)
 
     def reset(self) -> None:
-        """The last try succeeded."""
+        """The last attempt was successful."""
         self._bound = self._low

@@ -1,4 +1,4 @@
-"""Telling the master how this worker's agents are (cluster.md 4.3)."""
+"""Reports the states of this worker's agents to the master (cluster.md 4.3)."""
 
 import asyncio
 import logging
@@ -33,16 +33,16 @@ RETRY_SECONDS = 2.0
 
 
 class AgentReporter:
-    """Sends what waits in the store, batch by batch, for as long as there is a session.
+    """Sends pending states from the store, batch by batch, while there is a session.
 
-    Most reports say that an agent is still there: these take a few bytes each, once the master has confirmed the rest
-    in this session.
+    Most rows are keepalives of unchanged agents. They take a few bytes each, once the master has confirmed the agent's
+    whole state in this session.
     """
 
     def __init__(
         self, store: AgentStore, link: Link, *, node: str, counters: Counters, pause_seconds: float = 1.0
     ) -> None:
-        """``pause_seconds``: between two looks at the store."""
+        """``pause_seconds``: between two polls of the store."""
         self._store, self._link, self._node, self._counters = store, link, node, counters
         self._pause_seconds = pause_seconds
         self._confirmed: dict[int, int] = {}
@@ -54,7 +54,7 @@ class AgentReporter:
         """Agents that this node serves."""
 
     async def run(self) -> None:
-        """Report until cancelled; a failure is tried again, and nothing is confirmed that the master has not taken."""
+        """Report until cancelled. Failures are retried; rows stay pending until the master has acknowledged them."""
         while True:
             pause = self._pause_seconds
             try:
@@ -62,7 +62,7 @@ class AgentReporter:
                     continue
                 self.active = await asyncio.to_thread(self._count)
             except ChannelClosed:
-                log.debug("agents are reported in the next session")
+                log.debug("the session ended; agents are reported in the next one")
             except aio.AioRpcError as error:
                 log.info("agents could not be reported to the master: %s", error.details())
                 pause = RETRY_SECONDS
@@ -73,11 +73,11 @@ class AgentReporter:
             await asyncio.sleep(pause)
 
     async def _report_batch(self) -> bool:
-        """Report one batch; whether more may wait."""
+        """Report one batch; return whether more may be pending."""
         channel = self._link.channel
         if channel is None:
             return False
-        if channel is not self._channel:  # a new session, perhaps with a master that was rebuilt
+        if channel is not self._channel:  # a new session, perhaps with a reinstalled master
             self._channel = channel
             self._confirmed.clear()
         batch = await asyncio.to_thread(self._pending)
@@ -87,7 +87,7 @@ class AgentReporter:
         return len(batch) == BATCH or incomplete
 
     async def _send(self, channel: aio.Channel, report: pb.AgentReport, reported: list[PendingReport]) -> bool:
-        """Send one report; whether the master needs the whole state of some of its agents."""
+        """Send one report; return whether the master needs the whole state of some agents."""
         with closable():
             reply = await pb_grpc.ReportsStub(channel).ReportAgents(report, timeout=REPLY_SECONDS)
         incomplete = set(reply.incomplete)
@@ -100,11 +100,11 @@ class AgentReporter:
         self._counters.add("agents.reported", len(done) - len(reply.refused))
         if reply.refused:
             self._counters.add("agents.reports_refused", len(reply.refused))
-            log.error("the master refuses what this node has of agents: %s", ", ".join(map(str, reply.refused[:20])))
+            log.error("the master has refused the states of these agents: %s", ", ".join(map(str, reply.refused[:20])))
         return bool(incomplete)
 
     def _encode(self, batch: list[PendingReport]) -> Iterator[tuple[pb.AgentReport, list[PendingReport]]]:
-        """``batch`` as reports of about ``PIECE_BYTES``, each with its rows: heartbeats use the same link."""
+        """``batch`` as reports of about ``PIECE_BYTES`` with their rows; larger ones would delay heartbeats."""
         rows: dict[bool, list[msgspec.Raw]] = {True: [], False: []}
         reported: list[PendingReport] = []
         size = 0

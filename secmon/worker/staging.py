@@ -1,4 +1,4 @@
-"""Files on their way in: written aside and verified, before anything in place is touched."""
+"""Received files, written to a folder of their own and verified before they are installed."""
 
 import ctypes
 import errno
@@ -15,13 +15,13 @@ from secmon.common.files.manifest import Entry
 from secmon.common.files.tree import content_hash
 
 FSYNC_LIMIT = 64
-"""Up to so many files or folders are flushed one by one; beyond, the whole file system at once is cheaper."""
+"""Files or folders up to which each is flushed by itself; beyond, one flush of the file system is cheaper."""
 RESERVE_BYTES = 16 << 20
-"""Disk space that replication leaves free."""
+"""Free disk space that replication does not use."""
 
 
 class FileOwner(NamedTuple):
-    """Who replicated files belong to; -1 leaves the user or group of the process."""
+    """User and group of replicated files; -1: those of the process."""
 
     uid: int = -1
     gid: int = -1
@@ -39,9 +39,9 @@ def sync_filesystem(folder: Path) -> None:
 
 
 class Staging:
-    """The folder where one batch of files lies until it is complete. All methods block on the disk.
+    """The folder of the batch that is being received. All methods block on the disk.
 
-    Its content means nothing to a starting node: :meth:`clear` before use, and after every batch.
+    Left-over content of an earlier run is useless: call :meth:`clear` before use and after every batch.
     """
 
     def __init__(self, folder: Path, owner: FileOwner) -> None:
@@ -49,14 +49,14 @@ class Staging:
         self.owner = owner
 
     def clear(self) -> None:
-        """Remove whatever is left of a batch."""
+        """Remove all that is left of a batch."""
         if self.folder.is_symlink() or self.folder.is_file():
             self.folder.unlink()
         elif self.folder.exists():
             shutil.rmtree(self.folder)
 
     def begin(self, wanted: Sequence[tuple[str, Entry]]) -> "StagedBatch":
-        """Start a batch. Raises ``OSError`` (ENOSPC) when its files would not fit on the disk."""
+        """Start a batch. Raises ``OSError`` (ENOSPC) if the disk has no room for its files."""
         self.clear()
         self.folder.mkdir(mode=0o700, parents=True)
         size = sum(entry.size for _, entry in wanted)
@@ -69,7 +69,7 @@ class Staging:
 
 
 class StagedBatch:
-    """The files of one batch as they come in. ``received`` holds the complete, verified ones: path to staged file."""
+    """One batch as it is received. ``received`` has the complete, verified files: path to staged file."""
 
     def __init__(self, folder: Path, owner: FileOwner, wanted: Sequence[tuple[str, Entry]]) -> None:
         self._folder = folder
@@ -83,9 +83,9 @@ class StagedBatch:
         self.gone: list[str] = []
 
     def write(self, chunks: Iterable[pb.FileChunk], offset: int) -> None:
-        """Take pieces whose ``index`` counts from ``offset`` in the wanted files.
+        """Write pieces whose ``index`` counts from ``offset`` in the wanted files.
 
-        Raises 3045 when they are not what was asked for, ``OSError`` when the disk refuses them.
+        Raises 3045 if they are not of the requested files, ``OSError`` of the disk.
         """
         for chunk in chunks:
             index = offset + chunk.index
@@ -105,7 +105,7 @@ class StagedBatch:
                 self._complete(path, entry)
 
     def flush(self) -> None:
-        """Return once every received file is on the disk."""
+        """Flush every received file to the disk."""
         if len(self._wanted) > FSYNC_LIMIT:
             sync_filesystem(self._folder)
 

@@ -1,4 +1,4 @@
-"""Reading the master's streams: stalls, lost sessions, and disk work that must not be cut short."""
+"""Reads streams of the master: stalls, lost sessions, and disk work that must not be interrupted."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from secmon.worker.link_listener import Link
 _log = logging.getLogger(__name__)
 
 STALL_SECONDS = 30.0
-"""Without a piece of an expected stream for so long, the master counts as gone."""
+"""Time without a piece after which a stream counts as stalled."""
 
 
 class StallTimer:
@@ -33,7 +33,7 @@ class StallTimer:
         self._limit.reschedule(asyncio.get_running_loop().time() + STALL_SECONDS)
 
     async def pause(self, work: Awaitable[None]) -> None:
-        """Do ``work`` of our own, which is not the master's fault however long it takes."""
+        """Do ``work`` of this node, which may take any time, with the timer stopped."""
         self._limit.reschedule(None)
         await work
         self._restart()
@@ -48,7 +48,7 @@ def replication(link: Link) -> "pb_grpc.ReplicationAsyncStub":
 
 @asynccontextmanager
 async def reading_stream(link: Link) -> AsyncIterator[StallTimer]:
-    """Around the use of a stream. Whatever ends it early becomes SecmonError 3023, or 3020 when it stalled."""
+    """Around the use of a stream. Raises SecmonError 3023 if it ends early, 3020 if it stalls."""
     try:
         with closable():
             async with asyncio.timeout(STALL_SECONDS) as limit:
@@ -62,8 +62,8 @@ async def reading_stream(link: Link) -> AsyncIterator[StallTimer]:
 
 
 async def in_thread(work: Callable[[], None]) -> None:
-    """Run disk ``work`` in a thread to its end, even when the task is cancelled: a thread cannot be stopped, and
-    its files must not be closed, nor its folders removed, before."""
+    """Run disk ``work`` in a thread to its end, even if the task is cancelled: a thread cannot be stopped, and until it
+    has ended, its files must not be closed or removed."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         await asyncio.shield(task)

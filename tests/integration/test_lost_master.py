@@ -79,8 +79,8 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
             wait_until(lambda node=node: logs_in(node, "carol", WORD), what=f"carol at {node.name}")  # type: ignore[misc]
             assert node.request("GET", "/security/users/me", token=token).status_code == 401
         told = (other.paths.logs / "cluster.log").read_text()
-        assert f"followed store {before.store_id} to revision {before.revision}" in told
-        assert f"has now taken over store {standing(heir).store_id}" in told
+        assert f"had store {before.store_id} at revision {before.revision}" in told
+        assert f"has now applied store {standing(heir).store_id}" in told
 
         # The old host comes back, as a worker; on this machine its port for peers is taken.
         become(lost, MASTER, WORKER)

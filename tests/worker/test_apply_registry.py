@@ -132,6 +132,6 @@ async def test_an_empty_registry_replaces_none(tmp_path: Path, caplog: pytest.Lo
     enrol_before.close()
     async with two_nodes(tmp_path) as nodes:
         with caplog.at_level(logging.WARNING):
-            await until(lambda: "has lost its registry" in caplog.text)
+            await until(lambda: "registry is empty" in caplog.text)
         with nodes.worker.read() as connection:
             assert [one.name for one in entries(connection)] == ["web"]

@@ -9,7 +9,7 @@ from secmon.common.files.scan import Scanner
 
 
 class LocalFileDigests:
-    """``FileDigests`` of any node: looks at the disk on each call, reads only files that changed since the last."""
+    """``FileDigests`` of any node: scans the disk on each call, and reads only files that have changed."""
 
     def __init__(self, root: Path, *, clock: Clock) -> None:
         self._scanner = Scanner(root, clock=clock)

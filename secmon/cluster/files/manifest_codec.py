@@ -1,4 +1,4 @@
-"""Manifests on the wire, checked as they come in."""
+"""Encodes manifests for messages, and decodes and validates received ones."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -33,7 +33,7 @@ def in_messages(entries: Iterable[pb.FileEntry]) -> Iterator[list[pb.FileEntry]]
 
 
 def from_wire(entries: Iterable[pb.FileEntry]) -> dict[str, Entry | None]:
-    """Decode what a peer sent. Raises 3045 when any path or hash is not allowed: then none of it is."""
+    """Decode received entries. Raises 3045, for all of them, if any path or hash is not allowed."""
     delta: dict[str, Entry | None] = {}
     for item in entries:
         checked(item.path)
@@ -44,7 +44,7 @@ def from_wire(entries: Iterable[pb.FileEntry]) -> dict[str, Entry | None]:
 
 
 def refuse_conflicts(paths: Iterable[str], manifest: Manifest | Mapping[str, Entry]) -> None:
-    """Raise 3045 when one of ``paths`` lies below something that is a file itself."""
+    """Raise 3045 if one of ``paths`` is below a file."""
     for path in paths:
         parent = path.rpartition("/")[0]
         while parent:

@@ -56,7 +56,7 @@ def new_server(
 def server_credentials(keystore: Keystore, clock: Clock, *, clients: bool) -> grpc.ServerCredentials:
     """Credentials that follow the keystore from handshake to handshake; ``clients`` demands certificates of them.
 
-    Before the node has any, it uses a throwaway certificate: the port is bound, and every handshake fails.
+    Before the node has any, a certificate that no node trusts is used, so that the port is open and refuses everyone.
     """
     used = keystore.current or _throwaway(keystore.identity, clock)
 

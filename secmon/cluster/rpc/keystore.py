@@ -64,7 +64,7 @@ class Keystore:
         return found
 
     def defect(self) -> str | None:
-        """Why the node needs a new certificate before it can be linked; None when it does not."""
+        """Why the node needs a new certificate before it can join; None if it does not."""
         if self.current is None:
             return self._damage or "no certificate"
         return certificates.defect(self.current, self.identity, self._clock.now())
@@ -76,7 +76,7 @@ class Keystore:
     def install(self, credentials: NodeCredentials) -> None:
         """Store ``credentials`` and use them from the next handshake on.
 
-        A stop between two of the files leaves a pair that does not fit; :meth:`defect` reports it, and the node enrols.
+        A crash between two of the files leaves files that do not match; :meth:`defect` finds it, and the node enrols.
         """
         due = certificates.renewal_time(credentials.certificate)
         if self.current is None or self.current.key != credentials.key:
@@ -88,7 +88,7 @@ class Keystore:
         self.current = credentials
 
     def renewed(self, certificate: bytes, authority: bytes) -> str | None:
-        """Take a renewed certificate of the same key; the reason when it does not serve, and the old one stands."""
+        """Use a renewed certificate of the same key, or return why it is not valid; the old one then stays in use."""
         assert self.current is not None
         candidate = NodeCredentials(self.current.key, certificate, authority)
         reason = certificates.defect(candidate, self.identity, self._clock.now())

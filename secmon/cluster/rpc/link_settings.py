@@ -1,4 +1,4 @@
-"""What the link needs to know of the configuration, in units that the code uses."""
+"""Settings of the cluster link, from the configuration, in units that the code uses."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -42,7 +42,7 @@ class LinkSettings:
 
     @property
     def silence_seconds(self) -> float:
-        """Silence after which the other side counts as gone, on a link without delay."""
+        """Silence after which the other side is considered lost, on a link without delay."""
         return self.heartbeat_seconds * self.heartbeat_misses
 
     def delay_seconds(self, round_trip: float) -> float:

@@ -1,8 +1,8 @@
 """Proofs that a node knows the cluster key, without sending it.
 
 Each proof is HMAC-SHA256 over a purpose and length-prefixed fields, so that no two inputs read the same. What is proved
-is bound to the certificate that the prover sees (enrolment) or shows (join): a proof that a man in the middle
-collects fits no other TLS session.
+is bound to the certificate that the prover sees (enrolment) or shows (join), so a proof that a man in the middle
+collects is not valid in another TLS session.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 
 
 def enrolment(key: bytes, request: pb.EnrolRequest, server_fingerprint: bytes) -> bytes:
-    """The worker's proof over everything it asks, and over the server certificate (SHA-256 of the DER) it sees."""
+    """The worker's proof over its whole request and over the server certificate (SHA-256 of the DER) that it sees."""
     fields = [server_fingerprint, request.csr, request.nonce, request.reason.encode(), *_hello(request.hello)]
     return _proof(key, b"secmon enrolment: worker", fields)
 
@@ -25,7 +25,7 @@ def reply(key: bytes, enrolled: pb.Enrolled, nonce: bytes) -> bytes:
 
 
 def join(key: bytes, hello: pb.NodeHello, own_fingerprint: bytes) -> bytes:
-    """The worker's proof at each join, over its own certificate: a changed key locks out nodes that do not have it."""
+    """The worker's proof at each join, over its own certificate: nodes without the current key are refused."""
     return _proof(key, b"secmon join", [own_fingerprint, *_hello(hello)])
 
 

@@ -1,6 +1,6 @@
-"""Sizes of requests, by method. The limit of the server is that of the largest message of any method.
+"""Limits of request sizes by method. The limit of the server itself is that of the largest message of any method.
 
-A message of many small parts takes a hundred times its bytes once it is decoded, so its size is looked at before.
+A decoded message of many small parts takes a hundred times its bytes in memory, so its size is checked before.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -14,7 +14,7 @@ Context = aio.ServicerContext[Any, Any]
 
 
 class _TooLarge(NamedTuple):
-    """Stands for a request that was not decoded."""
+    """In place of a request that was not decoded."""
 
     size: int
 

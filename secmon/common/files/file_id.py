@@ -3,11 +3,11 @@
 from pathlib import Path
 
 FileId = tuple[int, int]
-"""Device and number."""
+"""Device and inode number."""
 
 
 def file_id(path: Path) -> FileId:
-    """Of the file at ``path``; zeros without one. Raises OSError."""
+    """Identity of the file at ``path``; zeros if there is none. Raises OSError."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a set of replicated files holds: path to content hash and size, with one digest over all."""
+"""The manifest of a set of replicated files: path to content hash and size, with one digest."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ Delta = Mapping[str, Entry | None]
 
 
 class Difference(NamedTuple):
-    """What separates a set from a wanted one, in the classes of cluster.md 4.2.3."""
+    """Differences from another set, in the classes of cluster.md 4.2.3."""
 
     missing: dict[str, Entry]
     shared: dict[str, Entry]
@@ -76,7 +76,7 @@ class Manifest:
         return f"{self._sum:064x}"
 
     def put(self, path: str, entry: Entry | None) -> bool:
-        """Set or (None) drop one file; whether that changed anything."""
+        """Set or (None) remove one file; return whether that changed anything."""
         old = self._entries.get(path)
         if old == entry:
             return False
@@ -95,7 +95,7 @@ class Manifest:
             self.put(path, entry)
 
     def difference(self, wanted: "Manifest") -> Difference:
-        """What has to be created, overwritten and deleted here to become ``wanted``."""
+        """What to create, overwrite and delete in this set to get ``wanted``."""
         missing, shared = {}, {}
         for path, entry in wanted._entries.items():
             own = self._entries.get(path)

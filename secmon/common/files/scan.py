@@ -1,4 +1,4 @@
-"""Finding the replicated files of a node, hashing only what may have changed."""
+"""Finds the replicated files of a node, and hashes only those that may have changed."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ from secmon.common.files.tree import OPEN_FOLDER, hash_file, opened_folder
 _log = logging.getLogger(__name__)
 
 RACY_NS = 2_000_000_000
-"""A file changed less than this before it was hashed is hashed again: time stamps may be as coarse as that."""
+"""A file that changed less than this before it was hashed is hashed again: time stamps may be as coarse."""
 
 
 class Stamp(NamedTuple):
@@ -32,12 +32,11 @@ class Stamp(NamedTuple):
 
 
 class Scanner:
-    """The manifest of a node's own files, brought up to date by :meth:`rescan` and :meth:`rescan_paths`.
+    """The manifest of a node's own files, updated by :meth:`rescan` and :meth:`rescan_paths`.
 
-    Both block on the disk and belong in a thread; calls must not overlap. Symbolic links, special files and names
-    that are not UTF-8 are passed over, logged once and kept in ``skipped``; a file or folder that cannot be read
-    keeps its last known content, so that a permission problem never looks like a deletion. ``hashed`` counts the
-    files read.
+    Both block on the disk: call them in a thread, one at a time. Symbolic links, special files and names that are not
+    UTF-8 are not replicated, logged once and listed in ``skipped``. A file or folder that cannot be read keeps its last
+    known content, so that a permission problem does not look like a deletion. ``hashed`` counts the files read.
     """
 
     def __init__(self, root: Path, *, clock: Clock) -> None:
@@ -50,20 +49,20 @@ class Scanner:
         self.manifest = Manifest()
         self.skipped: set[str] = set()
         self.special_files: set[str] = set()
-        """Those of ``skipped`` that are links or special files."""
+        """Paths of ``skipped`` that are links or special files."""
         self._warned: set[str] = set()
         self.unstable: set[str] = set()
-        """Files that changed while being read: scan them again soon."""
+        """Files that changed while they were read, to be scanned again soon."""
         self.hashed = 0
 
     def rescan(self) -> dict[str, Entry | None]:
-        """Scan everything; what changed since the last scan."""
+        """Scan everything; return what has changed since the last scan."""
         self.skipped.clear()
         self.special_files.clear()
         return self.rescan_paths(category.folder for category in CATEGORIES)
 
     def rescan_paths(self, touched: Iterable[str]) -> dict[str, Entry | None]:
-        """Scan these files and folders (and all below); what changed. Paths outside the categories cost nothing."""
+        """Scan these files and folders (with all below); return what has changed. Other paths are ignored."""
         self._delta, self._visited, self._unreadable = {}, set(), set()
         folders: set[str] = set()
         for path in _outermost(touched):
@@ -72,13 +71,13 @@ class Scanner:
             if was_file and path not in self._visited:
                 self._change(path, None)
             elif not was_file:
-                folders.add(path)  # it may have been one
+                folders.add(path)  # it may have been a folder
         if folders:
             self._forget_below(folders)
         return self._delta
 
     def record_written(self, path: str, entry: Entry | None) -> None:
-        """Take over what the caller itself just wrote (or deleted); the next scan of the path checks it."""
+        """Record what the caller has written (or deleted) at ``path``; the next scan verifies it."""
         self.manifest.put(path, entry)
         self.special_files.discard(path)
         self._stamps.pop(path, None)
@@ -117,7 +116,7 @@ class Scanner:
             try:
                 self._visit(folder, path, item.name, item.stat(follow_symlinks=False))
             except (FileNotFoundError, NotADirectoryError):
-                continue  # it vanished meanwhile
+                continue  # deleted meanwhile
             except OSError as error:
                 self._keep_unreadable(path, error)
 
@@ -147,8 +146,8 @@ class Scanner:
         if self._stamps.get(path) == Stamp.of(status):
             self._visited.add(path)
             return
-        # Setting the modification time is anybody's right and every write moves the change time, so the latter
-        # alone decides whether a later write could carry the same stamp.
+        # Any user can set the modification time, but every write sets the change time. So the latter alone decides
+        # whether a later write could leave the same stamp.
         now_ns = int(self._clock.now().timestamp() * 1e9)
         digest, before, after = hash_file(folder, name)
         self.hashed += 1
@@ -172,7 +171,7 @@ class Scanner:
             self._delta[path] = entry
 
     def _forget_below(self, folders: set[str]) -> None:
-        """Forget the files below ``folders`` that the scan has not met."""
+        """Remove files below ``folders`` that the scan has not found."""
         gone = [
             path
             for path in self.manifest

@@ -18,7 +18,7 @@ _BLOCK = 1 << 20
 
 @contextmanager
 def opened_folder(root: Path, folder: str) -> Iterator[int]:
-    """Descriptor of ``root/folder``, closed afterwards. ``OSError`` when absent, not a folder, or behind a link."""
+    """Descriptor of ``root/folder``, closed afterwards. ``OSError`` if it is missing, no folder, or behind a link."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in folder.split("/") if folder else ():
@@ -31,7 +31,7 @@ def opened_folder(root: Path, folder: str) -> Iterator[int]:
 
 
 def open_file(folder: int, name: str) -> int:
-    """Descriptor, to read, of the regular file ``name`` in an open folder. ``OSError`` when it is anything else."""
+    """Descriptor for reading the regular file ``name`` in an open folder. ``OSError`` if it is anything else."""
     descriptor = os.open(name, _OPEN_FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Noticing changes of replicated files as they happen."""
+"""Watches the replicated folders for changes."""
 
 import asyncio
 import logging
@@ -40,13 +40,13 @@ _FOLDERS = (("etc", True), ("var", False), ("var/multigroups", True))
 """Watched folders, and whether with all below. ``etc`` and ``var`` report a category folder that is created again."""
 
 _MANY = 1000
-"""Touched paths above which a scan of everything is cheaper than one of each."""
+"""Touched paths above which a full scan is cheaper."""
 
 
 class FolderWatch(FileSystemEventHandler):
     """Collects the touched paths below the category folders, and calls ``wake`` on the event loop.
 
-    When the system refuses a watch, that is logged and only the periodic scan of the owner finds changes.
+    If the system refuses a watch, that is logged, and only the periodic scan of the owner finds changes.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class FolderWatch(FileSystemEventHandler):
         self._recreated: set[str] = set()
 
     async def start(self) -> None:
-        """Create absent category folders and watch; every change after the return is noticed."""
+        """Create missing category folders and start to watch; every change after the return is found."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._start)
 
@@ -81,13 +81,13 @@ class FolderWatch(FileSystemEventHandler):
         return bool(self._touched)
 
     def take_touched(self) -> set[str] | None:
-        """The paths touched since the last call, below the installation folder; None: so many that all may be."""
+        """Paths touched since the last call, below the installation folder; None if there are too many to list."""
         with self._lock:
             touched, self._touched, self._count = self._touched, set(), 0
         return touched if len(touched) <= _MANY else None
 
     async def debounce(self) -> None:
-        """Return when nothing was touched for a moment, or after the bound: bursts are one change."""
+        """Return after a moment without changes, or at the limit, so that a burst counts as one change."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._most_seconds
         seen = -1

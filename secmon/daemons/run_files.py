@@ -98,7 +98,7 @@ class RunFiles:
 
     def __init__(self, folder: Path, account: Account | None = None) -> None:
         self.folder = folder
-        self._account = account
+        self.account = account
 
     def starting(self, daemon: str) -> None:
         """Say that ``daemon`` starts: earlier failures and pid files of dead processes are forgotten.
@@ -158,7 +158,7 @@ class RunFiles:
 
     def _write(self, name: str, text: str) -> Path:
         path = self.folder / name
-        group = self._account.gid if self._account is not None and is_root() else None
+        group = self.account.gid if self.account is not None and is_root() else None
         write_file(path, text.encode(), 0o640, gid=group)
         return path
 

@@ -15,7 +15,7 @@ EXAMPLES ?= 500
 # Groups and order of tests/conftest.py. Folders of passed tests are deleted, because they may be in memory.
 PARALLEL = -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Folders of tests that start daemons, clusters or many simulated agents; "make test-fast" runs all others.
-SLOW := daemons deploy fuzz integration simulator
+SLOW := cli daemons deploy fuzz integration simulator
 
 # Compiled modules are kept whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE

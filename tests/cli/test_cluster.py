@@ -1,0 +1,86 @@
+"""``secmon cluster`` of a node whose daemon does not answer, and its tables."""
+
+import contextlib
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secmon.cli import local
+from secmon.cli.cluster import show_health
+from secmon.common.paths import Paths
+from tests.cli.runner import run
+
+DATES = {"date_start_master": "n/a", "date_end_master": "2026-03-05T10:00:01.123456Z"}
+
+
+def healthy(name: str, **status: object) -> dict[str, Any]:
+    known = {"sync_integrity_free": True, "last_check_integrity": DATES, "last_keep_alive": "n/a"}
+    info = {"name": name, "type": "worker", "version": "4.8.2", "ip": "10.0.0.2", "n_active_agents": 7}
+    return {"info": info, "status": known | status}
+
+
+def test_health_is_a_table_with_the_troubles_below(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = {"name": "w3", "version": "4.8.2", "ip": "10.0.0.4", "last_seen": "2026-03-05T09:00:00.000000Z"}
+    no = {"name": "w4", "ip": "10.0.0.5", "code": 3025, "reason": "wrong proof", "time": "2026-03-05T09:30:00.000000Z"}
+    info = {"name": "m", "type": "master", "version": "4.8.2", "ip": "10.0.0.1", "n_active_agents": 0}
+    show_health(
+        [
+            {"info": info, "lost": [seen], "refused": [no]},
+            healthy("w1"),
+            healthy("w2", sync_integrity_free=False, last_keep_alive="2026-03-05T10:00:05.000000Z"),
+            healthy("w5", sync_integrity_error="disk full"),
+        ]
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME  TYPE    VERSION  IP        AGENTS  FILES       COMPARED              LAST SEEN",
+        "m     master  4.8.2    10.0.0.1  0       -           -                     -",
+        "w1    worker  4.8.2    10.0.0.2  7       up to date  2026-03-05T10:00:01Z  n/a",
+        "w2    worker  4.8.2    10.0.0.2  7       behind      2026-03-05T10:00:01Z  2026-03-05T10:00:05Z",
+        "w5    worker  4.8.2    10.0.0.2  7       failing     2026-03-05T10:00:01Z  n/a",
+        "Lost: w3 (10.0.0.4), last seen 2026-03-05T09:00:00Z",
+        "Refused: w4 (10.0.0.5) at 2026-03-05T09:30:00Z: wrong proof (3025)",
+        "Failing: w5 cannot take over the files of the master: disk full",
+    ]
+
+
+def test_cluster_commands_need_the_daemon(master: Path) -> None:
+    for command in ("nodes", "health"):
+        done = run("cluster", command, "--root", str(master))
+        assert done.exit_code == 1
+        assert "The cluster daemon of this node is not running" in done.output
+
+
+@pytest.mark.parametrize("command", ["nodes", "health"])
+def test_cluster_commands_on_a_node_that_stands_alone(root: Path, command: str) -> None:
+    assert run("init", str(root / "n")).exit_code == 0
+    done = run("cluster", command, "--root", str(root / "n"))
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: The cluster is disabled or not running. Enable it in the cluster section")
+
+
+@pytest.mark.parametrize("queue", [100, 0], ids=["connection taken by the kernel", "queue full"])
+def test_cluster_commands_when_the_daemon_hangs(master: Path, monkeypatch: pytest.MonkeyPatch, queue: int) -> None:
+    monkeypatch.setattr(local, "_CONNECT_SECONDS", 0.5)
+    path = str(Paths(master).cluster_socket)
+    with contextlib.ExitStack() as stack:
+        hung = stack.enter_context(socket.socket(socket.AF_UNIX))
+        hung.bind(path)
+        hung.listen(queue)
+        for _ in range(20 if queue == 0 else 0):
+            client = stack.enter_context(socket.socket(socket.AF_UNIX))
+            client.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                client.connect(path)
+        done = run("cluster", "nodes", "--root", str(master))
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: The node did not answer in time: the cluster daemon of this node.")
+
+
+def test_cluster_commands_find_a_socket_that_a_killed_daemon_left(master: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(Paths(master).cluster_socket))
+    done = run("cluster", "nodes", "--root", str(master))
+    assert done.exit_code == 1
+    assert "The cluster daemon of this node is not running" in done.output

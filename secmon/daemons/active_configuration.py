@@ -1,4 +1,4 @@
-"""Active configuration of jobs that have daemons of their own elsewhere, and are done by secmon-modulesd here.
+"""Active configuration of work that has daemons of its own in other products, and that secmon-modulesd does here.
 
 Sections are named ``<daemon>/<section>`` (``operations.nodes.components``); their shapes are those of manager.md 7.4.
 """
@@ -33,7 +33,7 @@ def substitute_sections(node: Node) -> Mapping[str, Any]:
 
 
 def _active_response(main: MainConfig) -> dict[str, Any]:
-    """Of sections without a command, which say whether and how this host runs them."""
+    """Of the sections without a command, which configure the commands of this host."""
     found = main.sections.get("active-response", [])
     sections = [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict)]
     own = [one for one in sections if "command" not in one]

@@ -1,4 +1,4 @@
-"""secmon-analysisd: events of this node become alerts; log tests; what the engine knows."""
+"""secmon-analysisd: the analysis of the node's events, log tests, and the state of the engine."""
 
 import asyncio
 import logging
@@ -96,7 +96,7 @@ class AnalysisDaemon:
         self._store.close()
 
     async def reload(self) -> None:
-        """Read the ruleset's section and the levels of alerts again; other settings need a restart."""
+        """Reload the section of the ruleset and the levels of alerts; other options change at a restart."""
         if self.service is not None:
             await self.service.reload()
 

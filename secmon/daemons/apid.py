@@ -18,7 +18,7 @@ from secmon.operations.all import CATALOGUE
 
 
 def build(context: Context) -> "ApiDaemon":
-    """The daemon for the installation in ``context.paths``, its port taken: that may need root, and nothing else does.
+    """The daemon for the installation in ``context.paths``, with its port bound: the only step that may need root.
 
     Raises ConfigError, 2003, 2010.
     """
@@ -45,7 +45,7 @@ class ApiDaemon:
         self.tasks = Background()
 
     async def start(self) -> None:
-        """Open the stores as the service user, then serve. Raises what stops the start."""
+        """Open the stores as the service user, then serve. Raises the errors of a start (``daemon.start_error``)."""
         node = self._node = open_node(self._installation, clock=self._clock)
         self._server = ApiServer(node, self._router(node), CATALOGUE, listening=self._listening)
         await self._server.start()

@@ -1,13 +1,14 @@
-"""What a daemon is to the process that runs it: its contract, its factory, and how its start may fail.
+"""The contract of a daemon with the process that runs it: its methods, its factory, and the failures of its start.
 
-The order of a start decides what may need root. A daemon that needs it (``ProcessSpec.needs_root``):
+The order of a start decides which steps can have the rights of root. For a daemon that needs them
+(``ProcessSpec.needs_root``):
 
-1. the factory builds the daemon with the service user's rights, and has root's for what needs them: reading a key,
-   binding a port (``common.privileges.as_root``);
-2. privileges are dropped for good (when the node's plan names a service user);
+1. the factory builds the daemon with the rights of the service user, and with those of root for single steps, such as
+   reading a key or binding a port (``common.privileges.as_root``);
+2. privileges are dropped permanently (when the supervisor's settings name a service user);
 3. ``start()`` runs as the service user; when it returns the daemon serves and is reported as running.
 
-Any other is built as the service user: 2, 1, 3.
+The order for other daemons is 2, 1, 3.
 """
 
 import errno
@@ -42,7 +43,7 @@ START_FAILURES = {
 
 
 class StartError(Exception):
-    """A start that cannot go on: one clear line, no traceback. ``code`` stands in :data:`START_FAILURES`."""
+    """A start that has failed: one line, no traceback. ``code`` is one of :data:`START_FAILURES`."""
 
     def __init__(self, code: int, detail: str) -> None:
         self.code = code
@@ -50,22 +51,22 @@ class StartError(Exception):
         super().__init__(f"{code} - {START_FAILURES[code]}: {detail}")
 
     def line(self, daemon: str) -> str:
-        """The one line that an operator sees."""
+        """The line that the operator sees."""
         what = "the secmon API" if daemon == "secmon-apid" else daemon
         return f"Error when trying to start {what}. {self}".rstrip(".") + "."
 
 
 class StartFailed(Exception):
-    """A process that was started did not become ready; the text says why."""
+    """A process did not become ready; the text is the reason."""
 
     @property
     def in_use(self) -> bool:
-        """Whether an address could not be had (2010). Processes hand their reasons on as text."""
+        """Whether an address is in use (2010). Processes pass the reason on as text."""
         return f"2010 - {START_FAILURES[2010]}" in str(self)
 
 
 def start_error(error: BaseException) -> StartError:
-    """What ``error`` means for a start; unknown ones become 1000 and are logged with their trace."""
+    """``error`` as the failure of a start. Unknown errors become 1000 and are logged with their traceback."""
     match error:
         case StartError():
             return error
@@ -89,7 +90,7 @@ def start_error(error: BaseException) -> StartError:
 
 
 def _store_fault(error: BaseException) -> str | None:
-    """What is wrong with the disk or the file of a store, and what to do; ``None`` for other errors."""
+    """The fault of the disk or of a store's file, with the remedy; ``None`` for other errors."""
     from secmon.common.sqlite.faults import StoreFault  # not before: most commands use no store
 
     return str(error) if isinstance(error, StoreFault) else None
@@ -107,22 +108,22 @@ class Daemon(Protocol):
         """Its long-lived tasks."""
 
     async def start(self) -> None:
-        """Serve; returns when ready. Must not wait for other daemons or nodes. Raises what stops the start."""
+        """Serve; returns when ready. Must not wait for other daemons or nodes. Any error ends the start."""
 
     async def finished(self) -> None:
-        """Wait while the daemon works; raise when a part that cannot be restarted alone has failed."""
+        """Wait while the daemon works. Raises when a part has failed that cannot be restarted alone."""
 
     async def stop(self) -> None:
-        """Take nothing new, finish what is in flight; cancelled when that takes too long.
+        """Accept no work, finish the work in flight. Cancelled when that takes too long.
 
-        Also called after a start that failed or was cancelled half-way, to let go of what it had opened.
+        Also called after a start that has failed or was cancelled, to close what the start has opened.
         """
 
     async def reload(self) -> None:
-        """Take over what may change while running. Raises ConfigError; the old values then stay in force."""
+        """Apply the options that can change while it runs. Raises ConfigError, and keeps the old values."""
 
     def counters(self) -> Mapping[str, Any]:
-        """Numbers of this daemon, for ``/daemons/stats``."""
+        """Counters of this daemon, for ``/daemons/stats``."""
 
     def active_config(self) -> Mapping[str, Any]:
         """Configuration in force by section, for ``/configuration/{component}/{configuration}``."""
@@ -130,7 +131,7 @@ class Daemon(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a factory gets. ``secrets`` holds what was asked for on the terminal, such as :data:`KEY_PASSWORD`."""
+    """The argument of a factory. ``secrets`` were typed on the terminal, such as :data:`KEY_PASSWORD`."""
 
     name: str
     paths: Paths

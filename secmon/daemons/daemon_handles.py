@@ -1,4 +1,4 @@
-"""A daemon as its supervisor holds it: in a process of its own, or on the supervisor's event loop."""
+"""Handles of the supervisor on its daemons: in processes of their own, or on the supervisor's event loop."""
 
 import asyncio
 import os
@@ -23,21 +23,21 @@ _KILL_MARGIN = 4.0
 
 
 class DaemonHandle(Protocol):
-    """One daemon under supervision. Its run files tell the truth after each method has returned."""
+    """One daemon under supervision. When a method has returned, the run files show the daemon's state."""
 
     name: str
 
     async def start(self) -> None:
-        """Start it and wait until it serves; raises :class:`StartFailed`, then nothing of it runs."""
+        """Start it and wait until it serves. Raises :class:`StartFailed`; then no part of it runs."""
 
     async def ended(self) -> str:
-        """Wait until it ends by itself; how, in words."""
+        """Wait until it ends by itself; returns the reason."""
 
     async def stop(self) -> None:
-        """End it within the settings's bound; returns when nothing of it runs. Harmless when nothing does."""
+        """Stop it within ``stop_seconds``; returns when no part of it runs. No effect when it does not run."""
 
     async def reload(self) -> None:
-        """Tell it to read its configuration again."""
+        """Make it reload its configuration."""
 
     @property
     def pid(self) -> int | None:
@@ -45,7 +45,7 @@ class DaemonHandle(Protocol):
 
 
 class ProcessHandle:
-    """A daemon in a process of its own. It ends by itself when the supervisor goes, however that happens."""
+    """A daemon in a process of its own. It ends by itself when the supervisor ends, in whatever way."""
 
     def __init__(
         self,
@@ -107,13 +107,13 @@ class ProcessHandle:
         if reason is not None:
             return reason
         if status is None:
-            return "it ended, how is not known"
+            return "it ended with an unknown status"
         if status < 0:
             return f"killed by {signal.Signals(-status).name}"
         return f"ended with status {status}"
 
     def kill(self, reason: str) -> None:
-        """End it now, without asking; ``reason`` is what :meth:`ended` says then."""
+        """Kill it. :meth:`ended` then returns ``reason``."""
         if self._process is not None and self._process.running:
             self._killed = reason
             self._process.kill()
@@ -136,12 +136,12 @@ class ProcessHandle:
         (self._run.failed if failed else self._run.stopped)(self.name)
 
     async def reload(self) -> None:
-        # Before it is ready the signal would end it; it reads the configuration in any case.
+        # Before it is ready the signal would end it, and it reads the configuration anyway.
         if self._ready and self._process is not None:
             self._process.signal(signal.SIGHUP)
 
     def _clean_up(self) -> None:
-        """Take away what a process that was killed could not."""
+        """Remove the socket of a process that was killed, and close the channel to it."""
         self._ready = False
         daemon_socket(self._paths, self.name).unlink(missing_ok=True)
         if self._channel is not None:
@@ -169,7 +169,7 @@ class InProcessHandle:
         return os.getpid() if self._host is not None and self._host.running else None
 
     def prepare(self) -> None:
-        """Do what needs root in this very process. Raises what stops the start."""
+        """Build the daemon if that needs root. Raises the errors of a start."""
         if self._needs_root:
             self._build()
 
@@ -183,7 +183,7 @@ class InProcessHandle:
             host = self._host or self._build()
             async with asyncio.timeout(self._settings.start_seconds):
                 await host.start()
-        except Exception as error:  # any failure of a daemon is its own; reported and, when unknown, logged
+        except Exception as error:  # a failure of one daemon must not end the others; start_error logs unknown ones
             self._host = None
             self._run.failed(self.name)
             raise StartFailed(str(start_error(error))) from error
@@ -204,16 +204,16 @@ class InProcessHandle:
 
     async def reload(self) -> None:
         if self._host is not None and self._host.running:
-            with suppress(SecmonError):  # logged by the host; the daemon goes on with what it had
+            with suppress(SecmonError):  # logged by the host; the daemon keeps its configuration
                 await self._host.reload()
 
 
 def daemon_handles(
     settings: SupervisorSettings, paths: Paths, secrets: Mapping[str, str], server: ForkServer | None
 ) -> list[DaemonHandle]:
-    """The daemons of ``settings``, in its order, none started; without a ``server`` all are for this process.
+    """One handle for each daemon of ``settings``, none started. Without a ``server`` all run in this process.
 
-    In one process this is also where privileges are dropped, when what needs root is built. Raises StartError.
+    In one process this also drops privileges, after the daemons are built that need root. Raises StartError.
     """
     if server is not None:
         return [ProcessHandle(spec, settings, paths, secrets, server) for spec in settings.daemons]

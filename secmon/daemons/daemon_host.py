@@ -1,4 +1,4 @@
-"""The host around a daemon: run files, control socket, signals, privileges, and the process itself."""
+"""The host of a daemon: run files, control socket, signals, privileges, and its process."""
 
 import asyncio
 import logging
@@ -22,13 +22,13 @@ from secmon.daemons.run_files import RunFiles
 log = logging.getLogger("secmon.daemon")
 
 _TEND_SECONDS = 1.0
-"""Between two looks whether the files by which others find a daemon are still there."""
+"""Between two checks that run files and control socket exist."""
 _GRACE_SECONDS = 1.0
-"""What a daemon may take beyond the bound that it keeps itself."""
+"""Added to the daemon's own bound of a stop."""
 
 
 class DaemonHost:
-    """One daemon with its run files and its control socket; the same in a process of its own and in a shared one."""
+    """One daemon with its run files and its control socket, in a process of its own or in a shared one."""
 
     def __init__(self, daemon: Daemon, paths: Paths, account: Account | None, stop_seconds: float) -> None:
         self.daemon = daemon
@@ -43,7 +43,7 @@ class DaemonHost:
         return self._state == "running"
 
     async def start(self) -> None:
-        """Start the daemon and say so; on failure the run files say ``failed`` and the error is raised."""
+        """Start the daemon. On failure the run files show ``failed`` and the error is raised."""
         name = self.daemon.name
         self._run.starting(name)
         self._run.write_pid(name)
@@ -59,7 +59,7 @@ class DaemonHost:
         log.info("%s is running", name)
 
     async def ended(self) -> str:
-        """Wait until the daemon's work ends by itself, in whatever way; the reason is logged and returned."""
+        """Wait until the daemon ends by itself; the reason is logged and returned."""
         working = asyncio.create_task(self.daemon.finished())
         try:
             await asyncio.wait({working})
@@ -71,13 +71,13 @@ class DaemonHost:
         return reason
 
     async def stop(self, *, failed: bool = False) -> None:
-        """Stop within the bound given; ``failed`` leaves the mark of a daemon that did not want to end."""
+        """Stop within the bound; ``failed``: the run files show a failure."""
         self._state = "stopping"
         await self._end(failed=failed)
         log.info("%s has stopped", self.daemon.name)
 
     async def reload(self) -> None:
-        """Reload; what is wrong with the new configuration is logged and raised, the old one stays in force."""
+        """Reload. Errors of the new configuration are logged and raised; the old one stays in force."""
         try:
             await self.daemon.reload()
         except SecmonError as error:
@@ -97,7 +97,7 @@ class DaemonHost:
                 await self.daemon.stop()
         except TimeoutError:
             log.warning("%s did not finish its work within %g s and is cut off", name, self._stop_seconds)
-        except Exception:  # whatever fails in stopping, the run files must still tell the truth; logged
+        except Exception:  # the run files must be written even if the stop fails; logged
             log.exception("%s failed while stopping", name)
         finally:
             await self._control.close()
@@ -134,7 +134,7 @@ def _trace(task: asyncio.Task[Any]) -> BaseException | None:
 
 
 async def tend(work: Callable[[], Awaitable[None]]) -> None:
-    """Repeat ``work``, which restores removed files, until cancelled. The same failure is logged once."""
+    """Repeat ``work``, which creates files again that were removed. Repeated errors are logged once."""
     trouble = ""
     while True:
         await asyncio.sleep(_TEND_SECONDS)
@@ -144,7 +144,7 @@ async def tend(work: Callable[[], Awaitable[None]]) -> None:
         except OSError as error:
             if str(error) != trouble:
                 trouble = str(error)
-                log.error("a run file or socket that was removed cannot be made anew: %s", trouble)
+                log.error("a run file or socket that was removed cannot be created again: %s", trouble)
 
 
 async def serve(host: DaemonHost, channel: ChildChannel | None) -> int:
@@ -157,11 +157,11 @@ async def serve(host: DaemonHost, channel: ChildChannel | None) -> int:
         try:
             await host.reload()
         except SecmonError:
-            return  # logged by the host; the daemon goes on
+            return  # logged by the host; the daemon keeps its configuration
 
     def hang_up() -> None:
         if not host.running:
-            return  # the start under way reads the new configuration, or the supervisor asks again after it
+            return  # a start under way reads the new configuration
         task = loop.create_task(reload())
         reloads.add(task)
         task.add_done_callback(reloads.discard)
@@ -203,10 +203,10 @@ def run_daemon(
     channel: ChildChannel | None = None,
     stop_seconds: float = 30.0,
 ) -> int:
-    """Be the daemon ``name`` of the installation until it ends; returns the process status.
+    """Run the daemon ``name`` of the installation until it ends; returns the process status.
 
-    ``user``: the service user to become for good. With ``needs_root`` the factory, which has that user's rights, can
-    still have root's for a step (``common.privileges.as_root``).
+    ``user``: the service user to become. With ``needs_root`` the factory, which has that user's rights, can use those
+    of root for a step (``common.privileges.as_root``).
     A start that fails prints one line, marks the daemon failed and returns :data:`EXIT_START`.
     """
     paths = Paths(install_dir)
@@ -223,7 +223,7 @@ def run_daemon(
         else:
             daemon = factory(context)
         return uvloop.run(serve(DaemonHost(daemon, paths, account, stop_seconds), channel))
-    except Exception as error:  # noqa: BLE001 - the outermost host: every failure becomes one line; unknown ones are logged
+    except Exception as error:  # noqa: BLE001 - every failure becomes one line; start_error logs unknown ones
         failure = start_error(error)
         RunFiles(paths.run, account).failed(name)
         print(failure.line(name), flush=True)

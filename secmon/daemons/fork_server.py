@@ -1,8 +1,8 @@
-"""A process that has loaded the code of the daemons and forks them: a daemon is there as soon as it is asked for.
+"""A process that has loaded the code of the daemons and forks them, so that a daemon starts at once.
 
-It keeps one thread and opens nothing, so that what it forks is as good as new. Its children stay on record until the
-supervisor asks how they ended, so that a process id is never another's. It ends when the supervisor does; its own
-death costs nothing but a new one at the next start.
+It keeps one thread and opens no files, so that its children start clean. It reaps a child when the supervisor asks for
+its status, so that the process id is not used again before. It ends with the supervisor. When it dies, the next start
+of a daemon starts another one.
 """
 
 import argparse
@@ -29,16 +29,16 @@ from secmon.daemons.daemon import StartFailed
 from secmon.daemons.installation_files import restore_folders
 
 NEEDED_FOLDERS = ("queue", "queue/sockets", "var/run", "backup", "backup/agents")
-"""Folders that a node cannot work without, and that only root can make."""
+"""Folders that a node needs and that only root can create."""
 _MESSAGE = 1 << 16
 """Bytes of a request or an answer, at most."""
 
 
 class ForkServer:
-    """The supervisor's side. The process is started by the first :meth:`fork`, and again when it has died."""
+    """The supervisor's side. The first :meth:`fork` starts the process, and later ones after its death."""
 
     def __init__(self, modules: Iterable[str]) -> None:
-        """``modules``: what to load beforehand."""
+        """``modules`` to load before the first fork."""
         self._modules = sorted(set(modules))
         self._socket: socket.socket | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -55,12 +55,12 @@ class ForkServer:
         raise StartFailed("the process that forks daemons has ended")
 
     async def status(self, served_by: socket.socket, pid: int) -> int | None:
-        """How the child ``pid`` has ended: its status, minus a signal; None when it is no longer known."""
+        """The exit status of the child ``pid``, or minus a signal; None when it is not known any more."""
         async with self._one_at_a_time:
             return await self._ask(served_by, pid, []) if served_by is self._socket else None
 
     async def restore(self, root: Path) -> None:
-        """Make those of :data:`NEEDED_FOLDERS` that are gone, with the rights the node was started with.
+        """Create those of :data:`NEEDED_FOLDERS` that are missing, with the rights the node was started with.
 
         Raises OSError.
         """
@@ -70,7 +70,7 @@ class ForkServer:
             raise OSError(number, os.strerror(number), str(root))
 
     async def close(self) -> None:
-        """End the process; children go on."""
+        """End the process; its children keep running."""
         self._hang_up()
         if self._process is not None:
             await self._process.wait()
@@ -85,7 +85,7 @@ class ForkServer:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         try:
-            # -P: the folder that the operator happens to stand in is not searched for modules.
+            # -P: modules are not searched in the current folder.
             command = [sys.executable, "-P", "-m", "secmon.daemons.fork_server", str(theirs.fileno()), *self._modules]
             self._process = await asyncio.create_subprocess_exec(
                 *command,
@@ -103,7 +103,7 @@ class ForkServer:
         return ours
 
     async def _ask(self, served_by: socket.socket, request: object, descriptors: list[int]) -> int | None:
-        """The number answered; None when the process has died. An exchange that is cut short ends it."""
+        """The number answered; None when the process has died. A cancelled exchange ends the process."""
         answer = b""
         try:
             with suppress(ConnectionError):
@@ -116,7 +116,7 @@ class ForkServer:
 
 
 class ForkedProcess:
-    """One child. Its end is noticed at once and wakes all waiters."""
+    """One child. All waiters learn its end at once."""
 
     def __init__(self, server: ForkServer, served_by: socket.socket, pid: int) -> None:
         self.pid = pid
@@ -129,17 +129,17 @@ class ForkedProcess:
         return self._running
 
     async def wait(self) -> int | None:
-        """Wait for the end: the status, minus a signal; None when it is not known."""
+        """Wait for the end: the exit status, or minus a signal; None when it is not known."""
         return await asyncio.shield(self._end)
 
     def signal(self, number: int) -> None:
-        """To the process."""
+        """Send a signal to the process."""
         if self._running:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """With all that it has started; just forked, it may not be at the head of its group yet."""
+        """Kill it and its children. Just after the fork it may not lead its process group yet."""
         for send in (os.killpg, os.kill) if self._running else ():
             with suppress(ProcessLookupError):
                 send(self.pid, signal.SIGKILL)
@@ -168,9 +168,8 @@ async def _readable(descriptor: int) -> None:
 def _serve(requests: socket.socket) -> list[str] | None:
     """Fork for each request; returns the arguments in each child, and None here when the supervisor is gone.
 
-    A request is a list of arguments, which comes with a descriptor and is answered with a process id; or the id of a
-    child that has ended, answered with its status; or an installation, whose missing folders are created again,
-    answered with the number of an error.
+    A request is a list of arguments with a descriptor (answer: a process id), the id of a child that has ended (answer:
+    its status), or an installation whose missing folders are to be created (answer: an error number or 0).
     """
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, _MESSAGE, 1)
@@ -201,14 +200,14 @@ def _restore(paths: Paths) -> int:
 
 
 def main() -> int:
-    """Load, serve, and in each child: be a daemon; returns the process status."""
+    """Load and serve; in each child run a daemon. Returns the process status."""
     parser = argparse.ArgumentParser(prog="secmon-forkserver", description=__doc__)
     parser.add_argument("descriptor", type=int, help="inherited socket to the supervisor")
-    parser.add_argument("modules", nargs="*", help="what to load beforehand")
+    parser.add_argument("modules", nargs="*", help="modules to load before the first fork")
     options = parser.parse_args()
     setproctitle("secmon-forkserver")
     for module in options.modules:
-        with suppress(ImportError):  # the child that needs it says so
+        with suppress(ImportError):  # the child that needs it reports it
             import_module(module)
     gc.collect()
     gc.freeze()  # what is loaded stays shared between the children
@@ -223,7 +222,7 @@ def main() -> int:
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os._exit(status)  # at once: taking apart what was loaded takes longer than all the rest of a stop
+    os._exit(status)  # at once: the interpreter's own shutdown takes longer than the rest of a stop
 
 
 if __name__ == "__main__":

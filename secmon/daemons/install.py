@@ -1,4 +1,4 @@
-"""Making an installation: the folder, and on a master the security store with its first users."""
+"""Creates an installation: the folder, and on a master the security store with its first users."""
 
 import errno
 import os
@@ -44,8 +44,8 @@ def install(
 ) -> Credentials | None:
     """Create the installation; a worker has no users of its own, so there are no credentials for it.
 
-    ``api`` and ``options`` are settings of api.yaml and internal options that differ from the defaults. As root
-    everything is given to the service user where it exists. ``agent_ports`` are those where agents come in.
+    ``api`` and ``options`` are settings of api.yaml and internal options that differ from the defaults. As root the
+    files are given to the service user, if it exists. ``agent_ports``: ports for agents.
     ``admin_password`` None has one generated. Raises
     ConfigError for values that are not allowed, 5009 or 5007 for a password against the rules, before any file is made;
     FileExistsError where there is an installation, BlockingIOError while another process makes one.
@@ -84,9 +84,9 @@ def install(
 
 @contextmanager
 def _alone(paths: Paths, owner: tuple[int, int] | None) -> Iterator[None]:
-    """Keep other processes from making the same installation. Raises FileExistsError for one that is complete.
+    """Keep other processes from creating the same installation. Raises FileExistsError for one that is complete.
 
-    A folder that was made for it and is still empty when the work fails is removed.
+    A folder that was created for it and is still empty after a failure is removed.
     """
     made = not paths.root.exists()
     restore_folders(paths, ["."], owner)
@@ -110,14 +110,14 @@ def _alone(paths: Paths, owner: tuple[int, int] | None) -> Iterator[None]:
 
 
 def renew_ruleset(paths: Paths) -> list[str]:
-    """The default ruleset of this version in place of the installation's; the files that changed."""
+    """Replace the default ruleset of the installation by that of this version; returns the files that changed."""
     return update_ruleset(paths, _owner())
 
 
 def make_users_anew(paths: Paths, author: Actor) -> Credentials:
-    """A new security store with generated passwords in an installation whose store is lost; written to the audit log.
+    """Create a security store with generated passwords where it is lost; written to the audit log.
 
-    The caller has made sure that the node does not run and that no users are there.
+    Requires that the node does not run and that no users exist.
     """
     with as_root():
         restore_folders(paths, ["api/configuration/security"], _owner())
@@ -129,12 +129,12 @@ def make_users_anew(paths: Paths, author: Actor) -> Credentials:
 
 
 def close_store(paths: Paths) -> None:
-    """Have the security store closed to everybody but its owner and group."""
+    """Give the files of the security store mode 0640."""
     _close(paths.security.glob("security.db*"))
 
 
 def close_registry(paths: Paths) -> None:
-    """The same with the registry of agents and what is written beside it."""
+    """Give the files of the agents' registry and the key file mode 0640."""
     _close((*paths.agents_db.parent.iterdir(), paths.client_keys))
 
 
@@ -155,7 +155,7 @@ def generate_cluster_key() -> str:
 
 
 def _first_users(paths: Paths, admin_password: str | None, author: Actor | None = None) -> Credentials:
-    """The administrator and the user of dashboards; the passwords that were generated.
+    """Create the administrator and the user of dashboards; returns the generated passwords.
 
     With an ``author`` the change is written to the audit log.
     """

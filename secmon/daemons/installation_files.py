@@ -1,7 +1,7 @@
 """Creates the installation folder: folders, modes, owners and first files (manager.md 15, conventions.md 11.1).
 
-Root works here in folders that the service user may write, so nothing is reached through a path: each folder is opened
-relative to the one above it, and no link is followed.
+Root works here in folders that the service user can write, so each folder is opened relative to its parent and no link
+is followed.
 """
 
 import os
@@ -29,7 +29,7 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
     (0o750, False, "bin ruleset ruleset/sca ruleset/decoders ruleset/rules ruleset/lists"),
     (0o750, False, "active-response active-response/bin integrations"),
     (0o750, False, "api api/scripts"),
-    (0o750, False, "api/configuration"),  # api.yaml may say that the daemons run as root: it is root's to say
+    (0o750, False, "api/configuration"),  # api.yaml can make the daemons run as root, so only root may write it
     (0o770, False, "api/configuration/ssl api/configuration/security"),
     (0o770, True, "etc"),
     (0o770, False, "etc/shared etc/decoders etc/rules etc/lists etc/rootcheck"),
@@ -49,7 +49,7 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
     (0o770, False, "var/run var/upgrade var/db var/download"),
     (0o770, True, "var/multigroups"),
     (0o750, False, "backup backup/db backup/shared"),
-    (0o770, False, "backup/agents"),  # a daemon keeps there what it found in etc/client.keys
+    (0o770, False, "backup/agents"),  # secmon-modulesd keeps copies of changed etc/client.keys there
     (0o750, True, "stats stats/totals stats/hourly-average stats/weekly-average"),
     (0o1770, False, "tmp"),
 )
@@ -78,13 +78,13 @@ def create_installation_files(
     options: Mapping[str, int] | None = None,
     before_main: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """Create what is missing and return it, relative to the root; what exists is left as it is.
+    """Create what is missing and return it, relative to the root; existing files are not changed.
 
-    The main configuration comes last, after ``before_main``: where it is, the installation is complete.
+    The main configuration comes last, after ``before_main``: an installation that has it is complete.
 
     ``owner`` is the uid and gid of the product; without it, or when the process is not root, ownership is not touched.
-    ``cluster`` None makes a stand-alone node. ``api_overrides`` (dotted keys) stand uncommented in api.yaml,
-    ``options`` in local_internal_options.conf. Modes do not depend on the umask. Raises ConfigError 2000 or 3004 for
+    ``cluster`` None makes a stand-alone node. ``api_overrides`` (dotted keys) are written to api.yaml, ``options`` to
+    local_internal_options.conf. Modes do not depend on the umask. Raises ConfigError 2000 or 3004 for
     values that are not allowed, before anything is made, and OSError.
     """
     who = _Owner(owner if os.geteuid() == 0 else None)
@@ -105,9 +105,9 @@ def create_installation_files(
 
 
 def update_ruleset(paths: Paths, owner: tuple[int, int] | None = None) -> list[str]:
-    """Make the default ruleset of an installation that of this version; what was written or removed, by path.
+    """Replace the default ruleset of an installation by that of this version; returns the paths written or removed.
 
-    Files under ``etc`` are the users' and stay; lists that are new come there. Raises OSError.
+    Files under ``etc`` belong to the users and are kept; new lists are added there. Raises OSError.
     """
     who = _Owner(owner if os.geteuid() == 0 else None).of(False)
     files = {path: (mode, data) for path, mode, _, data in _ruleset(paths)}
@@ -123,7 +123,7 @@ def update_ruleset(paths: Paths, owner: tuple[int, int] | None = None) -> list[s
 
 
 def _content(paths: Paths, path: Path) -> bytes | None:
-    """The content of ``path``; empty for what is no file, ``None`` when there is nothing. Raises OSError."""
+    """The content of ``path``; empty for another kind of entry, ``None`` when it does not exist. Raises OSError."""
     with _below(paths.root, path) as (folder, name):
         try:
             with open(open_file(folder, name), "rb") as file:
@@ -145,9 +145,9 @@ def _remove_others(root: Path, folder: Path, kept: Collection[Path]) -> Iterator
 
 
 def restore_folders(paths: Paths, names: Collection[str], owner: tuple[int, int] | None = None) -> None:
-    """Create those of the folders ``names`` (relative to the root) that were removed. Raises OSError.
+    """Create those of the folders ``names`` (relative to the root) that are missing. Raises OSError.
 
-    Those of an installation by an older version get the rights of the group that this version needs.
+    Folders of an older version get the rights of the group that this version needs.
     """
     who = _Owner(owner if os.geteuid() == 0 else None)
     for mode, by_user, listed in _FOLDERS:
@@ -157,7 +157,7 @@ def restore_folders(paths: Paths, names: Collection[str], owner: tuple[int, int]
 
 
 def _make_folder(root: Path, name: str, mode: int, owner: tuple[int | None, int | None]) -> bool:
-    """Whether it was made. One that is there gets the rights of the group that it lacks. Raises OSError."""
+    """Whether it was created. An existing folder gets the rights of the group that it lacks. Raises OSError."""
     if name == ".":
         root.parent.mkdir(parents=True, exist_ok=True)  # the root's own parents are ordinary folders
         place = root.resolve()
@@ -172,7 +172,7 @@ def _make_folder(root: Path, name: str, mode: int, owner: tuple[int | None, int 
 
 @contextmanager
 def _below(root: Path, path: Path) -> Iterator[tuple[int, str]]:
-    """Descriptor of the folder above ``path``, and its last name. An OSError has the whole path."""
+    """Descriptor of the parent folder of ``path``, and its last name. An OSError has the whole path."""
     try:
         with opened_folder(root, path.parent.relative_to(root).as_posix()) as folder:
             yield folder, path.name
@@ -196,7 +196,7 @@ def _make_in(above: int, name: str, mode: int, owner: tuple[int | None, int | No
 
 def _mkdir(name: str, parent: int) -> bool:
     try:
-        os.mkdir(name, 0o700, dir_fd=parent)  # closed until owner and mode are right
+        os.mkdir(name, 0o700, dir_fd=parent)  # no access until owner and mode are set
     except FileExistsError:
         return False
     return True

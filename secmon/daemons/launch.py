@@ -1,4 +1,4 @@
-"""Starting a supervisor in a process of its own: ``secmon start --daemonize`` and the demo."""
+"""Starts a supervisor in a process of its own, for ``secmon start --daemonize`` and the demo."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ class LaunchedSupervisor:
     paths: Paths
 
     async def ready(self, seconds: float) -> None:
-        """Wait until the node runs. Raises StartFailed with what stopped it."""
+        """Wait until the node runs. Raises StartFailed with the reason."""
         try:
             async with asyncio.timeout(seconds):
                 reason = await self.channel.outcome()

@@ -1,8 +1,8 @@
-"""secmon-modulesd: what a node does by itself, without being asked.
+"""secmon-modulesd: the background work of a node.
 
-The key file for existing tools, upgrades of the node's agents, keys of refused ones; on the master and without a
-cluster also the merged files of groups, downloads of their files, silent agents, tasks without an end, and the
-question for newer versions.
+The key file for existing tools, upgrades of the node's agents, keys of refused agents; on the master and without a
+cluster also merged files of groups, downloads for groups, silent agents, expired tasks, and the check for newer
+versions.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from secmon.daemons.upgrade_modules import Module, shown_modules, upgrade_module
 log = logging.getLogger("secmon.modulesd")
 
 KEYS_SECONDS = 1.0
-"""Between two looks at the key file."""
+"""Between two checks of the key file."""
 
 
 def build(context: Context) -> "ModulesDaemon":
@@ -43,19 +43,19 @@ def build(context: Context) -> "ModulesDaemon":
 
 
 class ModulesDaemon:
-    """The modules of a node by name: they share nothing but the node."""
+    """The modules of a node by name. They share only the node."""
 
     name = "secmon-modulesd"
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        # States come again within seconds: a loss of power may take the last.
+        # Agents report their states again within seconds, so the last ones may be lost with the power.
         self._states = AgentStore(node.paths.agents_db, durable=False)
         self._master = MasterClient(node, self.name)
         self.tasks = Background()
 
     async def start(self) -> None:
-        """Begin the work."""
+        """Start the modules."""
         modules = dict(await self._master_modules() if self.node.role == "master" else self._worker_modules())
         modules |= upgrade_modules(self.node, self._master)
         modules |= key_request_modules(self.node, self._master, self.tasks)
@@ -122,7 +122,7 @@ class ModulesDaemon:
 
 
 class KeyFileTask:
-    """Keeps the key file and the registry equal; a failure is logged once and tried again."""
+    """Synchronises the key file and the registry. Failures are retried, and logged once."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

@@ -1,4 +1,4 @@
-"""Putting a node together out of its folder."""
+"""Reads an installation and opens the node that it describes."""
 
 import logging
 from contextlib import suppress
@@ -46,7 +46,7 @@ def read_installation(paths: Paths) -> Installation:
 def open_node(installation: Installation, *, clock: Clock | None = None) -> Node:
     """A node without the services of the cluster. Its security store is writable on the master only.
 
-    Raises 2012 for a store that does not fit the node's role: a master's is never made here.
+    Raises 2012 for a store that does not fit the node's role. The store of a master is never created here.
     """
     paths, clock = installation.paths, clock or SystemClock()
     lease: Lease = LeaseReader(paths.lease, clock) if installation.is_worker else UnlimitedLease()
@@ -74,7 +74,7 @@ def _open_security(installation: Installation) -> SecurityStore:
     paths, worker = installation.paths, installation.is_worker
     check_security(paths, worker=worker)
     if worker and not paths.security_db.exists():
-        log.warning("%s is missing: nobody can log in here until the master has sent its state", paths.security_db)
-        with suppress(FileExistsError):  # another daemon of the node was quicker
+        log.warning("%s is missing: logins fail on this node until the master has sent its state", paths.security_db)
+        with suppress(FileExistsError):  # another daemon of the node has created it meanwhile
             restore_folders(paths, ["api/configuration/security"])
     return SecurityStore(paths.security_db, writable=not worker, create=worker)

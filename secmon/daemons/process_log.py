@@ -1,4 +1,4 @@
-"""Where the processes of a node log: the daemon log of the installation, and the terminal in the foreground."""
+"""The log of a process of the node: the daemon log of the installation, and the terminal in the foreground."""
 
 import logging
 import sys
@@ -23,7 +23,7 @@ class LogSettings:
 
 
 def set_up_process_log(root: Path, process: str, settings: LogSettings) -> None:
-    """Log of the process called ``process``, such as ``secmon-apid``."""
+    """Set up the log of the process ``process``, such as ``secmon-apid``."""
     setup_daemon_log(Paths(root), process, settings.level, settings.formats, node=settings.node)
     if settings.terminal:
         handler = logging.StreamHandler(sys.stderr)

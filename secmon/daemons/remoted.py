@@ -30,7 +30,7 @@ OPERATION = "PUT /internal/agents/first-groups"
 
 
 def build(context: Context) -> "RemoteDaemon":
-    """The daemon for the installation in ``context.paths``, its ports taken: one below 1024 needs root.
+    """The daemon for the installation in ``context.paths``, with its ports bound: one below 1024 needs root.
 
     Raises ConfigError, 2010.
     """
@@ -64,7 +64,7 @@ class RemoteDaemon:
         self.tasks = Background()
 
     async def start(self) -> None:
-        """Serve agents. Raises what stops the start."""
+        """Serve agents. Raises the errors of a start (``daemon.start_error``)."""
         clock = SystemClock()
         node = self._node = open_node(self._installation, clock=clock)
         # Agents report their states again within seconds: a loss of power may take the last.

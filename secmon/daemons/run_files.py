@@ -49,7 +49,7 @@ def lives(pid_file: Path) -> bool:
         return False
     try:
         recorded = read_regular(pid_file).split()
-    except OSError:  # gone meanwhile, or nothing that a daemon has written
+    except OSError:  # removed meanwhile, or not a regular file
         return False
     return len(recorded) < 2 or recorded[1] == str(start).encode()
 
@@ -94,16 +94,16 @@ def _listing(run: Path) -> set[str]:
 
 
 class RunFiles:
-    """The run folder of one node. ``account`` is the service account that shares the files, if there is one."""
+    """The run folder of one node. The group of ``account`` can read the files."""
 
     def __init__(self, folder: Path, account: Account | None = None) -> None:
         self.folder = folder
         self.account = account
 
     def starting(self, daemon: str) -> None:
-        """Say that ``daemon`` starts: earlier failures and pid files of dead processes are forgotten.
+        """Mark ``daemon`` as starting; remove its earlier failure and pid files of dead processes.
 
-        The order here and below leaves no moment in which the files say that it is stopped.
+        The order here and below never shows it as stopped in between.
         """
         self._write(f"{daemon}.start", "")
         self._remove(f"{daemon}.failed")
@@ -117,20 +117,20 @@ class RunFiles:
         self._remove(f"{daemon}.start")
 
     def stopped(self, daemon: str) -> None:
-        """Say that ``daemon`` was stopped on purpose."""
+        """Mark ``daemon`` as stopped on request."""
         self._remove(f"{daemon}.start")
         self._remove(f"{daemon}.failed")
         self.clear_stale(daemon)
 
     def restarting(self, yes: bool) -> None:
-        """Set or remove the marker that makes every daemon read as restarting."""
+        """Set or remove the marker that shows every daemon as restarting."""
         if yes:
             self._write(RESTARTING, "")
         else:
             self._remove(RESTARTING)
 
     def write_pid(self, daemon: str, pid: int | None = None) -> Path:
-        """Record ``pid`` (default: this process) with its start, so that a reused pid is not taken for the daemon."""
+        """Record ``pid`` (default: this process) with its start time, because process ids are used again."""
         pid = pid or os.getpid()
         return self._write(f"{daemon}-{pid}.pid", f"{pid}\n{process_start(pid)}\n")
 
@@ -138,19 +138,19 @@ class RunFiles:
         self._remove(f"{daemon}-{pid or os.getpid()}.pid")
 
     def tend_pid(self, daemon: str) -> None:
-        """Write the pid file of this process again where it was removed."""
+        """Write the pid file of this process again if it was removed."""
         if not (self.folder / f"{daemon}-{os.getpid()}.pid").exists():
             self.write_pid(daemon)
 
     def clear_stale(self, daemon: str | None = None) -> None:
-        """Remove pid files of processes that are gone: of one daemon or of all."""
+        """Remove pid files of ended processes, of one daemon or of all."""
         for name, files in pid_files(self.folder).items():
             for file in files:
                 if daemon in {None, name} and not lives(file):
                     _clear(file)
 
     def clear_all(self) -> None:
-        """Remove the markers and stale pid files that an earlier supervisor left; for the holder of the lock."""
+        """Remove the markers and stale pid files of an earlier supervisor. Requires the supervisor's lock."""
         for pattern in ("secmon-*.start", "secmon-*.failed", RESTARTING):
             for file in self.folder.glob(pattern):
                 _clear(file)
@@ -167,7 +167,7 @@ class RunFiles:
 
 
 def _clear(path: Path) -> None:
-    """Remove what has the place of a run file, be it a folder. Raises OSError."""
+    """Remove the entry ``path``, also a folder. Raises OSError."""
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:

@@ -11,9 +11,9 @@ from secmon.config.api import ApiConfig, load_api_config
 
 
 def first_unreadable(account: Account, path: Path) -> Path | None:
-    """The first folder on the way to ``path``, or ``path`` itself, that ``account`` may not enter or read, by its mode.
+    """The first of ``path`` and its parent folders, from the root, that ``account`` cannot enter or read by its mode.
 
-    ``None`` when all is open. Access lists beyond the mode are not looked at.
+    ``None`` when it can read all. Access lists are not considered.
     """
     for step in [*reversed(path.resolve().parents), path.resolve()]:
         status = step.stat()
@@ -25,16 +25,16 @@ def first_unreadable(account: Account, path: Path) -> Path | None:
 
 
 def unreadable_for(account: Account, root: Path) -> Path | None:
-    """What keeps ``account`` from running the daemons of the installation ``root``: its own, Python's or our code."""
+    """The first path that ``account`` cannot read of those the daemons need: ``root``, Python, this code."""
     found = (first_unreadable(account, path) for path in (root, Path(os.__file__), Path(__file__)))
     return next((path for path in found if path is not None), None)
 
 
 def service_account(paths: Paths, api: ApiConfig) -> Account | None:
-    """The account that processes of ``paths`` are to work as; ``None``: as who they are.
+    """The account that processes of ``paths`` work as; ``None``: they keep their user.
 
-    ``drop_privileges: no`` counts where only root can have written it; otherwise it would be the service user's way to
-    become root. Raises ConfigError where it does not count.
+    ``drop_privileges: no`` is accepted only from a file that root alone can write; otherwise the service user could
+    become root with it. Raises ConfigError if it is not accepted.
     """
     account = find_account() if root_started() else None
     if account is None or api.drop_privileges:
@@ -49,23 +49,23 @@ def service_account(paths: Paths, api: ApiConfig) -> Account | None:
 
 
 def is_reserved_for_root(account: Account, path: Path) -> bool:
-    """Whether ``account`` may neither enter the folder ``path`` nor change that, nor what its name leads to.
+    """Whether ``account`` can neither enter the folder ``path`` nor change its access, nor replace it.
 
-    Who owns a folder can close it to itself, and so look like a user that has no business there.
+    Access alone does not show that: the owner of a folder can close it to itself.
     """
     if first_unreadable(account, path) is None:
         return False
     ways = (each for way in (path, path.resolve()) for each in (way, *way.parents))
     try:
         return not any(_may_change(account, step) for step in ways)
-    except PermissionError:  # asked with the account's own rights: then it is not known
+    except PermissionError:  # this process has the account's own rights, and cannot see it
         return False
 
 
 def first_writable(account: Account, path: Path) -> Path | None:
-    """The first that ``account`` may change: a folder on the way to ``path``, or ``path`` itself.
+    """The first of ``path`` and its parent folders, from the root, that ``account`` can change by owner and mode.
 
-    By owner and mode; ``None`` when it may change none of them.
+    ``None`` when it can change none of them.
     """
     return next((step for step in (*reversed(path.parents), path) if _may_change(account, step)), None)
 
@@ -74,23 +74,21 @@ def _may_change(account: Account, step: Path) -> bool:
     status = step.lstat()
     if status.st_uid == account.uid:
         return True
-    if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:  # there others' files stay what they are
+    # The mode of a link has no meaning; in a sticky folder the entries of others cannot be replaced.
+    if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
         return False
     return bool(status.st_mode & 0o002 or (status.st_gid in account.groups and status.st_mode & 0o020))
 
 
 def act_as_service_user(paths: Paths) -> None:
-    """For a command: as root, have the rights of the account that the installation is for from now on, if there is one.
-
-    An installation that the account may not even enter is root's alone.
-    """
+    """For a command that root runs: take the rights of the service user, unless root has reserved the installation."""
     account = find_account() if root_started() else None
     if account is None or not paths.root.is_dir() or is_reserved_for_root(account, paths.root):
         return
     act_as(account)
     try:
         stays = service_account(paths, load_api_config(paths)) is None
-    except ConfigError:  # reported by the user of the configuration
+    except ConfigError:  # reported where the configuration is used
         stays = False
     if stays:
         os.seteuid(0)
@@ -98,7 +96,7 @@ def act_as_service_user(paths: Paths) -> None:
 
 
 def share(path: Path, mode: int, account: Account | None) -> None:
-    """Give ``path`` its ``mode`` and, as root, the group of the service account, which must use it too."""
+    """Give ``path`` its ``mode`` and, as root, the group of ``account``."""
     os.chmod(path, mode)
     if account is not None and is_root():
         os.chown(path, -1, account.gid)

@@ -1,4 +1,4 @@
-"""Reports of a supervisor to what has started it: a process at the other end of its channel, or a service manager."""
+"""Reports of a supervisor to its starter: the process at the other end of its channel, and the service manager."""
 
 import os
 import socket

@@ -146,7 +146,7 @@ class Supervisor:
                     self._restart_accepted = False
                 case "reload":
                     await self._daemons.reload()
-                    log.info("The daemons were told to reload their configuration")
+                    log.info("The daemons reload their configuration")
 
     async def _restart(self) -> None:
         try:
@@ -176,7 +176,7 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGHUP, self._requests.put_nowait, "reload")
 
     def _checked_settings(self) -> SupervisorSettings:
-        """The settings of the configuration as it is now. Raises 1908, which names what is wrong."""
+        """The settings of the current configuration. Raises 1908, which names what is wrong."""
         try:
             settings = self._read_settings()
         except ConfigError as error:

@@ -28,9 +28,9 @@ class AlreadyRunning(Exception):
 class SupervisorLock:
     """One supervisor per installation: an flock that the kernel releases when its holder dies, however it dies.
 
-    It lies on the installation folder itself. A file in ``var/run`` could be removed under a node that runs, and the
-    next start would lock another one of the same name. The kernel names its holder: a file could name any
-    process.
+    The installation folder itself is locked. A file in ``var/run`` could be removed under a running node, and the next
+    start would lock another file of the same name. The holder is read from the kernel: a file with its process id could
+    be forged.
     """
 
     def __init__(self, root: Path) -> None:
@@ -65,13 +65,13 @@ class SupervisorLock:
         return False
 
     def holder(self) -> int:
-        """The process that holds the lock; 0 when there is none, or none that this process may know."""
+        """The process that holds the lock; 0 when there is none, or it is not known."""
         return lock_holder(self._root)
 
     def end_holder(self) -> bool:
         """Send TERM to the supervisor that holds the lock; whether there was one.
 
-        A process of another user than root and the folder's owner is no supervisor, whatever it holds.
+        A process of another user than root and the folder's owner is not signalled.
         """
         with as_root():
             return end_lock_holder(self._root)
@@ -85,7 +85,7 @@ _PAUSE_SECONDS = 0.03
 
 
 def _taken(descriptor: int) -> bool:
-    """Lock ``descriptor``. Those who only look hold a shared lock for a moment: they are waited for."""
+    """Lock ``descriptor``. :meth:`SupervisorLock.held` takes a shared lock for a moment: such locks are waited for."""
     for attempt in range(_TRIES):
         if attempt:
             time.sleep(_PAUSE_SECONDS)
@@ -101,16 +101,15 @@ _LOCK = re.compile(
 
 
 def lock_holder(folder: Path) -> int:
-    """The process that has locked ``folder`` for itself; 0 when there is none, or the kernel does not tell."""
+    """The process that holds the exclusive lock on ``folder``; 0 when there is none, or it is not known."""
     return next(_candidates(folder), 0)
 
 
 def end_lock_holder(folder: Path) -> bool:
-    """Send TERM to the process that has locked ``folder`` for itself; whether it is there and may have done so.
+    """Send TERM to the process that holds the exclusive lock on ``folder``; whether there is one that may hold it.
 
-    It may when its user is root, the owner of the folder, or that of this process. Asked of the process itself while
-    its id cannot become another's: a lock that was inherited stays in the kernel's list under the id of a process that
-    may be long gone.
+    Its user must be root, the owner of the folder, or the user of this process. The process is checked itself, by a
+    descriptor: the kernel lists an inherited lock under the id of the process that took it, which may have ended.
     """
     for pid in _candidates(folder):
         with suppress(ProcessLookupError, FileNotFoundError):
@@ -125,7 +124,7 @@ def end_lock_holder(folder: Path) -> bool:
 
 
 def _candidates(folder: Path) -> Iterator[int]:
-    """Processes with such a lock on ``folder``; some file systems count devices otherwise here than in ``stat``."""
+    """Processes with such a lock on ``folder``. Some file systems show other device numbers here than in ``stat``."""
     try:
         status, locks = folder.stat(), Path("/proc/locks").read_text()
     except OSError:

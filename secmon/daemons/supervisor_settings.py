@@ -1,4 +1,4 @@
-"""What a supervisor runs: read off the node's configuration, which is validated on the way."""
+"""The daemons that a supervisor runs, and how: read from the node's configuration, which is validated."""
 
 import logging
 from collections.abc import Mapping
@@ -43,26 +43,26 @@ class SupervisorSettings:
 
     daemons: tuple[ProcessSpec, ...]
     user: str | None = None
-    """Service user that the daemons become; ``None``: they stay who they are."""
+    """Service user that the daemons become; ``None``: they keep their user."""
     start_seconds: float = 60.0
     stop_seconds: float = 60.0
-    """Bound of a clean stop of one daemon; what still runs is killed (manager.md 16)."""
+    """Bound of a clean stop of one daemon, which is killed then (manager.md 16)."""
     encrypted_key: Path | None = None
-    """TLS key whose pass phrase must be asked for."""
+    """TLS key whose pass phrase the operator must type."""
     notes: tuple[str, ...] = ()
-    """What the operator should know, one sentence each."""
+    """Warnings for the operator, one sentence each."""
     log: LogSettings = field(default_factory=LogSettings)
     watch: WatchSettings | None = field(default_factory=WatchSettings)
     """When a daemon counts as hung; ``None``: never."""
     keeper: LogRotationSettings | None = None
     """How the node's logs are rotated; ``None``: not at all."""
     unusable: Mapping[Path, str] = field(default_factory=dict)
-    """Damaged stores that are set aside before the daemons start, with what is wrong with each."""
+    """Damaged stores that are renamed before the daemons start, with the fault of each."""
 
     def set_unusable_aside(self, clock: Clock) -> None:
-        """Make way for new stores. To be called while no daemon of the node runs. Raises OSError."""
+        """Rename the damaged stores, so that new ones are created. Requires that no daemon runs. Raises OSError."""
         for file, reason in self.unusable.items():
-            log.error("%s: it is set aside as %s, and made anew", reason, set_aside(file, clock))
+            log.error("%s: it is renamed to %s and created again", reason, set_aside(file, clock))
 
     def on_terminal(self) -> "SupervisorSettings":
         """The same with the logs of all processes on standard error too: a terminal, a journal, a container's log."""
@@ -98,7 +98,7 @@ def installation_problems(paths: Paths) -> list[str]:
 
 
 def read_supervisor_settings(paths: Paths) -> SupervisorSettings:
-    """What to run for the configuration as it stands.
+    """The settings for the current configuration.
 
     Raises ConfigError for a file that cannot be used, SecmonError 1908 naming everything wrong in the main one, 2012
     for stores that are lost, damaged or do not fit the node's role.
@@ -143,7 +143,7 @@ _LEVELS = ("info", "debug", "debug2")
 
 
 def _log(daemon: str, main: MainConfig, options: InternalOptions) -> LogSettings:
-    """The log of ``daemon``; that of the supervisor when it is empty."""
+    """The log of ``daemon``; empty: of the supervisor."""
     formats = main.text("logging", "log_format", default="plain").split(",")
     return LogSettings(
         level=_LEVELS[options.get(f"{daemon.removeprefix('secmon-')}.debug")] if daemon else "info",
@@ -161,7 +161,7 @@ def _service_user(paths: Paths, api: ApiConfig) -> tuple[str | None, tuple[str, 
         return None, (f"The daemons run as root: {reason}.",)
     closed = unreadable_for(account, paths.root)
     if closed is not None:
-        # Found now, and not at the first module that is imported late.
+        # Checked here, so that a late import does not fail.
         allowed = f"no, as long as the user {SERVICE_USER} may not read {closed}"
         raise ConfigError(str(paths.api_config), "drop_privileges", "yes", allowed, code=2000)
     return SERVICE_USER, ()

@@ -1,4 +1,4 @@
-"""The module of ``secmon-modulesd`` that asks for newer versions once a day, on the master (manager.md 13.2)."""
+"""The module of ``secmon-modulesd`` that checks for newer versions once a day, on the master (manager.md 13.2)."""
 
 import asyncio
 import logging
@@ -11,13 +11,13 @@ log = logging.getLogger("secmon.modulesd.updates")
 
 DAY_SECONDS = 86_400.0
 LOOK_SECONDS = 3600.0
-"""Between two looks, and between two tries of a query that fails."""
+"""Between two checks, and between two attempts of a request that fails."""
 
 ASK_SECONDS = 30.0
 
 
 class UpdateCheckTask:
-    """Asks when the last answer is a day old; a client may have asked meanwhile."""
+    """Sends a request when the last answer is a day old. Clients of the API can send one too."""
 
     def __init__(self, updates: Updates, clock: Clock) -> None:
         self._updates, self._clock = updates, clock
@@ -29,7 +29,7 @@ class UpdateCheckTask:
             await asyncio.sleep(wait)
 
     async def look(self) -> float:
-        """Ask if it is time; seconds to wait before the next check. A failure is logged once."""
+        """Send a request if it is due; returns the seconds until the next check. A repeated failure is logged once."""
         try:
             wait = await self._left()
             if wait <= 0:
@@ -44,7 +44,7 @@ class UpdateCheckTask:
         return min(wait, LOOK_SECONDS)
 
     async def _left(self) -> float:
-        """Seconds until the last answer is a day old; none for one from the future, when the clock was set back."""
+        """Seconds until the last answer is a day old; 0 for one from the future (the clock was set back)."""
         last = await asyncio.to_thread(self._updates.last)
         age = (self._clock.now() - last.asked_at).total_seconds() if last else DAY_SECONDS
         return DAY_SECONDS - age if age >= 0 else 0.0

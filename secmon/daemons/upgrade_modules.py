@@ -1,4 +1,4 @@
-"""The modules of ``secmon-modulesd`` that upgrade agents, put together for a node."""
+"""The modules of ``secmon-modulesd`` that upgrade agents."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -16,13 +16,13 @@ from secmon.daemons.master_client import MasterClient
 
 
 class Module(Protocol):
-    """One of these works; it ends only when it fails or is cancelled."""
+    """A task of ``secmon-modulesd``: it ends only when it fails or is cancelled."""
 
     async def run(self) -> None: ...
 
 
 def upgrade_modules(node: Node, master: MasterClient) -> Mapping[str, Module]:
-    """Upgrades of the node's agents; on the master also what looks after everybody's tasks."""
+    """Upgrades of the node's agents; on the master also the expiry of all tasks."""
     settings = read_upgrades(node.main_config)
     link = LinkClient(node.paths.agent_link_socket)
     task_source: TaskSource = MasterTaskSource(master.call)

@@ -34,7 +34,7 @@ from secmon.simulator import Server
 
 ADDRESS = "127.0.0.1"
 AGENTS_ADDRESS = "0.0.0.0"
-"""Agents may come from anywhere."""
+"""Agents can connect from other hosts."""
 FIRST_API_PORT = 55000
 FIRST_CLUSTER_PORT = 1516
 FIRST_AGENT_PORT = 1514
@@ -70,7 +70,7 @@ class DemoNode:
 
 
 class Demo:
-    """The nodes below ``folder``; made by the first run, used again by later ones."""
+    """The nodes below ``folder``: created by the first run, used again by later ones."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Demo:
         cluster_port: int = FIRST_CLUSTER_PORT,
         agent_port: int = FIRST_AGENT_PORT,
     ) -> None:
-        """``agents`` are simulated ones. The ports are where the search for free ones begins."""
+        """``agents``: number of simulated agents. The search for free ports begins at the ports given."""
         names = [MASTER, *(f"worker{number}" for number in range(1, workers + 1))]
         self._folder, self._agents = folder, agents
         self._api_port, self._cluster_port, self._agent_port = api_port, cluster_port, agent_port
@@ -91,7 +91,7 @@ class Demo:
         self._key_file = folder / "cluster-key"
 
     async def run(self, *, fresh: bool) -> int:
-        """Make what is missing, start the nodes, tell how to use them, stop them at Ctrl-C; the process status.
+        """Create what is missing, start the nodes, print how to use them, stop them at Ctrl-C. Returns the status.
 
         Raises StartFailed for a demo that runs already and for a node that does not start.
         """
@@ -112,7 +112,7 @@ class Demo:
         return 0
 
     def _stays_root(self) -> str:
-        """Why root does not become the service user here; empty when it does or when this is not root."""
+        """Why root does not become the service user here; empty when it does, or for another user than root."""
         if not is_root():
             return ""
         account = find_account()
@@ -130,13 +130,13 @@ class Demo:
                 )
 
     def _existing(self) -> Iterator[DemoNode]:
-        """Every installation in the folder, those of an earlier run with more workers too."""
+        """All installations in the folder, including those of an earlier run with more workers."""
         for config in sorted(self._folder.glob("*/etc/ossec.conf")):
             root = config.parent.parent
             yield DemoNode(root.name, Paths(root))
 
     def _remove(self) -> None:
-        """Remove what a demo makes, and nothing else that may lie in the folder."""
+        """Remove what a demo creates, and nothing else in the folder."""
         for node in list(self._existing()):
             if node.name == MASTER or node.name.removeprefix("worker").isdecimal():
                 shutil.rmtree(node.paths.root)
@@ -207,7 +207,7 @@ class Demo:
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[asyncio.Event]:
-        """Start all nodes; yields the event that Ctrl-C sets; stops them in the end, whatever happens."""
+        """Start all nodes, yield the event that Ctrl-C sets, and stop the nodes in any case."""
         ending = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -248,7 +248,7 @@ class Demo:
             await asyncio.gather(*tasks, stopped, return_exceptions=True)
 
     async def _joined(self, ending: asyncio.Event) -> bool:
-        """Wait until every API lists all nodes; ``False`` when stopped before."""
+        """Wait until every API lists all nodes; ``False`` when ``ending`` is set before."""
         probe = Probe(self._urls(), ADMINISTRATOR, self._password())
         seen = 0
         with click.progressbar(length=len(self._nodes), label="Joining the cluster") as bar:
@@ -269,7 +269,7 @@ class Demo:
         return True
 
     async def _stop(self, node: DemoNode) -> None:
-        """Stop the node through its own supervisor, also one that was stopped and started by hand meanwhile."""
+        """Stop the node through its own supervisor, which may not be the one that the demo started."""
         with suppress(SecmonError):
             await SupervisorClient(node.paths).ask("stop")
         with suppress(TimeoutError):
@@ -277,7 +277,7 @@ class Demo:
                 while node.lock.held():  # noqa: ASYNC110 - another process's lock cannot set an event
                     await asyncio.sleep(0.05)
 
-    # Telling how to use them
+    # Instructions
 
     def _password(self) -> str:
         return self._password_file.read_text().strip()
@@ -286,7 +286,7 @@ class Demo:
         return [f"https://{ADDRESS}:{node.port}" for node in self._nodes]
 
     def _servers(self) -> list[Server]:
-        """Where agents go."""
+        """The servers that agents connect to."""
         return [Server(ADDRESS, node.agent_ports[0], node.agent_ports[-1]) for node in self._nodes]
 
     def _instructions(self) -> str:
@@ -332,7 +332,7 @@ def _short(path: Path) -> str:
 
 
 def _reap(launched: LaunchedSupervisor) -> None:
-    """Wait for the end of a supervisor that was asked to stop; kill it on a time-out."""
+    """Wait for the end of a supervisor that was asked to stop; kill it after the time limit."""
     try:
         launched.process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:

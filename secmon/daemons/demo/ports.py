@@ -4,9 +4,9 @@ import socket
 
 
 def free_port(address: str, first: int, taken: set[int], *, count: int = 1) -> int:
-    """The lowest port from ``first`` on where it and the ``count - 1`` after it can be bound and are not ``taken``.
+    """The lowest port from ``first`` that begins ``count`` consecutive ports which are free and not ``taken``.
 
-    Raises OSError when there is none. Another program may take the port before it is used.
+    Raises OSError when there is none. Another program may bind the port before it is used.
     """
     for port in range(first, 65536 - count):
         wanted = range(port, port + count)
@@ -16,7 +16,7 @@ def free_port(address: str, first: int, taken: set[int], *, count: int = 1) -> i
 
 
 def is_free(address: str, port: int) -> bool:
-    """Whether nothing listens on ``port`` now."""
+    """Whether ``port`` can be bound now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

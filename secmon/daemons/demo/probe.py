@@ -1,4 +1,4 @@
-"""Asking the nodes of the demo over their APIs whether the cluster is complete."""
+"""Checks over the APIs of the demo's nodes whether the cluster is complete."""
 
 import base64
 import ssl
@@ -13,7 +13,7 @@ _SECONDS = 5.0
 
 
 class Probe:
-    """A client of all nodes, which have self-signed certificates; ``trouble`` is the last failure."""
+    """A client of all nodes, which have self-signed certificates. ``trouble`` is the last error."""
 
     def __init__(self, urls: Sequence[str], user: str, password: str) -> None:
         """``urls`` begins with the master's, which issues the token."""
@@ -26,7 +26,7 @@ class Probe:
         self.trouble = ""
 
     def complete(self) -> int:
-        """How many nodes honour the token and list as many nodes as there are. Blocks for seconds at most."""
+        """How many nodes accept the token and list all nodes. Blocks for seconds at most."""
         return sum(self._members(url) == len(self._urls) for url in self._urls)
 
     def _members(self, url: str) -> int:

@@ -19,7 +19,7 @@ _HERE = "secmon.cli"
         "status": f"{_HERE}.service:status",
         "demo": f"{_HERE}.demo:demo",
         "config": f"{_HERE}.config:config",
-        "verify-agent-conf": f"{_HERE}.agentconf:verify",
+        "verify-agent-conf": f"{_HERE}.agent_conf:verify",
         "user": f"{_HERE}.user:user",
         "agents": f"{_HERE}.agents:agents",
         "import": f"{_HERE}.import_:import_",

@@ -67,7 +67,7 @@ def verify_log(file: Path | None, paths: Paths, as_json: bool, anchors: tuple[Au
 
 
 def _verify_installation(paths: Paths, anchors: Collection[AuditEnd]) -> AuditReport:
-    # The store is looked at before and after: changes that are made meanwhile make both longer, the log first.
+    # The store is read before and after: a change in between extends both, and the log first.
     store = open_masters_store(paths, instead="the audit log is on the master,")
     try:
         position, end = store.position(), store.audit_end()

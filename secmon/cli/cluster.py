@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
-from secmon.cli.local import local_call
+from secmon.cli.local_calls import local_call
 from secmon.common.outcome import Outcome
 from secmon.common.paths import Paths
 

@@ -24,7 +24,7 @@ MAX_ROOT = 107 - len("/queue/cluster/c-internal.sock")
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are named, so that each starts quickly.
+    """A group that imports a command when it is used, so that each starts quickly.
 
     Errors with a code end in one line and status 1, never in a traceback.
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from secmon.cli.rulesets import Source, source_options
+from secmon.cli.ruleset_source import RulesetSource, source_options
 from secmon.common.clock import SystemClock
 from secmon.engine.engine import Engine, Verdict
 from secmon.engine.event import Event
@@ -24,7 +24,7 @@ _ROUTED = ("pci_dss", "cis", "gdpr", "gpg13", "hipaa", "nist_800_53", "tsc")
 @source_options
 @click.option("--location", default="stdin", show_default=True, help="Location of the logs.")
 @click.option("--trace", is_flag=True, help="Show every rule that is tried.")
-def logtest(source: Source, location: str, trace: bool) -> None:
+def logtest(source: RulesetSource, location: str, trace: bool) -> None:
     """Type or pipe logs, one a line, and see each step: header, decoder with fields, rule.
 
     All logs of one run are one session, so rules that need several events can match. No alert is written.

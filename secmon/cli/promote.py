@@ -45,7 +45,7 @@ def promote(paths: Paths) -> None:
     finally:
         store.close()
     close_store(paths)
-    click.echo(f"Taken over: store {found.store_id} at revision {found.revision} goes on as store {now.store_id}.")
+    click.echo(f"Promoted: store {found.store_id} at revision {found.revision} continues as store {now.store_id}.")
     click.echo(f"All tokens have ended. Start the node: secmon start --root {paths.root}")
 
 

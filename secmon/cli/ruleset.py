@@ -10,7 +10,7 @@ from statistics import median
 import click
 
 from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
-from secmon.cli.rulesets import Source, source_options
+from secmon.cli.ruleset_source import RulesetSource, source_options
 from secmon.common.paths import Paths
 from secmon.common.privileges import as_root
 from secmon.daemons.install import renew_ruleset
@@ -38,7 +38,7 @@ def ruleset() -> None:
 @ruleset.command(short_help="Compile it; name all errors.")
 @source_options
 @json_option
-def check(source: Source, as_json: bool) -> None:
+def check(source: RulesetSource, as_json: bool) -> None:
     """Compile the ruleset as the analysis engine does, and name all errors with file and line.
 
     Example:  secmon ruleset check --root /opt/secmon
@@ -82,7 +82,7 @@ def decoder_count(compiled: Ruleset) -> int:
 @click.argument("cases", metavar="DIR|FILE...", nargs=-1, required=True, type=_CASES)
 @source_options
 @json_option
-def test(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
+def test(cases: tuple[Path, ...], source: RulesetSource, as_json: bool) -> None:
     """Run cases: logs with their expected rule, level and decoder. Of a folder all files *.ini are read.
 
     Lines that cannot be read are named, and the other cases are run. How to write cases: docs/write-rules.md.
@@ -151,7 +151,7 @@ def _run(compiled: Ruleset, cases: list[Case], *, progress: bool, trace: "RuleTi
 @click.argument("cases", metavar="[DIR|FILE]...", nargs=-1, type=_CASES)
 @source_options
 @json_option
-def stats(cases: tuple[Path, ...], source: Source, as_json: bool) -> None:
+def stats(cases: tuple[Path, ...], source: RulesetSource, as_json: bool) -> None:
     """Count the rules by level, group and file. With cases: name the rules without a match, and the rules whose
     conditions took longest on their logs.
 
@@ -256,7 +256,7 @@ class RuleTimer:
             self._rule = None
 
     def slowest(self) -> list[dict[str, float]]:
-        """The rules whose conditions take longest, by the median: other processes interrupt this one."""
+        """The rules whose conditions take longest, by the median, which other processes hardly change."""
         typical = {rule: median(times) / 1000 for rule, times in self._nanoseconds.items()}
         return [
             {"rule": rule, "microseconds": round(typical[rule], 1), "times": len(self._nanoseconds[rule])}

@@ -132,7 +132,7 @@ def stop(paths: Paths, timeout: int) -> None:
 
 
 def _ask_to_stop(paths: Paths, lock: SupervisorLock) -> None:
-    """Through the control socket; through a signal when the supervisor does not answer there."""
+    """By the control socket, or by a signal when the supervisor does not answer."""
     try:
         _ask(paths, "stop")
     except SecmonError:

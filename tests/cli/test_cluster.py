@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from secmon.cli import local
+from secmon.cli import local_calls
 from secmon.cli.cluster import show_health
 from secmon.common.paths import Paths
 from tests.cli.runner import run
@@ -62,7 +62,7 @@ def test_cluster_commands_on_a_node_that_stands_alone(root: Path, command: str) 
 
 @pytest.mark.parametrize("queue", [100, 0], ids=["connection taken by the kernel", "queue full"])
 def test_cluster_commands_when_the_daemon_hangs(master: Path, monkeypatch: pytest.MonkeyPatch, queue: int) -> None:
-    monkeypatch.setattr(local, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(local_calls, "_CONNECT_SECONDS", 0.5)
     path = str(Paths(master).cluster_socket)
     with contextlib.ExitStack() as stack:
         hung = stack.enter_context(socket.socket(socket.AF_UNIX))

@@ -17,7 +17,7 @@ from secmon.engine.ruleset.sources import collect_folder, compile_installation, 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Source:
+class RulesetSource:
     """The values of the options. ``name`` is for messages."""
 
     def __init__(self, paths: Paths | None, folder: Path | None) -> None:
@@ -47,7 +47,7 @@ def source_options(command: F) -> F:
     def with_source(*args: Any, root: Path | None, folder: Path | None, **options: Any) -> Any:
         if root is not None and folder is not None:
             raise click.UsageError("give --root or --ruleset, not both")
-        source = Source(None if root is None else installation_paths(root), folder)
+        source = RulesetSource(None if root is None else installation_paths(root), folder)
         return command(*args, source=source, **options)
 
     kind = FolderType()
@@ -56,6 +56,6 @@ def source_options(command: F) -> F:
         "--root",
         "root",
         type=kind,
-        help="Installation whose configuration names the files. Without it: the ruleset that comes with secmon.",
+        help="Installation whose configuration names the files. Default: the ruleset of secmon itself.",
     )
     return cast("F", with_root(with_folder(with_source)))

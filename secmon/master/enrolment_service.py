@@ -79,7 +79,7 @@ class EnrolmentService(pb_grpc.EnrolmentServicer):
         return pb.EnrolReply(enrolled=enrolled)
 
     def _has_valid_proof(self, request: pb.EnrolRequest) -> bool:
-        """Whether the proof is of the cluster key and of this server's certificate, so that nobody is in between."""
+        """Whether the proof is of the cluster key and of this server's certificate: there is no relay."""
         current = self._keystore.current
         if current is None or len(request.nonce) != NONCE_BYTES:
             return False

@@ -65,7 +65,7 @@ class _RoundResult:
 
 
 class FileApplier:
-    """Makes this node's files those of the master, whether the master's changed or somebody edited the replica.
+    """Makes this node's files those of the master, whether the master's have changed or the replica was edited.
 
     A ``LinkListener`` whose methods return at once; :meth:`run` does the work. A round compares, fetches missing files
     into staging, verifies them, flushes them once, renames them into place and deletes extra files. When a round fails,

@@ -6,10 +6,14 @@ from typing import Any
 
 import click
 
+from secmon import API_VERSION, __version__
 from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.cli.local_calls import local_call
+from secmon.cluster.rpc.version import MIN_PROTOCOL, PROTOCOL, spoken
+from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome
 from secmon.common.paths import Paths
+from secmon.config.main import load_main_config
 
 _MEMBER = ("name", "type", "version", "ip")
 _HEALTH = (*_MEMBER, "agents", "files", "compared", "last seen")
@@ -61,6 +65,33 @@ def health(paths: Paths, as_json: bool) -> None:
         echo_json(items)
     else:
         show_health(items)
+    if any(item.get("lost") or item.get("refused") for item in items):
+        sys.exit(1)
+
+
+@cluster.command(short_help="Show this node's versions, and whether it is in the cluster.")
+@root_option
+def status(paths: Paths) -> None:
+    """Show the versions of this node, and whether it is in the cluster.
+
+    Where the master refuses this node, or this master has refused others, the reason is shown.
+
+    Example:  secmon cluster status --root /opt/secmon
+
+    Exit status: 0 in the cluster, 1 not, or the cluster daemon does not answer, or a node is lost or refused.
+    """
+    require_installation(paths)
+    section = load_main_config(paths).cluster
+    click.echo(f"secmon {__version__} (API {API_VERSION}), link {spoken(PROTOCOL, MIN_PROTOCOL)}")
+    click.echo(f"{section.node_name} is a {section.node_type} of cluster {section.name}: ", nl=False)
+    try:
+        items = _items(paths, "GET /cluster/healthcheck")
+    except SecmonError as error:
+        click.echo(f"not connected: {error}")
+        sys.exit(1)
+    click.echo("connected")
+    for sentence in _troubles(items):
+        click.echo(sentence)
     if any(item.get("lost") or item.get("refused") for item in items):
         sys.exit(1)
 

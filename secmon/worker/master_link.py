@@ -176,7 +176,7 @@ class MasterLink:
                 self._set_refusal(refusal)
                 raise refusal
             round_trip = (self._clock.monotonic() - started) / JOIN_ROUND_TRIPS
-            _check_version(answer.welcome.master)
+            self._check_version(answer.welcome.master)
         except BaseException:
             await channel.close(None)
             raise
@@ -255,6 +255,15 @@ class MasterLink:
             for m in members.members
         )
 
+    def _check_version(self, master: pb.NodeHello) -> None:
+        """Raises SecmonError 3031, and notes it, for a master that speaks other generations of the link."""
+        if not version.compatible(master.protocol, master.min_protocol):
+            theirs = version.spoken(master.protocol, master.min_protocol)
+            ours = version.spoken(version.PROTOCOL, version.MIN_PROTOCOL)
+            refusal = SecmonError(3031, f"the master ({master.version}) speaks {theirs} of the link, this node {ours}")
+            self._set_refusal(refusal)
+            raise refusal
+
     def _hello(self) -> pb.NodeHello:
         return pb.NodeHello(
             node_name=self._settings.node_name,
@@ -266,10 +275,3 @@ class MasterLink:
             peer_port=self._peer_port(),
             clock=self._clock.now().timestamp(),
         )
-
-
-def _check_version(master: pb.NodeHello) -> None:
-    """Raises SecmonError 3031 for a master that speaks other generations of the link."""
-    if not version.compatible(master.protocol, master.min_protocol):
-        spoken = version.spoken(master.protocol, master.min_protocol)
-        raise SecmonError(3031, f"the master ({master.version}) speaks {spoken} of the link")

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from secmon import __version__
 from secmon.cli import local_calls
 from secmon.cli.cluster import show_health
 from secmon.common.paths import Paths
-from tests.cli.runner import run
+from tests.cli.runner import KEY, WORKER, run
 
 DATES = {"date_start_master": "n/a", "date_end_master": "2026-03-05T10:00:01.123456Z"}
 
@@ -19,6 +20,15 @@ def healthy(name: str, **status: object) -> dict[str, Any]:
     known = {"sync_integrity_free": True, "last_check_integrity": DATES, "last_keep_alive": "n/a"}
     info = {"name": name, "type": "worker", "version": "4.8.2", "ip": "10.0.0.2", "n_active_agents": 7}
     return {"info": info, "status": known | status}
+
+
+def test_status_without_the_daemon(root: Path) -> None:
+    run("init", root / "n", *WORKER, text=f"{KEY}\n")
+    done = run("cluster", "status", "--root", root / "n")
+    assert done.exit_code == 1
+    versions, state = done.output.splitlines()
+    assert versions == f"secmon {__version__} (API 4.8.2), link generations 2 to 3"
+    assert state.startswith("w1 is a worker of cluster secmon: not connected: 3012")
 
 
 def test_health_is_a_table_with_the_troubles_below(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,6 +70,18 @@ async def test_clock_skew(tmp_path: Path, minutes: int, words: str) -> None:
     async with cluster(tmp_path) as kit:
         await kit.start_worker("alpha", clock=ShiftedClock(timedelta(minutes=minutes)))
         assert words in await _refused(kit, 3041)
+
+
+async def test_a_master_of_later_generations_is_refused_by_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = SimpleNamespace(PROTOCOL=9, MIN_PROTOCOL=9)
+    monkeypatch.setattr("secmon.master.membership_service.version", later)  # what the master says of itself
+    async with cluster(tmp_path) as kit:
+        worker = await kit.start_worker("alpha")
+        refusal = await until(lambda: worker.link.refusal)
+        assert refusal is not None
+        assert (refusal.code, "generations 9 to 9 of the link, this node" in refusal.message) == (3031, True)
 
 
 async def test_a_clock_that_is_years_off_is_noticed_by_the_worker(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from secmon.agents.registry.key_file import MasterKeyFile
 from secmon.agents.registry.store import AgentStore
 from secmon.cli.group import LazyGroup, root_option
 from secmon.cli.store import require_master, require_stopped
-from secmon.cluster.store_checks import registry_misfit
+from secmon.cluster.store_checks import registry_problem
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.sqlite.files import set_aside
@@ -35,7 +35,7 @@ def rebuild(paths: Paths) -> None:
     """
     require_master(paths, instead="run the command on the master,")
     require_stopped(paths)
-    if registry_misfit(paths) is None:
+    if registry_problem(paths) is None:
         raise click.ClickException(f"{paths.agents_db} is whole, or there is no agent to take; nothing was changed")
     if paths.agents_db.exists():
         kept = set_aside(paths.agents_db, SystemClock())

@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
             from secmon.common.sqlite.faults import StoreFault  # not before: most commands use no store
 
             if isinstance(error, StoreFault):
-                raise _told(error.told()) from error
+                raise _told(error.as_error()) from error
             raise
 
 

@@ -4,7 +4,7 @@ import click
 
 from secmon.cli.group import root_option
 from secmon.cli.store import host_author, require_master, require_stopped
-from secmon.cluster.store_checks import Standing, read_standing, security_misfit
+from secmon.cluster.store_checks import SecuritySummary, read_security_summary, security_problem
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore
@@ -49,12 +49,12 @@ def promote(paths: Paths) -> None:
     click.echo(f"All tokens have ended. Start the node: secmon start --root {paths.root}")
 
 
-def _copy(paths: Paths) -> Standing:
+def _copy(paths: Paths) -> SecuritySummary:
     """Metadata of the store; fails with a message if it has no users."""
     try:
-        found = read_standing(paths.security_db)
+        found = read_security_summary(paths.security_db)
     except (UnreadableStore, UnusableStore):
         found = None
     if found is None or not found.users:
-        raise click.ClickException(security_misfit(paths) or "the security store has changed meanwhile")
+        raise click.ClickException(security_problem(paths) or "the security store has changed meanwhile")
     return found

@@ -5,7 +5,7 @@ import os
 import click
 
 from secmon.cli.group import require_installation
-from secmon.cluster.store_checks import security_misfit
+from secmon.cluster.store_checks import security_problem
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.sqlite.migration import migrate
@@ -22,7 +22,7 @@ def open_masters_store(paths: Paths, *, instead: str = "run the command on the m
     Fails in one line on a worker, whose address of the master follows ``instead``, and for a store that is lost.
     """
     require_master(paths, instead=instead)
-    reason = security_misfit(paths)
+    reason = security_problem(paths)
     if reason is not None:
         raise click.ClickException(reason)
     if not SupervisorLock(paths.root).held():  # a node that runs has migrated its stores at its start

@@ -6,7 +6,7 @@ import click
 
 from secmon.cli.group import LazyGroup, root_option
 from secmon.cli.store import host_author, open_masters_store, require_master, require_stopped
-from secmon.cluster.store_checks import read_standing
+from secmon.cluster.store_checks import read_security_summary
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore
@@ -41,10 +41,10 @@ def create_defaults(paths: Paths) -> None:
     require_master(paths, instead="run the command on the master,")
     require_stopped(paths)
     try:
-        standing = read_standing(paths.security_db)
+        summary = read_security_summary(paths.security_db)
     except (UnreadableStore, UnusableStore) as error:
         raise click.ClickException(f"{error}; move it aside first") from None
-    if standing is not None and standing.users:
+    if summary is not None and summary.users:
         raise click.ClickException(f"{paths.security_db} holds users; nothing was changed")
     credentials = make_users_anew(paths, host_author("secmon user create-defaults"))
     click.echo("Passwords, shown only now:")

@@ -1,4 +1,4 @@
-"""Whether the stores on the disk fit what their node is; asked before a daemon opens them.
+"""Checks and migrates the stores of a node before its daemons open them.
 
 A lost store of a master is never created again automatically: users, or groups of agents, would be lost here and on
 every worker. Its start is refused, with the remedies. A worker has replicas: a damaged one is renamed and fetched
@@ -21,7 +21,7 @@ from secmon.common.sqlite.migration import migrate
 from secmon.security.store.schema import SCHEMA as SECURITY
 
 
-class Standing(NamedTuple):
+class SecuritySummary(NamedTuple):
     """What a store says of itself. ``replica``: what it holds came from another master's store ``store_id``."""
 
     store_id: str
@@ -43,7 +43,7 @@ class Inspection(NamedTuple):
 
 def inspect_stores(paths: Paths, *, worker: bool) -> Inspection:
     """Look into all stores of a node. Blocks on the disk."""
-    found = () if worker else (security_misfit(paths), registry_misfit(paths))
+    found = () if worker else (security_problem(paths), registry_problem(paths))
     problems = [one for one in found if one is not None]
     replaceable: dict[Path, str] = {}
     copies = [(paths.security_db, SECURITY), (paths.agents_db, AGENTS)] if worker else []
@@ -69,10 +69,10 @@ def migrate_stores(paths: Paths, clock: Clock) -> None:
 
 def check_security(paths: Paths, *, worker: bool) -> None:
     """Raise 2012, which says what to do, when a daemon cannot work with the security store. Blocks on the disk."""
-    reason = None if worker else security_misfit(paths)
+    reason = None if worker else security_problem(paths)
     if worker:
         try:
-            read_standing(paths.security_db)
+            read_security_summary(paths.security_db)
         except UnreadableStore as error:
             reason = str(error)
         except UnusableStore as error:
@@ -83,16 +83,16 @@ def check_security(paths: Paths, *, worker: bool) -> None:
         raise SecmonError(2012, reason)
 
 
-def security_misfit(paths: Paths) -> str | None:
+def security_problem(paths: Paths) -> str | None:
     """Why this node cannot be a master, or stand alone, with its security store, and what to do; None when it can."""
     file, root = paths.security_db, paths.root
     ways_out = (
         "put back a backup of the file; or put a worker's copy of it there "
         f"({file.relative_to(root)} of a worker that is stopped) and run: secmon cluster promote --root {root}; "
-        f"or run: secmon user create-defaults --root {root} (begins anew, without the old users)"
+        f"or run: secmon user create-defaults --root {root} (starts again without the old users)"
     )
     try:
-        found = read_standing(file)
+        found = read_security_summary(file)
     except UnreadableStore as error:
         return str(error)
     except UnusableStore as error:
@@ -110,24 +110,24 @@ def security_misfit(paths: Paths) -> str | None:
     return None
 
 
-def read_standing(file: Path) -> Standing | None:
+def read_security_summary(file: Path) -> SecuritySummary | None:
     """What the security store in ``file`` says of itself; None when there is no file. One without tables is empty.
 
     Raises UnreadableStore, UnusableStore.
     """
     if not file.exists():
         return None
-    return look_into(file, SECURITY, _standing) or Standing("", 0, replica=False, users=False)
+    return look_into(file, SECURITY, _security_summary) or SecuritySummary("", 0, replica=False, users=False)
 
 
-def _standing(connection: sqlite3.Connection) -> Standing:
+def _security_summary(connection: sqlite3.Connection) -> SecuritySummary:
     meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
     users = connection.execute("SELECT 1 FROM users LIMIT 1").fetchone() is not None
     store_id, generation = meta.get("store_id", ""), int(meta.get("generation", 0))
-    return Standing(store_id, int(meta.get("revision", 0)), generation > 0 or not store_id, users)
+    return SecuritySummary(store_id, int(meta.get("revision", 0)), generation > 0 or not store_id, users)
 
 
-def registry_misfit(paths: Paths) -> str | None:
+def registry_problem(paths: Paths) -> str | None:
     """Why this node, a master or one that stands alone, cannot serve its agents, and what to do; None when it can.
 
     Without its registry agents would be served from the key file, which knows no groups, and each would get the

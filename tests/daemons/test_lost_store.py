@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from secmon.cli import main
-from secmon.cluster.store_checks import check_security, read_standing, security_misfit
+from secmon.cluster.store_checks import check_security, read_security_summary, security_problem
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
@@ -222,10 +222,10 @@ def test_a_damaged_copy_is_set_aside(worker: Paths, damage: Callable[[Paths], No
 def test_a_copy_does_not_serve_without_its_master(worker: Paths, leave: Callable[[Paths], None]) -> None:
     assert read_supervisor_settings(worker)
     leave(worker)
-    standing = read_standing(worker.security_db)
-    assert standing is not None
+    summary = read_security_summary(worker.security_db)
+    assert summary is not None
     for line in (failure(at(worker, "start")), failure(at(worker, "user", "reset-password", "--generate"))):
-        assert f"store {standing.store_id}, revision 1" in line
+        assert f"store {summary.store_id}, revision 1" in line
         assert "secmon cluster promote" in line
     with pytest.raises(SecmonError, match="2012"):
         open_node(read_installation(worker))
@@ -234,7 +234,7 @@ def test_a_copy_does_not_serve_without_its_master(worker: Paths, leave: Callable
 def test_a_store_that_cannot_be_opened_is_not_called_lost(master: Paths) -> None:
     master.security_db.unlink()
     master.security_db.mkdir()
-    reason = security_misfit(master)
+    reason = security_problem(master)
     assert reason is not None
     assert "check the owner and the permissions" in reason
     assert "backup" not in reason
@@ -261,11 +261,11 @@ def test_promotion(master: Paths, worker: Paths, leave: Callable[[Paths], None])
     leave(worker)
     done = at(worker, "cluster", "promote")
     assert done.exit_code == 0, done.output
-    standing = read_standing(worker.security_db)
-    assert standing is not None
-    assert (standing.replica, standing.users, standing.revision) == (False, True, former.revision + 1)
-    assert standing.store_id != former.store_id
-    assert standing.store_id in done.output
+    summary = read_security_summary(worker.security_db)
+    assert summary is not None
+    assert (summary.replica, summary.users, summary.revision) == (False, True, former.revision + 1)
+    assert summary.store_id != former.store_id
+    assert summary.store_id in done.output
     assert read_supervisor_settings(worker)
     node = open_node(read_installation(worker))
     assert authenticate(node.security.view(), "admin", PASSWORD).id == 1

@@ -6,7 +6,7 @@ import sys
 
 import httpx
 
-from secmon.cluster.store_checks import Standing, read_standing
+from secmon.cluster.store_checks import SecuritySummary, read_security_summary
 from tests.integration.kit import RealNode, cluster
 from tests.waiting import wait_until
 
@@ -17,8 +17,8 @@ ANY_PORT = "clusterd.peer_port=0"
 """Of workers that share a host with their master."""
 
 
-def standing(node: RealNode) -> Standing:
-    found = read_standing(node.paths.security_db)
+def summary(node: RealNode) -> SecuritySummary:
+    found = read_security_summary(node.paths.security_db)
     assert found is not None
     return found
 
@@ -54,7 +54,7 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
     with cluster(workers=2, single_process=True) as made:
         lost, heir, other = made.nodes
         made.call(lost, "/security/users", method="POST", json={"username": "carol", "password": WORD})
-        token, before = made.login(other), standing(other)
+        token, before = made.login(other), summary(other)
 
         # The master has lost its users: it does not start, and no worker applies the loss.
         lost.stop()
@@ -63,7 +63,7 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
         assert str(lost.paths.security_db) in line
         assert "secmon user create-defaults" in line
         assert not lost.paths.security.exists()
-        assert standing(heir) == standing(other) == before
+        assert summary(heir) == summary(other) == before
 
         # A worker takes its place.
         heir.stop()
@@ -73,14 +73,14 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
         assert "secmon cluster promote" in refused_start(heir)
         assert "Taken over" in secmon(heir, "cluster", "promote")
         heir.start()
-        wait_until(lambda: standing(other) == standing(heir)._replace(replica=True), what="the heir is followed")
-        assert standing(heir).revision == before.revision + 1
+        wait_until(lambda: summary(other) == summary(heir)._replace(replica=True), what="the heir is followed")
+        assert summary(heir).revision == before.revision + 1
         for node in (heir, other):
             wait_until(lambda node=node: logs_in(node, "carol", WORD), what=f"carol at {node.name}")  # type: ignore[misc]
             assert node.request("GET", "/security/users/me", token=token).status_code == 401
         told = (other.paths.logs / "cluster.log").read_text()
         assert f"had store {before.store_id} at revision {before.revision}" in told
-        assert f"has now applied store {standing(heir).store_id}" in told
+        assert f"has now applied store {summary(heir).store_id}" in told
 
         # The old host comes back, as a worker; on this machine its port for peers is taken.
         become(lost, MASTER, WORKER)
@@ -88,7 +88,7 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
             file.write(f"{ANY_PORT}\n")
         lost.start()
         made.wait_whole()
-        assert standing(lost) == standing(other)
+        assert summary(lost) == summary(other)
         assert lost.paths.security.stat().st_mode & 0o7777 == 0o770
         made.call(lost, "/security/users", method="POST", json={"username": "dave", "password": WORD})
         assert all(logs_in(node, "dave", WORD) for node in made.nodes)
@@ -98,7 +98,7 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
 def test_a_master_begun_anew_leads_its_workers() -> None:
     with cluster(workers=1, single_process=True) as made:
         master, worker = made.nodes
-        before = standing(worker)
+        before = summary(worker)
         master.stop()
         shutil.rmtree(master.paths.security)
         printed = secmon(master, "user", "create-defaults")
@@ -106,5 +106,5 @@ def test_a_master_begun_anew_leads_its_workers() -> None:
         master.start()
         wait_until(lambda: logs_in(worker, "admin", password), what="the new administrator at the worker")
         assert not logs_in(worker, "admin", made.password)
-        assert standing(worker).store_id not in ("", before.store_id)
+        assert summary(worker).store_id not in ("", before.store_id)
         assert before.store_id in (worker.paths.logs / "cluster.log").read_text()

@@ -21,9 +21,9 @@ class StoreFault(SQLAlchemyError):
     def __init__(self, code: int, path: Path, cause: BaseException) -> None:
         self.error_code = code
         self.reason = f"{path}: {cause}"
-        super().__init__(f"{self.told().message}. {self.told().remediation}")
+        super().__init__(f"{self.as_error().message}. {self.as_error().remediation}")
 
-    def told(self) -> SecmonError:
+    def as_error(self) -> SecmonError:
         """The error for the caller of the failed operation."""
         return SecmonError(self.error_code, self.reason)
 
@@ -43,7 +43,7 @@ def fault_of(path: Path, error: BaseException | None) -> StoreFault | None:
 def storage_error(error: BaseException) -> SecmonError | None:
     """What to tell of an unforeseen error that is the disk's: a full one, or a store that cannot be used."""
     if isinstance(error, StoreFault):
-        return error.told()
+        return error.as_error()
     return SecmonError(1021, str(error)) if isinstance(error, OSError) and is_full(error) else None
 
 

@@ -9,7 +9,7 @@ from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.node import Node
 from secmon.cluster.parameters import Common
-from secmon.cluster.store_checks import security_misfit
+from secmon.cluster.store_checks import security_problem
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
 from secmon.config.checks import bounded, invalid
@@ -110,7 +110,7 @@ def _check_cluster(node: Node, new: str) -> None:
     """
     cluster = parse_main_config(new).cluster
     if node.role == "worker" and not cluster.is_worker:
-        reason = security_misfit(node.paths)
+        reason = security_problem(node.paths)
         if reason is not None:
             raise SecmonError(1127, f"cluster: {reason}")
     if cluster.disabled or node.services.membership is None or cluster.node_name == node.name:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from sqlalchemy import exc
 
-from secmon.cluster.store_checks import read_standing
+from secmon.cluster.store_checks import read_security_summary
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.faults import StoreFault
@@ -141,13 +141,13 @@ def test_a_copy_that_is_taken_over_goes_on_under_its_own_name(open_store: OpenSt
         with master.write() as tx:
             put_user(tx, number)
     replica.apply_snapshot(master.snapshot())
-    assert read_standing(replica.path) == (master.store_id(), 2, True, True)
+    assert read_security_summary(replica.path) == (master.store_id(), 2, True, True)
     replica.close()
     taken = open_store("replica.db")
     with taken.write() as tx:
         tx.take_over()
         put_user(tx, 3)
-    assert read_standing(taken.path) == (taken.store_id(), 3, False, True)
+    assert read_security_summary(taken.path) == (taken.store_id(), 3, False, True)
     assert taken.store_id() != master.store_id()
     other = open_store("other.db", writable=False)
     other.apply_snapshot(master.snapshot())

@@ -84,10 +84,8 @@ class AgentLinkServer:
         self.pusher = FilePusher(paths, clock, self._outgoing)
         self.shared = SharedFiles(paths, self.agents, self.states, self.pusher, assigner)
         self._verification = _verification(settings, paths)
-        self.journal = _open_journal(settings, paths, clock)  # last of what may fail: it holds a lock
-        self.events = BatchWriter(
-            self.journal, size=settings.queue_size, max_bytes=MAX_EVENT_BYTES, log=log, what="Events of agents"
-        )
+        self.events = _open_events(settings, paths, clock)  # last of what may fail: the journal holds a lock
+        self.journal = self.events.journal
         self.events.on_room = self._room
         self.service = LinkService(
             self.agents, self._outgoing, self.requests, self.events, clock, totals=self._statistics
@@ -268,9 +266,10 @@ def _verification(settings: LinkSettings, paths: Paths) -> CounterVerification |
     return CounterVerification(ReceiverCounters(paths.counters), flush_every=settings.counters_every)
 
 
-def _open_journal(settings: LinkSettings, paths: Paths, clock: Clock) -> JournalWriter:
+def _open_events(settings: LinkSettings, paths: Paths, clock: Clock) -> BatchWriter:
     limit = settings.events_limit
-    return JournalWriter(paths.events, clock, limit=limit, segment=limit // SEGMENTS)
+    journal = JournalWriter(paths.events, clock, limit=limit, segment=limit // SEGMENTS)
+    return BatchWriter(journal, size=settings.queue_size, max_bytes=MAX_EVENT_BYTES, log=log, what="Events of agents")
 
 
 def _accept_limits(settings: LinkSettings) -> AcceptLimits:

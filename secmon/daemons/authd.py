@@ -25,7 +25,7 @@ from secmon.daemons.node_builder import open_node, read_installation
 OPERATION = "POST /internal/agents"
 
 _CERTIFICATE_PERIOD = 86_400.0
-"""Seconds between two looks whether the certificate ends soon."""
+"""Seconds between two checks whether the certificate ends soon."""
 
 
 def build(context: Context) -> "AuthDaemon":

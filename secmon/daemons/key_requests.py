@@ -1,4 +1,4 @@
-"""The module of ``secmon-modulesd`` that asks for the keys of refused agents, put together for a node."""
+"""The module of ``secmon-modulesd`` that requests the keys of refused agents, assembled for a node."""
 
 import logging
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ log = logging.getLogger("secmon.modulesd.keys")
 
 
 def key_request_modules(node: Node, master: MasterClient, tasks: Background) -> Mapping[str, KeyRequests]:
-    """Nothing unless the configuration asks for it."""
+    """The modules for key requests; none unless the configuration enables them."""
     auth = read_auth(node.main_config)
     settings = auth.key_request
     if auth.disabled or not settings.enabled:
@@ -25,10 +25,10 @@ def key_request_modules(node: Node, master: MasterClient, tasks: Background) -> 
     try:
         source = source_of(settings, node.paths.root)
     except ValueError as error:
-        log.error("No keys are asked for: exec_path of %s cannot be read: %s", option, error)
+        log.error("Keys are not requested: exec_path of %s cannot be read: %s", option, error)
         return {}
     if source is None:
-        log.warning("No keys are asked for: %s has neither exec_path nor socket", option)
+        log.warning("Keys are not requested: %s has neither exec_path nor socket", option)
         return {}
     if settings.exec_path and settings.socket:
         log.warning("%s has exec_path and socket: the socket is not used", option)
@@ -41,5 +41,5 @@ def key_request_modules(node: Node, master: MasterClient, tasks: Background) -> 
         counters=node.counters,
         tasks=tasks,
     )
-    log.info("Keys of refused agents are asked of %s", source)
+    log.info("Keys of refused agents are requested from %s", source)
     return {"key requests": module}

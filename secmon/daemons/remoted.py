@@ -49,7 +49,7 @@ def build(context: Context) -> "RemoteDaemon":
 
 
 class RemoteDaemon:
-    """The link, and on a worker the way to the master that assigns groups."""
+    """The link, and on a worker the client of the master, which assigns groups."""
 
     name = "secmon-remoted"
 
@@ -67,7 +67,7 @@ class RemoteDaemon:
         """Serve agents. Raises the errors of a start (``daemon.start_error``)."""
         clock = SystemClock()
         node = self._node = open_node(self._installation, clock=clock)
-        # Agents report their states again within seconds: a loss of power may take the last.
+        # Agents report their states again within seconds: after a loss of power the last ones may be missing.
         self._store = AgentStore(node.paths.agents_db, durable=False)
         server = self.server = AgentLinkServer(
             self._settings,
@@ -92,7 +92,7 @@ class RemoteDaemon:
         return assign
 
     def _assigner_on_worker(self, node: Node) -> Assigner:
-        """Through the cluster daemon of this node, which knows the way."""
+        """Through the cluster daemon of this node, which forwards the call to the master."""
         master = self._master = MasterClient(node, self.name)
 
         async def assign(wanted: Mapping[int, str]) -> Mapping[int, str]:
@@ -118,7 +118,7 @@ class RemoteDaemon:
             self._store.close()
 
     async def reload(self) -> None:
-        """Ports and limits change at a restart; keys, groups and shared files are followed all the time."""
+        """Does nothing: ports and limits change at a restart; keys, groups and shared files are always followed."""
 
     def counters(self) -> Mapping[str, Any]:
         return self.server.counters() if self.server is not None else {}

@@ -30,20 +30,20 @@ class Block(NamedTuple):
         return self.first + len(self.events)
 
     def after(self, number: int) -> "Block":
-        """Without the events before ``number``."""
+        """The block without the events before ``number``."""
         skip = max(0, number - self.first)
         return Block(self.first + skip, self.at, self.events[skip:]) if skip else self
 
 
 class Head(NamedTuple):
-    """What a header says."""
+    """The fields of a header that are read before the body."""
 
     size: int
     checksum: int
 
 
 def encode(first: int, at: float, events: Sequence[bytes]) -> bytes:
-    """The bytes of a block. Raises ValueError for more than fits one."""
+    """The bytes of a block. Raises ValueError when its body would exceed ``MAX_BODY``."""
     rest = _REST.pack(len(events), first, at)
     body = struct.pack(f"<{len(events)}I", *map(len, events)) + b"".join(events)
     if len(body) > MAX_BODY:
@@ -52,7 +52,7 @@ def encode(first: int, at: float, events: Sequence[bytes]) -> bytes:
 
 
 def read_head(data: bytes) -> Head | None:
-    """The header at the start of ``data``, or None when there is none."""
+    """The header at the start of ``data``; None if it is incomplete or invalid."""
     if len(data) < HEADER:
         return None
     magic, size, checksum = _HEAD.unpack_from(data)
@@ -82,7 +82,7 @@ def decode(data: bytes) -> Block | None:
 
 
 def pieces(events: Sequence[bytes]) -> list[Sequence[bytes]]:
-    """``events`` cut so that each piece fits a block. An event is at most 65536 bytes, so every piece holds some."""
+    """``events`` in pieces that fit a block each. An event is at most 65536 bytes, so no piece is empty."""
     found: list[Sequence[bytes]] = []
     start = size = 0
     for index, event in enumerate(events):

@@ -44,11 +44,11 @@ class JournalWriter:
     """
 
     def __init__(self, folder: Path, clock: Clock, *, limit: int, segment: int) -> None:
-        """Opens, and repairs what a death left torn. Raises SecmonError 1005 when another writer has it, OSError."""
+        """Opens the journal, and cuts off a torn block. Raises SecmonError 1005 when another writer has it, OSError."""
         self._folder = folder
         self._clock = clock
         self._limit = limit
-        self._segment = min(segment, limit // 4)  # a segment goes as a whole, when the next one is being written
+        self._segment = min(segment, limit // 4)  # a segment is deleted as a whole, after the next one was begun
         self.lost = 0
         """Events that went unread to make room."""
         self.full = False
@@ -70,12 +70,12 @@ class JournalWriter:
         return sum(self._sizes.values())
 
     def append(self, events: Sequence[bytes]) -> None:
-        """Write ``events``, each of at most 65536 bytes. Raises OSError; then none of the block at fault is there."""
+        """Write ``events``, each of at most 65536 bytes. Raises OSError; nothing of the failed block is kept."""
         for piece in pieces(events) if events else ():
             self._write(encode(self.next, self._clock.now().timestamp(), piece), len(piece))
 
     def make_room(self) -> None:
-        """Delete what all readers have passed, or what is too much when there is none; sets ``full``."""
+        """Delete segments that all readers have passed; without readers, the oldest over the limit. Sets ``full``."""
         wanted = consumers(self._folder)
         known = [number for number in wanted.values() if number is not None]
         unknown = len(known) < len(wanted)  # a consumer is just registering, or its position cannot be read: keep all
@@ -90,7 +90,7 @@ class JournalWriter:
             self._delete(first)
         self.full = bool(wanted) and self.size >= self._limit
         if self.full and not unknown and min(known) >= self.next and self._sizes[self._current]:
-            self._roll()  # what is left is the segment being written: read to its end, it goes as well
+            self._roll()  # only the current segment is left: it can be deleted once another one is begun
 
     def close(self) -> None:
         for descriptor in (self._file, self._lock):
@@ -127,7 +127,7 @@ class JournalWriter:
         self._current = first
 
     def _recover(self) -> int:
-        """Cut a torn end off, and open the segment to go on with; the number of the next event."""
+        """Cut off a torn end and open the current segment. Returns the number of the next event."""
         end = 0
         if self._sizes:
             last = max(self._sizes)
@@ -137,7 +137,7 @@ class JournalWriter:
             self._open(last)
             os.ftruncate(self._file, whole)
             self._sizes[last] = whole
-        # After a loss of power a reader may know of events that are no more: their numbers are not used again.
+        # After a loss of power a reader's position may be beyond the last event: these numbers are not used again.
         beyond = max((number or 0 for number in consumers(self._folder).values()), default=0)
         if beyond > end or not self._sizes:
             if self._file >= 0:
@@ -152,10 +152,10 @@ class JournalWriter:
 
 
 class JournalReader:
-    """A registered consumer: from its registration on, nothing it has not committed is deleted."""
+    """A registered consumer: since its registration, nothing that it has not committed is deleted."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        """Registers ``name`` at the oldest event there is, or goes on where it last committed. Raises OSError."""
+        """Registers ``name`` at the oldest event, or continues at its last commit. Raises OSError."""
         self._folder = folder
         self.lost = 0
         """Events that were gone, or damaged, before they were read."""
@@ -173,7 +173,7 @@ class JournalReader:
         self.commit(self.next)
 
     def read(self, *, limit: int = 1 << 20) -> list[Block]:
-        """The next blocks, of about ``limit`` bytes together and at least one; empty when there are no more yet."""
+        """The next blocks, at least one and of about ``limit`` bytes together; empty when there are no more yet."""
         found: list[Block] = []
         size = 0
         while size < limit and (block := self._next_block()) is not None:
@@ -182,17 +182,17 @@ class JournalReader:
         return found
 
     def unread(self) -> int:
-        """About how many bytes are there that were not read yet. Raises OSError."""
+        """The approximate number of unread bytes. Raises OSError."""
         first, offset = self._first, self._offset
         sizes = {each: segment_path(self._folder, each).stat().st_size for each in list_segments(self._folder)}
         return max(0, sum(size for each, size in sizes.items() if each >= first) - (offset if first in sizes else 0))
 
     def commit(self, number: int) -> None:
-        """Everything before event ``number`` is done with."""
+        """Commit all events before ``number``: they may be deleted."""
         write_position(self._position, number)
 
     def close(self) -> None:
-        """Stay registered; go on later with another reader of the same name."""
+        """Close the files. The consumer stays registered: another reader of this name continues."""
         self._leave()
         os.close(self._position)
 
@@ -208,7 +208,7 @@ class JournalReader:
             block = self._read_block()
             if block is None:
                 newer = next((first for first in list_segments(self._folder) if first > self._first), None)
-                # Once another segment follows, nothing comes any more: what cannot be read now is damaged.
+                # Once another segment follows, this one is complete: a block that cannot be read now is damaged.
                 block = self._read_block() or self._resynchronise(newer)
                 if block is None and newer is None:
                     return None
@@ -253,7 +253,7 @@ class JournalReader:
         return found.block
 
     def _resynchronise(self, newer: int | None) -> Block | None:
-        """The next whole block behind one that is damaged; nothing more comes once there is a ``newer`` segment."""
+        """The next whole block after a damaged one. With a ``newer`` segment, this one is complete."""
         size = os.fstat(self._file).st_size
         if self._offset >= size or self._searched == (self._offset, size):
             return None
@@ -262,7 +262,7 @@ class JournalReader:
             return block
         head = read_head(os.pread(self._file, HEADER, self._offset))
         if newer is None and (size - self._offset < HEADER or (head and self._offset + HEADER + head.size > size)):
-            return None  # it may just be written; an event in it must not pass for a block
+            return None  # it may be a write in progress; an event in it must not pass for a block
         found = next_block(self._file, self._offset, self._number)
         if found is None and newer is None:
             self._searched = (self._offset, size)
@@ -283,7 +283,7 @@ class JournalReader:
 
 
 def _examine(path: Path, first: int) -> tuple[int, int]:
-    """Number of the event after the last whole block of a segment, and where that block ends; blocks may be damaged."""
+    """The number of the event after the last whole block of a segment, and the offset of that block's end."""
     number = offset = 0
     with path.open("rb") as file:
         descriptor, number = file.fileno(), first
@@ -293,7 +293,7 @@ def _examine(path: Path, first: int) -> tuple[int, int]:
 
 
 def _write_whole(file: int, data: bytes) -> None:
-    """Raises OSError. A full disk takes what still fits: the reason comes with the write of the rest."""
+    """Raises OSError. A full disk takes a part of the bytes; the write of the rest raises the error."""
     while data:
         data = data[os.write(file, data) :]
 

@@ -1,4 +1,4 @@
-"""Finding the next whole block of a segment behind damage: a damaged block costs its own events, no others."""
+"""Search for the next whole block after a damaged one: only the events of the damaged block are lost."""
 
 import os
 from typing import NamedTuple
@@ -7,11 +7,11 @@ from secmon.journal.blocks import HEADER, MAGIC, Block, decode, read_head
 
 _WINDOW = 1 << 20
 _CHECKED = 1 << 30
-"""Bytes whose checksum is computed in one search at most (about a second): events may hold what looks like blocks."""
+"""Most bytes to compute checksums of in one search (about a second): events may hold bytes that look like blocks."""
 
 
 class Found(NamedTuple):
-    """A whole block, where it begins, and where the next one does; bytes from the beginning of the file."""
+    """A whole block, its offset in the file, and the offset of its end."""
 
     block: Block
     offset: int
@@ -29,7 +29,7 @@ def block_at(file: int, offset: int) -> Found | None:
 
 
 def next_block(file: int, offset: int, first: int) -> Found | None:
-    """The first whole block behind the damaged one at ``offset`` whose events are numbered ``first`` or later.
+    """The first whole block after the damaged one at ``offset`` whose events have the numbers ``first`` or higher.
 
     Where the header of the damaged block says how long it is, the next one is looked for there first, so that no event
     in it can pass for a block.
@@ -50,7 +50,7 @@ def next_block(file: int, offset: int, first: int) -> Found | None:
 
 
 def _find_magic(file: int, position: int) -> int:
-    """Where the mark of a block begins, at ``position`` or behind it; -1 when nowhere."""
+    """The offset of the next block magic at or after ``position``; -1 without one."""
     while len(window := os.pread(file, _WINDOW, position)) >= len(MAGIC):
         at = window.find(MAGIC)
         if at >= 0:

@@ -22,7 +22,7 @@ def list_segments(folder: Path) -> list[int]:
 
 
 def consumer_path(folder: Path, name: str) -> Path:
-    """Raises ValueError for a name that is none."""
+    """Raises ValueError for an invalid name."""
     file = f"{name}.position"
     if not _CONSUMER.fullmatch(file):
         raise ValueError(f"{name!r} cannot name a consumer")
@@ -30,20 +30,20 @@ def consumer_path(folder: Path, name: str) -> Path:
 
 
 def consumers(folder: Path) -> dict[str, int | None]:
-    """Registered consumers with the number of the event each wants next; None: it could not be read just now."""
+    """Registered consumers with their offsets; None: the offset could not be read."""
     names = [found[1] for name in os.listdir(folder) if (found := _CONSUMER.fullmatch(name))]
     return {name: read_position(consumer_path(folder, name)) for name in names}
 
 
 def write_position(descriptor: int, number: int) -> None:
-    """Note in place: so small a write is whole or absent, whenever the process dies."""
+    """Overwrite the number in place: so small a write is atomic for the death of a process."""
     content = number.to_bytes(8, "little")
     os.pwrite(descriptor, _POSITION.pack(number, zlib.crc32(content)), 0)
 
 
 def read_position(path: Path) -> int | None:
     """The number in the file; None for a file that is empty, damaged or gone."""
-    for _ in range(_TRIES):  # a reader may see half of a write that is under way
+    for _ in range(_TRIES):  # a read may see half of a concurrent write
         try:
             data = path.read_bytes()
         except FileNotFoundError:

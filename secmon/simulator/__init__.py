@@ -1,4 +1,4 @@
-"""Simulated agents: thousands in one process, written from the agent's side of the link (agent-link.md).
+"""Simulated agents: thousands in one process, written from the agent's side of the protocol (agent-link.md).
 
 This room shares the codec with the server and nothing else, so that a misreading of the protocol shows as a fault
 between the two instead of hiding in both.

@@ -1,4 +1,4 @@
-"""What an agent remembers of its own work, for ``getstate`` (agent-link.md 8.3)."""
+"""Statistics of an agent for ``getstate`` (agent-link.md 8.3)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ _LINE = 120  # bytes of a log line, about
 
 @dataclass(slots=True)
 class Activity:
-    """Of one agent since its process started; moments are of its own clock."""
+    """Statistics since the start of the agent's process; times are of its own clock."""
 
     sent: int = 0
     dropped: int = 0
@@ -17,7 +17,7 @@ class Activity:
     ack: datetime | None = None
 
     def agent(self, *, connected: bool) -> dict[str, Any]:
-        """What the component ``agent`` answers."""
+        """The answer of the component ``agent``."""
         return {
             "status": "connected" if connected else "pending",
             "last_keepalive": _text(self.keepalive),
@@ -29,7 +29,7 @@ class Activity:
         }
 
     def logcollector(self, now: datetime) -> dict[str, Any]:
-        """What the component ``logcollector`` answers."""
+        """The answer of the component ``logcollector``."""
         targets = [{"name": "agent", "drops": self.dropped}]
         file = {"location": "/var/log/auth.log", "events": self.sent, "bytes": _LINE * self.sent, "targets": targets}
         part = {"start": _text(now), "end": _text(now), "files": [file]}

@@ -1,4 +1,4 @@
-"""One agent: its key, its connection, its timers (agent-link.md 1.11, 6.10)."""
+"""One agent: key, connection, timers (agent-link.md 1.11, 6.10)."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ _GROWTH = 12  # how far the pause between two enrolments grows
 
 
 class State(Enum):
-    """Where an agent stands."""
+    """Progress of an agent towards its connection."""
 
     STOPPED = "stopped"
     ENROLLING = "enrolling"
@@ -56,7 +56,7 @@ class Agent:
         key: AgentKey | None = None,
         saved_state: SavedState | None = None,
     ) -> None:
-        """``saved_state`` is what it kept from an earlier run; its version prevails over ``dialect``."""
+        """``saved_state`` is from an earlier run; its version overrides ``dialect``."""
         saved_state = saved_state or SavedState()
         self.fleet, self.name = fleet, name
         self.profile, self.behaviour, self.server_choice = profile, behaviour, server_choice
@@ -77,10 +77,10 @@ class Agent:
         self._fresh = True  # the process has just started
         self._locked_until = 0.0
         self._enrolment_pause = 0.0
-        self._heard = 0.0  # the last message of the server, of the loop's clock
+        self._heard = 0.0  # loop time of the server's last message
         self._reported: str | None = None  # the sum in the last keepalive of this connection
         self._owed = 0.0  # events due, with fractions
-        self._owed_at = 0.0  # when that was counted, of the loop's clock
+        self._owed_at = 0.0  # loop time of that count
         fleet.counters.keyed += key is not None
 
     @property
@@ -106,25 +106,25 @@ class Agent:
 
     @property
     def saved_state(self) -> SavedState:
-        """What it will know when the fleet is started again."""
+        """The state that a later run starts with."""
         return SavedState(self.dialect.version, self.merged_sum, self.config_sum)
 
     @property
     def sender(self) -> MessageSender:
-        """It has one as soon as it has a key."""
+        """Exists as soon as the agent has a key."""
         if self._sender is None:
             assert self.key is not None
             self._sender = MessageSender(self.fleet, self.key, self.profile, self.dialect, self.behaviour, now=self.now)
         return self._sender
 
     def now(self) -> datetime:
-        """Of the host's own clock."""
+        """Time of the host's clock, which may be wrong."""
         return self.fleet.clock.now() + self.offset
 
     # Life
 
     def start(self) -> None:
-        """Enrol if need be, and connect."""
+        """Enrol if there is no key, then connect."""
         if self.key is None:
             self._enrol()
         else:
@@ -137,7 +137,7 @@ class Agent:
         self.state = State.STOPPED
 
     def restart(self) -> None:
-        """End the process and start it again."""
+        """Simulate a restart of the agent's process."""
         if self.state is State.STOPPED:
             return
         self.fleet.counters.restarts += 1
@@ -148,7 +148,7 @@ class Agent:
         self._timers.set("connect", self.timing.restart, self._connect)
 
     def reconnect(self) -> None:
-        """End the connection and make a new one."""
+        """Close the connection and open another one."""
         self._drop()
         self._connect()
 
@@ -187,12 +187,12 @@ class Agent:
             self.fleet.counters.keyed += self.key is None
             self.key, self._sender, self._enrolment_pause = key, None, 0.0
         if self.state is not State.ENROLLING:
-            return  # stopped meanwhile: the key stays
+            return  # stopped meanwhile: the key is kept
         if key is not None:
             self.state = State.OFFLINE
             self._timers.set("connect", self.timing.after_enrolment, self._connect)
         elif self.key is not None:
-            self._connect()  # refused, as is usual for an agent that is known: one more attempt
+            self._connect()  # servers refuse known agents: one more attempt to connect
         else:
             step = self.timing.enrolment_retry
             self._enrolment_pause = min(self._enrolment_pause + step, _GROWTH * step)
@@ -220,7 +220,7 @@ class Agent:
         self.fleet.failures[f"{self.server_choice.server.host}: {os_text(error) or 'no answer in time'}"] += 1
 
     def _failed(self) -> None:
-        """The server cannot be reached, or does not acknowledge."""
+        """The server cannot be reached, or does not acknowledge the startup."""
         self.fleet.counters.connects_failed += 1
         self._drop()
         self._follow(self.server_choice.failed())
@@ -247,7 +247,7 @@ class Agent:
         counters.messages_in += 1
         counters.bytes_in += len(payload)
         if link is not self.link:
-            return  # that connection was closed by the agent
+            return  # a connection that this agent has closed
         try:
             text = self.sender.open(payload)
         except MessageError:
@@ -257,7 +257,7 @@ class Agent:
         self._control.take(text)
 
     def link_lost(self, link: Link) -> None:
-        """The connection has ended; when it is the one in use, the server or the network ended it."""
+        """A connection has ended; if it is the current one, the server or the network has ended it."""
         self.fleet.closing.discard(link)
         if link is not self.link:
             return
@@ -267,12 +267,12 @@ class Agent:
             self._failed()
 
     def _lost(self) -> None:
-        """A connection that stood is gone: the same server first."""
+        """An established connection is lost: the same server is tried first."""
         self.fleet.counters.losses += 1
         self.reconnect()
 
     def _drop(self, *, send_shutdown: bool = False) -> None:
-        """Close the connection and forget what belonged to it."""
+        """Close the connection and drop its state."""
         link, self.link = self.link, None
         if link is not None:
             if self.connected:
@@ -325,7 +325,7 @@ class Agent:
         self.send_keepalive()
 
     def begin_events(self) -> None:
-        """Send events at the rate of the options, from now on."""
+        """Start to send events at the rate of the options."""
         if self.fleet.options.events_per_second > 0 and self.connected:
             self._owed_at = self.fleet.loop.time()
             self._timers.set("events", self._interval() * self.random.random(), self._events_due)
@@ -383,7 +383,7 @@ class Agent:
     # Messages of the server
 
     def take(self, file: GroupFile) -> None:
-        """A group file has come."""
+        """Store a complete group file."""
         self.file, self.merged_sum, self.config_sum = file, file.sum, file.config_sum
         folder = self.fleet.options.unpack
         if folder is not None:
@@ -394,16 +394,16 @@ class Agent:
             self._timers.set("restart", locked, self.restart)
 
     def lock(self, seconds: float) -> None:
-        """Put automatic restarts off; -1 is as long as it can be."""
+        """Postpone automatic restarts; -1: for the longest time."""
         limit = self.timing.max_lock
         self._locked_until = self.fleet.loop.time() + (limit if seconds < 0 else min(seconds, limit))
 
     def unlock(self) -> None:
-        """Restarts are put off no longer."""
+        """Allow automatic restarts again."""
         self._locked_until = 0.0
 
     def become(self, dialect: Dialect) -> None:
-        """Be of another version from now on."""
+        """Change the agent's version."""
         self.dialect, self._sender = dialect, None
 
     # Misbehaviour
@@ -413,10 +413,10 @@ class Agent:
         self._timers.set(name, delay, callback)
 
     def fall_silent(self) -> None:
-        """Send no keepalives and no events any more on this connection."""
+        """Send no more keepalives and events on this connection."""
         self._timers.cancel("keepalive", "events")
 
     def open_second(self) -> None:
-        """Open a second connection beside the first and introduce the agent on it."""
+        """Open a second connection and send the startup on it."""
         second = SecondConnection(self.fleet, self.server_choice.server, self.sender.startup)
         self.fleet.connecting.submit(second.open)

@@ -1,4 +1,4 @@
-"""What an agent answers to requests of the server (agent-link.md 8.3, manager.md 7.4)."""
+"""Answers of an agent to requests of the server (agent-link.md 8.3, manager.md 7.4)."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -20,7 +20,7 @@ _COMPONENTS = ("agent", "logcollector", "syscheck", "wmodules", "com", "upgrade"
 
 
 class RequestedAgent(Protocol):
-    """The agent whose desk this is."""
+    """The agent that the requests are for."""
 
     fleet: FleetState
     profile: Profile
@@ -34,7 +34,7 @@ class RequestedAgent(Protocol):
     def now(self) -> datetime: ...
     def restart(self) -> None: ...
     def lock(self, seconds: float) -> None:
-        """Put automatic restarts off; -1 is as long as it can be."""
+        """Postpone automatic restarts; -1: for the longest time."""
 
 
 class RequestHandler:
@@ -50,7 +50,7 @@ class RequestHandler:
         if target == "upgrade":
             return self._agent.packages.json_request(payload)
         if target == "com":
-            # Packages first: what they carry is not text.
+            # Packages first: their content is not text.
             taken = None if self._agent.dialect.upgrade_module else self._agent.packages.text_request(payload)
             if taken is not None:
                 return taken

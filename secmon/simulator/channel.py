@@ -1,4 +1,4 @@
-"""An agent's end of the sealed conversation (agent-link.md 4.3, 4.4, 5)."""
+"""An agent's end of the encrypted channel (agent-link.md 4.3, 4.4, 5)."""
 
 from secmon.agents.wire.counters import Counter
 from secmon.agents.wire.crypto import AgentCipher, Cipher
@@ -7,16 +7,16 @@ from secmon.agents.wire.keys import AgentKey
 
 
 class Channel:
-    """Seals what the agent says and opens what it hears, with one key and one cipher."""
+    """Encrypts and decrypts an agent's messages with one key and one cipher."""
 
     __slots__ = ("_cipher", "_counter", "_id", "_sealer")
 
     def __init__(self, key: AgentKey, cipher: Cipher, start: int) -> None:
-        """Counters begin at ``start``: seconds since 1970 grow from one run to the next without a file."""
+        """Counters begin at ``start``. Seconds since 1970 grow from run to run without a counter file."""
         self._sealer = AgentCipher(key)
         self._cipher = cipher
         self._counter = Counter(start, 0)
-        # An agent that knows its fixed IPv4 address to be registered does not send its id.
+        # An agent whose fixed IPv4 address is registered does not send its id.
         self._id = key.id if key.address == "any" or "/" in key.address or ":" in key.address else None
 
     def seal(self, text: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""A bound on what is under way at a time, without a task for what waits."""
+"""A bound on concurrent work, without a task for each piece that waits."""
 
 import asyncio
 from collections import deque
@@ -8,7 +8,7 @@ Work = Callable[[], Awaitable[None]]
 
 
 class ConcurrencyLimit:
-    """Runs at most ``limit`` pieces of work; the others wait in the order they came."""
+    """Runs at most ``limit`` pieces of work at a time; the others wait in their order."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -21,7 +21,7 @@ class ConcurrencyLimit:
         self._fill()
 
     async def close(self) -> None:
-        """Cancel what runs and forget what waits."""
+        """Cancel all running and waiting work."""
         self._waiting.clear()
         running = list(self._running)
         for task in running:

@@ -1,4 +1,4 @@
-"""What an agent does with the control messages of its server (agent-link.md 6, 7.5, 8, 9)."""
+"""The agent's handling of the server's control messages (agent-link.md 6, 7.5, 8, 9)."""
 
 import json
 from collections import OrderedDict
@@ -24,7 +24,7 @@ class Handler(Protocol):
 
 
 class ControlledAgent(Protocol):
-    """The agent that carries orders out."""
+    """The agent that control messages act on."""
 
     fleet: FleetState
     behaviour: Behaviour
@@ -36,7 +36,7 @@ class ControlledAgent(Protocol):
     def request_handler(self) -> "Handler": ...
     @property
     def datagrams(self) -> bool:
-        """Whether messages may get lost on the way."""
+        """Whether messages may be lost in transit."""
 
     @property
     def timing(self) -> Timing: ...
@@ -52,7 +52,7 @@ class ControlledAgent(Protocol):
 
 
 class ControlMessages:
-    """Takes the texts of one agent's server; ``forget`` at the end of each connection."""
+    """Handles the texts of the server for one agent; call ``forget`` at the end of each connection."""
 
     def __init__(self, agent: ControlledAgent) -> None:
         self._agent = agent
@@ -68,7 +68,7 @@ class ControlMessages:
         self._repeats.clear()
 
     def take(self, text: bytes) -> None:
-        """One text of the server."""
+        """Handle one text of the server."""
         if not text.startswith(MARKER):
             if self._receiver is not None:
                 self._receiver.piece(self._agent.behaviour.piece(text))
@@ -142,7 +142,7 @@ class ControlMessages:
             self._answers.clear()
 
     def _send_answer(self, counter: bytes, attempts: int = 1) -> None:
-        """Send it; over UDP again and again until it is acknowledged, ``attempts`` times in all."""
+        """Send an answer; over UDP until it is acknowledged, at most ``attempts`` times."""
         answer = self._answers.get(counter)
         if answer is None:
             return
@@ -178,7 +178,7 @@ class ControlMessages:
             self._record("sync" if synchronising else "other", first, text)
 
     def _execute(self, text: str) -> None:
-        """An active response; restarts come as one (agent-link.md 9)."""
+        """Handle an active response; restarts are active responses too (agent-link.md 9)."""
         name = _json_command(text) if self._agent.dialect.json_responses else text.partition(" ")[0]
         if name.startswith(("restart-wazuh", "restart-ossec")):
             self._record("restart", name, text)
@@ -192,7 +192,7 @@ class ControlMessages:
 
 
 def _json_command(text: str) -> str:
-    """The command of a response in JSON, whatever follows it; empty when there is none."""
+    """The command of an active response in JSON, which other text may follow; empty without one."""
     try:
         body, _ = json.JSONDecoder().raw_decode(text)
     except ValueError:

@@ -1,11 +1,11 @@
-"""What a fleet has done so far, as plain numbers that tests, benchmarks and the progress line read."""
+"""Counters of a fleet, for tests, benchmarks and the progress line."""
 
 from dataclasses import asdict, dataclass
 
 
 @dataclass(slots=True)
 class Counters:
-    """Totals since the start, unless the comment says that it is a count of agents as they are now."""
+    """Totals since the start, except for those whose comment says "now"."""
 
     keyed: int = 0  # agents that hold a key now
     connected: int = 0  # agents now: transport open and startup acknowledged
@@ -16,7 +16,7 @@ class Counters:
 
     connects: int = 0  # attempts
     connects_failed: int = 0  # refused, timed out, or no acknowledgement
-    losses: int = 0  # acknowledged connections that ended without our doing
+    losses: int = 0  # acknowledged connections that the agent did not end
     failovers: int = 0  # a try at another server than the one before
 
     startups: int = 0
@@ -26,7 +26,7 @@ class Counters:
     errors: int = 0  # "#!-err" received
 
     pushes: int = 0  # group files taken: complete and with the announced sum
-    pushes_bad: int = 0  # sum wrong, or not to be unpacked
+    pushes_bad: int = 0  # wrong sum, or not unpackable
     restarts: int = 0
 
     requests: int = 0  # received, repetitions not counted
@@ -42,7 +42,7 @@ class Counters:
     messages_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
-    undecryptable: int = 0  # messages of the server that would not open
+    undecryptable: int = 0  # messages of the server that could not be decrypted
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)

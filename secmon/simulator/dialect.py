@@ -1,4 +1,4 @@
-"""What agents of a version say and understand (agent-link.md 14)."""
+"""Messages and commands by version of the agent (agent-link.md 14)."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 
 @dataclass(frozen=True)
 class Dialect:
-    """Of the agents of one version; ``number`` is major, minor, patch."""
+    """The dialect of one version; ``number`` is major, minor, patch."""
 
     version: str
     number: tuple[int, int, int]
@@ -31,7 +31,7 @@ class Dialect:
 
     @property
     def bars(self) -> bool:
-        """Parts of the system text are parted by bars instead of spaces."""
+        """Bars instead of spaces separate the parts of the system text."""
         return self._since(3, 2)
 
     @property

@@ -1,4 +1,4 @@
-"""Asking a server for a key (agent-link.md 1.4, 1.9)."""
+"""The agent's side of enrolment (agent-link.md 1.4, 1.9)."""
 
 import asyncio
 import re
@@ -13,12 +13,12 @@ _KEY = re.compile(r"OSSEC K:'(\d{1,8}) ([A-Za-z0-9._-]{2,128}) (\S{1,64}) (\S+)'
 
 
 class EnrolmentRefused(Exception):
-    """The server said no; the text is what it said."""
+    """The server refused; the text is its reply."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What an agent asks with; empty members are not sent."""
+    """An enrolment request; empty members are not sent."""
 
     name: str
     password: str = ""
@@ -28,7 +28,7 @@ class Request:
     key_hash: str = ""
 
     def encode(self) -> bytes:
-        """In the fixed order that servers read."""
+        """The request as bytes, in the order that servers expect."""
         tokens = (("V", self.version), ("G", self.groups), ("IP", self.address), ("K", self.key_hash))
         text = f"OSSEC PASS: {self.password} " if self.password else ""
         text += f"OSSEC A:'{self.name}'" + "".join(f" {token}:'{value}'" for token, value in tokens if value)
@@ -59,7 +59,7 @@ async def enrol(
             writer.write(request.encode())
             reply = (await _until_the_end(reader)).decode("utf-8", "replace")
         finally:
-            writer.transport.abort()  # all is said; a farewell in TLS could hang on a server that has gone
+            writer.transport.abort()  # a TLS shutdown could hang on a server that is gone
     found = _KEY.search(reply)
     if found is None:
         raise EnrolmentRefused(reply.strip() or "closed without a reply")
@@ -67,7 +67,7 @@ async def enrol(
 
 
 async def _until_the_end(reader: asyncio.StreamReader) -> bytes:
-    """All that comes; servers that end without a farewell in TLS are usual."""
+    """The reply up to its end; many servers close without a TLS shutdown."""
     reply = bytearray()
     try:
         while len(reply) < MAX_REPLY and (part := await reader.read(MAX_REPLY)):

@@ -1,4 +1,4 @@
-"""The events of one agent, as the texts that are sealed (agent-link.md 11.1)."""
+"""The events of one agent as texts (agent-link.md 11.1)."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ KINDS = ("logs", "fim", "inventory", "sca", "rootcheck", "simulator")
 
 
 class Events:
-    """An endless, seeded source. ``now`` is the host's clock."""
+    """An endless source with a seed. ``now`` is the host's clock."""
 
     def __init__(
         self,

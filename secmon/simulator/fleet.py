@@ -31,7 +31,7 @@ _CLOSE_SECONDS = 2.0  # that the last bytes may take to leave
 
 
 class Fleet:
-    """Agents that enrol, connect, and stay connected, until :meth:`stop`.
+    """Agents that enrol, connect and stay connected until :meth:`stop`.
 
     Use it as an asynchronous context manager, or call :meth:`start` and :meth:`stop`. Everything happens on the event
     loop that started it; :attr:`counters`, :attr:`sums` and :attr:`commands` may be read at any time there.
@@ -69,7 +69,7 @@ class Fleet:
         self.agents: list[Agent] = []
         self.counters = Counters()
 
-    # What is seen of it
+    # Observation
 
     @property
     def sums(self) -> "Counter[str]":
@@ -89,7 +89,7 @@ class Fleet:
 
     @property
     def refusals(self) -> "Counter[str]":
-        """What servers said when they refused to enrol, and how often."""
+        """Texts of refused enrolments, and their numbers."""
         return self._running.refusals
 
     @property
@@ -99,7 +99,7 @@ class Fleet:
 
     @property
     def held_keys(self) -> list[AgentKey]:
-        """Of the agents that have one."""
+        """Keys of the agents that have one."""
         return [agent.key for agent in self.agents if agent.key is not None]
 
     async def until(self, condition: Callable[[Counters], object], *, seconds: float = 30.0, what: str = "") -> None:
@@ -111,7 +111,7 @@ class Fleet:
             await asyncio.sleep(_POLL)
 
     def set_rate(self, events_per_second: float) -> None:
-        """Let each agent send events at another rate from now on; 0 stops them."""
+        """Change the rate of events of each agent; 0 stops them."""
         self._options = self._running.options = replace(self._options, events_per_second=events_per_second)
         for agent in self.agents:
             agent.begin_events()
@@ -119,7 +119,7 @@ class Fleet:
     # Life
 
     async def start(self) -> None:
-        """Make the agents and let them begin; returns at once."""
+        """Create the agents and start them; returns at once."""
         loop, options = asyncio.get_running_loop(), self._options
         self._state = FleetState(
             loop=loop,

@@ -1,4 +1,4 @@
-"""What the agents of one fleet have in common."""
+"""State that all agents of a fleet share."""
 
 import asyncio
 import ssl
@@ -20,7 +20,7 @@ MAX_COMMANDS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that came: ``kind`` is active-response, restart, reconnect, scan, sync or other."""
+    """A received command; ``kind`` is active-response, restart, reconnect, scan, sync or other."""
 
     agent: str
     kind: str
@@ -47,15 +47,15 @@ class FleetState:
     sums: "Counter[str]" = field(default_factory=Counter)
     """Connected agents by the sum of the group file in their last keepalive; ``x`` for none."""
     closing: set[Link] = field(default_factory=set)
-    """Links that were closed and may still have bytes to send."""
+    """Closed links that may still have bytes to send."""
     refusals: "Counter[str]" = field(default_factory=Counter)
-    """Enrolments refused, by what the server said."""
+    """Number of refused enrolments by the server's text."""
     failures: "Counter[str]" = field(default_factory=Counter)
     """Connections and enrolments that failed, by server and reason."""
     commands: "deque[Command]" = field(default_factory=lambda: deque(maxlen=MAX_COMMANDS))
 
     def in_thread(self, work: Callable[[], None]) -> None:
-        """Do work that blocks elsewhere; its errors go to the loop's handler."""
+        """Do blocking work in a thread; its errors go to the loop's exception handler."""
 
         async def run() -> None:
             await self.loop.run_in_executor(None, work)

@@ -1,4 +1,4 @@
-"""Group files as an agent takes them: pieces in, a checked and unpacked folder out (agent-link.md 7.2, 7.5)."""
+"""The agent's handling of group files: reception, verification, unpacking (agent-link.md 7.2, 7.5)."""
 
 import re
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class GroupFile:
         return next((f"element {each.tag}" for each in root.children if each.name != "agent_config"), "")
 
     def write(self, folder: Path) -> None:
-        """Make ``folder`` hold exactly these files."""
+        """Write the files into ``folder`` and delete all others there."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in self.files.items():
             path = folder / name
@@ -57,22 +57,22 @@ class GroupFile:
 
 
 KnownFiles = WeakValueDictionary[str, GroupFile]
-"""By sum: what some agent of the fleet holds needs no second unpacking."""
+"""Unpacked files by md5, for all agents of a fleet that have them."""
 
 
 class GroupFileReceiver:
-    """One push under way."""
+    """One push in progress."""
 
     def __init__(self, announced: str, name: str, known: KnownFiles) -> None:
         self.announced, self.name = announced, name
         self._known = known
-        self._found = known.get(announced)  # also keeps it alive until the end
+        self._found = known.get(announced)  # this reference keeps it alive until the end
         self._digest = md5(usedforsecurity=False)
         self._data = bytearray()
         self._length = 0
 
     def piece(self, data: bytes) -> None:
-        """The next piece of content."""
+        """Take the next piece of content."""
         self._digest.update(data)
         self._length += len(data)
         if self._found is None and self._length <= MAX_BYTES:
@@ -89,7 +89,7 @@ class GroupFileReceiver:
 
 
 def unpack(merged: bytes) -> dict[str, bytes]:
-    """Contents by name; of two entries with one name the later stands. Raises MalformedFile."""
+    """Contents by name; the later of two entries with one name counts. Raises MalformedFile."""
     if not merged.startswith(b"#") or (at := merged.find(b"\n") + 1) == 0:
         raise MalformedFile("the first line is no tag")
     files: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""The folder of a fleet: its keys, and what its agents know, so that the same fleet can be started again."""
+"""The folder of a fleet: keys and states of its agents, from which the same fleet can be started again."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _KEYS, _STATE = "client.keys", "fleet.json"
 
 
 class SavedState(msgspec.Struct, omit_defaults=True):
-    """What an agent keeps over a restart: its version, and the group file it holds."""
+    """State that an agent keeps over a restart: its version and its group file."""
 
     version: str = ""
     merged_sum: str = ""
@@ -27,7 +27,7 @@ class KeyFolder:
     folder: Path
 
     def keys(self) -> dict[str, AgentKey]:
-        """Keys by name; lines that are no keys are passed over, as agents do."""
+        """Keys by name; invalid lines are skipped, as agents do."""
         try:
             text = (self.folder / _KEYS).read_text("utf-8")
         except FileNotFoundError:
@@ -40,21 +40,21 @@ class KeyFolder:
         return found
 
     def saved_states(self) -> dict[str, SavedState]:
-        """By name. Raises msgspec.DecodeError for a file that something else wrote."""
+        """States by name. Raises msgspec.DecodeError for an invalid file."""
         try:
             return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=dict[str, SavedState])
         except FileNotFoundError:
             return {}
 
     def save(self, keys: dict[str, AgentKey], saved_states: dict[str, SavedState]) -> None:
-        """Write both files, each in one step."""
+        """Write both files, each atomically."""
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = [f"{key.id} {key.name} {key.address} {key.key}\n" for key in keys.values()]
         write_file(self.folder / _KEYS, "".join(lines).encode(), 0o600)
         write_file(self.folder / _STATE, msgspec.json.encode(saved_states), 0o600)
 
     def remove(self) -> None:
-        """Forget the fleet: its files go, and the folder when nothing else lies in it."""
+        """Delete both files, and the folder if it is then empty."""
         for name in (_KEYS, _STATE):
             (self.folder / name).unlink(missing_ok=True)
         with suppress(OSError):  # not there, or not empty

@@ -1,4 +1,4 @@
-"""Log lines like those of real hosts, the same for the same seed (times apart)."""
+"""Log lines like those of real hosts; equal seeds yield equal lines, except for their times."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -35,7 +35,7 @@ Line = tuple[str, str]
 
 
 class LogLines:
-    """The logs of one host. ``now`` is its own clock, which may be wrong."""
+    """The logs of one host. ``now`` is its clock, which may be wrong."""
 
     def __init__(self, host: str, random: Random, now: Callable[[], datetime]) -> None:
         self._host, self._random, self._now = host, random, now

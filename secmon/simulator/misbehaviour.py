@@ -1,4 +1,4 @@
-"""Agents that misbehave: each behaviour is one deviation, everything else about the agent stays right."""
+"""Behaviours of misbehaving agents: each is one deviation from a correct agent."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +16,7 @@ _REMEMBERED = 64
 
 
 class MisbehavingAgent(Protocol):
-    """What a behaviour does with its agent."""
+    """The agent, for its behaviour."""
 
     link: Link | None
     offset: timedelta
@@ -33,17 +33,17 @@ class MisbehavingAgent(Protocol):
     def send_event(self) -> None: ...
     def send_keepalive(self) -> None: ...
     def fall_silent(self) -> None:
-        """Send nothing of its own any more on this connection."""
+        """Send no more keepalives and events on this connection."""
 
     def reconnect(self) -> None:
         """End the connection and make a new one."""
 
     def open_second(self) -> None:
-        """Open a second connection beside the first and introduce the agent on it."""
+        """Open a second connection and send the startup on it."""
 
 
 class Behaviour:
-    """A good agent; the others override what they do differently."""
+    """A correct agent; subclasses override their deviation."""
 
     answers = True
     """Whether requests are answered."""
@@ -55,18 +55,18 @@ class Behaviour:
         return key
 
     def piece(self, data: bytes) -> bytes:
-        """A piece of a group file, as it is taken."""
+        """A received piece of a group file, as the agent stores it."""
         return data
 
     def sent(self, payload: bytes) -> None:
-        """A payload went out."""
+        """A payload was sent."""
 
     def connected(self, agent: MisbehavingAgent) -> None:
         """The server has acknowledged the startup."""
 
 
 class _Periodic(Behaviour):
-    """Does the same thing at intervals while the connection stands."""
+    """Acts at intervals while the agent is connected."""
 
     interval = _OFTEN
 
@@ -184,5 +184,5 @@ _KINDS: dict[Misbehaviour, type[Behaviour]] = {
 
 
 def behaviour_of(kind: Misbehaviour | None) -> Behaviour:
-    """The behaviour of one agent; None for a good one."""
+    """The behaviour of one agent; ``kind`` None: a correct agent."""
     return Behaviour() if kind is None else _KINDS[kind]()

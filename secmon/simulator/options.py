@@ -1,4 +1,4 @@
-"""How a fleet behaves: where it connects, how fast its timers run, what it sends, how it misbehaves."""
+"""Options of a fleet: servers, timing, content, misbehaviour."""
 
 import re
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ class Timing:
     report_again: float = 300.0
     """Until the first repetition; doubles, to twelve times its value."""
     max_lock: float = 600.0
-    """Longest time that automatic restarts are put off by ``lock_restart``."""
+    """Longest time for which ``lock_restart`` postpones automatic restarts."""
 
     def scaled(self, factor: float) -> "Timing":
         """The same with every duration multiplied by ``factor``."""
@@ -83,35 +83,35 @@ class Timing:
 
 
 class Misbehaviour(Enum):
-    """What a bad agent does; the value is its name on the command line."""
+    """The kinds of misbehaviour; the value is the name on the command line."""
 
     FLOOD = "flood"
     """Sends events as fast as the connection takes them."""
     DEAF = "deaf"
     """Never reads, but goes on sending."""
     HALF = "half"
-    """Ends in the middle of a frame, waits, closes."""
+    """Stops in the middle of a frame, waits, closes."""
     WRONG_KEY = "wrong-key"
-    """Seals with a key that the server does not know."""
+    """Encrypts with a key that the server does not know."""
     REPLAY = "replay"
-    """Sends messages that it has sent before, byte by byte."""
+    """Sends earlier messages again, unchanged."""
     RANDOM = "random"
     """Sends frames of random bytes, and random bytes without frame."""
     MUTE = "mute"
-    """Takes requests and never answers."""
+    """Never answers requests."""
     CORRUPT = "corrupt"
-    """Damages group files as they arrive, so that their sum is never right."""
+    """Damages received group files, so that their sum is always wrong."""
     CLOCK = "clock"
     """Its clock jumps by hours; keepalives come in bursts."""
     TWICE = "twice"
-    """Connects a second time while the first connection stands."""
+    """Connects a second time while the first connection is open."""
     BAD_UPGRADE = "bad-upgrade"
-    """Takes packages and reports that they could not be installed."""
+    """Accepts packages and reports that their installation failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of a fleet. ``events_per_second`` is that of one agent."""
+    """Options of a fleet. ``events_per_second`` is that of one agent."""
 
     timing: Timing = field(default_factory=Timing)
     seed: int = 0
@@ -119,12 +119,12 @@ class Options:
     """``vX.Y.Z``; the agents take them in turn."""
     cipher: Literal["auto", "aes", "blowfish"] = "auto"
     groups: tuple[str, ...] = ()
-    """Asked for at enrolment."""
+    """Requested at enrolment."""
     password: str = ""
     address: str = ""
     """Sent at enrolment as the address to register: an address, a network, ``any`` or ``src``; empty: none sent."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Keys with ``!`` in front are hidden (agent-link.md 6.3)."""
+    """Keys with a leading ``!`` are hidden (agent-link.md 6.3)."""
     source: str = ""
     """Local address of the connections."""
     send_buffer: int = 0
@@ -140,13 +140,13 @@ class Options:
     content: tuple[str, ...] = ("logs",)
     """Kinds of events, of ``secmon.simulator.events.KINDS``."""
     sealed_once: int = 0
-    """Above 0: seal that many events of each agent once and send them again and again. Spares the processor of the
+    """Above 0: encrypt that many events of each agent once and send them repeatedly. It saves processor time of the
     sender; the server must not verify counters."""
     restarts: bool = True
-    """Restart when a group file has come (``auto_restart``)."""
+    """Restart after each group file (``auto_restart``)."""
     unpack: Path | None = None
     """Folder to write group files into, one folder for each agent; in memory only otherwise."""
     shutdown: bool = True
     """Send the shutdown message at the end."""
     misbehave: Mapping[Misbehaviour, int] = field(default_factory=dict)
-    """How many agents of each kind, counted from the last agent down."""
+    """Number of agents of each kind; the last agents of the fleet misbehave."""

@@ -1,4 +1,4 @@
-"""Upgrade packages as an agent takes them, in both dialects (agent-link.md 10.5)."""
+"""The agent's handling of upgrade packages, in both dialects (agent-link.md 10.5)."""
 
 import base64
 import binascii
@@ -36,7 +36,7 @@ class Refused(Exception):
 
 @dataclass
 class Package:
-    """A file that arrived: its length and the digest of what really came, not its bytes."""
+    """A received file: its name, length and digest, without its bytes."""
 
     name: str
     length: int
@@ -64,7 +64,7 @@ class Packages:
         """0 or 2 after an upgrade, until the server has cleared it."""
 
     def restart(self) -> None:
-        """The process ended: files that were open are lost, the result is on disk."""
+        """The process has ended: open files are lost, the result is kept."""
         self._open = None
 
     def report(self) -> bytes:
@@ -97,7 +97,7 @@ class Packages:
             return _json_answer(error.number, str(error))
 
     def text_request(self, payload: bytes) -> bytes | None:
-        """Answer the target ``com``; None for what is no command of upgrades."""
+        """Answer the target ``com``; None for a command that is none of upgrades."""
         command, _, rest = payload.partition(b" ")
         name = command.decode("latin-1")
         if name not in _OF_TEXT_DIALECT:
@@ -159,7 +159,7 @@ class Packages:
 
 
 class _Parameters:
-    """Of a command, from either dialect."""
+    """Parameters of a command, from either dialect."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values

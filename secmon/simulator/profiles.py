@@ -19,7 +19,7 @@ class Profile:
     uname: tuple[str, ...]
     """System, release, version, machine; empty for Windows."""
     release: str
-    """What stands in brackets behind the uname; on Windows the whole text."""
+    """The text in brackets after the uname; on Windows the whole text."""
     package: str = "deb"
     """Format of the packages in its inventory."""
 

@@ -1,4 +1,4 @@
-"""What the scanners of an agent report: files, inventory, assessments, rootkit checks (agent-data.md 3-6, 14.4)."""
+"""Reports of an agent's scanners: files, inventory, assessments, rootkit checks (agent-data.md 3-6, 14.4)."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -19,7 +19,7 @@ _OLD_INVENTORY = ("hardware", "OS", "network", "port", "packages", "process")
 
 
 class Scans:
-    """The scanners of one host; what they find changes with each report. ``now`` is the host's clock."""
+    """The scanners of one host; findings change with each report. ``now`` is the host's clock."""
 
     def __init__(self, name: str, profile: Profile, random: Random, now: Callable[[], datetime]) -> None:
         self._name, self._profile, self._random, self._now = name, profile, random, now

@@ -10,7 +10,7 @@ _SECONDS = 1.0
 
 
 class SecondConnection:
-    """Introduces the agent, listens to nothing, and closes after a second."""
+    """Sends the agent's startup, ignores the replies, and closes after a second."""
 
     def __init__(self, fleet: FleetState, server: Server, introduce: Callable[[Link], None]) -> None:
         self._fleet, self._server, self._introduce = fleet, server, introduce
@@ -29,4 +29,4 @@ class SecondConnection:
         """Incoming messages are ignored."""
 
     def link_lost(self, link: Link) -> None:
-        """The server refused it, or its second is over."""
+        """Nothing to do: the server refused the connection, or it was closed."""

@@ -1,4 +1,4 @@
-"""What one agent says: sealed with its key, in the dialect of its version."""
+"""Messages of one agent: encrypted with its key, in the dialect of its version."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -17,7 +17,7 @@ from secmon.simulator.transport import Link
 
 
 class MessageSender:
-    """Of an agent with a key. ``now`` is the clock of its host."""
+    """Sends the messages of an agent that has a key. ``now`` is the clock of its host."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class MessageSender:
         self._sealed: Iterator[bytes] | None = None
 
     def open(self, payload: bytes) -> bytes:
-        """The text in a payload of the server. Raises MessageError."""
+        """Decrypt a payload of the server. Raises MessageError."""
         return self._channel.open(payload)
 
     def send(self, link: Link, text: bytes) -> None:
-        """Seal and send one text."""
+        """Encrypt and send one text."""
         payload = self._channel.seal(text)
         self._behaviour.sent(payload)
         self._transmit(link, payload)
@@ -54,13 +54,13 @@ class MessageSender:
         self._fleet.counters.startups += 1
 
     def shutdown(self, link: Link) -> None:
-        """As agents do that know it."""
+        """Announce the shutdown, if the agent's version does so."""
         if self._dialect.shutdown:
             self.send(link, b"#!-agent shutdown ")
             self._fleet.counters.shutdowns += 1
 
     def keepalive(self, link: Link, *, config_sum: str, merged_sum: str) -> None:
-        """Empty sums: there is no such file yet."""
+        """Send a keepalive. Empty sums: there is no such file yet."""
         text = keepalive(
             self._profile.system(self._key.name, self._dialect),
             self._dialect,
@@ -74,7 +74,7 @@ class MessageSender:
         self._fleet.counters.keepalives += 1
 
     def event(self, link: Link) -> None:
-        """One more event of the agent's source."""
+        """Send the next event of the agent's source."""
         if self._fleet.options.sealed_once:
             self._transmit(link, self._next_sealed())
         else:
@@ -82,7 +82,7 @@ class MessageSender:
         self._fleet.counters.events += 1
 
     def notice(self, link: Link, text: str) -> None:
-        """An event about the agent itself."""
+        """Send an event about the agent itself."""
         self.send(link, f"1:{self._dialect.daemon}:{text}".encode())
         self._fleet.counters.events += 1
 
@@ -111,6 +111,6 @@ class MessageSender:
 
 
 def _label_lines(labels: tuple[tuple[str, str], ...]) -> str:
-    """As keepalives hold them; keys with ``!`` in front are hidden."""
+    """The label lines of a keepalive; keys with a leading ``!`` are hidden."""
     lines = (f'{"!" * key.startswith("!")}"{key.removeprefix("!")}":{value}\n' for key, value in labels)
     return "".join(lines)

@@ -1,4 +1,4 @@
-"""Which server an agent tries next (agent-link.md 1.11, 6.10)."""
+"""The choice of the server that an agent tries next (agent-link.md 1.11, 6.10)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,18 +7,18 @@ from secmon.simulator.options import Server
 
 
 class NextStep(NamedTuple):
-    """What follows a failure."""
+    """The step after a failure."""
 
     wait: bool
     """Pause before the next attempt."""
     enrol: bool
-    """Ask the server for a key first: it may have forgotten this agent."""
+    """Enrol at the server first: it may have lost this agent."""
     other: bool
     """The next attempt goes to another server."""
 
 
 class ServerChoice:
-    """The servers of one agent, and where it stands among them."""
+    """The servers of one agent, and its current one."""
 
     def __init__(self, servers: Sequence[Server], first: int, *, max_retries: int, reenrol: bool) -> None:
         if not servers:
@@ -37,7 +37,7 @@ class ServerChoice:
         self._attempts = self._round = 0
 
     def failed(self) -> NextStep:
-        """The server did not take the connection."""
+        """The server did not accept the connection."""
         self._attempts += 1
         if self._attempts < self._max_retries:
             return NextStep(wait=True, enrol=False, other=False)
@@ -46,7 +46,7 @@ class ServerChoice:
         return self.give_up()
 
     def give_up(self) -> NextStep:
-        """Go to the next server; when all have been tried, not without a pause."""
+        """Change to the next server; after a full round with a pause."""
         self._attempts = 0
         self._at = (self._at + 1) % len(self._servers)
         self._round = (self._round + 1) % len(self._servers)

@@ -1,4 +1,4 @@
-"""One timer for a whole fleet: the event loop sees the next tick, not one handle for each agent."""
+"""One timer for a whole fleet: the event loop has one handle for the next tick, not one for each agent."""
 
 import asyncio
 from collections import deque
@@ -9,11 +9,11 @@ from time import monotonic
 TICK = 0.02
 """Seconds that timers are rounded up to."""
 SLICE = 0.01
-"""Seconds of callbacks after which the event loop has its turn: thousands that are due at once delay no signal."""
+"""Seconds of callbacks after which the event loop continues: thousands of due timers delay no signal."""
 
 
 class Timer:
-    """A callback that is due; ``cancel`` makes it not happen."""
+    """A scheduled callback; ``cancel`` prevents it."""
 
     __slots__ = ("callback",)
 
@@ -25,7 +25,7 @@ class Timer:
 
 
 class TimerWheel:
-    """Timers grouped by tick: adding one costs a list append unless its tick is a new one."""
+    """Timers grouped by tick: adding one is a list append, except for the first of a tick."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tick: float = TICK) -> None:
         self._loop, self._tick = loop, tick
@@ -51,7 +51,7 @@ class TimerWheel:
         return timer
 
     def close(self) -> None:
-        """Forget all timers."""
+        """Cancel all timers."""
         self._slots.clear()
         self._due.clear()
         self._ready.clear()
@@ -80,7 +80,7 @@ class TimerWheel:
             self._work()
 
     def _work(self) -> None:
-        """Call what is due for :data:`SLICE`, then let the loop do the rest of its work before going on."""
+        """Call due timers for :data:`SLICE`, then let the loop do other work before the next slice."""
         end = monotonic() + SLICE
         while self._ready:
             timer = self._ready.popleft()
@@ -98,7 +98,7 @@ class TimerWheel:
 
 
 class Timers:
-    """Timers with names: setting one replaces the one before it."""
+    """Named timers: setting a name replaces its earlier timer."""
 
     __slots__ = ("_timers", "_wheel")
 

@@ -15,7 +15,7 @@ class Owner(Protocol):
         """The transport is open."""
 
     def link_received(self, link: "Link", payload: bytes) -> None:
-        """One payload came."""
+        """A payload was received."""
 
     def link_lost(self, link: "Link") -> None:
         """The transport is closed, by either side; called once, and only after ``link_made``."""
@@ -28,16 +28,16 @@ class Link(Protocol):
     """Whether the transport asks to write no more for now."""
 
     def send(self, payload: bytes) -> int:
-        """Send one payload; the bytes it takes on the wire. Nothing happens after ``close``."""
+        """Send one payload. Returns its bytes on the wire. Does nothing after ``close``."""
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes without frame, for agents that misbehave."""
+        """Send bytes without a frame, for agents that misbehave."""
 
     def pause(self) -> None:
-        """Read no more."""
+        """Stop reading."""
 
     def close(self) -> None:
-        """Send what is still buffered, then close."""
+        """Send the buffered bytes, then close."""
 
     def abort(self) -> None:
         """Close at once."""
@@ -108,7 +108,7 @@ class TcpLink(asyncio.Protocol):
 
 
 class UdpLink(asyncio.DatagramProtocol):
-    """One datagram, one payload."""
+    """Each datagram is one payload."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner

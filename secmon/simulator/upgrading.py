@@ -1,4 +1,4 @@
-"""An upgrade of one agent: packages in, a new version, a report until the server has heard it (agent-link.md 10)."""
+"""An upgrade of one agent: packages, the new version, reports until the server acknowledges (agent-link.md 10)."""
 
 import re
 from typing import Protocol
@@ -27,16 +27,16 @@ class Upgradable(Protocol):
     def connected(self) -> bool: ...
     def send(self, text: bytes) -> None: ...
     def become(self, dialect: Dialect) -> None:
-        """Be of another version from now on."""
+        """Change the agent's version."""
 
     def unlock(self) -> None:
-        """Restarts are put off no longer."""
+        """Allow automatic restarts again."""
 
     def restart(self) -> None: ...
 
 
 class Upgrading:
-    """What outlives the connections and restarts of an agent on the way to another version."""
+    """State of an upgrade, which survives connections and restarts of the agent."""
 
     def __init__(self, agent: Upgradable) -> None:
         self._agent = agent
@@ -44,13 +44,13 @@ class Upgrading:
         self.packages = Packages(self._install, self._cleared)
 
     def started(self) -> None:
-        """The process runs and is connected: report soon, when there is something to report."""
+        """The process is connected: schedule the report of a result, if there is one."""
         if self.packages.result is not None:
             timing = self._agent.timing
             self._timers.set("report", timing.report, lambda: self._report(timing.report_again))
 
     def restart(self) -> None:
-        """The process ends: files that were open are lost, a result is not."""
+        """The process ends: open files are lost, a result is kept."""
         self._timers.cancel("report")
         self.packages.restart()
 

@@ -1,4 +1,4 @@
-"""What components of agents answer to requests (agent-link.md 8.2 to 8.4, manager.md 7.3)."""
+"""Answers of agents' components to requests (agent-link.md 8.2 to 8.4, manager.md 7.3)."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _UNREACHABLE = (
     *("Maximum attempts exceeded", "Internal error", "Too many requests", "Send data", "Receive data"),
     *("Empty response", "Maximum buffer length reached", "Disconnected"),
 )
-"""Texts of the link and of agents that say: the component was not reached, or not heard."""
+"""Texts of the link and of agents for a component that was not reached or did not answer."""
 
 
 class _State(msgspec.Struct):

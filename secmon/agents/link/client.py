@@ -25,7 +25,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.ipc.client import call, subscribe
 
 _SHORT_SECONDS = 30.0
-"""Bound of an answer that takes no agent's answer."""
+"""Time limit of answers that do not depend on an agent's answer."""
 _BATCH = 5000
 """Messages of one question."""
 _BATCH_BYTES = 8 << 20
@@ -57,7 +57,7 @@ class LinkClient:
         return answer.statistics or {}
 
     async def record(self, lines: Sequence[bytes]) -> int:
-        """Put events into the journal of this node; how many there was room for. Raises as above."""
+        """Put events into the journal of this node. Returns the number of those there was room for. Raises 1014."""
         taken = 0
         for batch in _batches(lines):
             recorded = (await self._ask(AppendEvents(batch), _SHORT_SECONDS)).recorded or 0
@@ -97,7 +97,7 @@ class LinkClient:
 
 @contextmanager
 def _link_errors() -> Iterator[None]:
-    """Failed calls as SecmonError 1014."""
+    """Raises SecmonError 1014 for failed calls."""
     try:
         yield
     except (OSError, msgspec.MsgspecError) as error:

@@ -13,7 +13,7 @@ from secmon.agents.wire.version import compare
 
 JSON_SINCE = "v4.2.0"
 _CAREFUL_SINCE = "v4.2.5"
-"""From here on agents keep what a response gives them away from their shell."""
+"""Since this version, agents do not pass arguments of a response to their shell."""
 
 MAX_TEXT = 1023
 """Characters of a response for agents before :data:`JSON_SINCE`."""
@@ -30,7 +30,7 @@ _HEXADECIMAL = str.maketrans({sign: f"\\x{ord(sign):02x}" for sign in "!$'`"})
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """A command, and what its program gets. ``node`` and ``module`` say who asks."""
+    """A command with the input of its program. ``node`` and ``module`` name the sender."""
 
     command: str
     arguments: Sequence[str] = ()
@@ -59,12 +59,12 @@ def response_message(response: Response, version: str) -> str:
 
 
 def restart_message(version: str | None) -> str:
-    """The message that restarts an agent of this version (9.5); one of unknown version is taken for an old one."""
+    """The message that restarts an agent of this version (9.5); an unknown version counts as an old one."""
     return _message(_RESTART if takes_json(version or "") else _OLD_RESTART)
 
 
 def shell_escaped(text: str) -> str:
-    """``text`` for agents that hand it to a shell (9.3)."""
+    """``text`` escaped for agents that pass it to a shell (9.3)."""
     return text.translate(_SHELL)
 
 
@@ -102,7 +102,7 @@ def _json(response: Response, *, quoted: bool) -> str:
 
 
 def _quoted(value: Any) -> Any:
-    """``value`` without signs that a shell acts upon within quotes, for agents that are not careful (9.2)."""
+    """``value`` without characters that shells interpret within quotes, for agents before ``_CAREFUL_SINCE`` (9.2)."""
     if isinstance(value, str):
         return value.translate(_HEXADECIMAL)
     if isinstance(value, Mapping):

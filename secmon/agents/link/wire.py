@@ -22,7 +22,7 @@ class AgentRequest(msgspec.Struct, frozen=True, tag=True):
 
 
 class SendMessages(msgspec.Struct, frozen=True, tag=True):
-    """Texts for agents. Answer: numbers of the agents that could not be sent theirs."""
+    """Texts for agents. Answer: numbers of the agents that could not be reached."""
 
     messages: list[tuple[int, str]]
 
@@ -34,7 +34,7 @@ class Statistics(msgspec.Struct, frozen=True, tag=True):
 
 
 class AppendEvents(msgspec.Struct, frozen=True, tag=True):
-    """Events of other daemons for the journal, as lines ``<queue>:<location>:<log>``. Answer: how many were taken."""
+    """Events of other daemons for the journal, as lines ``<queue>:<location>:<log>``. Answer: the number taken."""
 
     lines: list[bytes]
 
@@ -55,7 +55,7 @@ class FollowMissingKeys(msgspec.Struct, frozen=True, tag=True):
 
 
 class MissingKey(msgspec.Struct, frozen=True):
-    """An agent that was refused: its id as it gave it, or the address it came from (agent-link.md 2.5)."""
+    """The id that a refused agent has sent, or the address that it has (agent-link.md 2.5)."""
 
     kind: Literal["id", "ip"]
     value: str
@@ -68,7 +68,7 @@ Question = AgentRequest | SendMessages | Statistics | AppendEvents | FollowRepor
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What was asked for: one of the fields is set."""
+    """An answer: one of the fields is set."""
 
     answer: bytes | None = None
     unsent: list[int] | None = None

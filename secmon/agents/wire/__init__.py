@@ -1,1 +1,1 @@
-"""The bytes that agents speak: keys, sealed messages, frames, counters, locations, keepalives (agent-link.md 4-6)."""
+"""The agents' wire format: keys, encrypted messages, frames, counters, locations, keepalives (agent-link.md 4-6)."""

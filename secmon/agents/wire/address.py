@@ -1,4 +1,4 @@
-"""Addresses as keys and events hold them (agent-link.md 1.6, 4.4)."""
+"""Addresses in keys and events (agent-link.md 1.6, 4.4)."""
 
 import ipaddress
 
@@ -7,7 +7,7 @@ ANY = "any"
 
 
 def source_text(address: str) -> str:
-    """A peer's address: IPv4 as such even when mapped into IPv6, IPv6 as eight full upper-case groups.
+    """A peer's address as text: IPv4 also for IPv4-mapped IPv6, other IPv6 as eight full upper-case groups.
 
     Raises ValueError for what is no address. A scope (``%eth0``) is dropped.
     """
@@ -18,7 +18,7 @@ def source_text(address: str) -> str:
 
 
 def bare(registered: str) -> str:
-    """A registered address without prefix length, IPv6 in full: as events, replies and look-ups use it."""
+    """A registered address without prefix length, IPv6 in full, for events, replies and look-ups."""
     address = registered.partition("/")[0]
     try:
         return source_text(address)
@@ -27,12 +27,12 @@ def bare(registered: str) -> str:
 
 
 def network(registered: str) -> Network | None:
-    """The addresses an agent may come from; None for all of them. Raises ValueError for what is no address."""
+    """The addresses that an agent may have; None for all. Raises ValueError for an invalid address."""
     if registered == ANY:
         return None
     return ipaddress.ip_network(registered, strict=False)
 
 
 def covers(allowed: Network | None, source: str) -> bool:
-    """Whether ``source``, as :func:`source_text` writes it, lies in ``allowed``."""
+    """Whether ``source``, in the form of :func:`source_text`, is in ``allowed``."""
     return allowed is None or ipaddress.ip_address(source) in allowed

@@ -1,4 +1,4 @@
-"""Message counters: a sender's progress and a receiver's decision (agent-link.md 5.6)."""
+"""Message counters: the sender's next one and the receiver's verdict (agent-link.md 5.6)."""
 
 import re
 from typing import Literal, NamedTuple
@@ -14,14 +14,14 @@ class Counter(NamedTuple):
     minor: int = 0
 
     def next(self) -> "Counter":
-        """What a sender that last used this one sends next."""
+        """The counter after this one."""
         if self.minor >= _MINOR_LAST:
             return Counter(self.major + 1, 1)
         return Counter(self.major, self.minor + 1)
 
     @property
     def text(self) -> str:
-        """As files under ``queue/rids`` hold it."""
+        """The form in files under ``queue/rids``."""
         return f"{self.major}:{self.minor}:"
 
 
@@ -29,13 +29,13 @@ Verdict = Literal["accept", "duplicate", "auth"]
 
 
 def check_counter(stored: Counter, received: Counter) -> Verdict:
-    """Whether a receiver that verifies takes ``received`` after ``stored``; ``auth``: treat it as a wrong key."""
+    """The verdict on ``received`` after ``stored``; ``auth``: handle it like a wrong key."""
     if received > stored:
         return "accept"
     return "duplicate" if received.major == stored.major else "auth"
 
 
 def parse(text: str) -> Counter | None:
-    """The counter in a file's text; None if it holds none."""
+    """The counter in a file's text; None for an invalid text."""
     found = _TEXT.match(text)
     return Counter(int(found[1]), int(found[2])) if found else None

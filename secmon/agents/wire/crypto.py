@@ -1,4 +1,4 @@
-"""Sealing and opening messages (agent-link.md 5).
+"""Encryption and decryption of messages (agent-link.md 5).
 
 The protocol fixes one initialisation vector for every message of a key. :class:`AgentCipher` therefore keeps one CBC
 context per direction and brings it back to that vector with block arithmetic, instead of making a context per
@@ -21,7 +21,7 @@ from secmon.agents.wire.errors import MessageError
 from secmon.agents.wire.keys import AgentKey, derive
 
 MAX_TEXT = 65408
-"""Longest text that can be sealed, in bytes."""
+"""Longest text of a message, in bytes."""
 MAX_INNER = 65536
 """Longest text with its header that is inflated, in bytes."""
 HEADER = 53
@@ -30,19 +30,19 @@ HEADER = 53
 _PADS = tuple(b"!" * count for count in range(9))
 _PKCS7 = tuple(bytes([count]) * count for count in range(17))
 _STORED_UP_TO = 160
-"""Texts of at most so many bytes go uncompressed: preparing to compress them costs ten times what it saves."""
+"""Texts of at most so many bytes are not compressed: compression costs ten times the time that it saves."""
 _STORED_HEAD = b"\x78\x01\x01"
 
 
 class Cipher(Enum):
-    """Ciphers an agent may use; the server answers in the one the agent last used."""
+    """Ciphers of agents; the server replies with the one that the agent last used."""
 
     BLOWFISH = "blowfish"
     AES = "aes"
 
 
 class Opened(NamedTuple):
-    """A message whose key and checksum were right."""
+    """A decrypted message with a valid checksum."""
 
     text: bytes
     cipher: Cipher
@@ -86,7 +86,7 @@ class _Cbc:
 
 
 class AgentCipher:
-    """Seals and opens the messages of one agent. Not for use by several threads at once."""
+    """Encrypts and decrypts the messages of one agent. Not thread-safe."""
 
     __slots__ = ("_aes", "_blowfish", "_key")
 
@@ -96,7 +96,7 @@ class AgentCipher:
         self._blowfish: _Cbc | None = None
 
     def seal(self, text: bytes, cipher: Cipher, counter: Counter) -> bytes:
-        """The payload for ``text``, without an id prefix. Raises ValueError for an empty or too long text."""
+        """The encrypted payload of ``text``, without an id prefix. Raises ValueError for an empty or too long text."""
         clear = _wrap(text, counter)
         if cipher is Cipher.AES:
             pad = 16 - len(clear) % 16
@@ -167,7 +167,7 @@ def _stored(data: bytes) -> bytes:
 
 def _unwrap(clear: bytes, cipher: Cipher) -> Opened:
     if clear[:1] != b"!":
-        # ":" begins the uncompressed form of very old agents, which is not spoken.
+        # ":" begins the uncompressed form of very old agents, which is not supported.
         raise MessageError("corrupt" if clear[:1] == b":" else "auth")
     inner = _inflate(clear.lstrip(b"!"))
     body = inner[32:]
@@ -180,7 +180,7 @@ def _unwrap(clear: bytes, cipher: Cipher) -> Opened:
 
 
 def _inflate(squeezed: bytes) -> bytes:
-    """At most MAX_INNER bytes; what follows the stream is ignored."""
+    """Inflate at most MAX_INNER bytes; bytes after the stream are ignored."""
     stream = zlib.decompressobj()
     try:
         inner = stream.decompress(squeezed, MAX_INNER + 1)

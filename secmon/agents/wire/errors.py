@@ -1,4 +1,4 @@
-"""The one error of the codec."""
+"""The error of the codec."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ Reason = Literal["auth", "corrupt", "format", "empty"]
 
 
 class MessageError(Exception):
-    """Bytes of a peer that are refused (agent-link.md 5.5).
+    """A message that is refused (agent-link.md 5.5).
 
     ``reason`` is ``auth`` (the key is likely another one), ``corrupt`` (damaged in or below the compression),
     ``format`` (frame or id prefix) or ``empty``.

@@ -1,4 +1,4 @@
-"""Units of the transports: length-prefixed frames on TCP, the id in front of a payload (agent-link.md 4.2, 4.3)."""
+"""Length-prefixed frames on TCP, and the id prefix of payloads (agent-link.md 4.2, 4.3)."""
 
 import struct
 
@@ -13,19 +13,19 @@ _unpack = _LENGTH.unpack_from
 
 
 def frame(payload: bytes) -> bytes:
-    """``payload`` as it goes over TCP, in both directions."""
+    """``payload`` as a frame for TCP, in both directions."""
     return _LENGTH.pack(len(payload)) + payload
 
 
 class Unframer:
-    """Takes a TCP stream apart. Holds less than one frame between calls: at most 65536 + 4 bytes."""
+    """Splits a TCP stream into payloads. Between calls it holds less than one frame: at most 65536 + 4 bytes."""
 
     __slots__ = ("_rest", "broken")
 
     def __init__(self) -> None:
         self._rest = b""
         self.broken: Reason | None = None
-        """Set once a length is refused: ``empty`` for 0, ``format`` above 65536. The stream cannot go on."""
+        """Set when a length is invalid: ``empty`` for 0, ``format`` above 65536. The stream cannot be continued."""
 
     @property
     def buffered(self) -> int:
@@ -33,7 +33,7 @@ class Unframer:
         return len(self._rest)
 
     def feed(self, data: bytes | memoryview) -> list[bytes]:
-        """The payloads that ``data`` completes; those before a refused length are given too."""
+        """The payloads that ``data`` completes, including those before an invalid length."""
         payloads: list[bytes] = []
         if self.broken:
             return payloads
@@ -55,7 +55,7 @@ class Unframer:
 
 
 def split_id(payload: bytes) -> tuple[str | None, bytes]:
-    """The id in front of a payload, or None, and the sealed rest. Raises MessageError."""
+    """The id prefix of a payload, or None, and the encrypted rest. Raises MessageError."""
     if payload[:1] != b"!":
         return None, payload
     end = payload.find(b"!", 1)
@@ -66,5 +66,5 @@ def split_id(payload: bytes) -> tuple[str | None, bytes]:
 
 
 def join_id(agent: str, sealed: bytes) -> bytes:
-    """``sealed`` with the id of its sender in front; the server never sends this form."""
+    """``sealed`` with the id of its sender as prefix; the server never sends this form."""
     return b"!%b!%b" % (agent.encode("ascii"), sealed)

@@ -1,4 +1,4 @@
-"""Keepalive messages: what agents say of themselves (agent-link.md 6.3, 6.4)."""
+"""Keepalive messages: parsing and building (agent-link.md 6.3, 6.4)."""
 
 import re
 
@@ -27,7 +27,7 @@ _WINDOWS = " [Ver: "
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
-    """The operating system of an agent, as columns of the agent table; None where it says nothing."""
+    """The operating system of an agent, as columns of the agent table; None for missing parts."""
 
     os_name: str | None = None
     os_version: str | None = None
@@ -41,7 +41,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keepalive(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of one keepalive. ``labels`` are lines as they came, ``merged_sum`` an md5 or ``x``."""
+    """The fields of one keepalive. ``labels`` are unparsed lines, ``merged_sum`` is an md5 or ``x``."""
 
     version: str | None = None
     config_sum: str | None = None
@@ -52,12 +52,12 @@ class Keepalive(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def complete(text: str) -> str:
-    """``text`` up to its last newline: what follows is random filling. Empty without a newline."""
+    """``text`` up to its last newline; the rest is random padding. Empty without a newline."""
     return text[: text.rfind("\n") + 1]
 
 
 def parse(text: str) -> Keepalive:
-    """The fields of a keepalive, given without the marker of control messages; never fails."""
+    """The fields of a keepalive without the marker of control messages. Never fails."""
     version = config_sum = merged_sum = agent_ip = None
     system: System | None = None
     labels: list[str] = []
@@ -85,7 +85,7 @@ def parse(text: str) -> Keepalive:
 
 
 def split_label(line: str) -> tuple[str, str] | None:
-    """Key, with its ``!`` or ``#``, and value of a label line; None for what is no label."""
+    """Key, with its ``!`` or ``#``, and value of a label line; None for an invalid line."""
     found = _LABEL.fullmatch(line)
     return (found[1] + found[2], found[3]) if found else None
 
@@ -148,7 +148,7 @@ def build(
     agent_ip: str | None = None,
     labels: tuple[str, ...] = (),
 ) -> str:
-    """A keepalive as an agent sends it, with the marker. ``system`` is the text before the version."""
+    """The keepalive of an agent, with the marker. ``system`` is the text before the version."""
     head = f"{system} - {version}" + (f" / {config_sum}" if config_sum else "")
     lines = [head, *labels, f"{merged_sum} merged.mg"]
     if agent_ip:

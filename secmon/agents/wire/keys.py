@@ -1,4 +1,4 @@
-"""The key of an agent, and what is derived from it (agent-link.md 2.4, 5.2)."""
+"""The key of an agent, and values derived from it (agent-link.md 2.4, 5.2)."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ class AgentKey:
 
     @property
     def line(self) -> str:
-        """As the key file holds it, without a newline."""
+        """The line of the key file, without a newline."""
         return f"{self.id} {self.name} {self.address} {self.key}"
 
 
@@ -35,13 +35,13 @@ def derive(key: AgentKey) -> bytes:
 
 
 def enrolment_hash(key: AgentKey) -> str:
-    """What an agent that enrols again sends to show which key it holds (agent-link.md 1.8)."""
+    """The hash by which an agent that enrols again proves its key (agent-link.md 1.8)."""
     text = f"{key.id}{key.name}{key.key}"
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def portable(key: AgentKey) -> str:
-    """The key as the API shows it: an operator imports this text on the agent (agent-link.md 2.4)."""
+    """The key in the form of the API, which operators import on the agent (agent-link.md 2.4)."""
     return base64.b64encode(key.line.encode()).decode("ascii")
 
 

@@ -1,4 +1,4 @@
-"""Where an event comes from, within a line of the event queue (agent-link.md 11.1, 11.2)."""
+"""Locations of events in lines of the event queue (agent-link.md 11.1, 11.2)."""
 
 import re
 from typing import NamedTuple
@@ -16,22 +16,22 @@ class QueueLine(NamedTuple):
 
 
 def escape(text: str) -> str:
-    """``text`` so that it holds no plain colon."""
+    """``text`` with its bars and colons escaped."""
     return text.replace("|", "||").replace(":", "|:")
 
 
 def unescape(text: str) -> str:
-    """The reverse of :func:`escape`; a bar that escapes nothing stands for itself."""
+    """The reverse of :func:`escape`; a bar that escapes nothing is kept."""
     return _ESCAPED.sub(r"\1", text)
 
 
 def source(agent: str, name: str, address: str) -> str:
-    """What the server puts in front of the location of an agent's event; ``address`` has no prefix length."""
+    """The prefix of the location of an agent's event; ``address`` has no prefix length."""
     return escape(f"[{agent}] ({name}) {address}") + "->"
 
 
 def split(line: str) -> QueueLine | None:
-    """Queue, location and log of ``<queue>:<escaped location>:<log>``; None for anything else."""
+    """Queue, location and log of ``<queue>:<escaped location>:<log>``; None for other lines."""
     if line[1:2] != ":":
         return None
     end = location_end(line, 2)

@@ -12,7 +12,7 @@ Version = tuple[int, int, int]
 
 
 def parse(text: str | None) -> Version:
-    """Major, minor and patch, whatever stands in front of the first digit; -1 for a part that is missing."""
+    """Major, minor and patch, after any text before the first digit; -1 for a missing part."""
     first = _DIGITS.search(text or "")
     if first is None or text is None:
         return -1, -1, -1
@@ -35,5 +35,5 @@ def too_new(agent: str | None) -> bool:
 
 def _part(text: str) -> int:
     found = _DIGITS.match(text)
-    # More digits than any version has would only cost time.
+    # No version has more digits: longer numbers would only cost time.
     return int(found[0][:9]) if found else -1

@@ -14,24 +14,24 @@ MAX_GROUPS = 128
 DEFAULT_GROUP = "default"
 
 ANY = "any"
-"""The registered address of an agent that may come from anywhere."""
+"""The registered address of an agent that may connect from any address."""
 
 AGENT_NAME = re.compile(r"[A-Za-z0-9._-]{2,128}", re.ASCII)
-"""What enrolment takes; the API takes a little more."""
+"""Names at enrolment; the API accepts more characters."""
 
 GROUP_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,255}", re.ASCII)
-"""What a group may be called; enrolment lets more characters pass, but no such group can exist."""
+"""Names of groups; enrolment accepts more characters, but no such group can exist."""
 
 _KEY_FILE_FIELD = re.compile(r"[^\s']{1,127}")
 
 
 def padded(agent: int) -> str:
-    """The id as agents and clients see it: at least three digits."""
+    """The id in the form of the protocol and the API: at least three digits."""
     return f"{agent:03d}"
 
 
 def parse_id(text: str) -> int | None:
-    """The number of an id, leading zeros or not; ``None`` for what is none."""
+    """The number of an id, with or without leading zeros; ``None`` if it is invalid."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 64):
         return None
     agent = int(text)
@@ -39,7 +39,7 @@ def parse_id(text: str) -> int | None:
 
 
 def key_hash(agent: int, name: str, key: str) -> str:
-    """What an agent proves with that it holds the key: SHA-1 over id, name and key without separators (1.8)."""
+    """The hash with which an agent proves that it has the key: SHA-1 of id, name and key, concatenated (1.8)."""
     return hashlib.sha1(f"{padded(agent)}{name}{key}".encode(), usedforsecurity=False).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Which agents can be upgraded from here, and to what (agent-link.md 10.3)."""
+"""Whether an agent can be upgraded by packages, and to which version (agent-link.md 10.3)."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from secmon.agents.wire.version import MANAGER_VERSION, compare, parse
 OLDEST = "v3.0.0"
 OLDEST_MAC = "v4.3.0"
 REPORT_SINCE = "v4.1.0"
-"""Agents since this version take packages as JSON and report what became of them."""
+"""Since this version agents take JSON commands for packages and report the result."""
 
 _NO_PACKAGES = frozenset({"sunos", "aix", "hp-ux", "bsd"})
 _TOO_OLD = frozenset({("sles", "11"), ("rhel", "5"), ("centos", "5")})
@@ -15,7 +15,7 @@ _ROLLING = frozenset({"opensuse-tumbleweed", "arch"})
 
 
 class Candidate(NamedTuple):
-    """What the registry knows of an active agent; fields named as its columns."""
+    """An active agent in the registry; fields are named as its columns."""
 
     id: int
     node_name: str
@@ -27,7 +27,7 @@ class Candidate(NamedTuple):
 
 
 def obstacle(agent: Candidate) -> int | None:
-    """Code of the error that keeps an agent from being upgraded at all: 1816, 1819, 1821."""
+    """Code of the error why an agent cannot be upgraded at all: 1816, 1819, 1821."""
     if not _known(agent):
         return 1816
     platform = agent.os_platform or ""
@@ -40,7 +40,7 @@ def obstacle(agent: Candidate) -> int | None:
 
 
 def obstacle_to(agent: Candidate, target: str) -> int | None:
-    """Code of the error that keeps an agent from ``target`` unless it is forced: 1822, 1823."""
+    """Code of the error why an agent is not upgraded to ``target`` unless forced: 1822, 1823."""
     if compare(agent.version, target) >= 0:
         return 1822
     return 1823 if compare(target, MANAGER_VERSION) > 0 else None

@@ -74,7 +74,7 @@ class ModulesDaemon:
             merging=bool(option("remoted.merge_shared")),
         )
         remote = GroupFileDownloads(
-            node.paths, node.agents, keeper, counters=node.counters, look_seconds=option("remoted.shared_reload")
+            node.paths, node.agents, keeper, counters=node.counters, poll_seconds=option("remoted.shared_reload")
         )
         await remote.prepare()
         monitor = SilenceMonitor(

@@ -160,7 +160,7 @@ def test_ids_of_operators_are_kept_and_those_of_defaults_are_not(store: Security
         "dropped user 3 user3: no default has this name",
         "dropped user 88 user88: no default has this name",
     ]
-    assert "dropped user-role 89 89 - 88: an end does not exist, or was not taken over" in lines(report, "dropped")
+    assert "dropped user-role 89 89 - 88: an end does not exist, or was not imported" in lines(report, "dropped")
 
 
 def test_links_find_defaults_by_name(store: SecurityStore, old: OldStore) -> None:
@@ -385,8 +385,8 @@ def test_links_to_nothing_and_twice(store: SecurityStore, old: OldStore) -> None
     report = take_over(store, old)
     assert find(store.view(), "mira").roles == (100,)
     assert lines(report, "dropped") == [
-        "dropped user-role 100 100 - 555: an end does not exist, or was not taken over",
-        "dropped user-role 555 555 - 100: an end does not exist, or was not taken over",
+        "dropped user-role 100 100 - 555: an end does not exist, or was not imported",
+        "dropped user-role 555 555 - 100: an end does not exist, or was not imported",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Verification of ``agent.conf``, and what agents understand in it."""
+"""The sections and options of ``agent.conf``, and its verification."""
 
 from secmon.agents.agent_conf.verify import verify_agent_conf, verify_document
 

@@ -1,4 +1,4 @@
-"""What agents understand in ``agent.conf``: modules (manager.md 4.7)."""
+"""Sections of ``agent.conf``: modules (manager.md 4.7)."""
 
 from collections.abc import Mapping
 
@@ -222,4 +222,4 @@ MODULES: Mapping[str, Section] = {
 """Sections ``<wodle name="...">``."""
 
 SERVER_MODULES = frozenset({"vulnerability-detector", "key-polling", "task-manager"})
-"""Modules of a server: agents pass over them."""
+"""Modules of a server, which agents ignore."""

@@ -1,4 +1,4 @@
-"""What agents understand in ``agent.conf``: sections, options, attributes and values (manager.md 4.3 to 4.6)."""
+"""Sections of ``agent.conf`` with their options, attributes and values (manager.md 4.3 to 4.6)."""
 
 from collections.abc import Mapping
 
@@ -193,4 +193,4 @@ SERVER_SECTIONS = frozenset(
     | {"database_output", "agentless", "ruleset", "rule_test", "cluster", "wdb", "indexer", "task-manager"}
     | {"vulnerability-detection", "vulnerability-detector"}
 )
-"""What stands in the main configuration of a server: agents pass over it."""
+"""Sections of the main configuration of a server, which agents ignore."""

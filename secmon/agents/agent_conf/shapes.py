@@ -1,4 +1,4 @@
-"""How the options of ``agent.conf`` are described, and values that several sections share."""
+"""Types for the description of ``agent.conf``, and values that several sections share."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ Finding: TypeAlias = tuple[str, str, str]
 
 
 class Leaf(NamedTuple):
-    """An option with a text. ``markup``: it may hold XML of its own instead, which is not looked at."""
+    """An option with a text. ``markup``: it may hold XML instead, which is not checked."""
 
     check: Check = TEXT
     attributes: Mapping[str, Check | None] = {}
@@ -31,7 +31,7 @@ Options: TypeAlias = Mapping[str, Leaf | Branch]
 
 
 class Section(NamedTuple):
-    """``extra`` looks at the texts of all options together."""
+    """A section; ``extra`` checks the texts of all options together."""
 
     options: Options
     required: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ def leaves(check: Check, *names: str) -> dict[str, Leaf | Branch]:
 
 
 def pattern(expression: str, allowed: str, *, any_case: bool = False) -> Check:
-    """The whole text matches; ``allowed`` says what does, in words."""
+    """A check that the whole text matches ``expression``; ``allowed`` describes valid texts."""
     compiled = re.compile(expression, re.ASCII | (re.IGNORECASE if any_case else 0))
     return Check(lambda text: compiled.fullmatch(text) is not None, allowed)
 

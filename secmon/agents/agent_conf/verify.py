@@ -1,4 +1,4 @@
-"""Verification of ``agent.conf``: what agents do not understand is found before they get it (agent-link.md 7.9)."""
+"""Verification of ``agent.conf`` before it is sent to agents (agent-link.md 7.9)."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from secmon.config.values import Check
 from secmon.config.xml import Element, XmlError, parse_xml, refuse_forbidden_references
 
 _FILTERS = frozenset({"name", "os", "profile", "overwrite"})
-"""Attributes of a block. Agents match their values, by a language of their own, so any text is right."""
+"""Attributes of a block. Agents match their values by a language of their own, so that any text is valid."""
 
 
 def verify_agent_conf(data: bytes | str, file: str = "agent.conf") -> Report:
@@ -101,7 +101,7 @@ def _check_value(section: str, key: str, value: str, check: Check, at: Element, 
 
 
 def _check_presence(name: str, section: Element, rules: Section, report: Report) -> None:
-    """Options that a section needs, and such as exclude each other."""
+    """Check for missing options and for options that exclude each other."""
     values = {option.name: (option.text or "").strip() for option in section.children}
     for missing in [each for each in rules.required if each not in values]:
         report.error(name, missing, MISSING, _in_words(rules.options[missing]), section)

@@ -1,4 +1,4 @@
-"""Files of groups as clients of the API see them. No link is followed, nothing outside the folder is read."""
+"""Contents and hashes of the files of groups, for the API. Links are not followed."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ Algorithm = Literal[
 ]  # fmt: skip
 
 MAX_SHOWN = 64 << 20
-"""Bytes of a file that is shown."""
+"""Maximum size in bytes of a file in an answer."""
 
 _BLOCK = 1 << 20
 
@@ -30,7 +30,7 @@ class FileHash(NamedTuple):
 
 
 def hash_file(paths: Paths, group: str, name: str, algorithm: Algorithm) -> str | None:
-    """Hash of a file at the top of a group's folder; None where there is none that can be read."""
+    """Hash of a file at the top of a group's folder; None if it does not exist or cannot be read."""
     try:
         with opened_folder(paths.root, f"etc/shared/{group}") as folder:
             return _hash(folder, name, algorithm)
@@ -90,7 +90,7 @@ def _hashes(folder: int, prefix: str, names: list[str], algorithm: Algorithm) ->
             shown = os.fsencode(f"{prefix}{name}").decode("utf-8", "replace")
             yield FileHash(shown, _hash(folder, name, algorithm))
         except FileNotFoundError:
-            continue  # it vanished meanwhile
+            continue  # deleted meanwhile
         except PermissionError as error:
             raise SecmonError(1006, f"{prefix}{name}: {error.strerror}") from error
 

@@ -1,4 +1,4 @@
-"""``etc/shared/files.yml``: files of groups that are fetched from elsewhere, and agents' groups (agent-link.md 7.8)."""
+"""``etc/shared/files.yml``: group files that are downloaded, and assignments of agents (agent-link.md 7.8)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -19,30 +19,30 @@ _MAX_POLL = 10 * 365 * 86400
 
 
 class GroupFiles(NamedTuple):
-    """Address by file name, and seconds between two downloads."""
+    """URL by file name, and seconds between two downloads."""
 
     files: Mapping[str, str]
     poll: int = POLL_SECONDS
 
     @property
     def merged(self) -> bool:
-        """Whether the merged file itself is fetched: then nothing else is."""
+        """Whether the merged file itself is downloaded, and no other file."""
         return MERGED in self.files
 
 
 class FilesYml(NamedTuple):
-    """The file's content: by group, and the group of each agent."""
+    """The content of the file: downloads by group, and the group of each agent."""
 
     groups: Mapping[str, GroupFiles] = {}
     agents: Mapping[int, str] = {}
 
 
 class _Loader(NoAliases, yaml.BaseLoader):
-    """Every scalar is a text: agent 010 is not number 8."""
+    """Every scalar is a text: 010 is the agent 010 and not the number 8."""
 
 
 def parse_files_yml(data: bytes, file: str = "files.yml") -> FilesYml:
-    """Read the text. Raises ConfigError naming what is wrong; then nothing of it counts."""
+    """Parse the text. Raises ConfigError for the first fault."""
     if len(data) > MAX_BYTES:
         raise ConfigError(file, "size", len(data), f"{MAX_BYTES} bytes")
     try:
@@ -114,5 +114,5 @@ def _refuse_unknown(file: str, key: str, value: Mapping[str, Any], known: tuple[
 
 
 def _shown(value: Any) -> str:
-    """A value for a message; what is nested may be without end."""
+    """A value for a message; nested values are not shown."""
     return value[:200] if isinstance(value, str) else Fault("not a text")

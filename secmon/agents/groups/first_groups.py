@@ -1,4 +1,4 @@
-"""First groups of agents, found when they first say which files they have (agent-link.md 7.6). On the master."""
+"""The first assignment of agents to a group, at their first keepalive (agent-link.md 7.6). On the master."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ def assign_first_groups(
 
 
 def _groups(connection: Connection, wanted: Iterable[int]) -> dict[int, str | None]:
-    """What each of the agents that exist is in."""
+    """The groups of each agent that exists, joined by commas."""
     found: dict[int, str | None] = {}
     ids = list(wanted)
     for start in range(0, len(ids), _AT_ONCE):
@@ -44,7 +44,7 @@ def _groups(connection: Connection, wanted: Iterable[int]) -> dict[int, str | No
 
 
 def _by_sum(paths: Paths) -> dict[str, str]:
-    """Groups by the md5 of their merged file; of several with the same the first by name."""
+    """Groups by the md5 of their merged file; of equal files the first group by name."""
     found: dict[str, str] = {}
     for name in list_groups(paths):
         with suppress(FileNotFoundError):

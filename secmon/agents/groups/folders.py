@@ -33,24 +33,24 @@ RESERVED = frozenset({AR_CONF, TEMPLATE, FILES_YML})
 
 
 _DELETED = ".deleted+"
-"""Begin of the name that a group's folder has while it is being deleted: no group can be called so."""
+"""Prefix of the name of a group's folder while it is being deleted; no group can have such a name."""
 
 
 class Folders(NamedTuple):
-    """What lies in ``etc/shared``: groups, and folders whose names no group can have; each sorted."""
+    """The folders in ``etc/shared``: groups, and folders with names that no group can have; each sorted."""
 
     groups: tuple[str, ...]
     invalid: tuple[str, ...]
     deleted: tuple[str, ...]
-    """Left behind by a deletion that was cut short."""
+    """Left by a deletion that was interrupted."""
 
 
 def list_folders(paths: Paths) -> Folders:
-    """Look at the disk. Links and files are no groups. Raises OSError when the folder cannot be read."""
+    """Read the folder. Links and files are not groups. Raises OSError when the folder cannot be read."""
     names = []
     with os.scandir(paths.shared) as found:
         for each in found:
-            with suppress(FileNotFoundError):  # it vanished meanwhile
+            with suppress(FileNotFoundError):  # deleted meanwhile
                 if each.is_dir(follow_symlinks=False):
                     names.append(each.name)
     names.sort()
@@ -69,7 +69,7 @@ def list_groups(paths: Paths) -> tuple[str, ...]:
 
 
 def group_folder(paths: Paths, name: str) -> Path:
-    """The folder of a group. Raises SecmonError 1722 for what no group can be called."""
+    """The folder of a group. Raises SecmonError 1722 for an invalid name."""
     if not GROUP_NAME.fullmatch(name):
         raise SecmonError(1722, name[:300])
     return paths.shared / name
@@ -99,7 +99,7 @@ def merged_path(paths: Paths, joined: str) -> Path:
 
 
 def create_group(paths: Paths, name: str) -> Path:
-    """Make the folder of a new group, with ``agent.conf`` from the template; durable.
+    """Create the folder of a new group, with ``agent.conf`` from the template; durable.
 
     Raises SecmonError 1722 (name), 1713 (name of a shared file), 1711 (exists), 1005 (the disk refuses).
     """
@@ -109,7 +109,7 @@ def create_group(paths: Paths, name: str) -> Path:
     if name.lower() == DEFAULT_GROUP and name != DEFAULT_GROUP:
         raise SecmonError(1711, name)
     try:
-        folder.mkdir()  # exactly one of those who create it at the same time succeeds
+        folder.mkdir()  # of concurrent calls exactly one succeeds
     except FileExistsError:
         raise SecmonError(1711 if folder.is_dir() else 1713, name) from None
     except OSError as error:
@@ -125,7 +125,7 @@ def create_group(paths: Paths, name: str) -> Path:
 
 
 def delete_group(paths: Paths, name: str) -> None:
-    """Delete the folder of a group with all in it; no link is followed. It is gone for everybody at one moment.
+    """Delete the folder of a group and its contents; links are not followed. The deletion is atomic for readers.
 
     Raises SecmonError 1712 for ``default``, 1710, 1722, 1005.
     """

@@ -11,7 +11,7 @@ _CHECK = re.compile(r"\s*(\w:.*)", re.ASCII)
 
 
 def parse_rootkit_files(text: str) -> list[dict[str, str]]:
-    """Lines ``file ! name ::link``; others are passed over."""
+    """Lines ``file ! name ::link``; other lines are ignored."""
     found = []
     for line in _lines(text):
         head, _, link = line.partition("::")

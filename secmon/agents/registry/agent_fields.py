@@ -1,7 +1,7 @@
-"""Agents as a collection of the API: its fields and the columns behind them (conventions.md 5.2 and 6).
+"""Agents as a collection of the API: its fields, their columns, and conditions on them (conventions.md 5.2 and 6).
 
-The store holds no row of the manager, which clients know as agent 000: a row of its own, made for each question, stands
-beside the table (:func:`manager_row`), and :mod:`secmon.agents.registry.queries` brings the two together.
+The table has no row of the manager, which the API lists as agent 000: its row is built for each query
+(:func:`manager_row`), and :mod:`secmon.agents.registry.queries` combines the two.
 """
 
 import platform
@@ -63,7 +63,7 @@ def columns_of(source: FromClause) -> Columns:
     shown = [Column(source.c[name]) for name in _FIELD_COLUMNS]
     columns = dict(zip(FIELDS.select or (), shown, strict=True))
     c = source.c
-    apart = c.id != 0  # dates never find the manager
+    apart = c.id != 0  # conditions on dates never match the manager
     return columns | {
         "id": Column(c.id, Kind.ID),
         "ip": Column(func.coalesce(c.ip, c.register_ip)),
@@ -104,7 +104,7 @@ def manager_row(node: str, *, host: str, system: System, created: int | None) ->
 
 
 def agents_and_manager(manager: Subquery) -> Subquery:
-    """The table and the manager's row in one relation: right everywhere, and slow to page through."""
+    """The table and the manager's row in one relation; slow to page through."""
     rows = select(*(agents.c[name] for name in _FIELD_COLUMNS)), select(manager)
     return rows[0].union_all(rows[1]).subquery("everyone")
 
@@ -113,7 +113,7 @@ def agents_and_manager(manager: Subquery) -> Subquery:
 
 
 def in_scope(scope: Scope) -> Condition:
-    """Those in ``scope``; the ids travel as one parameter, however many there are."""
+    """Agents in ``scope``; all ids are one parameter of the statement."""
     numbers = [int(one) for one in scope.ids if is_agent_id(one)]
 
     def condition(columns: Columns) -> ColumnElement[bool]:
@@ -145,7 +145,7 @@ def of_version(value: str) -> Condition:
 
 
 def other_than(version: str) -> Condition:
-    """Those of a known version other than ``version``, whatever the product is called in front of it."""
+    """Agents of a known version other than ``version``, with any product name."""
 
     def condition(columns: Columns) -> ColumnElement[bool]:
         shown = columns["version"].expression
@@ -155,7 +155,7 @@ def other_than(version: str) -> Condition:
 
 
 def older_than(age: Age, now: datetime) -> Condition:
-    """Those not heard of for ``age``, or registered that long ago and never heard of (conventions.md 5.8)."""
+    """Agents without a keepalive for ``age``, or registered that long ago and never connected (conventions.md 5.8)."""
     edge = int(age.before(now).timestamp())
 
     def condition(columns: Columns) -> ColumnElement[bool]:
@@ -182,7 +182,7 @@ def iso_offset(seconds: int) -> str:
 
 
 def _date(seconds: int) -> str | None:
-    """None for what no calendar holds: a false time in one row must not cost the answer."""
+    """None for a time outside the calendar: a wrong time in one row must not fail the request."""
     try:
         return iso_offset(seconds)
     except (ValueError, OverflowError, OSError):
@@ -203,7 +203,7 @@ def _json_ids(numbers: Iterable[int]) -> Select[tuple[int]]:
 
 
 def own_system() -> System:
-    """This host as an agent on it would be known (agent-link.md 6.3)."""
+    """The system of this host, as an agent on it would report it (agent-link.md 6.3)."""
     return parse_system(_system_line())
 
 

@@ -1,6 +1,7 @@
-"""Enrolment requests: from the text that an agent sent to what it asks for, or to why not (agent-link.md 1.4-1.9).
+"""Enrolment requests: parsing, and the texts of replies (agent-link.md 1.4-1.9).
 
-Pure: no file, no clock, no store. Texts of the replies are exact, odd spellings included: scripts look for them.
+Pure functions: no file, no clock, no store. The texts of replies are exact, including misspellings, as scripts match
+them.
 """
 
 import hmac
@@ -18,7 +19,7 @@ MAX_REQUEST = 65_536 + 4096
 """Bytes of a request."""
 
 END_OF_REFUSAL = "ERROR: Unable to add agent"
-"""Follows each refusal, in a write of its own."""
+"""Sent after each refusal, in a separate write."""
 
 NO_MASTER = "Cannot comunicate with master"
 BAD_ANSWER = "Invalid message format"
@@ -31,7 +32,7 @@ _SHA1 = re.compile(r"[0-9a-fA-F]{40}", re.ASCII)
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """What the configuration asks of requests. ``password`` None: none is to be sent."""
+    """Settings for requests. ``password`` None: requests carry no password."""
 
     password: bytes | None = None
     use_source_ip: bool = False
@@ -39,7 +40,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What an agent asks for. ``groups`` lowest priority first; ``address`` as the registry writes it."""
+    """A parsed request. ``groups`` lowest priority first; ``address`` in the form of the registry."""
 
     name: str
     address: str = ANY
@@ -48,7 +49,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Exception):
-    """Why not; the text that follows ``ERROR: ``."""
+    """The reason of a refusal; the text that follows ``ERROR: ``."""
 
     @property
     def line(self) -> str:
@@ -72,7 +73,7 @@ def parse(data: bytes, source: str, rules: Rules) -> Request:
     address, rest = _field(rest, "IP", "IP")
     registered = _address(address, source, rules.use_source_ip)
     key, _ = _field(rest, "K", "key")
-    # What is no hash matches no key: as if there were none.
+    # An invalid hash matches no key: as if there were none.
     key_hash = key.lower() if key is not None and _SHA1.fullmatch(key) else None
     return Request(name=name, address=registered, groups=checked, key_hash=key_hash)
 
@@ -83,7 +84,7 @@ def accepted(entry: Entry) -> bytes:
 
 
 def refusal(request: Request, error: SecmonError, *, host_name: str) -> Refusal:
-    """What the master answers when the registry has refused ``request`` with ``error``."""
+    """The master's reply when the registry has refused ``request`` with ``error``."""
     match error.code:
         case 1705 if request.name == host_name:
             return Refusal(f"Invalid agent name: {request.name}")
@@ -109,7 +110,7 @@ _UNREACHABLE = frozenset({3012, 3013, 3018, 3020, 3021, 3022, 3023})
 
 
 def relayed_refusal(error: SecmonError) -> Refusal:
-    """What a worker answers when the master has refused, or could not be asked (section 3.3)."""
+    """A worker's reply when the master has refused or cannot be reached (section 3.3)."""
     if error.code in _UNREACHABLE:
         return Refusal(NO_MASTER)
     if error.code == 3036:
@@ -118,7 +119,7 @@ def relayed_refusal(error: SecmonError) -> Refusal:
 
 
 def _check_password(data: bytes, password: bytes | None) -> bytes:
-    """What follows the password."""
+    """The data after the password."""
     if password is None:
         return data
     expected = password + b" "
@@ -142,7 +143,7 @@ def _name(text: str) -> tuple[str, str]:
 
 
 def _field(text: str, token: str, word: str) -> tuple[str | None, str]:
-    """The value of ``token`` when it stands at the beginning of ``text``, and what follows it."""
+    """The value of ``token`` if ``text`` starts with it, and the rest of the text."""
     begin = f" {token}:'"
     if not text.startswith(begin):
         return None, text
@@ -153,7 +154,7 @@ def _field(text: str, token: str, word: str) -> tuple[str | None, str]:
 
 
 def _groups(text: str) -> tuple[str, ...]:
-    """The group names, each once. Whether they exist is the master's to say."""
+    """The group names, without duplicates. The master checks whether they exist."""
     if not text:
         raise Refusal("Invalid group name: Empty Group")
     fault = _group_fault(text)

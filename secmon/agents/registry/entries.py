@@ -14,7 +14,7 @@ from secmon.agents.registry.schema import REGISTRY, agent_groups, agents, meta, 
 
 _MODULUS = 1 << 128
 _AT_ONCE = 5000
-"""Ids of one question: well below the bound on parameters of a statement."""
+"""Ids of one statement: well below the limit of parameters."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -85,9 +85,9 @@ def fingerprint(row: Entry | Tombstone) -> int:
 
 
 class RunningDigest:
-    """One change of the registry: the revision it makes, and the digest as it goes.
+    """One change of the registry: its revision, and the digest, which is updated with each row.
 
-    The digest is the sum of the rows' fingerprints modulo 2^128, so that a change costs what it touches.
+    The digest is the sum of the rows' fingerprints modulo 2^128, so that the cost of a change depends on its rows only.
     """
 
     def __init__(self, revision: int, digest: int) -> None:
@@ -123,7 +123,7 @@ def change(connection: Connection) -> Iterator[RunningDigest]:
 
 
 def insert_entries(connection: Connection, digest: RunningDigest, rows: Sequence[Entry]) -> None:
-    """Agents that are new, with their groups."""
+    """Insert agents with their groups."""
     if rows:
         connection.execute(insert(agents), [values(ENTRY, row) for row in rows])
         write_members(connection, rows)
@@ -132,7 +132,7 @@ def insert_entries(connection: Connection, digest: RunningDigest, rows: Sequence
 
 
 def delete_entries(connection: Connection, digest: RunningDigest, gone: Sequence[Entry], *, purge: bool) -> None:
-    """Agents that go, and their tombstones."""
+    """Delete agents and insert their tombstones."""
     if gone:
         where = agents.c.id == bindparam("agent")
         connection.execute(delete(agents).where(where), [{"agent": one.id} for one in gone])
@@ -144,14 +144,14 @@ def delete_entries(connection: Connection, digest: RunningDigest, gone: Sequence
 
 
 def insert_tombstones(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
-    """Tombstones of ids that have none."""
+    """Insert tombstones."""
     connection.execute(insert(removed), [values(TOMBSTONE, one) for one in stones])
     for one in stones:
         digest.add(one)
 
 
 def delete_tombstones(connection: Connection, digest: RunningDigest, stones: Sequence[Tombstone]) -> None:
-    """Take tombstones away."""
+    """Delete tombstones."""
     if stones:
         where = removed.c.id == bindparam("agent")
         connection.execute(delete(removed).where(where), [{"agent": one.id} for one in stones])
@@ -176,7 +176,7 @@ def write_groups(connection: Connection, rows: Sequence[Entry]) -> None:
 
 
 def write_members(connection: Connection, rows: Iterable[Entry]) -> None:
-    """The members' rows of agents that have none."""
+    """Insert the group rows of agents that have none."""
     members = [
         {"agent_id": one.id, "priority": priority, "name": name}
         for one in rows

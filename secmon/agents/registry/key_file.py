@@ -41,7 +41,7 @@ Signature = tuple[int, int, int] | None
 
 
 class _Copy(Struct, frozen=True):
-    """What we wrote last: the store and revision it shows, and the text."""
+    """The text written last, with its store and revision."""
 
     store: str
     revision: int
@@ -49,7 +49,7 @@ class _Copy(Struct, frozen=True):
 
 
 class KeyFileChanges(Struct):
-    """What was taken over from the file, by id."""
+    """Changes of the registry from the file, by id."""
 
     added: list[int] = []
     changed: list[int] = []
@@ -63,25 +63,25 @@ class KeyFileChanges(Struct):
 
 
 class MasterKeyFile:
-    """The file on the master. ``poll`` is to be called about once a second, always by the same process; it blocks."""
+    """The file on the master. Call ``poll`` about once a second, always in the same process; it blocks."""
 
     def __init__(self, store: AgentStore, paths: Paths, clock: Clock) -> None:
         self._store, self._paths, self._clock = store, paths, clock
         self._copy = written_copy(paths)
-        self._known: Signature | bool = False  # no file looks like that: the first look reads it
+        self._known: Signature | bool = False  # no file has this signature: the first poll reads it
         self._settling: Signature | bool = False
         self._written: int | None = None
         self._not_before = 0.0
 
     def poll(self) -> KeyFileChanges | None:
-        """Apply changes of the file by other programs, then write what the registry has that the file has not.
+        """Apply changes of the file to the registry, then write changes of the registry to the file.
 
-        What was taken over, if anything. Raises OSError and SQLAlchemyError; the next call tries again.
+        Returns the changes of the registry, if any. Raises OSError and SQLAlchemyError; the next call tries again.
         """
         taken = None
         now = _signature(self._paths.client_keys)
         if now != self._known:
-            if now != self._settling:  # the writer may not have finished: check again
+            if now != self._settling:  # it may be incomplete: wait until it no longer changes
                 self._settling = now
                 return None
             taken = self._take()
@@ -105,11 +105,9 @@ class MasterKeyFile:
         if str(taken):
             log.warning("%s was changed by another program: %s", self._paths.client_keys, taken)
         if merge.cut:
-            self._keep(
-                found, "the last line has no line feed and may be cut: it is ignored, and what is gone is put back"
-            )
+            self._keep(found, "the last line has no line feed: it is ignored, and missing lines are written back")
         elif taken.put_back:
-            self._keep(found, "too many lines are gone: they are put back")
+            self._keep(found, "too many lines are missing: they are written back")
         return taken
 
     def _keep(self, found: str, why: str) -> None:
@@ -117,7 +115,7 @@ class MasterKeyFile:
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_file(kept, found.encode("utf-8", "surrogateescape"))
         log.error(
-            "%s: %s; what was found is kept as %s. To remove agents, mark their lines with ! in front of the name, or "
+            "%s: %s; the file is kept as %s. To remove agents, mark their lines with ! in front of the name, or "
             "use the API",
             self._paths.client_keys,
             why,
@@ -130,7 +128,7 @@ class MasterKeyFile:
             revision, store = number(connection, "revision"), get(connection, "store_id") or ""
             text, times = _render(connection)
         if _signature(self._paths.client_keys) != self._known:
-            return  # another program writes just now; read that first
+            return  # it has just been changed: read it first
         replaced, first = _replace(self._paths.client_keys, text), self._written is None
         self._known, self._written = self._seen(text), revision
         if replaced or first:
@@ -140,7 +138,7 @@ class MasterKeyFile:
         self._not_before = begun + (self._clock.monotonic() - begun) * _WRITE_SHARE
 
     def _seen(self, text: str) -> Signature | bool:
-        """The state of the file that holds ``text``; as without a file when it has changed since."""
+        """The signature of the file with ``text``; False if it has been changed since."""
         looks = _signature(self._paths.client_keys)
         return looks if read_text(self._paths.client_keys) == text else False
 
@@ -158,7 +156,7 @@ class WorkerKeyFile:
         self._not_before = 0.0
 
     def poll(self) -> None:
-        """Write what the registry has that the file has not. Raises as ``MasterKeyFile.poll`` does."""
+        """Write changes of the registry to the file. Raises as ``MasterKeyFile.poll`` does."""
         begun = self._clock.monotonic()
         if begun >= self._not_before and self._store.revision() != self._written:
             self._written = write_key_files(self._store, self._paths)
@@ -169,7 +167,7 @@ class _Merge:
     """The difference between two texts, applied to the registry, which may have changed meanwhile."""
 
     def __init__(self, copy: _Copy | None, found: str, now: int) -> None:
-        """``copy`` None: the earlier content is unknown, so nothing counts as changed or deleted."""
+        """``copy`` None: the former text is unknown, so that no line counts as changed or missing."""
         self._copy, self._now = copy, now
         self._before = parse_keys(copy.text) if copy else KeyLines()
         whole, end, rest = found.rpartition("\n")
@@ -192,7 +190,7 @@ class _Merge:
         )
 
     def _gone(self, here: dict[int, Entry]) -> tuple[list[int], list[int]]:
-        """Agents whose lines are gone: those to remove, and those to put back."""
+        """Agents whose lines are missing: those to remove, and those whose lines are written back."""
         missing = self._before.active.keys() - self.after.active.keys() - self.after.removed.keys()
         gone = sorted(missing & here.keys())
         bound = max(_MAX_MISSING, len(self._before.active) // _MAX_MISSING_SHARE)
@@ -221,18 +219,18 @@ class _Merge:
         ]
         if not news:
             return []
-        # An agent removed after the copy was made is not back, its line is old.
+        # The line of an agent that was removed after the copy is old and does not add it again.
         late = {one.id for one in tombstones(connection) if self._copy is None or one.revision > self._copy.revision}
         news = [new for new in news if new.id not in late]
         results = registry.import_agents(connection, news, now=self._now)
         for new, fault in zip(news, results, strict=True):
             if fault is not None:
-                log.error("agent %s (%s) could not be taken over: %s", new.id, new.name, fault.message)
+                log.error("agent %s (%s) could not be added: %s", new.id, new.name, fault.message)
         return [new.id for new, fault in zip(news, results, strict=True) if fault is None and new.id is not None]
 
 
 def written_copy(paths: Paths) -> Path:
-    """What the master wrote last into the key file."""
+    """The copy of the text that the master wrote last."""
     return paths.agents_db.parent / "client.keys.written"
 
 
@@ -249,7 +247,7 @@ def _parse_copy(content: str) -> _Copy | None:
 
 
 def times_file(paths: Paths) -> Path:
-    """When agents were registered, for existing tools."""
+    """The file of registration times, for existing tools."""
     return paths.root / "queue/agents-timestamp"
 
 
@@ -269,7 +267,7 @@ def _render(connection: Connection) -> tuple[str, str]:
 
 
 def _replace(path: Path, text: str) -> bool:
-    """Write what is not there yet; whether anything was."""
+    """Write the text if the file differs; whether it was written."""
     data = text.encode("utf-8", "surrogateescape")
     try:
         if path.stat().st_size == len(data) and _hash(path.read_bytes()) == _hash(data):

@@ -9,7 +9,7 @@ from secmon.agents.names import bare_address, normal_address, padded, parse_id
 from secmon.agents.registry.entries import Entry, Tombstone
 
 MAX_FIELD = 1024
-"""Characters of a field that are read: more than others write, so that what they find too long is not lost."""
+"""Maximum length of a field: more than other tools write, so that no line of theirs is lost."""
 
 
 class KeyLine(Struct, frozen=True):
@@ -21,7 +21,7 @@ class KeyLine(Struct, frozen=True):
 
 
 class KeyLines(Struct, frozen=True):
-    """What a key file says, by id. ``faults``: a sentence for each line that could not be taken."""
+    """The lines of a key file, by id. ``faults``: a sentence for each invalid line."""
 
     active: dict[int, KeyLine] = field(default_factory=dict)
     removed: dict[int, KeyLine] = field(default_factory=dict)
@@ -42,7 +42,7 @@ def parse_keys(text: str) -> KeyLines:
                 found.removed.setdefault(agent, entry)
                 continue
             if agent in found.active:
-                raise ValueError(f"id {padded(agent)} stands twice")
+                raise ValueError(f"id {padded(agent)} occurs twice")
             if name in names:
                 raise ValueError(f"name {name} stands twice")
         except ValueError as error:
@@ -93,7 +93,7 @@ def render_times(entries: Iterable[Entry]) -> str:
 
 
 def parse_times(text: str) -> dict[int, int]:
-    """Seconds since 1970 by id; what cannot be read is left out."""
+    """Seconds since 1970 by id; invalid lines are left out."""
     found: dict[int, int] = {}
     for line in text.splitlines():
         parts = line.split()

@@ -1,4 +1,4 @@
-"""Who is in which group, for permissions on groups: expanded once, then kept up with the registry."""
+"""Members of groups, for permissions on groups: cached, and updated by the registry's revision."""
 
 from collections.abc import Set
 from typing import Any
@@ -13,11 +13,11 @@ EVERY = "*"
 MANAGER = "000"
 
 _MAX_GROUPS = 256
-"""Groups that are kept; beyond that the cache is cleared."""
+"""Maximum number of cached groups; the cache is cleared beyond it."""
 
 
 class Memberships:
-    """Ids of agents as clients write them. The sets stay its own: take copies. For one thread."""
+    """Ids of agents in the form of the API. The sets change later: take copies. For one thread."""
 
     def __init__(self, store: AgentStore) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class Memberships:
             return {MANAGER, *(padded(agent) for agent in connection.execute(select(agents.c.id)).scalars())}
 
     def _follow(self, connection: Connection) -> None:
-        """Apply what has changed since the last look: an expansion is for 100,000 agents, a change for a few."""
+        """Apply the changes since the last call: cheaper than expanding the groups of 100,000 agents."""
         origin = get(connection, "store_id"), get(connection, "source")
         revision = number(connection, "revision")
         if origin != self._origin or revision < self._revision:

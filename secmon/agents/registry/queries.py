@@ -1,7 +1,7 @@
-"""Questions about agents, asked of the store: pages, distinct values, counts (conventions.md 5).
+"""Queries on agents: pages, distinct values, counts (conventions.md 5).
 
-All of them take the conditions that the agents must meet. Where the manager's row is given it counts as an agent,
-``000``: it is put in its place on the page, so that the database reads one table and may use its indexes.
+All of them take conditions. If the manager's row is given it counts as agent ``000``: it is inserted at its position of
+the page, so that the database reads one table and can use its indexes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from secmon.security.rbac.evaluate import Scope
 
 COUNT = "count"
 MISSING = "unknown"
-"""What :func:`count_combinations` says of agents without a value."""
+"""The value for agents without one in :func:`count_combinations`."""
 
 _COLUMNS = columns_of(agents)
 
@@ -43,7 +43,7 @@ def read_page(
     where: Sequence[Condition] = (),
     manager: Subquery | None = None,
 ) -> Page:
-    """The page that ``query`` asks for, by id where it says nothing. Equal sort values follow each other by id."""
+    """The page of ``query``, sorted by id unless it says otherwise. Equal sort values are in the order of ids."""
     if query.distinct:
         source = agents if manager is None else agents_and_manager(manager)
         return _fetch(connection, query, source, columns_of(source), now, where)
@@ -70,7 +70,7 @@ def read_ids(
 
 
 def unknown_ids(connection: Connection, ids: Iterable[str]) -> list[str]:
-    """Which of ``ids``, as clients write them, are no agent's; ``000`` is the manager's."""
+    """The ``ids``, in the form of the API, that belong to no agent; ``000`` is the manager."""
     wanted = list(dict.fromkeys(ids))
     asked = in_scope(Scope(frozenset(wanted)))(_COLUMNS)
     known = set(connection.execute(select(agents.c.id).where(asked)).scalars())
@@ -152,7 +152,7 @@ def tie(columns: Columns) -> ColumnElement[int]:
 def _manager(
     connection: Connection, query: Query, manager: Subquery, now: datetime, where: Sequence[Condition]
 ) -> tuple[dict[str, object], Sequence[Any]] | None:
-    """The manager's item, and what it sorts by; None where it does not match."""
+    """The manager's item and its sort values; None if it does not match."""
     columns = columns_of(manager)
     statements = _statements(replace(query, offset=0, limit=1), manager, columns, now, where)
     found = sql.fetch_items(connection, statements, columns)
@@ -164,7 +164,7 @@ def _manager(
 def _count(
     connection: Connection, query: Query, manager: Sequence[Any], now: datetime, where: Sequence[Condition]
 ) -> tuple[int, int]:
-    """How many agents match, the manager aside, and how many of them stand before it."""
+    """The number of matching agents without the manager, and the number of those that sort before it."""
     conditions = [*sql.where(query, _COLUMNS, now), *(one(_COLUMNS) for one in where)]
     sort = query.sort or BY_ID
     counted: list[ColumnElement[Any]] = [func.count()]
@@ -180,7 +180,7 @@ def _before(
 ) -> ColumnElement[bool]:
     """Rows that sort before ``values``: nulls first ascending, last descending, as :func:`sql.apply` orders them.
 
-    Equal rows stand behind: their ids are higher.
+    Equal rows sort after: their ids are higher.
     """
     ways: list[ColumnElement[bool]] = []
     equal: list[ColumnElement[bool]] = []

@@ -1,7 +1,7 @@
-"""Every write to the registry of agents. On the master only; ``replica`` brings the result to the other nodes.
+"""All writes to the registry of agents. On the master only; ``replica`` copies the result to the other nodes.
 
-All functions work on a connection of ``AgentStore.write()``, so that what they check cannot change under them, and many
-can share one durable commit. Each call that changes something makes a revision.
+The functions take a connection of ``AgentStore.write()``: the rows that they check cannot change meanwhile, and several
+calls can share one durable commit. Each call that changes rows makes a revision.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -38,8 +38,8 @@ class New(Struct, frozen=True, kw_only=True):
     """An agent to add; every text in the form that ``names`` and ``enrol`` check and make.
 
     Without ``id`` it gets the next one, after the highest the lowest free one; without ``key`` a random one.
-    ``key_hash``: the newcomer's proof of what it holds already. ``groups`` exist, lowest priority first; none: it gets
-    its first group when it connects. ``added``: when it was registered, in seconds since 1970, if that is not now.
+    ``key_hash``: the hash of the key that the new agent has already. ``groups`` exist, lowest priority first; none: it
+    gets its first group when it connects. ``added``: time of registration in seconds since 1970, if not now.
     """
 
     name: str
@@ -52,7 +52,7 @@ class New(Struct, frozen=True, kw_only=True):
 
 
 class Added(Struct, frozen=True):
-    """The agent made, and those that had to go for it with the reasons."""
+    """The agent that was added, and the reasons for which others were replaced by it."""
 
     entry: Entry
     replaced: tuple[str, ...] = ()
@@ -69,8 +69,9 @@ def add(
 ) -> Added:
     """Add an agent; ``now`` in seconds since 1970, ``host_name`` that of the manager, which no agent may have.
 
-    Agents in the way go when ``force`` permits, else nothing is changed. Raises 1708 (id), 1706 (address), 1705 (name),
-    1737 (too many groups), 1725 when ids are used up, 4000 for an agent in the way that the request may not delete.
+    Conflicting agents are removed if ``force`` permits, else nothing is changed. Raises 1708 (id), 1706 (address), 1705
+    (name), 1737 (too many groups), 1725 when ids are used up, 4000 for a conflicting agent that the request may not
+    delete.
     """
     if len(set(new.groups)) > MAX_GROUPS:
         raise SecmonError(1737)
@@ -95,8 +96,10 @@ def add(
 
 
 def add_without_conflicts(connection: Connection, news: Sequence[New], *, now: int) -> list[Entry]:
-    """Add agents with new ids that the caller knows to conflict with none, in one revision. Raises 1725, changing
-    nothing, when there are not enough ids."""
+    """Add agents with new ids, without conflicts as the caller has checked, in one revision.
+
+    Raises 1725, and changes nothing, when there are too few ids.
+    """
     first = number(connection, "next_id")
     if first + len(news) - 1 > MAX_ID:
         raise SecmonError(1725, "all ids are used up")
@@ -110,9 +113,9 @@ def add_without_conflicts(connection: Connection, news: Sequence[New], *, now: i
 
 
 def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -> list[Entry]:
-    """Remove agents, and return those that existed. ``purge``: they leave no line in the key file.
+    """Remove agents; returns those that existed. ``purge``: they leave no line in the key file.
 
-    Their ids are never given out again.
+    Their ids are never used again.
     """
     gone = sorted((Entry(*row) for row in pick(connection, ENTRY, list(set(ids)))), key=lambda one: one.id)
     if gone:
@@ -122,10 +125,10 @@ def remove(connection: Connection, ids: Iterable[int], *, purge: bool = False) -
 
 
 def import_agents(connection: Connection, news: Sequence[New], *, now: int) -> list[SecmonError | None]:
-    """Add many agents with ids and keys of their own in one revision, as another manager has kept them.
+    """Add many agents with the ids and keys of another manager, in one revision.
 
-    For each the reason why it was left out, or ``None``: 1708 for an id and 1705 for a name in use, 1725 for an id that
-    is none. Addresses may collide: they did over there. An id with a tombstone comes back.
+    For each the reason why it was left out, or ``None``: 1708 for an id and 1705 for a name in use, 1725 for an invalid
+    id. Addresses may collide, as they do on the other manager. A tombstone with the id is deleted.
     """
     names, ids = set(connection.execute(select(agents.c.name)).scalars()), set(_ids(connection))
     results: list[SecmonError | None] = []
@@ -147,7 +150,7 @@ def import_agents(connection: Connection, news: Sequence[New], *, now: int) -> l
 
 
 def add_tombstones(connection: Connection, stones: Sequence[tuple[int, str, str, str]]) -> list[int]:
-    """Keep ids, names, addresses and keys of agents that were removed elsewhere; the ids that were not known yet."""
+    """Add tombstones of agents that another manager has removed; returns the ids that were not known."""
     known = {*_ids(connection), *connection.execute(select(removed.c.id)).scalars()}
     fresh = [stone for stone in {one[0]: one for one in stones}.values() if stone[0] not in known]
     if fresh:
@@ -158,7 +161,7 @@ def add_tombstones(connection: Connection, stones: Sequence[tuple[int, str, str,
 
 
 def purge_tombstones(connection: Connection, ids: Iterable[int]) -> list[int]:
-    """Take the lines of removed agents out of the key file; the ids of those that had one. The ids stay used."""
+    """Remove the key file lines of removed agents; returns the ids that had one. The ids are not used again."""
     wanted = set(ids)
     stones = [one for one in tombstones(connection) if one.id in wanted and not one.purged]
     if stones:
@@ -169,9 +172,9 @@ def purge_tombstones(connection: Connection, ids: Iterable[int]) -> list[int]:
 
 
 def change_keys(connection: Connection, lines: Mapping[int, tuple[str, str, str]]) -> list[int]:
-    """Give agents that exist another name, address and key, as another program has written them into the key file.
+    """Change name, address and key of existing agents to those of the key file.
 
-    Names may be swapped, but each must be one agent's in the end. The ids of those for which that is a change.
+    Names may be swapped, but must be unique in the end. Returns the ids of agents that have changed.
     """
     before = {agent: require_agent(connection, agent) for agent in lines}
     changed = [agent for agent, line in lines.items() if line != _line(before[agent])]
@@ -186,7 +189,7 @@ def change_keys(connection: Connection, lines: Mapping[int, tuple[str, str, str]
             digest.subtract(before[agent])
             digest.add(new)
             after.append(new)
-        # Parked first, so that names are unique at every step.
+        # Temporary names first, so that names are unique at every step.
         connection.execute(where.values(name=bindparam("parked")), [{"agent": i, "parked": f" {i}"} for i in changed])
         fields = ("name", "register_ip", "internal_key", "revision")
         values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in fields}
@@ -201,7 +204,7 @@ def find(connection: Connection, agent: int) -> Entry | None:
 
 
 def set_groups(connection: Connection, agent: int, groups: Sequence[str]) -> bool:
-    """Give an agent exactly these groups, lowest priority first; none means ``default``. Whether that was a change.
+    """Assign an agent to exactly these groups, lowest priority first; none means ``default``. Whether it changed.
 
     Raises 1701, 1737.
     """
@@ -209,7 +212,7 @@ def set_groups(connection: Connection, agent: int, groups: Sequence[str]) -> boo
 
 
 def assign_first(connection: Connection, agent: int, group: str = DEFAULT_GROUP) -> str:
-    """Give an agent that was never assigned its first group; the agent's groups joined by commas. Raises 1701."""
+    """Assign the first group to an agent that has none; returns its groups joined by commas. Raises 1701."""
     entry = require_agent(connection, agent)
     if entry.group:
         return entry.group
@@ -226,7 +229,7 @@ def append_group(connection: Connection, agent: int, group: str) -> None:
 
 
 def remove_group(connection: Connection, agent: int, group: str) -> None:
-    """Take an agent out of a group; out of its last one, it goes to ``default``.
+    """Remove an agent from a group; without another one it is assigned to ``default``.
 
     Raises 1701, 1734 when it is not in it, 1745 when it is in ``default`` only.
     """
@@ -239,7 +242,7 @@ def remove_group(connection: Connection, agent: int, group: str) -> None:
 
 
 def remove_group_everywhere(connection: Connection, group: str) -> list[int]:
-    """Take all its members out of a group, as above; their ids in order."""
+    """Remove all members from a group, as above; their ids in order."""
     condition = agents.c.id.in_(select(agent_groups.c.agent_id).where(agent_groups.c.name == group))
     members = [Entry(*row) for row in connection.execute(select(*ENTRY).where(condition).order_by(agents.c.id))]
     assign(connection, {one.id: tuple(name for name in one.groups if name != group) for one in members})
@@ -247,7 +250,7 @@ def remove_group_everywhere(connection: Connection, group: str) -> list[int]:
 
 
 def assign(connection: Connection, groups: Mapping[int, Sequence[str]]) -> list[int]:
-    """Give each agent exactly its groups, all in one revision; the ids of those for which that is a change.
+    """Assign each agent to exactly its groups, in one revision; returns the ids of agents that have changed.
 
     Raises 1701 and 1737 naming the agent, and changes nothing then.
     """
@@ -325,7 +328,7 @@ def _take_id(connection: Connection, wanted: int | None) -> int:
 
 
 def _lowest_free_id(connection: Connection) -> int:
-    """Of those that no agent has or had: an agent with the highest id does not end enrolment."""
+    """The lowest id that no agent has or had, so that an agent with the highest id does not end enrolment."""
     used = union_all(select(literal(0).label("id")), select(agents.c.id), select(removed.c.id)).subquery()
     after = used.c.id + 1
     taken = or_(after.in_(select(agents.c.id)), after.in_(select(removed.c.id)))
@@ -333,7 +336,7 @@ def _lowest_free_id(connection: Connection) -> int:
 
 
 def _reserve(connection: Connection, agent: int) -> None:
-    """No agent gets this id, or one below it, by itself."""
+    """Make sure that ids up to this one are not assigned automatically."""
     if agent >= number(connection, "next_id"):
         put(connection, "next_id", agent + 1)
 

@@ -1,4 +1,4 @@
-"""When an enrolment may take the place of another agent with the same name, address or id (agent-link.md 1.8)."""
+"""Whether an enrolment may replace another agent with the same name, address or id (agent-link.md 1.8)."""
 
 import hmac
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class RequestForce(Force, frozen=True, kw_only=True):
 
 
 class ExistingAgent(Struct, frozen=True, kw_only=True):
-    """The agent that stands in the way. Times in seconds since 1970; ``disconnection_time`` 0: connected or never."""
+    """The conflicting agent. Times in seconds since 1970; ``disconnection_time`` 0: connected or never."""
 
     id: int
     name: str
@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
 
 
 def may_replace(old: ExistingAgent, force: Force, *, now: int, key_hash: str | None = None) -> Verdict:
-    """Whether ``old`` may be removed for a new agent. ``key_hash``: what the newcomer says its present key is.
+    """Whether ``old`` may be removed for a new agent. ``key_hash``: the hash of the key that the new agent has.
 
     An agent that is connected is never replaced, whatever its ``disconnection_time`` (1.8, quirk).
     """
@@ -55,20 +55,20 @@ def may_replace(old: ExistingAgent, force: Force, *, now: int, key_hash: str | N
     limit = force.after_registration_time
     if limit is not None and now - old.date_add < limit:
         return Verdict(False, f"{who} has not been registered for {limit} s")
-    # An empty hash was sent, too: it matches no key.
+    # An empty hash matches no key.
     if (
         force.key_mismatch
         and key_hash
         and hmac.compare_digest(key_hash.encode(), hash_key(old.id, old.name, old.key).encode())
     ):
-        return Verdict(False, f"{who} is the one that asks, and holds the right key already")
+        return Verdict(False, f"{who} is the requesting agent, and has the right key already")
     return Verdict(True, f"{who} is replaced")
 
 
 def needs_deletion(old: ExistingAgent, force: Force, *, now: int) -> bool:
-    """Whether replacing ``old`` takes the right to delete it, and ``force`` does not have it.
+    """Whether replacing ``old`` requires the permission to delete it, and the caller lacks it.
 
-    Who may only create agents must not be able to remove a working one by switching off what protects it.
+    A caller that may only create agents must not remove a working one by disabling the checks that protect it.
     """
     if not isinstance(force, RequestForce) or padded(old.id) in force.deletable:
         return False

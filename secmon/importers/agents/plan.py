@@ -37,7 +37,7 @@ class Plan(Struct):
     def empty(self) -> bool:
         return not (self.news or self.assigned or self.stones or self.made or self.files or self.counter)
 
-    def say(self, line: ReportLine) -> None:
+    def report(self, line: ReportLine) -> None:
         self.lines.append(line)
 
 
@@ -51,7 +51,7 @@ def decide(source: Source, here: Mapping[int, Entry], gone: Mapping[int, str], p
         _decide_agent(plan, agent, line, source, here.get(agent), gone, names)
     for agent, line in source.keys.removed.items():
         known = agent in here or agent in gone
-        plan.say(ReportLine("present" if known else "imported", "removed", f"{padded(agent)} {line.name}"))
+        plan.report(ReportLine("present" if known else "imported", "removed", f"{padded(agent)} {line.name}"))
         if not known:
             plan.stones.append((agent, line.name, line.address, line.key))
     _decide_missing(plan, source, paths)
@@ -62,20 +62,20 @@ def decide(source: Source, here: Mapping[int, Entry], gone: Mapping[int, str], p
 def _decide_folder(plan: Plan, group: str, files: Mapping[str, Path], paths: Paths) -> None:
     folder = paths.shared / group
     if group in RESERVED or (folder.exists() and not folder.is_dir()):
-        plan.say(ReportLine("refused", "group", group, "its name is that of a shared file"))
+        plan.report(ReportLine("refused", "group", group, "its name is that of a shared file"))
         return
-    plan.say(ReportLine("present" if folder.is_dir() else "imported", "group", group))
+    plan.report(ReportLine("present" if folder.is_dir() else "imported", "group", group))
     if not folder.is_dir() and AGENT_CONF not in files:
         plan.made.append(group)
     for name, path in files.items():
-        target, told = folder / name, printable(f"{group}/{name}")
+        target, shown = folder / name, printable(f"{group}/{name}")
         if not target.exists() or _untouched(target):
             plan.files[f"{group}/{name}"] = path
-            plan.say(ReportLine("imported", "file", told))
+            plan.report(ReportLine("imported", "file", shown))
         elif filecmp.cmp(path, target, shallow=False):
-            plan.say(ReportLine("present", "file", told))
+            plan.report(ReportLine("present", "file", shown))
         else:
-            plan.say(ReportLine("refused", "file", told, "another file is here; remove it, or make them equal"))
+            plan.report(ReportLine("refused", "file", shown, "another file is here; remove it, or make them equal"))
 
 
 def _untouched(target: Path) -> bool:
@@ -94,18 +94,18 @@ def _decide_agent(
 ) -> None:
     name, groups = f"{padded(agent)} {line.name}", source.groups.get(agent, ())
     if held is not None and (held.name, held.internal_key) == (line.name, line.key):
-        plan.say(ReportLine("present", "agent", name))
+        plan.report(ReportLine("present", "agent", name))
         _decide_groups(plan, held, groups)
     elif held is not None:
-        plan.say(ReportLine("refused", "agent", name, f"the id is that of {held.name} here"))
+        plan.report(ReportLine("refused", "agent", name, f"the id is that of {held.name} here"))
     elif agent in gone:
-        plan.say(ReportLine("dropped", "agent", name, f"{gone[agent]} with this id was removed here"))
+        plan.report(ReportLine("dropped", "agent", name, f"{gone[agent]} with this id was removed here"))
     elif names.setdefault(line.name, agent) != agent:
-        plan.say(ReportLine("refused", "agent", name, f"the name is that of agent {padded(names[line.name])} here"))
+        plan.report(ReportLine("refused", "agent", name, f"the name is that of agent {padded(names[line.name])} here"))
     elif agent > MAX_ID:
-        plan.say(ReportLine("refused", "agent", name, "the id is too large"))
+        plan.report(ReportLine("refused", "agent", name, "the id is too large"))
     else:
-        plan.say(ReportLine("imported", "agent", name, f"in {','.join(groups)}" if groups else ""))
+        plan.report(ReportLine("imported", "agent", name, f"in {','.join(groups)}" if groups else ""))
         plan.news.append(
             New(
                 name=line.name,
@@ -122,9 +122,11 @@ def _decide_groups(plan: Plan, held: Entry, groups: tuple[str, ...]) -> None:
     if not groups or held.groups == groups:
         return
     if held.groups:
-        plan.say(ReportLine("dropped", "groups", held.padded, f"it is in {held.group} here, not in {','.join(groups)}"))
+        plan.report(
+            ReportLine("dropped", "groups", held.padded, f"it is in {held.group} here, not in {','.join(groups)}")
+        )
         return
-    plan.say(ReportLine("imported", "groups", held.padded, ",".join(groups)))
+    plan.report(ReportLine("imported", "groups", held.padded, ",".join(groups)))
     plan.assigned[held.id] = groups
 
 
@@ -133,7 +135,7 @@ def _decide_missing(plan: Plan, source: Source, paths: Paths) -> None:
     for name in dict.fromkeys(_named(plan)):
         if name not in source.folders and not (paths.shared / name).is_dir():
             plan.made.append(name)
-            plan.say(ReportLine("warning", "group", name, "agents are in it but it has no folder: one is created"))
+            plan.report(ReportLine("warning", "group", name, "agents are in it but it has no folder: one is created"))
 
 
 def _named(plan: Plan) -> Iterator[str]:
@@ -151,7 +153,7 @@ def _decide_counter(plan: Plan, text: str, paths: Paths) -> None:
     file = paths.counters / "sender_counter"
     ours = parse_counter(file.read_text("utf-8", "replace")) if file.exists() else None
     if ours is not None and ours >= theirs:
-        plan.say(ReportLine("present", "counters", theirs.text))
+        plan.report(ReportLine("present", "counters", theirs.text))
         return
-    plan.say(ReportLine("imported", "counters", theirs.text))
+    plan.report(ReportLine("imported", "counters", theirs.text))
     plan.counter = theirs.text

@@ -178,7 +178,7 @@ class _Planner:
     def _wanted(self, kind: Kind, link: Link, owner: _Destination | None, member: _Destination | None) -> bool:
         reason = None
         if owner is None or member is None:
-            reason = "an end does not exist, or was not taken over"
+            reason = "an end does not exist, or was not imported"
         elif kind == "user-role" and link.owner in DEFAULT_USERS:
             reason = "the roles of default users come from the defaults"
         elif owner.settled:

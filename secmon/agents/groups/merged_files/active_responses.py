@@ -1,4 +1,4 @@
-"""``etc/shared/ar.conf``: the commands that agents may be asked to run (agent-link.md 7.7)."""
+"""``etc/shared/ar.conf``: the active responses that agents may run (agent-link.md 7.7)."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ _RESTARTS = (
 def active_response_table(config: MainConfig) -> str:
     """The table's text: the restarts, then a line for each active response that is not disabled, in their order.
 
-    A response that names an unknown command, or one that could not stand in a line, is left out with a warning.
+    A response that names an unknown command, or one with control characters, is left out with a warning.
     """
     commands = dict(_commands(config))
     lines = list(_RESTARTS)
@@ -41,14 +41,14 @@ def active_response_table(config: MainConfig) -> str:
         seconds = int(timeout) if timed and timeout.isascii() and timeout.isdecimal() else 0
         line = f"{name}{seconds} - {executable} - {seconds}"
         if any(ord(character) < 32 for character in line):
-            _log.warning("The active response %r cannot be told to agents: it holds control characters", name)
+            _log.warning("The active response %r is left out: it contains control characters", name)
             continue
         lines.append(line)
     return "".join(f"{line}\n" for line in lines)
 
 
 def write_active_responses(paths: Paths, config: MainConfig) -> bool:
-    """Bring the file up to date; whether it changed. Raises OSError."""
+    """Update the file; whether it changed. Raises OSError."""
     file, data = paths.shared / AR_CONF, active_response_table(config).encode()
     try:
         if file.read_bytes() == data and not file.is_symlink():
@@ -61,7 +61,7 @@ def write_active_responses(paths: Paths, config: MainConfig) -> bool:
 
 def _commands(config: MainConfig) -> Iterator[tuple[str, tuple[str, bool]]]:
     """Name to executable and whether it takes a timeout; of repeated names the last."""
-    for command in _objects(config, "command"):  # modules of that name have no executable
+    for command in _objects(config, "command"):  # module sections of this name have no executable
         name, executable = _text(command, "name"), _text(command, "executable")
         if name and executable:
             yield name, (executable, _text(command, "timeout_allowed") == "yes")

@@ -1,4 +1,4 @@
-"""Deciding which merged files are out of date, and building these."""
+"""Building the merged files that are out of date."""
 
 import hashlib
 import logging
@@ -31,7 +31,7 @@ _KEPT_BYTES = 64 << 20
 
 
 class _Built(NamedTuple):
-    """What a merged file was made of, and what it was like when it had been made."""
+    """The sources of a merged file, and its state when it was written."""
 
     sources: tuple[bytes, ...]
     stamp: Stamp
@@ -42,8 +42,8 @@ class _Built(NamedTuple):
 class MergedFileBuilder:
     """Merged files of all groups and of the combinations in use (agent-link.md 7.2 to 7.4).
 
-    Files are written aside and renamed, and only when their bytes change. What fails is logged, counted and tried
-    again at the next scan; the old file stands. All methods block on the disk; calls must not overlap.
+    Files are written under a temporary name and renamed, and only if their bytes change. Failures are logged, counted
+    and retried at the next scan; the old file is kept. All methods block on the disk; calls must not overlap.
     """
 
     def __init__(self, paths: Paths, *, clock: Clock, counters: Counters) -> None:
@@ -55,18 +55,18 @@ class MergedFileBuilder:
         self._responses: bytes | None = None
         self._contents: dict[str, Mapping[str, bytes]] = {}
         self.received: frozenset[str] = frozenset()
-        """Groups whose merged file was made elsewhere and is not built here (files.yml)."""
+        """Groups whose merged file is downloaded and not built (files.yml)."""
 
     @property
     def settled(self) -> bool:
-        """False: a file changed so shortly before it was read that it should be read again soon."""
+        """False: a file changed so shortly before it was read that it must be read again soon."""
         return all(built.settled for built in self._groups.values())
 
     def scan(self, combinations: Collection[str], touched: Collection[str] | None = None) -> list[str]:
-        """Bring everything up to date; which groups and combinations got another merged file.
+        """Update all merged files; returns the groups and combinations whose file changed.
 
-        ``combinations``: groups of agents in more than one, joined by commas. ``touched``: names of the groups to look
-        at, besides those that are not settled; None looks at all. Raises nothing that a file may be the cause of.
+        ``combinations``: groups of agents in more than one, joined by commas. ``touched``: names of the groups to scan
+        besides those that are not settled; None: all. Faults of files are logged and not raised.
         """
         written: list[str] = []
         try:
@@ -88,7 +88,7 @@ class MergedFileBuilder:
         return written
 
     def _folders(self) -> tuple[str, ...]:
-        """The groups there are; ``default`` is always one of them."""
+        """The existing groups; ``default`` is created if it is missing."""
         found = list_folders(self._paths)
         for name in found.invalid:
             self._warnings.once(f"etc/shared/{name}", "no group can have this name")
@@ -109,7 +109,7 @@ class MergedFileBuilder:
         return names
 
     def _read_responses(self) -> bool:
-        """Read the table of active responses; whether it is another one than at the last scan."""
+        """Read the table of active responses; whether it has changed since the last scan."""
         before = self._responses
         try:
             with opened_folder(self._paths.root, "etc/shared") as folder:
@@ -124,16 +124,17 @@ class MergedFileBuilder:
                 written.append(name)
             self._failures.pop(name, None)
         except (FileNotFoundError, NotADirectoryError):
-            self._groups.pop(name, None)  # deleted while we looked; the next scan knows what became of it
+            self._groups.pop(name, None)  # deleted during the scan; the next one finds its new state
         except (OSError, MergedError) as error:
             self._failed(name, error)
 
     def _failed(self, name: str, error: Exception) -> None:
-        text = str(error.strerror) if isinstance(error, OSError) else str(error)  # its paths are not always the same
+        # Without the path, which is not always the same.
+        text = str(error.strerror) if isinstance(error, OSError) else str(error)
         self._counters.add("groups.failures")
         if self._failures.get(name) != text:
             self._failures[name] = text
-            _log.error("The merged file of %s could not be built; the old one stands: %s", name, error)
+            _log.error("The merged file of %s could not be built; the old one is kept: %s", name, error)
 
     def _build_group(self, name: str) -> bool:
         folder = GroupFolder(self._paths.root, f"etc/shared/{name}", self._warnings)
@@ -150,7 +151,7 @@ class MergedFileBuilder:
         return changed
 
     def _adopt_group(self, name: str, stamp: Stamp | None) -> bool:
-        """Take note of a merged file that was made elsewhere: whether it is another one."""
+        """Register a downloaded merged file; whether it has changed."""
         known = self._groups.get(name)
         if stamp is None:
             self._groups.pop(name, None)  # not downloaded yet
@@ -163,7 +164,7 @@ class MergedFileBuilder:
         return () if self._responses is None else (MergedFile(AR_CONF, self._responses),)
 
     def _build_combinations(self, combinations: Collection[str], written: list[str]) -> None:
-        """Those in use; the folders of others are deleted."""
+        """Build the combinations in use; the folders of others are deleted."""
         wanted: dict[str, str] = {}
         for joined in sorted(combinations):
             if wanted.setdefault(group_hash(joined), joined) != joined:
@@ -198,7 +199,7 @@ class MergedFileBuilder:
         return changed
 
     def _content(self, name: str) -> Mapping[str, bytes]:
-        """The files of a group, out of its merged file: one reading for all combinations, and all see the same."""
+        """The files of a group, from its merged file: read once, the same for all combinations."""
         known = self._contents.get(name)
         if known is None:
             known = latest(split(self._read_merged(f"etc/shared/{name}")).files)
@@ -214,7 +215,7 @@ class MergedFileBuilder:
             return read_file(descriptor, MERGED, MAX_MERGED)[0]
 
     def _place(self, folder: Path, data: bytes) -> bool:
-        """Write the merged file, unless the bytes are there already: whether it was written."""
+        """Write the merged file if its bytes differ; whether it was written."""
         with suppress(OSError):
             if self._read_merged(str(folder.relative_to(self._paths.root))) == data:
                 return False
@@ -254,7 +255,7 @@ def combine(groups: Iterable[tuple[str, Mapping[str, bytes]]]) -> list[MergedFil
 
 
 def _drop_conflicting(files: dict[str, bytes], folders: set[str], name: str) -> None:
-    """Take away what cannot be beside ``name``: files called like a folder above it, and what lies below its name."""
+    """Remove what conflicts with ``name``: files with the name of a folder above it, and files below its own name."""
     if name in folders:
         for below in [each for each in files if each.startswith(f"{name}/")]:
             del files[below]
@@ -272,7 +273,7 @@ def _order(name: str) -> tuple[bytes, ...]:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the folder of a combination, whatever is there."""
+    """Create the folder of a combination; a file or link in its place is replaced."""
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     if not folder.is_dir():

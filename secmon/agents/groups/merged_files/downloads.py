@@ -1,4 +1,4 @@
-"""Files of groups that are fetched from elsewhere, and agents put into groups, as ``files.yml`` says."""
+"""Downloads of group files and assignments of agents, as configured in ``files.yml``."""
 
 import asyncio
 import logging
@@ -31,15 +31,15 @@ AT_ONCE = 8
 
 
 class GroupFileDownloads:
-    """Follows ``files.yml`` on the master: what it says is in force until it says something else that is right."""
+    """Applies ``files.yml`` on the master. If a new version is invalid, the last valid one remains in force."""
 
     def __init__(
-        self, paths: Paths, store: AgentStore, keeper: MergedFileTask, *, counters: Counters, look_seconds: float,
+        self, paths: Paths, store: AgentStore, keeper: MergedFileTask, *, counters: Counters, poll_seconds: float,
         download_seconds: float = DOWNLOAD_SECONDS, trust: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
-        """``look_seconds``: between two looks at the file; ``trust`` as in ``download``."""
+        """``poll_seconds``: between two checks of the file; ``trust`` as in ``download``."""
         self._paths, self._store, self._keeper, self._counters = paths, store, keeper, counters
-        self._look_seconds, self._download_seconds, self._trust = look_seconds, download_seconds, trust
+        self._poll_seconds, self._download_seconds, self._trust = poll_seconds, download_seconds, trust
         self._text: bytes | None = None
         self._wanted = FilesYml()
         self._due: dict[str, float] = {}
@@ -50,7 +50,7 @@ class GroupFileDownloads:
         self._revision = -1
 
     async def prepare(self) -> None:
-        """Read the file for the first time: before anything is built, so that received files are not built over."""
+        """Read the file before anything is built, so that downloaded merged files are not replaced."""
         await self._read()
 
     async def run(self) -> None:
@@ -61,7 +61,7 @@ class GroupFileDownloads:
                 self._start_downloads()
                 if self._unassigned:
                     await asyncio.to_thread(self._assign)
-                await asyncio.sleep(self._look_seconds)
+                await asyncio.sleep(self._poll_seconds)
         finally:
             for task in self._downloads.values():
                 task.cancel()
@@ -77,7 +77,7 @@ class GroupFileDownloads:
             wanted = parse_files_yml(text, str(file))
         except ConfigError as error:
             self._counters.add("files_yml.rejected")
-            _log.error("What was read before stays in force: %s", error.message)
+            _log.error("files.yml is invalid; its last valid version remains in force: %s", error.message)
             return
         except OSError as error:
             _log.error("%s", os_text(error))
@@ -108,7 +108,7 @@ class GroupFileDownloads:
             try:
                 if not await asyncio.to_thread(group_exists, self._paths, name):
                     await asyncio.to_thread(create_group, self._paths, name)
-                    _log.info("The group %s was made for %s", name, FILES_YML)
+                    _log.info("The group %s was created for %s", name, FILES_YML)
                 wanted = {MERGED: group.files[MERGED]} if group.merged else group.files
                 found = {
                     each: data
@@ -119,18 +119,18 @@ class GroupFileDownloads:
                     changed = await asyncio.to_thread(_place, self._paths.shared / name, found)
                 _log.info("Group %s: %d of %d files downloaded, %d changed", name, len(found), len(wanted), changed)
             except SecmonError as error:
-                self._failed(f"the group {name} could not be made: {error.message}")
+                self._failed(f"the group {name} could not be created: {error.message}")
             except OSError as error:
                 self._failed(f"the files of {name} could not be written: {os_text(error)}")
 
     async def _fetch(self, group: str, name: str, url: str) -> bytes | None:
-        """The content, if it could be fetched and is right; else the old file stands until the next time."""
+        """The content; None if the download failed or is invalid, and the old file is kept until the next one."""
         try:
             data = await download(url, limit=MAX_FILE, seconds=self._download_seconds, trust=self._trust)
             await asyncio.to_thread(_check, name, data)
         except (DownloadError, MergedError) as error:
-            # What follows the question mark may be a secret.
-            self._failed(f"{group}/{name} from {url.partition('?')[0]}: {error}; the old file stands")
+            # The query of the URL may hold a secret.
+            self._failed(f"{group}/{name} from {url.partition('?')[0]}: {error}; the old file is kept")
             return None
         self._counters.add("downloads.succeeded")
         return data
@@ -140,7 +140,7 @@ class GroupFileDownloads:
         _log.error("%s: %s", FILES_YML, text)
 
     def _assign(self) -> None:
-        """Put the agents that are not yet there into their groups; unknown agents and groups are waited for."""
+        """Assign agents to their groups; those with an unknown agent or group are retried when these exist."""
         try:
             revision = self._store.revision()
             absent = {group for group in self._unassigned.values() if not group_exists(self._paths, group)}
@@ -170,7 +170,7 @@ class GroupFileDownloads:
 
 
 def _content(file: Path) -> bytes:
-    """Up to one byte more than is allowed; nothing where there is no file."""
+    """At most one byte more than the limit; empty if there is no file."""
     try:
         with file.open("rb") as stream:
             return stream.read(MAX_BYTES + 1)
@@ -179,7 +179,7 @@ def _content(file: Path) -> bytes:
 
 
 def _check(name: str, data: bytes) -> None:
-    """Refuse what would harm agents. Raises MergedError, DownloadError."""
+    """Check a file before it is shared with agents. Raises MergedError, DownloadError."""
     if name == MERGED:
         split(data)
     elif name == AGENT_CONF and (problems := verify_agent_conf(data).problems):
@@ -187,7 +187,7 @@ def _check(name: str, data: bytes) -> None:
 
 
 def _place(folder: Path, files: Mapping[str, bytes]) -> int:
-    """Write those that differ from what is there; how many. Raises OSError."""
+    """Write files that differ from those on the disk; how many. Raises OSError."""
     changed = 0
     for name, data in files.items():
         path = folder / name

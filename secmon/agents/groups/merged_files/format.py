@@ -15,7 +15,7 @@ MAX_NAME = 200
 """Characters of a file's path below the group's folder; longer ones are not shared."""
 
 MAX_MERGED = 256 << 20
-"""Bytes of a merged file: far more than can be sent to an agent in pieces of 900."""
+"""Maximum size in bytes of a merged file: far more than can be sent to an agent in pieces of 900."""
 
 # Agents on Windows take a backslash for a separator, and a colon in the second place for a drive.
 _PART = r"(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f]+"
@@ -31,14 +31,14 @@ class MergedFile(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """What a merged file holds, in its order; a name may occur twice, then agents keep the later one."""
+    """The content of a merged file, in its order; of equal names agents keep the later one."""
 
     tag: str
     files: tuple[MergedFile, ...]
 
 
 class MergedError(ValueError):
-    """Bytes that are no merged file; says where and why."""
+    """Invalid merged file; the text gives position and reason."""
 
 
 def merge(tag: str, files: Iterable[MergedFile]) -> bytes:
@@ -54,7 +54,7 @@ def merge(tag: str, files: Iterable[MergedFile]) -> bytes:
 
 
 def split(data: bytes) -> Merged:
-    """Take a merged file apart; lines with ``#`` may stand before any file, the first names the tag.
+    """Parse a merged file; lines with ``#`` may precede any file, the first one is the tag.
 
     Raises MergedError for a line that is no header, a size beyond the end, and names that lead out of a folder.
     """
@@ -91,7 +91,7 @@ def _pieces(data: bytes) -> Iterator[tuple[str, bytes | None]]:
 
 
 def sharable_name(name: str) -> bool:
-    """Whether ``name`` can stand in a header and stays below the folder of an agent, whatever its system."""
+    """Whether ``name`` is valid in a header and stays below the folder of an agent, on every system."""
     return _SHARABLE.fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""The folder of a group as the builder sees it: whether it changed, and its files in the order of a merged file."""
+"""The folder of a group: change detection, and its files in the order of a merged file."""
 
 import hashlib
 import logging
@@ -16,27 +16,27 @@ from secmon.common.files.tree import OPEN_FOLDER, open_file, opened_folder
 _log = logging.getLogger("secmon.modulesd.groups")
 
 MAX_FILE = 64 << 20
-"""Bytes of a file that is shared; a larger one would take hours to send."""
+"""Maximum size in bytes of a shared file; a larger one would take hours to send."""
 
 MAX_DEPTH = 32
 READ_AGAIN = 3
-"""Times a file that changes while it is read is read once more."""
+"""Attempts to read a file that changes while it is read."""
 
 _WARNINGS = 1000
 
 
 class FolderState(NamedTuple):
-    """Distinguishes a changed folder from an unchanged one without reading its files."""
+    """The state of a folder, for change detection without reading its files."""
 
     fingerprint: bytes
     settled: bool
-    """False: a file changed so shortly ago that another change might not show in its time stamps."""
+    """False: a file changed so recently that a further change might not alter its time stamps."""
     merged: Stamp | None
     """Of the merged file, if there is one."""
 
 
 class Warnings:
-    """Says each thing once."""
+    """Logs each warning once."""
 
     def __init__(self) -> None:
         self._said: set[tuple[str, str]] = set()
@@ -47,14 +47,14 @@ class Warnings:
             _log.warning("Not shared with agents: %r: %s", what, reason)
 
     def forget(self, what: str) -> None:
-        """Say things about ``what`` and all below it again."""
+        """Log warnings on ``what`` and all below it again."""
         self._said = {each for each in self._said if not f"{each[0]}/".startswith(f"{what}/")}
 
 
 class GroupFolder:
-    """One group's folder below ``root`` (the installation). Nothing outside is ever read: links are passed over.
+    """One group's folder below ``root`` (the installation). Links are ignored: nothing outside is read.
 
-    All methods block on the disk, and raise FileNotFoundError or NotADirectoryError when the folder is gone.
+    All methods block on the disk, and raise FileNotFoundError or NotADirectoryError when the folder does not exist.
     """
 
     def __init__(self, root: Path, folder: str, warnings: Warnings) -> None:
@@ -82,7 +82,7 @@ class GroupFolder:
                 try:
                     content = self._content(folder, path, status)
                 except FileNotFoundError:
-                    continue  # it vanished meanwhile
+                    continue  # deleted meanwhile
                 if content is not None:
                     files.append(MergedFile(path, content))
         return files
@@ -115,7 +115,7 @@ class GroupFolder:
         try:
             descriptor = os.open(name, OPEN_FOLDER, dir_fd=folder)
         except (FileNotFoundError, NotADirectoryError):
-            return  # it vanished, or became a link, meanwhile
+            return  # deleted, or replaced by a link, meanwhile
         except PermissionError as error:
             self._pass_over(path, str(error.strerror))
             return
@@ -125,7 +125,7 @@ class GroupFolder:
             os.close(descriptor)
 
     def _content(self, folder: int, path: str, status: os.stat_result) -> bytes | None:
-        """None for what is not shared: what is no text, or cannot be read."""
+        """None for a file that is not shared: it holds a NUL byte or cannot be read."""
         name = path.rpartition("/")[2]
         for _ in range(READ_AGAIN):
             try:

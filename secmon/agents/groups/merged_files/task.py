@@ -1,4 +1,4 @@
-"""Keeping merged files up to date: looking when files or assignments change, and every few seconds anyway."""
+"""Keeping merged files up to date: scans when files or assignments change, and at a fixed interval."""
 
 import asyncio
 import logging
@@ -23,14 +23,14 @@ from secmon.config.main import MainConfig
 _log = logging.getLogger("secmon.modulesd.groups")
 
 POLL_SECONDS = 1.0
-"""How often the registry is asked whether agents changed their groups."""
+"""Seconds between two checks of the registry for changed assignments."""
 
 UNSETTLED_SECONDS = 2.1
-"""When to look again at files that changed just before they were read."""
+"""Seconds until files that changed just before they were read are scanned again."""
 
 _SHARED, _MULTIGROUPS = "etc/shared", "var/multigroups"
 _ALL = frozenset({"etc", _SHARED})
-"""Touched paths that say nothing of which group was touched."""
+"""Changed paths that do not identify a group."""
 
 
 class MergedFileTask:
@@ -40,7 +40,7 @@ class MergedFileTask:
         self, paths: Paths, store: AgentStore, config: MainConfig, *, clock: Clock, counters: Counters,
         reload_seconds: float, merging: bool = True,
     ) -> None:  # fmt: skip
-        """``merging`` False builds nothing: existing merged files are all there is (``remoted.merge_shared``)."""
+        """``merging`` False builds nothing: existing merged files are used (``remoted.merge_shared``)."""
         self._paths, self._store, self._config = paths, store, config
         self._reload_seconds, self._merging = reload_seconds, merging
         self._builder = MergedFileBuilder(paths, clock=clock, counters=counters)
@@ -66,14 +66,14 @@ class MergedFileTask:
 
     @asynccontextmanager
     async def placing(self) -> AsyncIterator[None]:
-        """While files are put into groups' folders nothing is built: agents get all of them or none."""
+        """A context in which nothing is built, for writing to the folders of groups: agents get all files or none."""
         async with self._lock:
             yield
         self._awake.set()
         wake(self._paths.merged_files_socket)
 
     def receive(self, groups: Collection[str]) -> None:
-        """From now on the merged files of exactly these groups are made elsewhere."""
+        """Set the groups whose merged files are downloaded and not built."""
         if self._builder.received != frozenset(groups):
             self._builder.received = frozenset(groups)
             self._all = True
@@ -90,12 +90,12 @@ class MergedFileTask:
             if wanted or started >= again or await asyncio.to_thread(self._reassigned):
                 await self._scan(touched)
                 again = math.inf if self._builder.settled else loop.time() + UNSETTLED_SECONDS
-            # Under a storm of changes half of the time is left to others.
+            # With continuous changes half of the time is left to other tasks.
             await asyncio.sleep(loop.time() - started)
             await self._rest(min(full, again, loop.time() + POLL_SECONDS))
 
     def _take(self) -> tuple[set[str] | None, bool]:
-        """Groups whose files were touched (None: any may have been), and whether anything was that matters."""
+        """Groups whose files have changed (None: unknown), and whether a scan is needed."""
         self._awake.clear()
         paths = self._watch.take_touched()
         if paths is None or not _ALL.isdisjoint(paths) or self._all:
@@ -105,7 +105,7 @@ class MergedFileTask:
         return {path.split("/")[2] for path in ours if path.startswith(f"{_SHARED}/")}, bool(ours)
 
     async def _rest(self, until: float) -> None:
-        """Until something was touched, but not longer than ``until`` (the loop's time)."""
+        """Wait for a change, at most until ``until`` (the loop's time)."""
         try:
             async with asyncio.timeout_at(until):
                 await self._awake.wait()
@@ -138,7 +138,7 @@ class MergedFileTask:
             self._revision, self._unreadable = revision, False
         except SQLAlchemyError as error:
             if not self._unreadable:
-                _log.error("The registry of agents cannot be read; combinations of groups stay as they are: %s", error)
+                _log.error("The registry of agents cannot be read; known combinations of groups are kept: %s", error)
             self._unreadable = True
             return False
         return True

@@ -28,7 +28,7 @@ class RemoteSite(Site):
         super().__init__(root)
         self.counters = Counters()
         self.remote = GroupFileDownloads(
-            self.paths, self.store, self.keeper, counters=self.counters, look_seconds=0.02, download_seconds=5
+            self.paths, self.store, self.keeper, counters=self.counters, poll_seconds=0.02, download_seconds=5
         )
 
     def write(self, text: str) -> None:

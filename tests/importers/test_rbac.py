@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from secmon.common.clock import ManualClock
@@ -508,6 +508,8 @@ _ids = st.integers(80, 110)
     policies=st.dictionaries(_ids, st.integers(0, 3), max_size=5),
     links=st.lists(st.tuples(_ids | st.just(2), _ids | st.just(2), st.integers(0, 5)), max_size=12),
 )
+# A default user found by its name gets no roles of the source.
+@example(users={84: "admin"}, roles={91: "ops"}, policies={}, links=[(84, 91, 0)])
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_contents_end_whole_and_dense(
     filled: Path,

@@ -179,7 +179,7 @@ class _Planner:
         reason = None
         if owner is None or member is None:
             reason = "an end does not exist, or was not imported"
-        elif kind == "user-role" and link.owner in DEFAULT_USERS:
+        elif kind == "user-role" and owner.id in DEFAULT_USERS:
             reason = "the roles of default users come from the defaults"
         elif owner.settled:
             return False

@@ -58,7 +58,7 @@ class AnalysisDaemon:
             max_age_seconds=options.get("analysisd.label_cache_maxage"),
             show_hidden=bool(options.get("analysisd.show_hidden_labels")),
         )
-        given = AnalysisEnvironment(
+        env = AnalysisEnvironment(
             paths=paths,
             config=self._installation.main,
             options=options,
@@ -67,7 +67,7 @@ class AnalysisDaemon:
             host=socket.gethostname(),
             labels=labels,
         )
-        service = self.service = AnalysisService(given, self._active_agents, self.tasks)
+        service = self.service = AnalysisService(env, self._active_agents, self.tasks)
         try:
             await service.start()
         except RulesetError as error:

@@ -95,7 +95,7 @@ def _texts(config: MainConfig, name: str) -> list[str]:
 
 
 def _labels(section: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Labels of the manager's own agent; keys that begin with ``_`` are not for agents."""
+    """Labels of the manager; keys that begin with ``_`` are internal."""
     found = [one for one in section.get("label", []) if isinstance(one, dict) and one.get("key")]
     return [
         {"value": one.get("value") or "", "key": one["key"], "hidden": _yes(one.get("hidden") == "yes")}
@@ -127,7 +127,7 @@ def _command(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    """What a rule is after the load. Patterns are compiled by then: they stand in its file."""
+    """A loaded rule, without its patterns: these are compiled, and their texts are in the file."""
     made: dict[str, Any] = {"sigid": rule.id, "level": rule.level}
     one = rule.composite
     if one is not None:

@@ -38,7 +38,7 @@ CompositeMemory = dict[CompositeKey, "deque[Event]"]
 
 
 def printable(value: bytes) -> str:
-    r"""A log's bytes as text; what is no UTF-8 is written out, a byte as ``\xff``."""
+    r"""The bytes of a log as text; a byte that is not UTF-8 is written as ``\xff``."""
     return value.decode("utf-8", "backslashreplace")
 
 
@@ -65,13 +65,13 @@ class Event:
     size: int = 0
 
     decoder: "Decoder | None" = None
-    """The decoder that won; its options count."""
+    """The selected decoder; its options count."""
     parent: str | None = None
-    """Name of the root decoder, when the winner is a child that was chosen by its prematch."""
+    """Name of the root decoder, when a child was selected by its prematch."""
     category: str = SYSLOG
     static: dict[str, bytes] = field(default_factory=dict)
     dynamic: list[tuple[str, bytes]] = field(default_factory=list)
-    """Names are text that has a UTF-8, whatever the log: see :func:`printable`."""
+    """Names are valid UTF-8 even where the log is not: see :func:`printable`."""
     names: dict[str, bytes] = field(default_factory=dict)
     """Dynamic fields by name in lower case; the first of each name."""
     field_limit: int = 256

@@ -62,7 +62,7 @@ def test_types_of_other_consumers_are_counted_and_left_to_them(tmp_path: Path) -
         assert (tmp_path / "logs/archives/archives.json").read_bytes() == b""
 
 
-def test_a_restart_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
+def test_a_restart_continues_at_the_committed_position(tmp_path: Path) -> None:
     with analysing(tmp_path, PLAIN) as one:
         one.send([app(number) for number in range(50)])
         one.drained()
@@ -199,7 +199,7 @@ def read_whole(root: Path) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
-def test_what_may_stand_twice_is_counted(tmp_path: Path) -> None:
+def test_records_that_may_be_written_twice_are_counted(tmp_path: Path) -> None:
     with analysing(tmp_path, PLAIN) as one:
         one.send([app(0), app(1)])
         one.drained()

@@ -197,7 +197,7 @@ def frequency(count: str, extra: str = "") -> Ruleset:
     )
 
 
-def test_e28_frequency_four_arms_anew() -> None:
+def test_e28_frequency_four_counts_again() -> None:
     bench = Bench(frequency('frequency="4"'))
     verdicts = [bench.run(node_log("GET", code=401), at=10 * step) for step in range(12)]
     fired = [verdict.rule.id if verdict.rule else 0 for verdict in verdicts]
@@ -207,7 +207,7 @@ def test_e28_frequency_four_arms_anew() -> None:
     assert [one.fired for one in verdicts if one.rule and one.rule.id == 100331] == [1, 2, 3]
 
 
-def test_e29_frequency_two_never_arms_anew() -> None:
+def test_e29_frequency_two_never_counts_again() -> None:
     bench = Bench(frequency('frequency="2"'))
     assert [bench.node("GET", code=401, at=at) for at in (0, 10, 20, 30, 200)] == [
         100330,

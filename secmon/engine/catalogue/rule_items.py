@@ -1,4 +1,4 @@
-"""Rules as the API shows them (analysis-api.md 2.1 to 2.3): what the file says, whatever the engine makes of it."""
+"""Rules as the API shows them (analysis-api.md 2.1 to 2.3): the content of the file, loaded by the engine or not."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,12 +23,12 @@ Variables = Mapping[str, str]
 
 
 def text_of(data: bytes) -> str:
-    """Bytes that are no UTF-8 show as ``\\xff``."""
+    """Bytes that are not UTF-8 become ``\\xff``."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def rule_items(file: RulesetFile, data: bytes) -> list[Item]:
-    """The rules of a file in their order; elements without a numeric id or level are none. Raises XmlError."""
+    """The rules of a file in their order; elements without a numeric id or level are skipped. Raises XmlError."""
     roots = parse_payload(data)
     variables = dict(_variables(roots))
     return [
@@ -49,7 +49,7 @@ def _variables(elements: list[Element]) -> Iterator[tuple[str, str]]:
 
 
 def _resolved(text: str, variables: Variables) -> str:
-    """The text of the variable that ``text`` is nothing but."""
+    """The value of the variable if ``text`` is only its name."""
     return variables.get(text[1:].lower(), text) if text.startswith("$") else text
 
 
@@ -96,7 +96,7 @@ def _details(rule: Element, variables: Variables) -> Item:
 
 
 def _add_pattern(details: Item, name: str, pattern: str, attributes: Mapping[str, str]) -> None:
-    """Patterns of one name are parts of one, and the last one's attributes hold."""
+    """Patterns of one name are joined; the attributes of the last one count."""
     before = details.get(name)
     if isinstance(before, dict) and "pattern" in before:
         before |= {**attributes, "pattern": before["pattern"] + pattern}

@@ -152,7 +152,7 @@ class RulesetCatalogue:
                 raise write_error(code, error, path, ids=(path,)) from error
 
     def _only_here(self, path: str) -> None:
-        """Raises 1805 when a folder further down has a list of this name: rules could not tell the two apart."""
+        """Raises 1805 when another folder has a list of this name: the two would be ambiguous for rules."""
         folder, _, filename = path.rpartition("/")
         for where, name in find_lists(self._root, KINDS["list"].own):
             if name == filename and where != folder:
@@ -163,7 +163,7 @@ class RulesetCatalogue:
         with self._changing:
             try:
                 file.unlink()
-                if kind == "list":  # what another manager made of it
+                if kind == "list":  # compiled by another manager
                     with suppress(FileNotFoundError):
                         file.with_name(f"{file.name}.cdb").unlink()
                 sync_folder(file.parent)

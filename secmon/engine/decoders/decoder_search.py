@@ -145,5 +145,5 @@ def _start(offset: Offset, selected: Selected, last: int | None) -> int:
 
 
 def _plugin_start(selected: Selected) -> int:
-    """A plugin reads from where the selected decoder says, also when another decoder names the plugin."""
+    """A plugin starts at the offset of the selected decoder, even when another decoder names the plugin."""
     return _start(selected.decoder.plugin_offset, selected, None)

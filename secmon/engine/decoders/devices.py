@@ -103,6 +103,6 @@ def decode_forwarded_alert(event: Event, text: bytes, decoder: Decoder) -> None:
 
 
 def _at(pattern: re.Pattern[bytes], text: bytes, start: bytes) -> re.Match[bytes] | None:
-    """``pattern`` where ``start`` stands first, and nowhere else: the time stays linear, whatever the text."""
+    """``pattern`` at the first ``start`` only, so that the time is linear in the text."""
     at = text.find(start)
     return pattern.match(text, at) if at >= 0 else None

@@ -1,6 +1,6 @@
 """The Windows event channel: XML in JSON becomes JSON, and that fields (ruleset.md 5.9).
 
-Of a name that occurs twice the first value counts, so that no later part of an event changes what it said before.
+Of a name that occurs twice the first value counts, so that a later part of an event cannot change an earlier one.
 """
 
 import json
@@ -22,7 +22,7 @@ _NOTHING = frozenset(("", "(NULL)", "-"))
 
 
 class Converted(NamedTuple):
-    """``{"win": {...}}`` of an event; ``whole``: it is all that the agent sent."""
+    """``{"win": {...}}`` of an event; ``whole``: nothing of the event was cut."""
 
     document: dict[str, Any]
     whole: bool
@@ -31,8 +31,8 @@ class Converted(NamedTuple):
 def decode_eventchannel(event: Event, decoder: Decoder) -> bool:
     """Replace log and full log by the JSON that rules are written for, and extract its fields.
 
-    False when the event is not of this kind: it stays as it is. One that was cut or is no XML keeps its full log, and
-    rules see what comes before.
+    False for an event of another form, which stays unchanged. An event that was cut or is not valid XML keeps its full
+    log; rules see the part before the fault.
     """
     found = convert(event.full_log)
     if found is None:
@@ -48,7 +48,7 @@ def decode_eventchannel(event: Event, decoder: Decoder) -> bool:
 
 
 def convert(data: bytes) -> Converted | None:
-    """What the agent sent as rules want it; None when that is not what it should be."""
+    """The event of an agent in the form that rules match; None for anything else."""
     received = dict(reversed(read_object(data, cut_text=True) or ()))  # the first of each name
     event, message = received.get("Event"), received.get("Message")
     if not isinstance(event, str):
@@ -114,7 +114,7 @@ def _event_data(section: Element, data: dict[str, Any]) -> None:
 
 
 def _other(section: Element, win: dict[str, dict[str, Any]]) -> None:
-    """``UserData`` and the like: what stands below each of their children."""
+    """``UserData`` and similar sections: the children of each of their children."""
     for child in section.children:
         values = win.setdefault(_first_lower(child.name), {})
         for one in child.children:

@@ -27,13 +27,12 @@ STATIC_KEYS = {
 """Top-level keys that fill static fields."""
 
 MAX_NAME = 1000
-"""Characters of a field's name; no rule asks for a longer one. Else a long name on the way to many values would be
-written as often."""
+"""Characters of a field name; no rule names a longer one. It bounds the output of a long name above many values."""
 _INT_MOST, _INT_LEAST = 2**31 - 1, -(2**31)
 
 
 def decode_json(event: Event, text: bytes, decoder: Decoder) -> None:
-    """Flatten the JSON object that ``text`` begins with; nothing happens when it is none."""
+    """Flatten the JSON object at the start of ``text``, if there is one."""
     found = read_object(text)
     if found is not None:
         flatten(event, found, decoder)
@@ -92,7 +91,7 @@ def _text(value: Any, decoder: Decoder) -> bytes | None:
 
 
 def scalar(value: Any) -> str:
-    """A value that is no object and no array, as a field shows it."""
+    """The text of a value that is neither an object nor an array."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -114,7 +113,7 @@ def _csv(values: list[Any]) -> str:
 
 
 def pretty(value: Any) -> str:
-    """An array as it is written again: tabs and line ends are part of what public rules match."""
+    """The text of an array; public rules match its tabs and line ends."""
     parts: list[str] = []
     _write(value, 0, parts)
     return "".join(parts)

@@ -1,9 +1,9 @@
-"""Reading the JSON of an event. Events are hostile input: what is refused here is an alert that never comes.
+"""Reads the JSON of an event. Events are hostile input: a text that is refused here can suppress an alert.
 
-So what producers get wrong is read all the same (ruleset.md 5.6): raw control characters, leading zeros, escapes that
-JSON does not know, names that occur twice, bytes that are no UTF-8, numbers of any length; and what is whole of a long
-object whose end was cut on its way, because one of its values is as long as a message may be. What is no
-JSON for other reasons (a bracket that is missing, a text without an end) is none.
+So common faults of producers are accepted (ruleset.md 5.6): raw control characters, leading zeros, unknown escapes,
+repeated names, bytes that are not UTF-8, numbers of any length. Of a long object whose end was cut on its way, the
+complete values are read: a sender could otherwise hide an event behind a value of the maximum length. A text with other
+faults (a missing bracket, an unterminated string) is not JSON.
 """
 
 import json
@@ -11,10 +11,10 @@ import re
 from typing import Any
 
 MAX_DEPTH = 100
-"""Objects and arrays within each other; what lies deeper stands as null."""
+"""Levels of nested objects and arrays; deeper ones become null."""
 
 CUT_FROM = 1000
-"""Bytes of the shortest log that may have been cut on its way: some senders of syslog keep to 1,024."""
+"""Bytes of the shortest log that may have been cut on its way: some syslog senders cut at 1,024."""
 
 Members = tuple[tuple[str, Any], ...]
 """An object: names and values in their order. Arrays are lists, other values what they are in the json module."""
@@ -22,7 +22,7 @@ Members = tuple[tuple[str, Any], ...]
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, strict=False)
 _BLANKS = "".join(map(chr, range(0x21)))
 _LONGEST_NUMBER = 400
-"""Digits; beyond that a number is infinite, or as good as zero."""
+"""Digits; a longer number is read as infinite, or as zero."""
 _TOKEN = re.compile(
     r"""(?P<text>"(?:[^"\\]++|\\.)*+")|(?P<number>-?(?:\d|\.\d)[\d.eE+-]*)|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)"""
     r"""|(?P<blank>[\x00-\x20]++)|[^"{}\[\],\x00-\x20\d.-]++|.""",
@@ -35,10 +35,10 @@ _NUMBER = re.compile(r"(-?)0*(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?", re.ASCII)
 
 
 def read_object(text: bytes, *, cut_text: bool = False) -> Members | None:
-    """The object that ``text`` begins with, whatever follows it; None when that is none.
+    """The object at the start of ``text``; anything may follow it. None when there is no object.
 
-    Strings hold a byte that is no UTF-8 as with ``surrogateescape``, and half of a surrogate pair as it is: see
-    :func:`to_bytes`. ``cut_text``: a text whose end was cut is kept as far as it goes.
+    Strings hold a byte that is not UTF-8 as with ``surrogateescape``, and half of a surrogate pair unchanged: see
+    :func:`to_bytes`. ``cut_text``: a string whose end was cut is kept as far as it goes.
     """
     source = text.decode("utf-8", "surrogateescape").lstrip(_BLANKS)
     if not source.startswith("{"):
@@ -54,7 +54,7 @@ def read_object(text: bytes, *, cut_text: bool = False) -> Members | None:
 
 
 def to_bytes(text: str) -> bytes:
-    """A string of :func:`read_object` as the bytes that it came from; halves of pairs in the same way as all others."""
+    """The bytes of a string of :func:`read_object`, also for halves of surrogate pairs."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -66,20 +66,20 @@ def _byte(half: str) -> bytes:
 
 
 def _repaired(text: str, *, cut_text: bool = False) -> str:
-    """The first object of ``text`` in the form that JSON wants.
+    """The first object of ``text`` as valid JSON.
 
-    A long one that does not end is ended behind the last of its values that is whole; a short one is empty.
+    A long object without an end is closed after its last complete value; a short one yields an empty text.
     """
     parts: list[str] = []
     closings: list[str] = []
-    whole = depth = 0  # parts up to the last value that is whole, and brackets that are open there
+    whole = depth = 0  # parts up to the last complete value, and open brackets there
     for found in _TOKEN.finditer(text):
         kind, one = found.lastgroup, found[0]
         if kind == "open":
             closings.append(_CLOSING[one])
             if len(closings) == MAX_DEPTH + 1:
                 parts.append("null")
-        elif one == '"':  # a text without an end
+        elif one == '"':  # an unterminated string
             if cut_text:
                 parts.append(_token("text", _CUT_ESCAPE.sub(r"\1", text[found.start() :]) + '"'))
             break

@@ -68,7 +68,7 @@ class DatagramSource:
         with before:
             while self._take(before):
                 pass
-        log.warning("%s was removed and is made anew", self._path)
+        log.warning("%s was removed and is created again", self._path)
 
     def close(self) -> None:
         if self._socket is not None:

@@ -63,7 +63,7 @@ class LocalFileFollower:
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def begin(self) -> None:
-        """Open the files: what is written to them from now on is new."""
+        """Open the files; only lines written from now on are read."""
         await asyncio.to_thread(self._load)
         await asyncio.to_thread(self._open_new)
 

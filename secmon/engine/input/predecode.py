@@ -1,4 +1,4 @@
-"""Taking an event's message apart before any decoder sees it (ruleset.md 4)."""
+"""Predecoding: time, host and program of a message, before any decoder (ruleset.md 4)."""
 
 import re
 from datetime import datetime
@@ -7,11 +7,11 @@ from typing import NamedTuple
 from secmon.engine.event import MANAGER_ID, Event
 
 SHORTEST = 4
-"""Bytes of the shortest message; anything less is dropped."""
+"""Bytes of the shortest message; shorter ones are malformed."""
 
 
 class Header(NamedTuple):
-    """Fields of the head of a log. ``start``: where the rest begins."""
+    """The fields of a log header, and the rest of the log."""
 
     timestamp: bytes | None
     hostname: bytes | None
@@ -33,7 +33,7 @@ _AGENT = re.compile(rb"\[(\d{1,9})\] (\((.*?)\) [^>]*->.*)", re.DOTALL)
 
 
 def split_message(data: bytes) -> Message | None:
-    """``<queue>:<escaped location>:<log>`` taken apart; None for anything else."""
+    """Split ``<queue>:<escaped location>:<log>``; None for anything else."""
     if len(data) < SHORTEST or data[1:2] != b":":
         return None
     found = _LOCATION_END.match(data, 2)
@@ -65,7 +65,7 @@ def predecode(message: Message, *, time: datetime, host: bytes) -> Event:
 
 
 def _form(template: str, rest: bytes = b"") -> re.Pattern[bytes]:
-    """A header by its fixed places: ``_`` is any byte, ``9`` a digit, ``±`` a sign, all else stands for itself."""
+    """A header by its fixed positions: ``_`` is any byte, ``9`` a digit, ``±`` a sign, all else is literal."""
     classes = {"_": b".", "9": rb"\d", "±": rb"[+-]"}
     return re.compile(b"".join(classes.get(one) or re.escape(one.encode()) for one in template) + rest, re.DOTALL)
 
@@ -108,7 +108,7 @@ _MESSAGE_ID = re.compile(rb"\[ID [^\]]*\].", re.DOTALL)
 
 
 def read_header(log: bytes) -> Header:
-    """Recognise one of the eleven forms of a header; without one the whole log is the log."""
+    """Recognise one of the eleven header forms; a log without a header is returned whole."""
     if log[1:3] == _UMLAUT and _SYSLOG.match(log[:1] + b"_" + log[3:]):
         return _with_host(log, log[:15], 17)  # a German March; the time loses its last digit
     for form, size in _WITH_HOST:

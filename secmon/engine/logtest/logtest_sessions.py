@@ -56,7 +56,7 @@ class SessionSettings:
             ),
         }
         notes = [
-            f"({number}): rule_test.{name} is {value}, the most is {most}: that is used"
+            f"({number}): rule_test.{name} is {value}; the maximum {most} is used"
             for name, (number, value, most) in wanted.items()
             if value > most
         ]

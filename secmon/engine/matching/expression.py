@@ -1,4 +1,4 @@
-"""One face for the pattern languages: compiled from the text and the ``type`` of an element (ruleset.md 3.5)."""
+"""One interface for the pattern languages, chosen by the ``type`` of an element (ruleset.md 3.5)."""
 
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
@@ -11,15 +11,15 @@ Kind = Literal["osmatch", "osregex", "pcre2", "string"]
 
 
 CACHE_SIZE = 32768
-"""Patterns that are not compiled again at the next load of a ruleset."""
+"""Compiled patterns that are kept for the next load of a ruleset."""
 
 
 class PatternError(ValueError):
-    """A text that is no pattern of its language."""
+    """The text is not a pattern of its language."""
 
 
 class Found(NamedTuple):
-    """A match: index of the last byte consumed (which has its surprises: ruleset.md 3.2), and the groups."""
+    """A match: the index of the last byte consumed (with the exceptions of ruleset.md 3.2), and the groups."""
 
     end: int
     groups: list[bytes]
@@ -30,7 +30,7 @@ class Expression(Protocol):
 
     @property
     def first_bytes(self) -> frozenset[int] | None:
-        """Bytes, in lower case, that whatever matches begins with; None when that may be any."""
+        """The possible first bytes of a match, in lower case; None when it can be any."""
 
     def test(self, subject: bytes) -> bool:
         """Whether it matches."""

@@ -1,7 +1,7 @@
 """OS_Match: substrings, prefixes and suffixes, ASCII letters of either case (ruleset.md 3.1)."""
 
 MAX_PATTERN = 20480
-"""Bytes of a pattern of the two small dialects."""
+"""Bytes of a pattern of OS_Match and OS_Regex."""
 
 
 class OSMatch:
@@ -37,7 +37,7 @@ class OSMatch:
 
     @property
     def literals(self) -> list[bytes] | None:
-        """Lower-case texts of which one must be contained in whatever matches; None when there are none to rely on."""
+        """Lower-case texts, one of which every match contains; None when there is no such list."""
         if self._always or self._negated or b"" in self._equal:
             return None
         return [*self._equal, *self._prefixes, *self._suffixes, *self._contained]

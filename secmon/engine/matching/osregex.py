@@ -1,8 +1,8 @@
 """OS_Regex: the ruleset's own small regular expressions (ruleset.md 3.2).
 
-This is the reference: the matcher is the published one, step by step, because public decoders are written around what
-it does at its edges: lazy repetition with four places to go back to, and an end index that may be one further than the
-last byte matched. Most texts are rejected before it runs, by the plain text in the pattern.
+The matcher follows the published algorithm step by step, because public decoders depend on its edge cases: lazy
+repetition with four backtracking slots, and an end index that may be one behind the last byte matched. Most subjects
+are rejected before it runs, by the literal text of the pattern.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from secmon.engine.matching.osmatch import MAX_PATTERN
 
 SLOTS = 4
-"""Places remembered for a second try."""
+"""Backtracking slots: positions to resume at when a match fails."""
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = b"0123456789"
@@ -29,7 +29,7 @@ _CLASSES: dict[int, frozenset[int]] = {
 } | {literal: frozenset((literal,)) for literal in b"()\\$|<"}
 
 ESC, NUL = 256, 257
-"""In compiled code, beside bytes: a class follows; the end."""
+"""In compiled code, besides bytes: a class follows; the end."""
 MARK = ord("(")
 """In compiled code: an opening or closing parenthesis. A literal one is an escape, so the byte is free; but where two
 marks are adjacent, the matcher compares the second one with the subject as this byte, and may match it."""
@@ -37,7 +37,7 @@ PLUS, STAR = ord("+"), ord("*")
 
 
 class OSRegexError(ValueError):
-    """The pattern is not one of this language; the text says why."""
+    """The text is not a pattern of this language; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class Alternative:
     begin: bool
     end: bool
     prefix: bytes
-    """What a match begins with, in lower case."""
+    """The literal start of every match, in lower case."""
     required: bytes
-    """A text that each match holds, in lower case."""
+    """The longest literal of every match, in lower case."""
     marks: tuple[int, ...]
-    """Where in the code parentheses are."""
+    """Indexes of parentheses in the code."""
 
     def possible(self, text: bytes) -> bool:
         """Whether the matcher can find anything in ``text``, in lower case."""
@@ -73,7 +73,7 @@ class OSRegex:
 
     @property
     def first_bytes(self) -> frozenset[int] | None:
-        """Bytes, in lower case, that whatever matches begins with; None when that may be any."""
+        """The possible first bytes of a match, in lower case; None when it can be any."""
         if not all(one.begin and one.prefix for one in self._alternatives):
             return None
         return frozenset(one.prefix[0] for one in self._alternatives)
@@ -110,7 +110,7 @@ class OSRegex:
 
 
 def _split(pattern: bytes) -> list[bytes]:
-    """The alternatives. Raises OSRegexError for parentheses that do not fit together."""
+    """The alternatives. Raises OSRegexError for unbalanced or nested parentheses and unknown escapes."""
     parts, start, depth, i = [], 0, 0, 0
     while i < len(pattern):
         byte = pattern[i]
@@ -125,7 +125,7 @@ def _split(pattern: bytes) -> list[bytes]:
             depth -= 1
         elif byte == ord("|"):
             if depth:
-                raise OSRegexError("an alternative stands inside parentheses")
+                raise OSRegexError("an alternative is inside parentheses")
             parts.append(pattern[start:i])
             start = i + 1
         if depth not in (0, 1):
@@ -162,9 +162,9 @@ def _compile(text: bytes) -> Alternative:
 
 
 def _literals(code: list[int]) -> list[tuple[int, bytes]]:
-    """Runs of plain bytes with their places. Single parentheses do not interrupt them; adjacent ones do.
+    """Runs of literal bytes with their indexes. Single parentheses do not interrupt a run; adjacent ones do.
 
-    The last byte of a pattern is left out: behind a class the matcher may do without it.
+    The last byte of a pattern is not part of a run: after a class the matcher may skip it.
     """
     runs: list[tuple[int, bytes]] = []
     run, start, i = bytearray(), 0, 0
@@ -204,8 +204,15 @@ def _pairs(one: Alternative, subject: bytes, marks: dict[int, int]) -> list[byte
 def run_alternative(  # noqa: C901 - the published algorithm, in its order
     one: Alternative, subject: bytes, text: bytes, captured: dict[int, int] | None
 ) -> int | None:
-    """The end index, or None. ``text`` is the subject in lower case; ``captured`` takes the places of parentheses, by
-    their position in the code; None: nothing is captured."""
+    """The end index of the match, or None.
+
+    ``text`` is the subject in lower case. ``captured`` receives the offsets of parentheses by their index in the code;
+    None: nothing is captured, and the end of the subject is handled as in a test.
+
+    State: ``i`` in the subject, ``p`` in the code. ``seen``: the repeated class at ``p`` has matched at least once (a
+    ``*`` counts as seen). ``slots``: code and subject positions to resume at. ``restart``: the first byte of the
+    current attempt; when it fails without a slot, the next attempt begins behind it.
+    """
     code, size = one.code, len(subject)
     capture, marks = captured is not None, {} if captured is None else captured
     end: int | None = 0
@@ -235,8 +242,9 @@ def run_alternative(  # noqa: C901 - the published algorithm, in its order
                     continue
                 if many == STAR:
                     seen = True
-                x = p + 3
+                x = p + 3  # what follows the repetition
                 if seen:
+                    # Lazy: as soon as the next item matches too, leave the repetition, and keep a slot to resume it.
                     if code[x] == MARK:
                         x += 1
                     skip = -1
@@ -263,11 +271,12 @@ def run_alternative(  # noqa: C901 - the published algorithm, in its order
                 end = i
                 i += 1
                 continue
+            # The class does not match here.
             if NUL in (many, code[p + 3]) and seen and end is not None:
                 end = i
                 if not one.end:
                     return end  # the first byte that did not match
-            elif many == PLUS and seen:
+            elif many == PLUS and seen:  # the repetition ends; test the next item on the same byte
                 p += 3
                 seen = False
                 continue
@@ -283,6 +292,7 @@ def run_alternative(  # noqa: C901 - the published algorithm, in its order
             end = i
             i += 1
             continue
+        # No item matches this byte: resume a repetition, or begin a new attempt.
         if slots:
             p, i = slots.pop()
             i += 1
@@ -293,7 +303,7 @@ def run_alternative(  # noqa: C901 - the published algorithm, in its order
             i, restart = restart, None
         p, end = 0, None
         i += 1
-    if capture:
+    if capture:  # the subject ended: trailing ``*`` items match nothing, so that a group behind them can close
         while code[p] == ESC and code[p + 2] == STAR:
             p += 3
         if code[p] == MARK:
@@ -302,7 +312,7 @@ def run_alternative(  # noqa: C901 - the published algorithm, in its order
 
 
 def _accepts(code: tuple[int, ...], p: int, seen: bool) -> bool:
-    """Whether the rest of the pattern may stay unmatched now that the subject is exhausted."""
+    """Whether the subject may end at index ``p`` of the pattern: the rest can match nothing."""
     q = p + (code[p] == MARK)
     if code[q] == NUL:
         return True

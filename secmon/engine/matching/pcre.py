@@ -6,7 +6,7 @@ from typing import Any
 import pcre2  # type: ignore[import-untyped]  # the package has no stubs
 
 _BEGINNING = re.compile(rb"\^(?:\(\?i\))?([A-Za-z0-9 _\-:=<%])(?![?*{])")
-"""Of patterns whose first byte can be read off."""
+"""Patterns whose first byte is known."""
 _JIT_STACK = -46
 """PCRE2_ERROR_JIT_STACKLIMIT."""
 _SHOWN = 200
@@ -18,7 +18,7 @@ class PcreError(ValueError):
 
 
 class MatchLimit(Exception):
-    """A pattern costs too much on a subject: whether it matches is not known. An event must not be hidden by that."""
+    """A pattern needs too many steps on a subject, so that the result is unknown. The event must still be reported."""
 
 
 class Pcre:
@@ -40,7 +40,7 @@ class Pcre:
 
     @property
     def first_bytes(self) -> frozenset[int] | None:
-        """The byte, in lower case, that whatever matches begins with; None when that may be any."""
+        """The first byte of every match, in lower case; None when it can be any."""
         found = _BEGINNING.match(self._text)
         return None if found is None or b"|" in self._text else frozenset(found[1].lower())
 

@@ -6,13 +6,13 @@ from secmon.engine.event import STATIC, Event
 from secmon.engine.rules.rule import Rule
 
 LIMIT = 1024
-"""Bytes; a description that would get as long stands as it was written."""
+"""Bytes; a description that would become as long is not expanded."""
 _REFERENCE = re.compile(rb"\$\(([^)]*)\)")
 _STATIC = frozenset(STATIC)
 
 
 def describe(rule: Rule, event: Event) -> bytes:
-    """The description of ``rule`` for ``event``; what the event lacks is empty."""
+    """The description of ``rule`` for ``event``; fields that the event lacks are empty."""
     if b"$(" not in rule.description:
         return rule.description
     text = _REFERENCE.sub(lambda found: _value(event, found[1].decode("utf-8", "replace")), rule.description)

@@ -1,6 +1,6 @@
 """The JSON object of an event: lines of alerts.json and archives.json, and what logtest shows (ruleset.md 9.1).
 
-Logs are bytes, the object is UTF-8: a byte that is no part of a character stands as ``\\xff`` in the text.
+Logs are bytes, the object is UTF-8: a byte that is not part of a character is written as ``\\xff``.
 """
 
 import re
@@ -18,9 +18,9 @@ from secmon.engine.output.describe import describe
 from secmon.engine.rules.rule import Rule
 
 GROUPS_LIMIT = 1023
-"""Bytes of a rule's group string that are shown."""
-MOST_DOTS, MOST_LEVELS = 100, 100
-"""In the name of a field, and of arrays in a value: an object is never nested any deeper than by these."""
+"""Bytes of the group string of a rule that are shown."""
+MAX_DOTS, MAX_LEVELS = 100, 100
+"""Dots in a field name, and levels of arrays in a value: they bound the depth of the object."""
 _COMPLIANCE = ("pci_dss", "cis", "gdpr", "gpg13", "hipaa", "nist_800_53", "tsc")
 _RULE_FIELDS = frozenset(
     ("level", "description", "id", "mitre", "cve", "info", "firedtimes", "frequency", "mail", "groups")
@@ -42,13 +42,13 @@ class Technique(NamedTuple):
 
 
 class Techniques(Protocol):
-    """What is known about techniques; revoked and deprecated ones are not."""
+    """Techniques by id; revoked and deprecated ones are unknown."""
 
     def technique(self, external_id: str) -> Technique | None: ...
 
 
 class Labels(NamedTuple):
-    """What an agent says about itself: its address if it knows it, and the labels that may be shown."""
+    """What an agent has reported: its address, if known, and the labels that may be shown."""
 
     address: str | None
     visible: Sequence[tuple[str, str]]
@@ -56,7 +56,7 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who writes: full name of the host; name of the cluster and of the node, unless there is none or it is hidden."""
+    """The manager: full host name; names of cluster and node, unless there is no cluster or it is hidden."""
 
     host: str
     cluster: tuple[str, str] | None = None
@@ -64,14 +64,14 @@ class Origin:
 
 @dataclass(slots=True)
 class Documents:
-    """Makes objects. What only depends on a rule is kept until :meth:`forget`."""
+    """Builds objects. Parts that depend on the rule alone are cached until :meth:`forget`."""
 
     origin: Origin
     techniques: Techniques | None = None
-    _rules: dict[Rule, "_Fixed"] = field(default_factory=dict)
+    _rules: dict[Rule, "_RuleFields"] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Another ruleset is in force."""
+        """Drop the cache: another ruleset is live."""
         self._rules.clear()
 
     def of(
@@ -85,7 +85,7 @@ class Documents:
     ) -> Object:
         """The object of an event with the id ``number``.
 
-        ``full_log`` None: unless its rule says otherwise; ``description`` of its rule, if it is known already.
+        ``full_log`` None: as the rule says; ``description`` of the rule, if it is rendered already.
         """
         event, rule = verdict.event, verdict.rule
         made: Object = {"timestamp": stamp(event.time)}
@@ -126,7 +126,7 @@ class Documents:
     def _rule(self, rule: Rule, verdict: Verdict, description: bytes | None) -> Object:
         fixed = self._rules.get(rule)
         if fixed is None:
-            fixed = self._rules[rule] = _Fixed.of(rule, self.techniques)
+            fixed = self._rules[rule] = _RuleFields.of(rule, self.techniques)
         made: Object = {"level": rule.level} if rule.level else {}
         made["description"] = printable(describe(rule, verdict.event) if description is None else description)
         made |= fixed.head
@@ -139,7 +139,7 @@ class Documents:
         return made
 
 
-def _event_compliance(fixed: "_Fixed", event: Event) -> Iterator[tuple[str, list[str]]]:
+def _event_compliance(fixed: "_RuleFields", event: Event) -> Iterator[tuple[str, list[str]]]:
     """Requirements that the event itself names: tokens of a rootcheck log, fields of an assessment (6.12)."""
     if fixed.rootcheck:
         for name, values in _TOKEN.findall(event.log):
@@ -150,8 +150,8 @@ def _event_compliance(fixed: "_Fixed", event: Event) -> Iterator[tuple[str, list
 
 
 @dataclass(frozen=True, slots=True)
-class _Fixed:
-    """What a rule says whatever the event: before and after ``firedtimes``."""
+class _RuleFields:
+    """The fields of a rule that do not depend on the event, before and after ``firedtimes``."""
 
     head: Object
     tail: Object
@@ -159,7 +159,7 @@ class _Fixed:
     assessment: bool
 
     @classmethod
-    def of(cls, rule: Rule, techniques: Techniques | None) -> "_Fixed":
+    def of(cls, rule: Rule, techniques: Techniques | None) -> "_RuleFields":
         head: Object = {"id": str(rule.id)}
         mitre = mitre_of(rule, techniques)
         if mitre:
@@ -176,7 +176,7 @@ class _Fixed:
 
 
 def split_groups(groups: bytes) -> tuple[list[str], dict[str, list[str]]]:
-    """A rule's groups, and what of them stands for requirements, by standard in order of appearance (6.12)."""
+    """The groups of a rule, and the requirements among them by standard, in order of appearance (6.12)."""
     plain: list[str] = []
     compliance: dict[str, list[str]] = {}
     for group in printable(groups[:GROUPS_LIMIT]).split(","):
@@ -189,7 +189,7 @@ def split_groups(groups: bytes) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def mitre_of(rule: Rule, techniques: Techniques | None) -> Object | None:
-    """Ids, tactics and techniques of a rule (6.13); ids only where nothing is known about any technique."""
+    """Ids, tactics and techniques of a rule (6.13); ids only without a source of techniques."""
     if not rule.mitre:
         return None
     if techniques is None:
@@ -254,9 +254,9 @@ def _data(event: Event) -> Object:
 
 
 class _Nested:
-    """An object whose keys nest at dots. Names count without case; the first value of a name stays.
+    """An object whose keys nest at dots. Names are compared without case; the first value of a name is kept.
 
-    A name with more than ``MOST_DOTS`` is one key: neither this nor a reader must be taken to its limits by a log.
+    A name with more than ``MAX_DOTS`` dots is one key: a log must not exhaust the recursion of a reader.
     """
 
     __slots__ = ("_known", "root")
@@ -266,12 +266,12 @@ class _Nested:
         self._known: dict[str, Object | None] = {}
 
     def add(self, name: str, value: Any) -> None:
-        """Dropped when the name is taken, or a parent is no object."""
+        """Add a value; it is dropped when the name is taken or a parent is not an object."""
         key = name.lower()
         if key in self._known:
             return
         parent, _, last = name.rpartition(".")
-        if not parent or name.count(".") > MOST_DOTS:
+        if not parent or name.count(".") > MAX_DOTS:
             self.root[name] = value
         else:
             into = self._object(parent)
@@ -294,7 +294,7 @@ class _Nested:
 
 
 def _value(value: bytes) -> Any:
-    """Arrays as what they are, all else as text."""
+    """The text of a JSON array as an array, everything else as text."""
     if value.startswith(b"["):
         try:
             found = msgspec.json.decode(value)
@@ -306,9 +306,9 @@ def _value(value: bytes) -> Any:
 
 
 def _flat(value: Any) -> bool:
-    """Whether ``value`` has no more than ``MOST_LEVELS`` of arrays and objects."""
+    """Whether arrays and objects of ``value`` are nested at most ``MAX_LEVELS`` deep."""
     level = [value]
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         level = [
             inner
             for one in level

@@ -17,7 +17,7 @@ from secmon.engine.rules.rule import Rule
 
 RULE_ID = 11
 """Id of the internal rule that alerts."""
-_MONTHS = tuple(calendar.month_abbr)  # fixed at import, whatever locale comes later
+_MONTHS = tuple(calendar.month_abbr)  # fixed at import: a later locale changes nothing
 _LEARNED = 24
 """Name of the file with the number of days that an average has learned."""
 _MIN_LEARNED = 3
@@ -94,7 +94,7 @@ class Averages:
 
 
 def learned_average(count: int, average: int, weight: int, *, alerts: int) -> int:
-    """The average after one more day; ``weight``: days that the old one stands for."""
+    """The average after one more day; ``weight``: days that the old average counts for."""
     if not average:
         return count + 20
     if alerts >= _MAX_ALERTS:

@@ -1,4 +1,4 @@
-"""Labels of agents for their alerts, read off the agent store and kept for a while (ruleset.md 9.1, 11)."""
+"""Labels of agents for their alerts, read from the agent store and cached (ruleset.md 9.1, 11)."""
 
 import logging
 from collections.abc import Callable
@@ -17,8 +17,8 @@ log = logging.getLogger("secmon.analysisd")
 
 ADDRESS = "#_agent_ip"
 _HIDDEN, _OWN = "!", "#"
-MOST = 200_000
-"""Agents that are remembered; beyond that all are read again."""
+CACHE_SIZE = 200_000
+"""Agents in the cache; a full cache is cleared."""
 
 LabelSource = Callable[[str], Labels | None]
 """Labels by the id of an agent, in three digits or more."""
@@ -35,12 +35,12 @@ class StoredLabels:
         self._known: dict[str, tuple[float, Labels | None]] = {}
 
     def __call__(self, agent: str) -> Labels | None:
-        """None for an agent that is not known, or when the store cannot be read just now."""
+        """None for an unknown agent, or while the store cannot be read."""
         now = self._clock.monotonic()
         known = self._known.get(agent)
         if known is not None and now - known[0] < self._max_age:
             return known[1]
-        if len(self._known) >= MOST:
+        if len(self._known) >= CACHE_SIZE:
             self._known.clear()
         found = self._read(int(agent))
         self._known[agent] = (now, found)

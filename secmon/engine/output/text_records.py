@@ -1,4 +1,4 @@
-"""Alerts, archives and firewall events as text, the way tools of the field read them (ruleset.md 9.2, 9.3)."""
+"""Alerts, archives and firewall events as text (ruleset.md 9.2, 9.3)."""
 
 import calendar
 import re
@@ -12,7 +12,7 @@ from secmon.engine.event import Event
 from secmon.engine.output.describe import describe
 from secmon.engine.output.document import Labels
 
-_MONTHS: Final = tuple(calendar.month_abbr)  # fixed at import, whatever locale comes later
+_MONTHS: Final = tuple(calendar.month_abbr)  # fixed at import: a later locale changes nothing
 _LINES = (
     (b"Src IP: ", "srcip"),
     (b"Src Port: ", "srcport"),
@@ -26,7 +26,7 @@ _ACTIONS: Mapping[bytes, bytes] = {
     b"a": b"ALLOW", b"p": b"ALLOW", b"o": b"ALLOW",
 }  # fmt: skip
 _BOUNDARY = re.compile(rb"\n(?=\r?\n|\*\* Alert |\Z)")
-"""Where a text within a record would end it, or begin another."""
+"""A line end in a text that would end the record, or begin another one."""
 KEEPALIVE = b"ossec-keepalive"
 """Location of messages that are never archived."""
 
@@ -36,7 +36,7 @@ def alert_record(
 ) -> bytes:
     """One alert of alerts.log, the empty line at its end included. Only for a verdict with a rule.
 
-    ``description`` of the rule, if it is known already.
+    ``description`` of the rule, if it is rendered already.
     """
     event, rule = verdict.event, verdict.rule
     assert rule is not None, "alerts name their rule"
@@ -47,8 +47,8 @@ def alert_record(
     ]
     if labels is not None:
         lines += [f"{name}: {value}".encode() for name, value in labels.visible]
-    told = _one_line(describe(rule, event) if description is None else description)
-    lines.append(b"Rule: %d (level %d) -> '%b'" % (rule.id, rule.level, told))
+    shown = _one_line(describe(rule, event) if description is None else description)
+    lines.append(b"Rule: %d (level %d) -> '%b'" % (rule.id, rule.level, shown))
     static = event.static
     lines += [label + _one_line(value) for label, name in _LINES if (value := static.get(name))]
     lines.append(event.full_log)
@@ -58,7 +58,7 @@ def alert_record(
 
 
 def custom_record(template: str, verdict: Verdict, number: str) -> bytes:
-    """One alert by ``custom_alert_output``; what is absent reads ``None``."""
+    """One alert by ``custom_alert_output``; absent values are ``None``."""
     event, rule = verdict.event, verdict.rule
     assert rule is not None, "alerts name their rule"
     values = {
@@ -76,7 +76,7 @@ def custom_record(template: str, verdict: Verdict, number: str) -> bytes:
         "$RULEGROUP": rule.groups,
     }
     made = template.encode()
-    for token, value in values.items():  # tokens in values of earlier ones are rare and harmless: it is text for people
+    for token, value in values.items():  # a token in a replaced value is replaced too: rare, and the text is for people
         made = made.replace(token.encode(), _one_line(value or b"None"))
     return made + b"\n"
 
@@ -91,7 +91,7 @@ def is_firewall(event: Event) -> bool:
 
 
 def complete(event: Event) -> bool:
-    """Whether a firewall event has all that its line shows; without it, it is dropped (ruleset.md 11)."""
+    """Whether a firewall event has all fields of its line; otherwise it is dropped (ruleset.md 11)."""
     return all(event.static.get(name) for name in _FIREWALL_FIELDS)
 
 

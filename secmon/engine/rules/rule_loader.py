@@ -339,7 +339,7 @@ def _number(text: str | None) -> int | None:
 
 def _read_group(file: str, group: Element, reader: RuleReader) -> Iterator[Draft]:
     if group.key != "group" or list(group.attributes) != ["name"]:
-        text = f"invalid element {group.name!r}: rules stand in a group with a name"
+        text = f"invalid element {group.name!r}: rules must be in a group with a name"
         raise RulesetError(1230, text, file=file, line=group.line)
     if not group.children:
         raise RulesetError(1231, "the group is empty", file=file, line=group.line)

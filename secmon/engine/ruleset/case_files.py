@@ -45,7 +45,7 @@ _FIELD = re.compile(r"field (\S+)")
 
 
 class CaseError(ValueError):
-    """A line of a file of cases that cannot be read; says where. Line 0: the whole file."""
+    """An invalid line of a case file. Line 0: the whole file."""
 
     def __init__(self, file: str, line: int, problem: str) -> None:
         super().__init__(f"{file}:{line}: {problem}" if line else f"{file}: {problem}")
@@ -53,7 +53,7 @@ class CaseError(ValueError):
 
 
 class RuleMatch(NamedTuple):
-    """What a case is about: rule id, level and name of the decoder, empty for none."""
+    """Rule id, level and name of the decoder; empty for none."""
 
     rule: str = ""
     alert: str = ""
@@ -68,7 +68,7 @@ NONE = RuleMatch()
 
 @dataclass(slots=True)
 class Case:
-    """The logs of one key. ``line`` is where the key stands first."""
+    """The logs of one key. ``line``: the first line of the key."""
 
     file: str
     line: int
@@ -85,7 +85,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a case. ``problem`` is empty when all is as expected; ``rules`` are those of each event."""
+    """The result of a case. ``problem`` is empty when it is as expected; ``rules``: the rule of each event."""
 
     case: Case
     found: RuleMatch
@@ -214,7 +214,7 @@ def find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
 def run_case(ruleset: Ruleset, case: Case, trace: Trace | None = None) -> Result:
     """Feed the logs of a case to a fresh session and compare."""
     with tempfile.TemporaryDirectory(prefix="secmon-case-") as folder:
-        # Sessions take every message for a log line.
+        # A session treats every message as a log line.
         session = case.queue != EVENT_CHANNEL
         engine = Engine(ruleset, State.private(Path(folder)), host=b"host", session=session)
         try:

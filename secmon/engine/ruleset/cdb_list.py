@@ -1,4 +1,4 @@
-"""CDB lists: keys with values that rules look up (ruleset.md 7). They live in memory: no ``.cdb`` files are needed."""
+"""CDB lists: keys with values that rules look up (ruleset.md 7). They are in memory: no ``.cdb`` files are needed."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -46,7 +46,7 @@ class CdbList:
     def test(self, lookup: Lookup, text: bytes, value: OSMatch | None) -> bool:
         """One look-up of a rule. ``value``: the pattern of ``check_value``; without it no value matches.
 
-        ``address_match_key_value`` means what it says, unlike in the public counterpart (ruleset.md 14, Q11).
+        ``address_match_key_value`` looks addresses up, unlike in the public counterpart (ruleset.md 14, Q11).
         """
         match lookup:
             case "match_key":

@@ -1,4 +1,4 @@
-"""The reader of ruleset files (ruleset.md 2): nearly XML, and files in the field depend on each difference.
+"""The parser of ruleset files (ruleset.md 2): nearly XML; public files depend on each difference.
 
 Texts are bytes and stay as typed: no entities, no normalisation.
 """
@@ -20,7 +20,7 @@ _VARIABLE_ENDS = b"$.|, "
 
 
 class XmlError(ValueError):
-    """The text breaks the grammar; ``line`` counts from 1."""
+    """The text is not well-formed; ``line`` counts from 1."""
 
     def __init__(self, line: int, problem: str) -> None:
         self.line, self.problem = line, problem
@@ -43,7 +43,7 @@ class Element:
 
     @property
     def key(self) -> str:
-        """The name as most look-ups compare it."""
+        """The name in lower case, as most look-ups compare it."""
         return self.name.lower()
 
     @property
@@ -66,7 +66,7 @@ def parse_payload(data: bytes) -> list[Element]:
 
 
 def parse_beginning(data: bytes) -> tuple[list[Element], bool]:
-    """:func:`parse_payload` of what comes before the first mistake, and whether there is none."""
+    """:func:`parse_payload` up to the first error, and whether there is no error."""
     reader = _Reader(data, cut=True)
     try:
         return reader.read(), True
@@ -145,7 +145,7 @@ class _Reader:
         name = self._data[self._at + 1 : end] if end >= 0 else b""
         if not opened or name != opened[-1].name.encode("latin-1"):
             expected = f"the end of {opened[-1].name!r}" if opened else "no end tag"
-            raise self._error(f"</{name[:64].decode('latin-1')}> stands where {expected} is due")
+            raise self._error(f"</{name[:64].decode('latin-1')}> instead of {expected}")
         opened.pop()
         self._at = end + 1
 
@@ -165,7 +165,7 @@ class _Reader:
             if not byte:
                 raise self._error(f"the tag of {name!r} is not closed")
             if not spaces:
-                raise self._error(f"the tag of {name!r} goes on with {byte.decode('latin-1')!r}")
+                raise self._error(f"unexpected text in the tag of {name!r}: {byte.decode('latin-1')!r}")
             self._attribute(element)
 
     def _name(self) -> str:
@@ -192,7 +192,7 @@ class _Reader:
         if b">" in value:
             raise self._error(f"the value of attribute {key!r} is not closed")
         if key in element.attributes:
-            raise self._error(f"attribute {key!r} stands twice in {element.name!r}")
+            raise self._error(f"attribute {key!r} is repeated in {element.name!r}")
         if len(value) > MAX_TEXT and self._cut:
             value = value[:MAX_TEXT]
         elif len(value) > MAX_TEXT:
@@ -216,7 +216,7 @@ class _Reader:
 
 
 def _escaped(data: bytes, start: int, at: int) -> bool:
-    """Whether an odd number of backslashes stands before ``at``."""
+    """Whether an odd number of backslashes precedes ``at``."""
     count = 0
     while at - count - 1 >= start and data[at - count - 1] == ord("\\"):
         count += 1
@@ -224,7 +224,7 @@ def _escaped(data: bytes, start: int, at: int) -> bool:
 
 
 def _expanded(elements: list[Element], variables: dict[str, bytes]) -> Iterator[Element]:
-    """The elements with variables replaced; definitions, at any level, hold for what follows in the file."""
+    """The elements with variables replaced; a definition at any level applies to the rest of the file."""
     pending: list[tuple[list[Element], int, Element | None]] = []
     kept: list[Element] = []
     # A stack of (elements, next index, owner): no recursion, as above.

@@ -67,7 +67,7 @@ class Decoder(Struct):
 
 
 class DecodersQuery(Listing, frozen=True, kw_only=True):
-    """Which decoders; all filters must hold."""
+    """Query parameters of ``GET /decoders``; a decoder must pass all filters."""
 
     decoder_names: list[Names] | None = None
     filename: Annotated[list[Alphanumeric] | None, Meta(description="Base names of files.")] = None
@@ -76,7 +76,7 @@ class DecodersQuery(Listing, frozen=True, kw_only=True):
 
 
 class ParentsQuery(Common, frozen=True, kw_only=True):
-    """Which of the decoders."""
+    """Query parameters of ``GET /decoders/parents``."""
 
     offset: Offset = 0
     limit: Limit = 500

@@ -36,7 +36,7 @@ class Events(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PostEvents(Common, frozen=True, kw_only=True):
-    """What to analyse."""
+    """Body of ``POST /events``."""
 
     body: Events
 

@@ -1,6 +1,6 @@
-"""What the operations on files of rules, decoders and lists share: reading, uploading and deleting them.
+"""Read, upload and delete files of rules, decoders and lists: the common part of these operations.
 
-Uploads and deletions run on the master; what they change reaches the workers as all replicated files do.
+Uploads and deletions run on the master; workers receive the changes as all replicated files.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ log = logging.getLogger("secmon.operations")
 
 XML = "application/xml"
 TEXT = "text/plain"
-MOST_NOTES = 5
-"""Findings about the ruleset that one answer holds."""
-MOST_NAME = 255
-"""Bytes that file systems take for a name."""
+MAX_NOTES = 5
+"""Findings about the ruleset in one answer."""
+MAX_NAME = 255
+"""Bytes of a file name."""
 BEFORE_SHARE = 0.3
-"""Part of the time left that the check of the ruleset as it is may take; the check of the change comes after it."""
+"""Share of the time left for the validation of the ruleset as it is; that of the change follows."""
 
 XmlName = Annotated[str, text_format("xml_filename_path", r"[\w\-]+\.xml")]
 ListName = Annotated[str, text_format("cdb_filename_path", r"[\w\-]+")]
@@ -50,7 +50,7 @@ class ListedFile(Struct):
 
 
 class XmlFileQuery(Common, frozen=True, kw_only=True):
-    """Which file, and how to show it."""
+    """Query parameters of ``GET .../files/{filename}``."""
 
     filename: XmlName
     raw: AsItIs = False
@@ -58,7 +58,7 @@ class XmlFileQuery(Common, frozen=True, kw_only=True):
 
 
 class PutXmlFile(Common, frozen=True, kw_only=True):
-    """The whole new file, and its place."""
+    """Parameters and body of ``PUT .../files/{filename}``: the whole file."""
 
     filename: XmlName
     body: bytes
@@ -67,7 +67,7 @@ class PutXmlFile(Common, frozen=True, kw_only=True):
 
 
 class DeleteXmlFile(Common, frozen=True, kw_only=True):
-    """Which file."""
+    """Parameters of ``DELETE .../files/{filename}``."""
 
     filename: XmlName
     relative_dirname: InFolder = None
@@ -116,7 +116,7 @@ async def listed_files(ctx: Context, kind: XmlKind, *, folder: str | None, statu
 
 
 async def read_file(ctx: Context, kind: RulesetKind, filename: str, folder: str | None, *, raw: bool) -> Result:
-    """One file, as an object or as it is. What is wrong with it is a failed item."""
+    """One file, as an object or raw. An error of the file is a failed item."""
     files = ruleset_of(ctx)
 
     def work() -> Any:
@@ -140,12 +140,12 @@ async def read_file(ctx: Context, kind: RulesetKind, filename: str, folder: str 
 async def upload_file(
     ctx: Context, kind: RulesetKind, filename: str, folder: str | None, data: bytes, *, overwrite: bool
 ) -> Outcome:
-    """Store a file (analysis-api.md 5.2). Raises 1911, 1006 (name too long); the rest that is wrong is a failed item.
+    """Store a file (analysis-api.md 5.2). Raises 1911, 1006 (name too long); other errors are failed items.
 
-    There is no moment without the old file or the new one, so no copy of the old one is needed.
+    The file is replaced atomically, so no copy of the old one is needed.
     """
-    if len(os.fsencode(filename)) > MOST_NAME:
-        raise SecmonError(1006, f"the name is longer than {MOST_NAME} bytes")
+    if len(os.fsencode(filename)) > MAX_NAME:
+        raise SecmonError(1006, f"the name is longer than {MAX_NAME} bytes")
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -161,7 +161,7 @@ async def upload_file(
                     raise SecmonError(1905, path)
                 await _may_delete(ctx, kind)
             notes = await _validated(ctx, path, data)
-            # A step of its own: a caller who gives up during the checks leaves everything as it was.
+            # A separate step: a caller that is cancelled during the checks changes nothing.
             await to_its_end(partial(files.write, kind, path, data, overwrite=overwrite))
     except SecmonError as error:
         return _failed(outcome, error, path)
@@ -191,7 +191,7 @@ async def delete_file(ctx: Context, kind: RulesetKind, filename: str, folder: st
 
 
 async def to_its_end(change: Callable[[], None]) -> None:
-    """Run ``change`` in a thread. A caller who gives up waits for it: the next change is judged on its result."""
+    """Run ``change`` in a thread. A cancelled caller waits for it: the next change is validated with its result."""
     running = asyncio.ensure_future(asyncio.to_thread(change))
     try:
         await asyncio.shield(running)
@@ -247,10 +247,10 @@ def remarks(findings: Sequence[Finding], path: str | None = None, before: Sequen
     After an error there are no warnings, so nothing is known to be new when ``before`` holds one.
     """
     known = None if before is None or any(one.error for one in before) else set(before)
-    told = [
+    notes = [
         f"The engine cannot use the ruleset: {one.text}" if one.error else one.text
         for one in findings
         if one.error or (path is not None and one.file == path) or (known is not None and one not in known)
     ]
-    more = len(told) - MOST_NOTES
-    return [*told[:MOST_NOTES], f"{more} more findings"] if more > 0 else told
+    more = len(notes) - MAX_NOTES
+    return [*notes[:MAX_NOTES], f"{more} more findings"] if more > 0 else notes

@@ -65,14 +65,14 @@ class ListFile(Struct):
 
 
 class ListsQuery(Listing, frozen=True, kw_only=True):
-    """Which lists."""
+    """Query parameters of ``GET /lists``."""
 
     relative_dirname: Annotated[FolderName | None, Meta(description="The folder.")] = None
     filename: Annotated[list[Alphanumeric] | None, Meta(description="Names of lists.")] = None
 
 
 class ListFilesQuery(Common, frozen=True, kw_only=True):
-    """Which files of lists."""
+    """Query parameters of ``GET /lists/files``."""
 
     offset: Offset = 0
     limit: Limit = 500
@@ -83,14 +83,14 @@ class ListFilesQuery(Common, frozen=True, kw_only=True):
 
 
 class ListQuery(Common, frozen=True, kw_only=True):
-    """Which list, and how to show it."""
+    """Parameters of ``GET /lists/files/{filename}``."""
 
     filename: ListName
     raw: AsItIs = False
 
 
 class PutList(Common, frozen=True, kw_only=True):
-    """The whole new list."""
+    """Parameters and body of ``PUT /lists/files/{filename}``: the whole list."""
 
     filename: ListName
     body: bytes
@@ -98,13 +98,13 @@ class PutList(Common, frozen=True, kw_only=True):
 
 
 class DeleteList(Common, frozen=True, kw_only=True):
-    """Which list."""
+    """Parameters of ``DELETE /lists/files/{filename}``."""
 
     filename: ListName
 
 
 async def _paths(ctx: Context, params: ListsQuery | ListFilesQuery) -> list[tuple[str, str]]:
-    """Folder and name of the lists that are asked for and may be seen."""
+    """Folder and name of the selected lists that the caller may see."""
     found = await asyncio.to_thread(ruleset_of(ctx).lists)
     names = set(ctx.grant("list:file").select(dict.fromkeys(name for _, name in found)))
     where = trimmed(params.relative_dirname)
@@ -122,7 +122,7 @@ async def read_lists(ctx: Context, params: ListsQuery) -> Outcome:
 
 
 def _with_entries(ctx: Context, paths: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Names with a full stop are none that permissions or clients could name. Raises 1800, 1802, 1803."""
+    """Lists whose name has a full stop cannot be named in permissions and are skipped. Raises 1800, 1802, 1803."""
     files, items = ruleset_of(ctx), []
     for folder, name in paths:
         if "." in name:

@@ -26,13 +26,13 @@ class LogLine(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
 
 
 class RunLogtest(Common, frozen=True, kw_only=True):
-    """What to test."""
+    """Body of ``PUT /logtest``."""
 
     body: LogLine
 
 
 class CloseSession(Common, frozen=True, kw_only=True):
-    """The session to end."""
+    """Parameters of ``DELETE /logtest/sessions/{token}``."""
 
     token: Alphanumeric
 
@@ -70,7 +70,7 @@ async def close_session(ctx: Context, params: CloseSession) -> Plain:
 
 
 async def _ask(ctx: Context, command: str, parameters: Mapping[str, Any]) -> Any:
-    """Raises 7000 with what the engine says against the request; 1013, 1014 when it does not answer."""
+    """Raises 7000 with the error of the engine; 1013, 1014 when it does not answer."""
     analysis = ctx.node.services.analysis
     try:
         if analysis is None:

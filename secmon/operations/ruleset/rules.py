@@ -89,7 +89,7 @@ class Rule(Struct):
 
 
 class RulesQuery(Listing, frozen=True, kw_only=True):
-    """Which rules; all filters must hold."""
+    """Query parameters of ``GET /rules``; a rule must pass all filters."""
 
     rule_ids: list[RuleNumber] | None = None
     status: Annotated[Status, Meta(description="Status of the file.")] = "all"
@@ -107,7 +107,7 @@ class RulesQuery(Listing, frozen=True, kw_only=True):
 
 
 class FilesQuery(Listing, frozen=True, kw_only=True):
-    """Which files."""
+    """Query parameters of ``GET /rules/files`` and ``GET /decoders/files``."""
 
     relative_dirname: Annotated[FolderName | None, Meta(description="The folder.")] = None
     filename: list[XmlNames] | None = None
@@ -115,7 +115,7 @@ class FilesQuery(Listing, frozen=True, kw_only=True):
 
 
 class ValuesQuery(Common, frozen=True, kw_only=True):
-    """Which of the values."""
+    """Query parameters of lists of values."""
 
     offset: Offset = 0
     limit: Limit = 500
@@ -124,7 +124,7 @@ class ValuesQuery(Common, frozen=True, kw_only=True):
 
 
 class RequirementQuery(ValuesQuery, frozen=True, kw_only=True):
-    """The requirement, and which of its values."""
+    """Parameters of ``GET /rules/requirement/{requirement}``."""
 
     requirement: Literal["pci_dss", "gdpr", "hipaa", "nist-800-53", "gpg13", "tsc", "mitre"]
 
@@ -134,7 +134,7 @@ class RequirementQuery(ValuesQuery, frozen=True, kw_only=True):
     messages=RULES,
 )  # fmt: skip
 async def read_rules(ctx: Context, params: RulesQuery) -> Outcome:
-    """Rules as the files have them, whether or not the engine uses them."""
+    """Rules of the files, loaded by the engine or not."""
     found = await _definitions(ctx)
     return await asyncio.to_thread(_filtered, found, params)
 
@@ -150,7 +150,7 @@ async def _definitions(ctx: Context) -> Definitions:
 
 
 def _filtered(found: Definitions, params: RulesQuery) -> Outcome:
-    """Unknown ids are failed items, also when other filters would have hidden their rules."""
+    """Unknown ids are failed items, even where other filters would exclude their rules."""
     outcome = Outcome()
     for failure in found.failures:
         outcome.fail(failure)

@@ -38,7 +38,7 @@ async def test_senders_of_datagrams_wait_while_it_is_full(tmp_path: Path) -> Non
     reader.close()
 
 
-async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_removed_socket_is_created_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     reader, path = JournalReader(tmp_path / "j", "test"), tmp_path / "queue"
     async with writing(tmp_path / "j") as writer:
         source = DatagramSource(path, writer)
@@ -52,7 +52,7 @@ async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path, caplog: py
             sender.connect(str(path))
             sender.send(b"after")
         await until(lambda: source.received == 2)
-        assert caplog.text.count("is made anew") == 1
+        assert caplog.text.count("is created again") == 1
         source.close()
         assert not path.exists()
     assert stored(reader) == [b"before", b"after"]

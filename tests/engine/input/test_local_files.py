@@ -28,7 +28,7 @@ class Stored:
             self.locations.add(found.location.decode())
 
 
-class AnalysisRequests:
+class SessionHarness:
     """A file that is followed."""
 
     def __init__(self, root: Path) -> None:
@@ -47,71 +47,71 @@ class AnalysisRequests:
 
 
 async def test_whole_lines_from_now_on(tmp_path: Path) -> None:
-    desk = AnalysisRequests(tmp_path)
-    desk.write("old\n")
-    await desk.tails.begin()
-    desk.write("one\r\n\ntwo\nthr")
-    await desk.tails.step()
-    assert desk.stored.logs == ["one", "two"]
-    desk.write("ee\n")
-    await desk.tails.step()
-    assert desk.stored.logs == ["one", "two", "three"]
-    assert desk.stored.locations == {str(desk.file)}
-    desk.tails.close()
+    harness = SessionHarness(tmp_path)
+    harness.write("old\n")
+    await harness.tails.begin()
+    harness.write("one\r\n\ntwo\nthr")
+    await harness.tails.step()
+    assert harness.stored.logs == ["one", "two"]
+    harness.write("ee\n")
+    await harness.tails.step()
+    assert harness.stored.logs == ["one", "two", "three"]
+    assert harness.stored.locations == {str(harness.file)}
+    harness.tails.close()
 
 
-async def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
-    desk = AnalysisRequests(tmp_path)
-    await desk.tails.begin()
-    desk.write("one\n")
-    await desk.tails.step()
-    desk.tails.close()
-    desk.write("two\n")
-    again = desk.again()
+async def test_a_restart_continues_at_the_saved_position(tmp_path: Path) -> None:
+    harness = SessionHarness(tmp_path)
+    await harness.tails.begin()
+    harness.write("one\n")
+    await harness.tails.step()
+    harness.tails.close()
+    harness.write("two\n")
+    again = harness.again()
     await again.begin()
     await again.step()
-    assert desk.stored.logs == ["one", "two"]
+    assert harness.stored.logs == ["one", "two"]
     again.close()
 
 
 async def test_rotated_truncated_and_new_files(tmp_path: Path) -> None:
-    desk = AnalysisRequests(tmp_path)
-    await desk.tails.begin()
-    desk.write("one\n")
-    await desk.tails.step()
-    desk.write("late\n")
-    desk.file.rename(tmp_path / "app.1")
-    desk.write("two, in a line that is longer than all of the old file\n")
+    harness = SessionHarness(tmp_path)
+    await harness.tails.begin()
+    harness.write("one\n")
+    await harness.tails.step()
+    harness.write("late\n")
+    harness.file.rename(tmp_path / "app.1")
+    harness.write("two, in a line that is longer than all of the old file\n")
     (tmp_path / "new.log").write_text("first\n")
     for _ in range(3):
-        await desk.tails.step()
-    assert sorted(one[:5] for one in desk.stored.logs) == ["first", "late", "one", "two, "]
-    desk.file.write_text("3\n")
-    await desk.tails.step()
-    assert desk.stored.logs[-1] == "3"
-    desk.tails.close()
+        await harness.tails.step()
+    assert sorted(one[:5] for one in harness.stored.logs) == ["first", "late", "one", "two, "]
+    harness.file.write_text("3\n")
+    await harness.tails.step()
+    assert harness.stored.logs[-1] == "3"
+    harness.tails.close()
 
 
 async def test_lines_that_are_too_long_are_cut(tmp_path: Path) -> None:
-    desk = AnalysisRequests(tmp_path)
-    await desk.tails.begin()
-    desk.write("x" * 70_000 + "\nshort\n")
-    await desk.tails.step()
-    assert [len(one) for one in desk.stored.logs] == [65_000, 5]
-    assert desk.tails.cut == 1
-    desk.tails.close()
+    harness = SessionHarness(tmp_path)
+    await harness.tails.begin()
+    harness.write("x" * 70_000 + "\nshort\n")
+    await harness.tails.step()
+    assert [len(one) for one in harness.stored.logs] == [65_000, 5]
+    assert harness.tails.cut == 1
+    harness.tails.close()
 
 
 async def test_many_lines_come_in_turns(tmp_path: Path) -> None:
-    desk = AnalysisRequests(tmp_path)
-    await desk.tails.begin()
-    desk.write("".join(f"{number}\n" for number in range(25_000)))
+    harness = SessionHarness(tmp_path)
+    await harness.tails.begin()
+    harness.write("".join(f"{number}\n" for number in range(25_000)))
     rounds = 1
-    while await desk.tails.step():
+    while await harness.tails.step():
         rounds += 1
-    assert desk.stored.logs == [str(number) for number in range(25_000)]
+    assert harness.stored.logs == [str(number) for number in range(25_000)]
     assert rounds >= 3
-    desk.tails.close()
+    harness.tails.close()
 
 
 def test_sections() -> None:

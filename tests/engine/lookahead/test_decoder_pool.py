@@ -324,7 +324,7 @@ def test_a_ruleset_that_processes_cannot_compile_is_analysed_in_line(
         assert "cannot compile the ruleset: " in caplog.text
 
 
-def test_a_stop_under_load_ends_all_and_the_next_start_goes_on(tmp_path: Path) -> None:
+def test_a_stop_under_load_ends_all_and_the_next_start_continues(tmp_path: Path) -> None:
     done: list[int] = []
     for _ in range(3):
         with with_pool(tmp_path, plain(100001), 3) as one:

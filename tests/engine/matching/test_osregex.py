@@ -162,7 +162,7 @@ def test_any_bytes_are_a_pattern_or_an_error(pattern: bytes, subject: bytes) -> 
 
 
 @given(PATTERNS, SUBJECTS)
-def test_texts_told_apart_beforehand_would_not_match(pattern: bytes, subject: bytes) -> None:
+def test_subjects_rejected_by_their_literals_would_not_match(pattern: bytes, subject: bytes) -> None:
     text = subject.lower()
     for one in OSRegex(pattern).alternatives:
         if run_alternative(one, subject, text, {}) is not None:

@@ -73,7 +73,7 @@ def alerts(one: EventStatistics, count: int) -> list[int]:
     return [index + 1 for index in range(count) if one.processed(NINE)]
 
 
-def test_an_excess_is_told_once_an_hour(tmp_path: Path) -> None:
+def test_an_excess_is_reported_once_an_hour(tmp_path: Path) -> None:
     learned(tmp_path / "hourly-average", 10)
     one = EventStatistics(tmp_path, SMALL, NINE)
     assert alerts(one, 60) == [27]  # 10 + (10 * 150 / 100 + 1) and one more
@@ -97,7 +97,7 @@ def test_weekdays_alert_too_and_three_times_a_day_is_all(tmp_path: Path) -> None
     assert alerts(EventStatistics(tmp_path / "other", SMALL, NINE), 100) == []
 
 
-def test_a_restart_goes_on_with_the_hour(tmp_path: Path) -> None:
+def test_a_restart_continues_the_hour(tmp_path: Path) -> None:
     one = EventStatistics(tmp_path, StatisticsSettings(), NINE)
     one.received(3)
     one.processed(NINE)

@@ -99,7 +99,7 @@ def test_a_new_day_has_new_files_and_none_that_are_empty(harness: OutputsHarness
     assert live.samefile(harness.paths.logs / "alerts/2023/Nov/ossec-alerts-15.json")
 
 
-def test_rotation_by_interval_and_size_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_rotation_by_interval_and_size_continues_after_a_restart(tmp_path: Path) -> None:
     harness = OutputsHarness(tmp_path, OutputSettings(alerts_text=False, firewall=False, rotate_seconds=600))
     for minutes in (0, 5, 10, 15, 20):
         harness.alert(LOCAL + timedelta(minutes=minutes))
@@ -116,7 +116,7 @@ def test_rotation_by_interval_and_size_goes_on_after_a_restart(tmp_path: Path) -
     again.outputs.close()
 
 
-def test_files_that_somebody_removes_come_back(harness: OutputsHarness) -> None:
+def test_removed_files_are_created_again(harness: OutputsHarness) -> None:
     harness.alert()
     live = harness.paths.logs / "alerts/alerts.json"
     live.unlink()

@@ -35,7 +35,7 @@ def test_other_decoders_have_other_ids() -> None:
     assert Bench(later).rule("ZZ") is None
 
 
-def test_warnings_are_told_each_time() -> None:
+def test_warnings_are_reported_at_each_load() -> None:
     cache = DraftCache()
     doubtful = rules(100100, 3).replace('level="3"', 'level="3" noalert="2"')
     messages = [[one.number for one in load(cache, NODE_DECODER, doubtful).messages] for _ in range(2)]

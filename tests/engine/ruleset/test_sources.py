@@ -111,7 +111,7 @@ def test_patterns_choose_files(root: Path) -> None:
     assert names(collected(root, inside).rules) == ["ruleset/rules/0020-b_rules.xml"]
 
 
-def test_a_file_stands_once(root: Path) -> None:
+def test_a_file_is_listed_once(root: Path) -> None:
     twice = "<rule_dir>ruleset/rules</rule_dir><rule_dir>ruleset/rules</rule_dir>"
     assert len(collected(root, twice).rules) == 2
 

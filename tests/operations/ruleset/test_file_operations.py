@@ -8,7 +8,7 @@ import pytest
 from secmon.cluster.node import Finding, RulesetKind
 from secmon.common.paths import Paths
 from secmon.engine.catalogue import RulesetCatalogue
-from secmon.operations.ruleset.file_operations import MOST_NOTES, remarks
+from secmon.operations.ruleset.file_operations import MAX_NOTES, remarks
 from tests.operations.analyst import LOGIN_RULE, SHOP_DECODERS, SHOP_RULES, stocked
 from tests.operations.office import Office
 from tests.operations.world import World
@@ -33,7 +33,7 @@ async def test_a_file_is_stored_and_seen_at_once(office: Office) -> None:
     assert await office.failed(DELETE, filename="own.xml") == [(1906, [PATH])]
 
 
-async def test_what_the_engine_thinks_of_it_is_told(office: Office) -> None:
+async def test_warnings_of_the_engine_are_reported(office: Office) -> None:
     twice = LOGIN_RULE.replace(b"100900", b"100730")
     body = await office.ask(PUT, filename="zown.xml", body=twice)
     assert body["error"] == 0
@@ -73,7 +73,7 @@ async def test_a_change_that_breaks_the_ruleset_is_refused(office: Office) -> No
     assert (await office.ask("GET /manager/configuration/validation"))["error"] == 0
 
 
-async def test_a_broken_ruleset_can_be_mended_and_must_not_get_worse(office: Office) -> None:
+async def test_a_broken_ruleset_can_be_repaired_and_must_not_get_worse(office: Office) -> None:
     etc = office.node.paths.etc
     await office.ask("PUT " + DECODERS, filename="own.xml", body=OWN_DECODER)
     (etc / "rules/by_hand.xml").write_bytes(BROKEN)
@@ -145,7 +145,7 @@ async def test_a_configuration_that_breaks_the_ruleset_is_refused(office: Office
     assert (await office.ask("PUT /manager/configuration", body=before + both))["error"] == 0
 
 
-async def test_new_findings_about_other_files_are_told_once(office: Office) -> None:
+async def test_new_findings_about_other_files_are_reported_once(office: Office) -> None:
     first = LOGIN_RULE.replace(b"100900", b"100730")
     body = await office.ask(PUT, filename="aown.xml", body=first)
     assert "100730 exists already" in body["message"]
@@ -233,7 +233,7 @@ def test_remarks_about_other_files_when_they_are_new() -> None:
 
 
 def test_remarks_are_bounded() -> None:
-    findings = [Finding(False, f"w{number}", "a.xml") for number in range(MOST_NOTES + 2)]
-    assert remarks(findings, "a.xml")[-2:] == [f"w{MOST_NOTES - 1}", "2 more findings"]
+    findings = [Finding(False, f"w{number}", "a.xml") for number in range(MAX_NOTES + 2)]
+    assert remarks(findings, "a.xml")[-2:] == [f"w{MAX_NOTES - 1}", "2 more findings"]
     assert remarks(findings, "b.xml") == []
     assert remarks([Finding(True, "broken", "c.xml")], "b.xml") == ["The engine cannot use the ruleset: broken"]

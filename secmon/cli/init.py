@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -50,18 +51,13 @@ from secmon.daemons.install import COMPLETE, Credentials, generate_cluster_key, 
 def init(
     folder: Path,
     node_type: str | None,
-    node_name: str | None,
-    cluster_name: str,
-    master: str | None,
-    port: int,
     peer_port: int | None,
-    bind: str,
-    key_file: Path | None,
     admin_password_file: Path | None,
     api_port: int,
     api_host: str,
     agent_port: int,
     auth_port: int,
+    **chosen: Any,
 ) -> None:
     """Create an installation in FOLDER: configuration files, and on a master the users with generated passwords.
 
@@ -81,21 +77,8 @@ def init(
         raise click.ClickException(f"{paths.root}: {COMPLETE}")
     if admin_password_file and node_type == "worker":
         raise click.UsageError("--admin-password-file belongs to the master: a worker has the users of its master")
-    cluster = None
-    if node_type is not None:
-        if master is None:
-            raise click.UsageError("--type needs --master ADDRESS, the address at which the workers reach the master")
-        cluster = ClusterSection(
-            name=cluster_name,
-            node_name=node_name or ("master" if node_type == "master" else _required_name()),
-            node_type="master" if node_type == "master" else "worker",
-            key=_cluster_key(node_type, key_file),
-            port=port,
-            bind_addr=bind,
-            nodes=[master],
-        )
-        _check(cluster)
-    elif key_file or node_name or master or peer_port:
+    cluster = None if node_type is None else _cluster(node_type, chosen)
+    if cluster is None and any((peer_port, *(chosen[name] for name in ("key_file", "node_name", "master")))):
         raise click.UsageError("--node-name, --master, --key-file and --peer-port need --type master or --type worker")
     options = {} if peer_port is None else {"clusterd.peer_port": peer_port}
     agent_ports = AgentPorts(connections=agent_port, enrolment=auth_port)
@@ -111,6 +94,26 @@ def init(
     _report(paths, cluster, credentials)
 
 
+def _cluster(node_type: str, chosen: Mapping[str, Any]) -> ClusterSection:
+    """The section of the ``chosen`` options. Fails on values that are not allowed."""
+    if chosen["master"] is None:
+        raise click.UsageError("--type needs --master ADDRESS, the address at which the workers reach the master")
+    cluster = ClusterSection(
+        name=chosen["cluster_name"],
+        node_name=chosen["node_name"] or ("master" if node_type == "master" else _required_name()),
+        node_type="master" if node_type == "master" else "worker",
+        key=_cluster_key(node_type, chosen["key_file"]),
+        port=chosen["port"],
+        bind_addr=chosen["bind"],
+        nodes=[chosen["master"]],
+    )
+    for wrong in wrong_values(cluster):
+        shown = wrong.value if wrong.key == "key" else repr(wrong.value)
+        option = _OPTIONS.get(wrong.key, wrong.key)
+        raise click.ClickException(f"{option}: {shown} is not allowed; allowed: {wrong.allowed}")
+    return cluster
+
+
 _OPTIONS = {
     "name": "--cluster-name",
     "node_name": "--node-name",
@@ -118,13 +121,6 @@ _OPTIONS = {
     "nodes.node": "--master",
     "key": "the cluster key",
 }
-
-
-def _check(cluster: ClusterSection) -> None:
-    for wrong in wrong_values(cluster):
-        shown = wrong.value if wrong.key == "key" else repr(wrong.value)
-        option = _OPTIONS.get(wrong.key, wrong.key)
-        raise click.ClickException(f"{option}: {shown} is not allowed; allowed: {wrong.allowed}")
 
 
 def _check_ports(

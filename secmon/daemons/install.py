@@ -45,29 +45,23 @@ def install(
     """Create the installation; a worker has no users of its own, so there are no credentials for it.
 
     ``api`` and ``options`` are settings of api.yaml and internal options that differ from the defaults. As root the
-    files are given to the service user, if it exists. ``agent_ports``: ports for agents.
-    ``admin_password`` None has one generated. Raises
-    ConfigError for values that are not allowed, 5009 or 5007 for a password against the rules, before any file is made;
-    FileExistsError where there is an installation, BlockingIOError while another process makes one.
+    files are given to the service user, if it exists. ``agent_ports``: ports for agents. Without ``admin_password`` one
+    is generated.
+
+    Raises ConfigError for values that are not allowed, and 5009 or 5007 for a password against the rules, before any
+    file is created; FileExistsError for an existing installation, BlockingIOError while another process creates one.
     """
     if admin_password is not None:
         check_password(admin_password)
     account = find_account() if is_root() else None
     owner = (account.uid, account.gid) if account else None
-    credentials: list[Credentials] = []
-
-    def make_users() -> None:
-        with acting_as(account):
-            make_store()
+    worker = cluster is not None and cluster.is_worker
+    credentials: Credentials | None = None
 
     def make_store() -> None:
-        for left_behind in paths.security.glob("security.db*"):  # by an installation that was cut short
-            left_behind.unlink()
-        if cluster is not None and cluster.node_type == "worker":
-            SecurityStore(paths.security_db, writable=False).close()
-        else:
-            credentials.append(_first_users(paths, admin_password))
-        close_store(paths)
+        nonlocal credentials
+        with acting_as(account):
+            credentials = _new_store(paths, admin_password, worker=worker)
 
     with _alone(paths, owner):
         create_installation_files(
@@ -77,9 +71,22 @@ def install(
             api_overrides=api,
             agent_ports=agent_ports,
             options=options,
-            before_main=make_users,
+            before_main=make_store,
         )
-    return credentials[0] if credentials else None
+    return credentials
+
+
+def _new_store(paths: Paths, admin_password: str | None, *, worker: bool) -> Credentials | None:
+    """Create the security store; the passwords of its first users, which a worker does not have."""
+    for unfinished in paths.security.glob("security.db*"):  # of an installation that was interrupted
+        unfinished.unlink()
+    credentials = None
+    if worker:
+        SecurityStore(paths.security_db, writable=False).close()
+    else:
+        credentials = _first_users(paths, admin_password)
+    close_store(paths)
+    return credentials
 
 
 @contextmanager

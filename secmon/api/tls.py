@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
 from secmon.common.clock import Clock
 from secmon.common.errors import TlsError
@@ -131,18 +130,3 @@ def _require_clients(context: ssl.SSLContext, authority: Path) -> None:
 
 def _failure(file: Path, cause: str) -> TlsError:
     return TlsError(f"{file}: {cause}")
-
-
-def needs_password(paths: Paths, settings: Https) -> bool:
-    """Whether the private key has a pass phrase, which the starting command must then ask for."""
-    try:
-        data = read_protected(paths.root, paths.ssl / settings.key)
-    except OSError:
-        return False
-    try:
-        serialization.load_pem_private_key(data, password=None)
-    except TypeError:
-        return True
-    except ValueError:
-        return False
-    return False

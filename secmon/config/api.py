@@ -306,6 +306,3 @@ def _flatten(overrides: Mapping[str, object], prefix: str = "") -> Iterator[tupl
             yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
-
-
-COMMENTED_TEMPLATE = api_template()

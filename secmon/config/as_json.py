@@ -55,9 +55,6 @@ SECTIONS: Mapping[str, SectionRule] = {
     "vulnerability-detection": _rule("last"),
     "indexer": _rule("last", "hosts"),
 }
-SECTION_NAMES = frozenset(  # what the API's parameter "section" may be (manager.md 3)
-    SECTIONS.keys() | {"client_buffer", "logging", "socket", "aws-s3", "azure-logs", "docker-listener"}
-)
 _UNKNOWN = SectionRule("duplicate", known=False)
 
 _LISTS_OF_TEXTS = {("cluster", "nodes"), ("sca", "policies"), ("indexer", "hosts")}

@@ -101,10 +101,6 @@ class Event:
         """Whether the event has as many dynamic fields as it may have."""
         return len(self.dynamic) >= self.field_limit
 
-    def set_static(self, name: str, value: bytes) -> None:
-        """The last value of a static field counts."""
-        self.static[name] = value
-
     def add_dynamic(self, name: str, value: bytes) -> None:
         """The first value of a name counts, all are shown."""
         self.dynamic.append((name, value))

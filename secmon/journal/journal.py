@@ -196,11 +196,6 @@ class JournalReader:
         self._leave()
         os.close(self._position)
 
-    @staticmethod
-    def unregister(folder: Path, name: str) -> None:
-        """Remove the registration of ``name``."""
-        consumer_path(folder, name).unlink(missing_ok=True)
-
     def _next_block(self) -> Block | None:
         while True:
             if self._file < 0 and not self._enter():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from secmon.agentlink.agent_table import AgentTable, read_changes
-from secmon.agents.registry.registry import New, add, remove, set_groups
+from secmon.agents.registry.registry import New, add, assign, remove
 from secmon.agents.registry.store import AgentStore, put
 
 
@@ -36,7 +36,7 @@ def test_changes_are_followed(tmp_path: Path) -> None:
     kept = table.by_number[1]
     with store.write() as connection:
         remove(connection, [2])
-        set_groups(connection, 1, ["web"])
+        assign(connection, {1: ["web"]})
     assert follow(table, store) == ([2], [1])
     assert table.by_number[1] is kept
     assert kept.delivery.group == "web"

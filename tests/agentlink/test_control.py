@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.agents.registry.registry import remove, set_groups
+from secmon.agents.registry.registry import assign, remove
 from secmon.agents.state_updates import Origin, Startup, UnchangedKeepalive, apply, sweep
 from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
@@ -229,7 +229,7 @@ async def test_other_groups_do_not_end_a_connection(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         agent = await (await here.agent()).start()
         with here.store.write() as connection:
-            set_groups(connection, 1, ["linux", "web"])
+            assign(connection, {1: ["linux", "web"]})
         await until(lambda: here.server.agents.by_number[1].delivery.group == "linux,web")
         await agent.beat()
 

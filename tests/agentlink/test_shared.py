@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from secmon.agentlink import shared
 from secmon.agentlink.file_push import PIECE, cut
-from secmon.agents.registry.registry import set_groups
+from secmon.agents.registry.registry import assign
 from secmon.common.clock import ManualClock
 from tests.agentlink.field import ACK, Field, FieldAgent, field, keepalive
 from tests.agents.wire import vectors
@@ -86,7 +86,7 @@ async def test_another_group_brings_other_files(tmp_path: Path) -> None:
         agent = await linux_agent(here)
         await agent.beat(digest(MERGED))
         with here.store.write() as connection:
-            set_groups(connection, 1, ["web"])
+            assign(connection, {1: ["web"]})
         assert await pushed(agent) == (digest(b"#web\n"), b"#web\n")
 
 

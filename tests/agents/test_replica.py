@@ -92,7 +92,7 @@ def test_states_stay(pair: Pair) -> None:
     pair.follow()
     with pair.replica.write() as connection:
         connection.execute(update(agents).values(connection_status="active", changed=5))
-    pair.write(lambda connection: registry.set_groups(connection, 1, ["x"]))
+    pair.write(lambda connection: registry.assign(connection, {1: ["x"]}))
     pair.follow()
     with pair.replica.write() as connection:
         apply_changes(connection, pair.changes(None))
@@ -211,7 +211,7 @@ def run(pair: Pair, action: object, *values: object) -> None:
         case "remove", int(gone), purge:
             pair.write(lambda connection: registry.remove(connection, [gone], purge=bool(purge)))
         case "groups", int(agent), list(groups):
-            pair.write(lambda connection: registry.set_groups(connection, agent, groups))
+            pair.write(lambda connection: registry.assign(connection, {agent: groups}))
         case "drop", str(group):
             pair.write(lambda connection: registry.remove_group_everywhere(connection, group))
         case "follow", *_:

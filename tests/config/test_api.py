@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
 from secmon.config import settings as declarations
-from secmon.config.api import COMMENTED_TEMPLATE, ApiConfig, api_template, load_api_config, parse_api_config
+from secmon.config.api import ApiConfig, api_template, load_api_config, parse_api_config
 from tests.offenders import Offenders
 
 DEFAULTS = {
@@ -279,14 +279,12 @@ def test_as_dict_shows_the_effective_configuration(tmp_path: Path) -> None:
 
 
 def test_the_template_holds_every_default_in_comments() -> None:
-    assert yaml.safe_load(COMMENTED_TEMPLATE) is None
-    uncommented = "\n".join(line.removeprefix("#") for line in COMMENTED_TEMPLATE.split("\n"))
+    assert yaml.safe_load(api_template()) is None
+    uncommented = "\n".join(line.removeprefix("#") for line in api_template().split("\n"))
     config = parse_api_config(uncommented)
     assert {key: value_of(config, key) for key in DEFAULTS} == DEFAULTS
     assert all(
-        f"{key.rsplit('.', 1)[-1]}:" in COMMENTED_TEMPLATE
-        for key in DEFAULTS
-        if key not in ("use_only_authd", "logs.path")
+        f"{key.rsplit('.', 1)[-1]}:" in api_template() for key in DEFAULTS if key not in ("use_only_authd", "logs.path")
     )
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.common.errors import SecmonError
-from secmon.config.as_json import SECTION_NAMES, JsonObject, convert_agent, convert_main, mask_secrets, select
+from secmon.config.as_json import JsonObject, convert_agent, convert_main, mask_secrets, select
 from secmon.config.xml import parse_xml
 from tests.config import example
 
@@ -117,12 +117,6 @@ def test_select_a_section() -> None:
     assert select(EXAMPLE, "global") == {"global": EXAMPLE["global"]}
     assert select(EXAMPLE, "global", "logall") == {"global": {"logall": "yes"}}
     assert select(EXAMPLE, "remote", "connection") == {"remote": [{"connection": "secure"}, {"connection": "syslog"}]}
-
-
-def test_names_that_a_client_may_ask_for() -> None:
-    assert len(SECTION_NAMES) == 32
-    assert "bogus" not in SECTION_NAMES
-    assert "wdb" not in SECTION_NAMES
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,6 @@ def test_a_reader_that_is_behind_is_waited_for(tmp_path: Path) -> None:
     assert journal.lost == 0
     assert len(list_segments(tmp_path)) == 1
     reader.close()
-    JournalReader.unregister(tmp_path, "analysis")
     journal.close()
 
 
@@ -107,7 +106,7 @@ def test_one_slow_reader_of_two_counts_until_it_is_unregistered(tmp_path: Path) 
     journal.make_room()
     assert journal.full
     slow.close()
-    JournalReader.unregister(tmp_path, "slow")
+    consumer_path(tmp_path, "slow").unlink()
     journal.make_room()
     assert not journal.full
     fast.close()

@@ -11,7 +11,7 @@ from grpc import aio
 from sqlalchemy import delete, update
 
 from secmon.agents.registry.entries import entries, tombstones
-from secmon.agents.registry.registry import New, add, remove, set_groups
+from secmon.agents.registry.registry import New, add, assign, remove
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore, number, put
 from secmon.agents.replica import verify
@@ -93,7 +93,7 @@ async def test_each_change_arrives(tmp_path: Path) -> None:
         first, second = enrol(nodes.master, "web", "db")
         await nodes.settled()
         with nodes.master.write() as connection:
-            set_groups(connection, first, ["default", "linux"])
+            assign(connection, {first: ["default", "linux"]})
         with nodes.master.write() as connection:
             remove(connection, [second])
         await nodes.settled()
@@ -108,7 +108,7 @@ async def test_states_stay_when_the_registry_changes(tmp_path: Path) -> None:
         with nodes.worker.write() as connection:
             connection.execute(update(agents).values(connection_status="active", last_keepalive=7))
         with nodes.master.write() as connection:
-            set_groups(connection, agent, ["default"])
+            assign(connection, {agent: ["default"]})
         await nodes.settled()
         with nodes.worker.read() as connection:
             row = connection.execute(agents.select()).one()

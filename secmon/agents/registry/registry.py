@@ -203,31 +203,6 @@ def find(connection: Connection, agent: int) -> Entry | None:
     return None if row is None else Entry(*row)
 
 
-def set_groups(connection: Connection, agent: int, groups: Sequence[str]) -> bool:
-    """Assign an agent to exactly these groups, lowest priority first; none means ``default``. Whether it changed.
-
-    Raises 1701, 1737.
-    """
-    return bool(assign(connection, {agent: tuple(groups)}))
-
-
-def assign_first(connection: Connection, agent: int, group: str = DEFAULT_GROUP) -> str:
-    """Assign the first group to an agent that has none; returns its groups joined by commas. Raises 1701."""
-    entry = require_agent(connection, agent)
-    if entry.group:
-        return entry.group
-    assign(connection, {agent: (group,)})
-    return group
-
-
-def append_group(connection: Connection, agent: int, group: str) -> None:
-    """Add a group with the highest priority. Raises 1701, 1737, 1751 when the agent is in it."""
-    groups = require_agent(connection, agent).groups
-    if group in groups:
-        raise SecmonError(1751, ids=(padded(agent),))
-    assign(connection, {agent: (*groups, group)})
-
-
 def remove_group(connection: Connection, agent: int, group: str) -> None:
     """Remove an agent from a group; without another one it is assigned to ``default``.
 

@@ -138,11 +138,6 @@ def seal(key: AgentKey, text: bytes, cipher: Cipher, counter: Counter) -> bytes:
     return AgentCipher(key).seal(text, cipher, counter)
 
 
-def open_message(key: AgentKey, data: bytes) -> Opened:
-    """One message; for many of one agent keep an :class:`AgentCipher`. Raises MessageError."""
-    return AgentCipher(key).open(data)
-
-
 def _wrap(text: bytes, counter: Counter) -> bytes:
     """Header, checksum, compression and padding to whole Blowfish blocks."""
     if not 0 < len(text) <= MAX_TEXT:

@@ -4,7 +4,6 @@ import base64
 import hashlib
 from dataclasses import dataclass
 
-CIPHER_KEY_LENGTH = 47
 _NAME_PART = 15
 
 

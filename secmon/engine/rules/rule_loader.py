@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -355,13 +355,3 @@ def _insert(siblings: list[Rule], rule: Rule) -> None:
     """Insert before the first sibling of less weight. After an overwrite siblings need not be sorted by weight."""
     lighter = (at for at, sibling in enumerate(siblings) if sibling.weight < rule.weight)
     siblings.insert(next(lighter, len(siblings)), rule)
-
-
-def load_rules(
-    files: Iterable[tuple[str, bytes]], decoders: Decoders, lists: Mapping[str, CdbList], diagnostics: Diagnostics
-) -> Rules:
-    """All rules of ``files`` (name and content, in load order). Raises RulesetError."""
-    loader = RuleLoader(decoders, lists, diagnostics)
-    for file, data in files:
-        loader.load(file, data)
-    return loader.rules

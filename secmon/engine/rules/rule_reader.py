@@ -21,7 +21,6 @@ MAX_LEVEL = 16
 MAX_TEXT_PART = 2048
 _KINDS = ("osmatch", "osregex", "pcre2", "string")
 _OPTIONS = ("alert_by_email", "no_email_alert", "log_alert", "no_log", "no_ar", "no_full_log", "no_counter")
-_IGNORE_NAMES = ("user", "srcip", "dstip", "id", "location", "data", "name")
 
 _SAME = {
     "same_srcip": "srcip", "same_source_ip": "srcip", "same_dstip": "dstip", "same_srcport": "srcport",

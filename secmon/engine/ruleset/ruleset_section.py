@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from secmon.common.errors import ConfigError
 from secmon.config.main import MAIN_ROOT
-from secmon.config.xml import Element, parse_xml
+from secmon.config.xml import Element
 from secmon.engine.matching import Expression, PatternError, compile_expression
 
 DECODERS, RULES = "ruleset/decoders", "ruleset/rules"
@@ -48,11 +48,6 @@ def read_section(document: Element, file: str) -> RulesetSection:
         if not part.folders:
             part.folders.append(Folder(usual, compile_expression("osregex", DEFAULT_PATTERN.encode())))
     return section
-
-
-def parse_section(data: bytes | str, file: str = "ossec.conf") -> RulesetSection:
-    """As ``read_section``, from text. Raises ConfigError."""
-    return read_section(parse_xml(data, file, code=1101), file)
 
 
 def _read_option(section: RulesetSection, option: Element, file: str) -> None:

@@ -113,10 +113,6 @@ class SecurityStore:
         """The identity given by the master at creation; empty on a replica that has received nothing."""
         return self.position().store_id
 
-    def is_empty(self) -> bool:
-        """Whether nothing was ever written."""
-        return self.revision() == 0
-
     def view(self) -> SecurityView:
         """The current state, immutable. Never older than the last commit that was answered before this call."""
         token = self.version_token()

@@ -82,7 +82,7 @@ def test_the_file_follows_the_registry(world: World) -> None:
     assert world.paths.client_keys.stat().st_mode & 0o777 == 0o640
     assert times_file(world.paths).read_text().startswith("001 a1 any ")
     before = world.paths.client_keys.stat()
-    world.write(lambda connection: registry.set_groups(connection, 1, ["x"]))
+    world.write(lambda connection: registry.assign(connection, {1: ["x"]}))
     world.settle()
     assert world.paths.client_keys.stat() == before
 

@@ -42,7 +42,7 @@ def test_expansions(store: AgentStore) -> None:
     )
     with store.write() as connection:
         registry.remove(connection, [1])
-        registry.append_group(connection, 2, "x")
+        registry.assign(connection, {2: ["x"]})
     assert (members.members("*"), members.members("x"), members.members("z")) == ({"002", "003"}, {"002"}, set())
 
 
@@ -102,7 +102,7 @@ def do(store: AgentStore, kept: Memberships, action: object, *values: object) ->
                 name = f"a{number(connection, 'next_id')}"
                 registry.add(connection, New(name=name, groups=tuple(groups)), now=1)
             case "groups", int(agent), list(groups) if agent in known:
-                registry.set_groups(connection, agent, groups)
+                registry.assign(connection, {agent: groups})
             case "remove", int(agent):
                 registry.remove(connection, [agent])
             case "insert", int(agent), list(groups) if agent not in known:

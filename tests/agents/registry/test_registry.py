@@ -145,11 +145,7 @@ def test_who_holds_the_key_is_not_replaced(connection: Connection) -> None:
 
 def test_groups_of_one_agent(connection: Connection) -> None:
     add(connection, "a1")
-    assert registry.assign_first(connection, 1) == "default"
-    registry.append_group(connection, 1, "x")
-    assert registry.assign_first(connection, 1, "other") == "default,x"
-    with refused(1751):
-        registry.append_group(connection, 1, "x")
+    assert registry.assign(connection, {1: ["default", "x"]}) == [1]
     with refused(1734):
         registry.remove_group(connection, 1, "y")
     registry.remove_group(connection, 1, "default")
@@ -159,14 +155,14 @@ def test_groups_of_one_agent(connection: Connection) -> None:
     assert (found.group, found.group_hash) == ("default", "37a8eec1")
     with refused(1745):
         registry.remove_group(connection, 1, "default")
-    assert not registry.set_groups(connection, 1, ["default"])
-    assert registry.set_groups(connection, 1, ["x", "y", "x"])
+    assert not registry.assign(connection, {1: ["default"]})
+    assert registry.assign(connection, {1: ["x", "y", "x"]})
     assert (members(connection, "x"), members(connection, "default")) == ([1], [])
-    registry.set_groups(connection, 1, [f"g{i}" for i in range(128)])
+    registry.assign(connection, {1: [f"g{i}" for i in range(128)]})
     with refused(1737):
-        registry.append_group(connection, 1, "one-more")
+        registry.assign(connection, {1: [f"g{i}" for i in range(129)]})
     with refused(1701):
-        registry.append_group(connection, 2, "x")
+        registry.assign(connection, {2: ["x"]})
 
 
 def test_a_group_that_goes_lets_its_members_go(connection: Connection) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.agents.wire.counters import Counter
-from secmon.agents.wire.crypto import MAX_TEXT, AgentCipher, Cipher, Opened, open_message, seal
+from secmon.agents.wire.crypto import MAX_TEXT, AgentCipher, Cipher, Opened, seal
 from secmon.agents.wire.errors import MessageError
 from secmon.agents.wire.frames import Unframer, frame, join_id, split_id
 from secmon.agents.wire.keys import AgentKey, derive
@@ -27,7 +27,7 @@ def receive(case: dict[str, Any]) -> Opened:
     """As a server does that knows the four agents. Raises MessageError, KeyError for an unknown id."""
     found, rest = split_id(bytes.fromhex(case["datagram_hex"]))
     key = keys_by_id()[found] if found is not None else vectors.agent(case["agent"])
-    return open_message(key, rest)
+    return AgentCipher(key).open(rest)
 
 
 def test_sealed_messages_open() -> None:
@@ -57,7 +57,7 @@ def test_sealed_messages_seal_again() -> None:
                 key, cipher = vectors.agent(case["agent"]), Cipher(case["cipher"])
                 counter = Counter(case["global"], case["local"])
                 sealed = seal(key, vectors.plaintext(case), cipher, counter)
-                assert open_message(key, sealed) == (vectors.plaintext(case), cipher, counter)
+                assert AgentCipher(key).open(sealed) == (vectors.plaintext(case), cipher, counter)
                 if case["direction"] == "agent_to_server" and bytes.fromhex(case["datagram_hex"])[:1] == b"!":
                     assert split_id(join_id(key.id, sealed)) == (key.id, sealed)
 
@@ -106,14 +106,14 @@ def test_many_messages_on_the_same_contexts() -> None:
 def test_round_trip(text: bytes, cipher: Cipher, key: str, name: str, major: int, minor: int) -> None:
     agent = AgentKey("001", name, "any", key)
     assert len(derive(agent)) == 47
-    assert open_message(agent, seal(agent, text, cipher, Counter(major, minor))) == (text, cipher, (major, minor))
+    assert AgentCipher(agent).open(seal(agent, text, cipher, Counter(major, minor))) == (text, cipher, (major, minor))
 
 
 @pytest.mark.parametrize("cipher", Cipher)
 def test_longest_and_shortest_text(cipher: Cipher) -> None:
     noise = bytes(zlib.crc32(bytes([n & 255, n >> 8])) & 255 for n in range(MAX_TEXT))
     for text in (b"a", noise, b"a" * MAX_TEXT):
-        assert open_message(ONE, seal(ONE, text, cipher, Counter(0, 1))).text == text
+        assert AgentCipher(ONE).open(seal(ONE, text, cipher, Counter(0, 1))).text == text
     for text in (b"", b"a" * (MAX_TEXT + 1)):
         with pytest.raises(ValueError, match="1 to 65408"):
             seal(ONE, text, cipher, Counter(0, 1))
@@ -135,7 +135,7 @@ def test_mutated_messages_are_refused_by_the_codecs_error_only(
     mutated = bytes(data[: len(data) - cut]) + tail
     try:
         _, rest = split_id(mutated)
-        opened = open_message(vectors.agent(case["agent"]), rest)
+        opened = AgentCipher(vectors.agent(case["agent"])).open(rest)
     except MessageError:
         return
     assert opened.text == vectors.plaintext(case)  # the change hit the id, or what follows the compressed text
@@ -145,4 +145,4 @@ def test_mutated_messages_are_refused_by_the_codecs_error_only(
 @settings(max_examples=200)
 def test_noise_is_refused_by_the_codecs_error(noise: bytes, token: bytes) -> None:
     with pytest.raises(MessageError):
-        open_message(ONE, token + noise)
+        AgentCipher(ONE).open(token + noise)

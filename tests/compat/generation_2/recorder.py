@@ -47,7 +47,7 @@ store = AgentStore(folder / "agents.db", clock=clock)
 with store.write() as connection:
     for number, name in enumerate(("web", "db", "old"), 1):
         registry.add(connection, registry.New(name=name, key=str(number) * 64, address="any"), now=1)
-    registry.set_groups(connection, 2, ["default", "linux"])
+    registry.assign(connection, {2: ["default", "linux"]})
     messages["registry"] = encode(replica.rows_since(connection, None))
     registry.remove(connection, [3])
     messages["registry_changes"] = encode(replica.rows_since(connection, 4))

@@ -104,7 +104,7 @@ def test_arrays_are_arrays_when_they_are_whole() -> None:
 @given(st.binary(max_size=200))
 def test_whatever_bytes_come_the_line_is_one_line_of_json(log: bytes) -> None:
     event = Event("1", b"/var/log/x", log, log, START, 0)
-    event.set_static("data", log)
+    event.static["data"] = log
     event.add_dynamic("some.field", log)
     event.decoder = None
     line = encode(Documents(ORIGIN).of(Verdict(event, None, alert=False), "1.0"))

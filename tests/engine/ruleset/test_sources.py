@@ -8,9 +8,10 @@ import pytest
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
 from secmon.config.default_ruleset import default_ruleset_files
+from secmon.config.xml import parse_xml
 from secmon.daemons.installation_files import create_installation_files
 from secmon.engine.ruleset.diagnostics import RulesetError
-from secmon.engine.ruleset.ruleset_section import parse_section
+from secmon.engine.ruleset.ruleset_section import RulesetSection, read_section
 from secmon.engine.ruleset.sources import Sources, collect, collect_folder, compile_installation
 
 RULE = b'<group name="g,"><rule id="1" level="0"><category>syslog</category><description>d</description></rule></group>'
@@ -19,6 +20,10 @@ DECODER = b'<decoder name="d"><prematch>x</prematch></decoder>'
 
 def section(inside: str) -> str:
     return f"<ossec_config><ruleset>{inside}</ruleset></ossec_config>"
+
+
+def parse_section(text: str) -> RulesetSection:
+    return read_section(parse_xml(text, "ossec.conf", code=1101), "ossec.conf")
 
 
 def collected(root: Path, inside: str = "") -> Sources:

@@ -95,7 +95,7 @@ async def test_agents_that_the_caller_may_not_change(office: Office) -> None:
 async def test_at_most_128_groups(office: Office) -> None:
     many = tuple(f"g{number}" for number in range(128))
     with office.node.agents.write() as connection:
-        registry.set_groups(connection, 4, many)
+        registry.assign(connection, {4: many})
     assert await office.failed(ASSIGN, group_id="web", agents_list=["004"]) == [(1737, ["004"])]
     assert await office.failed(ASSIGN_ONE, group_id="web", agent_id="004") == [(1737, ["004"])]
 

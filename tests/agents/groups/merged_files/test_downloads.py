@@ -163,7 +163,7 @@ async def test_agents_are_put_into_their_groups(site: RemoteSite, caplog: pytest
             await until(lambda: site.groups_of(three) == "web")
             four = site.enrol("four", "default")
             with site.store.write() as connection:
-                registry.set_groups(connection, one, ["default"])
+                registry.assign(connection, {one: ["default"]})
             create_group(site.paths, "later")
             await until(lambda: site.groups_of(four) == "later")
             assert site.groups_of(one) == "default"

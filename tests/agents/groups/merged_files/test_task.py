@@ -99,7 +99,7 @@ async def test_assignments_are_followed(site: Site) -> None:
         write_file(site.paths.shared / "web/x", b"1")
         await site.shows(combined, "x", b"1")
         with site.store.write() as connection:
-            registry.set_groups(connection, agent, ["web"])
+            registry.assign(connection, {agent: ["web"]})
         await until(lambda: not (site.paths.root / combined).exists())
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from secmon.agents.registry.registry import assign, remove
 from secmon.agents.state_updates import Origin, Startup, UnchangedKeepalive, apply, sweep
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.config.remote import RemoteBlock
 from tests.agentlink.field import ACK, SHUTDOWN, STARTUP, field, keepalive
+from tests.manual_clock import ManualClock
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from secmon.agentlink.missing_keys import MAX_RECENT, REPEAT_SECONDS, MissingKey
 from secmon.agentlink.subscribers import MAX_WAITING
 from secmon.agents.link.client import LinkClient
 from secmon.agents.link.wire import Answer, MissingKey, Question
-from secmon.common.clock import ManualClock
+from tests.manual_clock import ManualClock
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

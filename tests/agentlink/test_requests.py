@@ -10,10 +10,10 @@ import pytest
 from secmon.agentlink.requests import BUSY, NO_ACK, NO_ANSWER, NOT_SENT
 from secmon.agents.link.client import LinkClient
 from secmon.agents.link.wire import AgentRequest, FollowReports, SendMessages, Statistics, encode
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.ipc.framing import frame
 from tests.agentlink.field import FieldAgent, field
+from tests.manual_clock import ManualClock
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

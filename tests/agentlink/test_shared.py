@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from secmon.agentlink import shared
 from secmon.agentlink.file_push import PIECE, cut
 from secmon.agents.registry.registry import assign
-from secmon.common.clock import ManualClock
 from tests.agentlink.field import ACK, Field, FieldAgent, field, keepalive
 from tests.agents.wire import vectors
+from tests.manual_clock import ManualClock
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from secmon.agents.registry.registry import remove
-from secmon.common.clock import ManualClock
 from tests.agentlink.field import SHUTDOWN, field
+from tests.manual_clock import ManualClock
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

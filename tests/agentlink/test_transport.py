@@ -10,9 +10,9 @@ from secmon.agents.registry.registry import New, add, remove
 from secmon.agents.wire.crypto import Cipher
 from secmon.agents.wire.frames import frame
 from secmon.agents.wire.keys import AgentKey
-from secmon.common.clock import ManualClock
 from secmon.config.remote import RemoteBlock
 from tests.agentlink.field import ACK, KEY, STARTUP, Field, FieldAgent, field, keepalive
+from tests.manual_clock import ManualClock
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

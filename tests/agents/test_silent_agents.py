@@ -12,11 +12,11 @@ from secmon.agents.registry import registry
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.silent_agents import SilenceMonitor, SilenceSettings
-from secmon.common.clock import ManualClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.config.main import parse_main_config
 from secmon.config.options import InternalOptions
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,10 @@ import pytest
 from secmon.api.protocol import ConnectionLimits
 from secmon.api.server import ApiServer
 from secmon.cluster.node import Node
-from secmon.common.clock import Clock, ManualClock
+from secmon.common.clock import Clock
 from secmon.config.api import ApiConfig
 from tests.api.toys import PASSWORD, USER, Latch, LocalRouter, api_config, fill_store, toy_catalogue, toy_node
+from tests.manual_clock import ManualClock
 
 LOGIN = "/security/user/authenticate"
 

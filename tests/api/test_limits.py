@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secmon.api.limits import RequestRate
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
+from tests.manual_clock import ManualClock
 
 
 def test_rate_window() -> None:

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from secmon.api.limits import EVENT_REQUESTS
-from secmon.common.clock import ManualClock
 from secmon.config.api import Access, Logs
 from tests.api.conftest import LOGIN, Serve, Toy, expect_problem
 from tests.api.toys import PASSWORD, USER, api_config
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 

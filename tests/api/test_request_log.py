@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.api.request_log import MAX_LOGGED, RequestLog
-from secmon.common.clock import ManualClock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.config.api import Logs, MaxSize
 from secmon.security.credentials import context_hash
 from tests.localtime import zone
+from tests.manual_clock import ManualClock
 
 SECRET = "Zx9-not-to-be-seen"
 

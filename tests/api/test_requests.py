@@ -9,12 +9,13 @@ import httpx
 import pytest
 
 from secmon.api.responses import SECURITY_HEADERS
-from secmon.common.clock import ManualClock, SystemClock
+from secmon.common.clock import SystemClock
 from secmon.config.api import Intervals, Logs
 from secmon.security.credentials import context_hash
 from secmon.security.store import schema
 from tests.api.conftest import LOGIN, Serve, Toy, expect_problem
 from tests.api.toys import PASSWORD, USER, ToyControl, ToyLease, Wanted, api_config
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 

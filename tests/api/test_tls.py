@@ -12,13 +12,14 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtensionOID, NameOID
 
 from secmon.api.tls import ensure_certificate, server_context
-from secmon.common.clock import ManualClock, SystemClock
+from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.common.self_signed import self_signed
 from secmon.config.api import Https, parse_api_config
 from tests.api.conftest import Serve
 from tests.api.toys import api_config
+from tests.manual_clock import ManualClock
 
 CLOCK = SystemClock()
 

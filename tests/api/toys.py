@@ -15,7 +15,7 @@ from secmon.cluster.catalogue import Catalogue, operation
 from secmon.cluster.executor import Context, Executor
 from secmon.cluster.node import Node, Services
 from secmon.cluster.parameters import Common, Listing, Names, NoParams, Pretty, text_format
-from secmon.common.clock import Clock, ManualClock
+from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain, Raw, Result
 from secmon.common.paths import Paths
@@ -26,6 +26,7 @@ from secmon.config.options import InternalOptions
 from secmon.security.origin import initialise
 from secmon.security.rbac.authorization import Require
 from secmon.security.store.security_store import SecurityStore
+from tests.manual_clock import ManualClock
 
 PASSWORD = "Sesame-Open-1"
 USER = "admin"

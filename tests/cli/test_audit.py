@@ -11,12 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from secmon.cli import main
-from secmon.common.clock import ManualClock, SystemClock
+from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.daemons.audit_anchors import AuditAnchors
 from secmon.security.role_changes import create_role
 from secmon.security.store.security_store import SecurityStore
 from tests.importers.old_store import OldStore
+from tests.manual_clock import ManualClock
 
 
 def run(*arguments: str) -> Result:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.cluster.lease import LeaseReader, LeaseWriter, UnlimitedLease
-from secmon.common.clock import ManualClock
+from tests.manual_clock import ManualClock
 
 
 def test_a_lease_runs_out_and_is_renewed(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from secmon.common.clock import ManualClock
 from secmon.common.self_signed import expires_within, self_signed
+from tests.manual_clock import ManualClock
 
 
 def test_ours_is_renewed_in_time() -> None:

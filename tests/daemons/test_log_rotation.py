@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.common.counters import Counters
 from secmon.common.logfile import setup_daemon_log
 from secmon.common.paths import Paths
 from secmon.config.options import InternalOptions
 from secmon.daemons.log_rotation import LogRotationSettings, LogRotationTask
 from tests.localtime import zone
+from tests.manual_clock import ManualClock
 
 
 @pytest.fixture

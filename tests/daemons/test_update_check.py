@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from secmon.cluster.updates.check import Updates, UpdateSettings
-from secmon.common.clock import ManualClock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.daemons.update_check import DAY_SECONDS, LOOK_SECONDS, UpdateCheckTask
 from tests.cluster.updates.test_releases import GOOD, document
 from tests.common.webserver import answer, web_server
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 

@@ -15,12 +15,12 @@ from secmon.agents.registry.entries import entries, tombstones
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.replica import verify
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.installation_files import create_installation_files
 from secmon.importers.agents import Report, import_agents, read_source
 from tests.importers.old_manager import KEY, OldManager
+from tests.manual_clock import ManualClock
 
 
 class Here:

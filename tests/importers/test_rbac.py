@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite import foreign
 from secmon.importers.rbac import Report, import_rbac, read_source
@@ -22,6 +21,7 @@ from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.tokens import Tokens
 from tests.importers.old_store import CREATED_SECONDS, HASH, OldStore, policy_body, rule_body
+from tests.manual_clock import ManualClock
 from tests.security.conftest import PASSWORD, find
 from tests.security.store.rows import link_policy, put_policy, put_role, put_user
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.journal.blocks import encode
 from secmon.journal.journal import JournalReader, JournalWriter
 from secmon.journal.segments import consumer_path, list_segments, segment_path
 from tests.filelimit import file_size_limit
+from tests.manual_clock import ManualClock
 
 CLOCK = ManualClock()
 

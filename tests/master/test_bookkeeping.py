@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.master.failure_backoff import FREE_FAILURES, MAX_ADDRESSES, FailureBackoff
 from secmon.master.known_nodes import KnownNodes
 from secmon.master.membership import KnownNode
 from secmon.master.refusal_log import LIMIT, RefusalLog
+from tests.manual_clock import ManualClock
 
 
 def test_known_nodes_survive_a_restart(tmp_path: Path) -> None:

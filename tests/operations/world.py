@@ -22,7 +22,6 @@ from secmon.cluster.node import Member, Node, Peer, Role, Services
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Outcome, Plain, Raw, Result, envelope
@@ -38,6 +37,7 @@ from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
 from secmon.worker.forwarding import MasterForwarder
+from tests.manual_clock import ManualClock
 
 PASSWORD = "Quarry-7!lamp"
 KEY = "k" * 32

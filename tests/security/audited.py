@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.security.audit import Actor, audited_write
 from secmon.security.role_changes import create_role
 from secmon.security.store.security_store import SecurityStore
+from tests.manual_clock import ManualClock
 
 ALICE = Actor(user="alice", user_id=104, operation="POST /security/roles", client="10.0.0.7", request="r1")
 CLOCK = ManualClock()

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.security.origin import initialise
 from secmon.security.rbac.model import User
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.view import SecurityView
 from secmon.security.tokens import Tokens
+from tests.manual_clock import ManualClock
 from tests.security.store.rows import link_role, put_role, put_user
 
 PASSWORD = "Quarry-7!lamp"

@@ -1,8 +1,8 @@
 """Failed logins, against a clock that the test moves (conventions.md 9.1)."""
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.security.login_attempts import FailedLogins
+from tests.manual_clock import ManualClock
 
 
 def _blocked(logins: FailedLogins, address: str = "a") -> bool:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.security import link_changes
 from secmon.security.ordered_links import (
@@ -23,6 +22,7 @@ from secmon.security.role_changes import delete_role
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
+from tests.manual_clock import ManualClock
 from tests.security.store.rows import put_policy, put_role, put_user
 
 OWNERS, MEMBERS = (100, 101), tuple(range(200, 207))

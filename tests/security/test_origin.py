@@ -6,7 +6,6 @@ import msgspec
 import pytest
 import yaml
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.security.origin import initialise
 from secmon.security.rbac.defaults import load_defaults
@@ -14,6 +13,7 @@ from secmon.security.rbac.model import Settings
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from tests.folders import REPOSITORY
+from tests.manual_clock import ManualClock
 from tests.security.conftest import PASSWORD, find
 
 ROLES = {

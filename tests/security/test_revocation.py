@@ -1,9 +1,9 @@
 """Rows of revocations."""
 
-from secmon.common.clock import ManualClock
 from secmon.security.revocation import revoke_all, revoke_role, revoke_user
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
+from tests.manual_clock import ManualClock
 
 
 def test_revoking_everyone_replaces_other_rows(store: SecurityStore, clock: ManualClock) -> None:

@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.security.authentication_error import AuthenticationError
@@ -21,6 +20,7 @@ from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
 from secmon.security.tokens import AUDIENCE, Tokens
 from secmon.security.user_changes import set_password
+from tests.manual_clock import ManualClock
 from tests.security.conftest import PASSWORD, find
 from tests.security.store.rows import link_role, put_role, put_user
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.security.credentials import authenticate
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.user_changes import set_password
+from tests.manual_clock import ManualClock
 
 
 def test_set_password(store: SecurityStore, clock: ManualClock) -> None:

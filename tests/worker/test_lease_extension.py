@@ -6,8 +6,8 @@ import pytest
 
 from secmon.cluster.lease import LeaseReader, LeaseWriter
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.common.clock import ManualClock
 from secmon.worker.lease_extension import LeaseExtender
+from tests.manual_clock import ManualClock
 
 
 @pytest.mark.parametrize(

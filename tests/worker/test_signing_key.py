@@ -8,13 +8,13 @@ import pytest
 
 from secmon.cluster.call import Call
 from secmon.cluster.node import Peer
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Plain, Result
 from secmon.security.key_rotation import register_signing_key, replace_signing_key, rotate_signing_key
 from secmon.security.signing_keys import KEY_LIFE_SECONDS
 from secmon.security.store.security_store import SecurityStore
 from secmon.worker.signing_key import REGISTER, SigningKeyRegistration
+from tests.manual_clock import ManualClock
 from tests.security.store.rows import put_user
 from tests.waiting import until
 

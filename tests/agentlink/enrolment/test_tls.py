@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from secmon.agentlink.enrolment.tls import VALID_DAYS, ensure_certificate, names_match, server_context
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.config.auth import AuthSettings
+from tests.manual_clock import ManualClock
 
 SETTINGS = AuthSettings(disabled=False)
 

@@ -14,9 +14,9 @@ from secmon.agentlink.upgrade.repository import PackageLocation as Location
 from secmon.agentlink.upgrade.repository import package_location, repository
 from secmon.agents.tasks.lifecycle import Work
 from secmon.agents.upgrade_targets import Candidate
-from secmon.common.clock import ManualClock
 from secmon.common.paths import Paths
 from tests.common.webserver import WebServer, answer, web_server
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 

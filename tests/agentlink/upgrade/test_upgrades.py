@@ -23,7 +23,7 @@ from secmon.agents.tasks import lifecycle
 from secmon.agents.tasks.lifecycle import Job, Work
 from secmon.agents.tasks.store import TaskStore
 from secmon.agents.wakeups import WakeupListener, wake
-from secmon.common.clock import ManualClock, SystemClock
+from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
@@ -32,6 +32,7 @@ from secmon.simulator import PROFILES, Fleet, Misbehaviour, Options, Server
 from secmon.simulator import Timing as FleetTiming
 from tests.agentlink.field import Field, many
 from tests.agentlink.field import field as open_field
+from tests.manual_clock import ManualClock
 from tests.operations.fields import MemoryLink
 from tests.simulator.test_agents import QUICK
 from tests.waiting import until

@@ -14,8 +14,8 @@ from secmon.agents.registry.entries import entries, tombstones
 from secmon.agents.registry.key_file import KeyFileChanges, MasterKeyFile, WorkerKeyFile, times_file, write_key_files
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.store import AgentStore
-from secmon.common.clock import ManualClock
 from secmon.common.paths import Paths
+from tests.manual_clock import ManualClock
 
 
 class World:

@@ -17,10 +17,10 @@ from secmon.agents.registry.registry import Added, New
 from secmon.agents.registry.replacement import NEVER
 from secmon.agents.registry.store import AgentStore, number, put
 from secmon.agents.replica import verify
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.config.auth import AuthSettings, Force
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 

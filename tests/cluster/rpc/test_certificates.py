@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from secmon.cluster.rpc import certificates
 from secmon.cluster.rpc.certificates import NodeCredentials, PeerIdentity
 from secmon.cluster.rpc.keystore import Keystore
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from tests.manual_clock import ManualClock
 
 LIFE = timedelta(days=90)
 ALPHA = PeerIdentity("alpha", "0b7c1f1e-0000-4000-8000-000000000000", is_master=False)

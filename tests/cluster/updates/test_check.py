@@ -11,7 +11,7 @@ import pytest
 
 from secmon import __version__
 from secmon.cluster.updates.check import ID_HEADER, MAX_BYTES, Updates, UpdateSettings, installation_id, read_updates
-from secmon.common.clock import ManualClock, SystemClock
+from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
@@ -19,6 +19,7 @@ from secmon.common.self_signed import self_signed
 from secmon.config.main import parse_main_config
 from tests.cluster.updates.test_releases import GOOD, document
 from tests.common.webserver import answer, web_server
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 

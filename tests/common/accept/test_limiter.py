@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter, Slot, address_group
-from secmon.common.clock import ManualClock
 from secmon.common.counters import Counters
+from tests.manual_clock import ManualClock
 
 log = logging.getLogger("secmon.tests")
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.common.clock import ManualClock, SystemClock
+from secmon.common.clock import SystemClock
 from secmon.common.files.scan import Scanner
 from tests.common.files.folders import edit, edits, new_root, write
+from tests.manual_clock import ManualClock
 
 
 def settled_clock() -> ManualClock:

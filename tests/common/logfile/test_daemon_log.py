@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.common.counters import Counters
 from secmon.common.logfile import DaemonLog, cluster_logger, setup_daemon_log
 from secmon.common.logfile.daemon_log import level_word, tag_of
 from secmon.common.paths import Paths
 from tests.filelimit import file_size_limit
 from tests.localtime import zone
+from tests.manual_clock import ManualClock
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.common.clock import ManualClock, iso_z
+from secmon.common.clock import iso_z
 from secmon.common.errors import SecmonError
 from secmon.common.logfile import setup_daemon_log
 from secmon.common.logfile.backward import MAX_LINE
@@ -24,6 +24,7 @@ from secmon.common.logfile.rotation import compress_parts, rotate_day, rotate_si
 from secmon.common.logfile.text import INDENT, escape
 from secmon.common.paths import Paths
 from tests.localtime import zone
+from tests.manual_clock import ManualClock
 
 
 @pytest.fixture

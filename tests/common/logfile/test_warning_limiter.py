@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.common.logfile.warning_limiter import PER_WINDOW, WINDOW_SECONDS, WarningLimiter
+from tests.manual_clock import ManualClock
 
 
 def test_complaints_are_bounded(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.clock import ManualClock, SystemClock
+from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite import migration
 from secmon.common.sqlite.engine import write_transaction
@@ -19,6 +19,7 @@ from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore, look
 from secmon.common.sqlite.migration import copies_of, migrate
 from secmon.common.sqlite.schema import StoreSchema, open_store
 from tests.common.sqlite.toystore import make_first_version, rows, schema_of
+from tests.manual_clock import ManualClock
 
 NOTES = "SELECT id, text, colour FROM notes"
 MARKS = "SELECT note FROM marks"

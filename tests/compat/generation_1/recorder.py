@@ -12,7 +12,7 @@ from secmon.common.security.admin import initialise
 from secmon.common.store import schema
 from secmon.common.store.security import SecurityStore
 
-from secmon.common.clock import ManualClock
+from tests.manual_clock import ManualClock
 
 folder = Path(sys.argv[1])
 master, replica = SecurityStore(folder / "security.db"), SecurityStore(folder / "replica.db", writable=False)

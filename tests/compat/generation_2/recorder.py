@@ -18,12 +18,12 @@ from secmon.agents.registry.store import AgentStore
 from secmon.agents.state_reports import State, Touch, waiting
 from secmon.cluster.rpc import version, wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import ItemFailure, Outcome, Plain
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
+from tests.manual_clock import ManualClock
 
 folder = Path(sys.argv[1])
 clock = ManualClock()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.config.main import parse_main_config
 from secmon.engine.input.local_files import LocalFileFollower, local_files
 from secmon.engine.input.predecode import split_message
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.common.paths import Paths
 from secmon.config.main import parse_main_config
 from secmon.engine.logtest.logtest_protocol import answer
@@ -15,6 +14,7 @@ from secmon.engine.logtest.logtest_sessions import Sessions, SessionSettings
 from secmon.engine.output.document import Documents, Origin
 from secmon.engine.ruleset.live_ruleset import LiveRuleset
 from tests.engine.ruleset.test_live_ruleset import install_rules, local, rules
+from tests.manual_clock import ManualClock
 
 TWO = """<rule id="100002" level="10" frequency="2" timeframe="60"><if_matched_sid>100001</if_matched_sid>
 <description>again</description></rule>"""

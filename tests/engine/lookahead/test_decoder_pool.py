@@ -17,7 +17,6 @@ from typing import Any
 import psutil
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.engine.decoders.decoder import INTERNAL
 from secmon.engine.event import Event
 from secmon.engine.lookahead.codec import LookaheadCodec
@@ -37,6 +36,7 @@ from secmon.engine.ruleset.sources import Sources, collect_folder, compile_sourc
 from tests.engine.analysis_kit import Analysis, analysing
 from tests.engine.rules_kit import ROOTS, START
 from tests.folders import REPOSITORY
+from tests.manual_clock import ManualClock
 from tests.waiting import wait_until
 
 APP = (

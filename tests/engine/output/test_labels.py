@@ -8,9 +8,9 @@ from sqlalchemy import update
 from secmon.agents.registry.registry import New, add_without_conflicts
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
-from secmon.common.clock import ManualClock
 from secmon.engine.output.document import Labels
 from secmon.engine.output.labels import StoredLabels
+from tests.manual_clock import ManualClock
 
 
 def test_labels_are_read_shown_and_kept_for_a_while(tmp_path: Path) -> None:

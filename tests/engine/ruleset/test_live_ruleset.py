@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.common.paths import Paths
 from secmon.engine.ruleset.diagnostics import RulesetError
 from secmon.engine.ruleset.last_good import LAST_GOOD
 from secmon.engine.ruleset.live_ruleset import LiveRuleset
 from tests.engine.analysis_kit import make_folders
 from tests.engine.rules_kit import ROOTS
+from tests.manual_clock import ManualClock
 
 CONFIG = """<ossec_config><alerts><log_alert_level>3</log_alert_level></alerts><ruleset>
 <decoder_dir>etc/decoders</decoder_dir><rule_dir>etc/rules</rule_dir><list>etc/lists/users</list></ruleset>

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from secmon.common.clock import ManualClock
 from secmon.security.authentication_error import AuthenticationError
 from secmon.security.tokens import NBF_LEEWAY_SECONDS, Tokens
+from tests.manual_clock import ManualClock
 from tests.operations.world import World
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,6 @@ from secmon.cluster.call import Call
 from secmon.cluster.catalogue import CATALOGUE
 from secmon.cluster.executor import Context, Executor
 from secmon.cluster.node import Node, Services
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Plain
@@ -31,6 +30,7 @@ from secmon.security.revocation import revoke_run_as
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from tests.api.toys import LocalRouter, ToyControl, ToyLease, api_config
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 

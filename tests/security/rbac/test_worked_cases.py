@@ -8,7 +8,6 @@ import msgspec
 import pytest
 import yaml
 
-from secmon.common.clock import ManualClock
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, Mode
 from secmon.security.origin import initialise
@@ -16,6 +15,7 @@ from secmon.security.rbac.authorization import Authorizer, Require
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.view import SecurityView
+from tests.manual_clock import ManualClock
 from tests.security.rbac.inventory import EXISTING, WorldInventory
 
 NAMED = "named"

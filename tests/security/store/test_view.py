@@ -6,10 +6,10 @@ import threading
 
 from sqlalchemy import event
 
-from secmon.common.clock import ManualClock
 from secmon.security.revocation import revoke_role, revoke_user
 from secmon.security.store.security_store import SecurityStore
 from tests.folders import REPOSITORY
+from tests.manual_clock import ManualClock
 from tests.security.store.conftest import OpenStore
 from tests.security.store.rows import link_policy, link_role, put_policy, put_role, put_user
 

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from secmon.agents.groups.merged_files.builder import MergedFileBuilder, combine
 from secmon.agents.groups.merged_files.format import MergedFile, latest, merge, split
 from secmon.agents.names import group_hash
-from secmon.common.clock import ManualClock, SystemClock
+from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from tests.agents.wire.vectors import section
+from tests.manual_clock import ManualClock
 
 RESPONSES = split(bytes.fromhex(section("merged_files")[0]["merged_hex"])).files[0].content
 

@@ -1,5 +1,6 @@
 """Messages as nodes of generation 2 send them: this release understands them."""
 
+import json
 from contextlib import closing
 from pathlib import Path
 
@@ -15,10 +16,10 @@ from secmon.cluster.rpc import version, wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import ItemFailure, Outcome, Plain, Result
-from secmon.operations.all import EXECUTABLE
+from secmon.operations.all import CATALOGUE, EXECUTABLE
 from secmon.security.store.replication import Change, Snapshot
 from secmon.security.store.security_store import SecurityStore
-from tests.compat.test_golden_stores import facts
+from tests.compat.test_golden_stores import HERE, facts
 
 FACTS = facts(2)
 MESSAGES = {name: bytes.fromhex(data) for name, data in FACTS["messages"].items()}
@@ -69,6 +70,20 @@ def test_greetings_and_heartbeats() -> None:
 def test_generation_1_is_not_understood() -> None:
     hello = pb.NodeHello.FromString(bytes.fromhex(facts(1)["hello"]))
     assert not version.compatible(hello.protocol, hello.min_protocol)
+
+
+def test_operations_that_generation_2_calls_are_there() -> None:
+    """With the parameters that it sends; what was added since may be left out."""
+    recorded: dict[str, list[str]] = {}
+    for line in (HERE / "generation_2/operations.json").read_text().splitlines():
+        recorded |= json.loads(line)
+    for operation in CATALOGUE:
+        if operation.name in recorded:
+            sent = set(recorded.pop(operation.name))
+            fields = msgspec.structs.fields(operation.params)
+            assert sent <= {field.encode_name for field in fields}, operation.name
+            assert sent >= {field.encode_name for field in fields if field.required}, operation.name
+    assert recorded == {}
 
 
 def answer(chunk: bytes) -> Result:

@@ -1,7 +1,9 @@
 # mypy: ignore-errors
 """Stores and messages of a master, by the code of the last release of generation 2 (see ``tests.compat.record``)."""
 
+import importlib
 import json
+import pkgutil
 import sqlite3
 import sys
 from pathlib import Path
@@ -11,11 +13,13 @@ from secmon.common.calls import Call
 from secmon.security.admin import initialise
 from sqlalchemy import update
 
+import secmon.operations
 from secmon.agents import replica, tasks
 from secmon.agents.registry import registry
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.state_reports import State, Touch, waiting
+from secmon.cluster.catalogue import CATALOGUE
 from secmon.cluster.rpc import version, wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
@@ -81,6 +85,13 @@ for name, result in (("outcome", outcome), ("plain", Plain(data={"x": 1}, messag
     messages[name] = chunk.SerializeToString()
 failure = wire.pack_failure(SecmonError(1701, "which", ids=("005",), nodes={"w1": "late"}))
 messages["failure"] = failure.SerializeToString()
+
+for module in pkgutil.walk_packages(secmon.operations.__path__, "secmon.operations."):
+    importlib.import_module(module.name)
+operations = {one.name: [field.encode_name for field in msgspec.structs.fields(one.params)] for one in CATALOGUE}
+(folder / "operations.json").write_text(
+    "".join(f"{json.dumps({name: operations[name]})}\n" for name in sorted(operations))
+)
 
 facts = {
     "store_id": security.store_id(),

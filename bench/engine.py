@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from bench import engines
+from bench import engine_processes
 from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
 from secmon.engine.decoders.decoder import INTERNAL
@@ -70,8 +70,8 @@ def measure(bench: Bench) -> list[Figure]:
             )
         )
     shared = [
-        *engines.measure("own", Sources(decoders, lists, rules), logs, rounds),
-        *engines.measure(
+        *engine_processes.measure("own", Sources(decoders, lists, rules), logs, rounds),
+        *engine_processes.measure(
             "large",
             Sources(_copied_decoders(decoders, copies), lists, many),
             list(_renamed(logs, copies)),

@@ -15,7 +15,7 @@ from secmon.common.paths import Paths
 from secmon.common.privileges import as_root
 from secmon.daemons.install import renew_ruleset
 from secmon.engine.rules.rule import Rule
-from secmon.engine.rules.rule_loader import FIRST_BELOW
+from secmon.engine.rules.rule_loader import FIRST_NON_ROOT_ID
 from secmon.engine.ruleset.case_files import Case, CaseError, Result, find_files, read_file, run_case
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.diagnostics import Message, RulesetError
@@ -239,7 +239,7 @@ class RuleTimer:
         self._since = 0
 
     def trying(self, rule: Rule) -> None:
-        if rule.id < FIRST_BELOW:
+        if rule.id < FIRST_NON_ROOT_ID:
             self._rule = None  # another event begins; the trace has no end of an event
         self._stop()
         self._rule, self._since = rule.id, time.perf_counter_ns()

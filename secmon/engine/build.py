@@ -8,7 +8,7 @@ from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
-from secmon.engine.analysis_thread import AnalysisThread
+from secmon.engine.analysis_thread import AnalysisThread, Flush
 from secmon.engine.engine import Engine
 from secmon.engine.event_counters import EventCounters
 from secmon.engine.event_rate_limit import EventRateLimit
@@ -61,7 +61,30 @@ def build_analysis_thread(
 
     ``sources`` of the ruleset, for the decoder processes.
     """
-    paths, config, options = env.paths, env.config, env.options
+    paths, config = env.paths, env.config
+    state, flushes = _build_state(env, event_counters)
+    pipeline = _build_pipeline(env, Engine(ruleset, state, host=env.short_host), event_counters)
+    processes = pool_size(env.options.get("analysisd.engines"))
+    pool = DecoderPool(processes, env.clock, host=env.short_host, archiving=pipeline.outputs.archives)
+    return AnalysisThread(
+        pipeline,
+        EventFeed([paths.events, paths.local_events]),
+        OutputCheckpoint(output_checkpoint_path(paths)),
+        env.clock,
+        host=env.short_host,
+        rate_limit=EventRateLimit(
+            config.integer("global", "limits", "eps", "maximum", default=0),
+            config.integer("global", "limits", "eps", "timeframe", default=10),
+        ),
+        flushes=flushes,
+        pool=pool if processes else None,
+        sources=sources,
+    )
+
+
+def _build_state(env: AnalysisEnvironment, event_counters: EventCounters) -> tuple[State, tuple[Flush, ...]]:
+    """The state with what earlier processes have stored, and what writes its changes at each commit."""
+    paths, options = env.paths, env.options
     first_time = KeyFile(paths.root / "queue/fts/fts-queue", event_counters.total)
     ignored = KeyFile(paths.root / "queue/fts/ig-queue")
     contents = DeferredContents(paths.root / "queue/diff")
@@ -74,12 +97,17 @@ def build_analysis_thread(
             prefix=options.get("analysisd.fts_min_size_for_str"),
         ),
         ignored_keys=IgnoredKeys(ignored.lines(), ignored),
-        memory_size=max(MIN_MEMORY_SIZE, config.integer("global", "memory_size", default=MEMORY_SIZE)),
+        memory_size=max(MIN_MEMORY_SIZE, env.config.integer("global", "memory_size", default=MEMORY_SIZE)),
     )
+    return state, (first_time.flush, ignored.flush, contents.flush)
+
+
+def _build_pipeline(env: AnalysisEnvironment, engine: Engine, event_counters: EventCounters) -> Pipeline:
+    paths, config, options = env.paths, env.config, env.options
     statistics_settings = StatisticsSettings.of(config, options)
     documents = Documents(env.origin, env.techniques)
-    pipeline = Pipeline(
-        engine=Engine(ruleset, state, host=env.short_host),
+    return Pipeline(
+        engine=engine,
         documents=documents,
         outputs=Outputs(paths, OutputSettings.of(config, options), documents, env.counters),
         statistics=EventStatistics(paths.stats, statistics_settings, env.clock.now().astimezone()),
@@ -87,22 +115,6 @@ def build_analysis_thread(
         event_counters=event_counters,
         labels=env.labels,
         log_firewall=bool(options.get("analysisd.log_fw")),
-    )
-    processes = pool_size(options.get("analysisd.engines"))
-    pool = DecoderPool(processes, env.clock, host=env.short_host, archiving=pipeline.outputs.archives)
-    return AnalysisThread(
-        pipeline,
-        EventFeed([paths.events, paths.local_events]),
-        OutputCheckpoint(output_checkpoint_path(paths)),
-        env.clock,
-        host=env.short_host,
-        rate_limit=EventRateLimit(
-            config.integer("global", "limits", "eps", "maximum", default=0),
-            config.integer("global", "limits", "eps", "timeframe", default=10),
-        ),
-        flushes=(first_time.flush, ignored.flush, contents.flush),
-        pool=pool if processes else None,
-        sources=sources,
     )
 
 

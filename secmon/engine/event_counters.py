@@ -78,7 +78,7 @@ _ALL_COMPONENTS: Mapping[str, Any] = {
         },
     },
 }
-_LONGEST_ID = 9
+_MAX_ID_DIGITS = 9
 _OF_AGENT = ("agent", "dbsync", "integrations_breakdown", "modules_breakdown", "monitor", "remote")
 
 
@@ -138,7 +138,7 @@ class EventCounters:
 
     def of(self, agent: str, now: int) -> AgentCounts | None:
         """Counters of an agent; None for the manager itself."""
-        number = int(agent) if len(agent) <= _LONGEST_ID else 0
+        number = int(agent) if len(agent) <= _MAX_ID_DIGITS else 0
         if not number:
             return None
         found = self.agents.get(number)

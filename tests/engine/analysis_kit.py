@@ -1,4 +1,4 @@
-"""An installation's folders, journals with events, and the analysis at work on them."""
+"""An installation with journals of events, and the analysis of them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ class Analysis:
             for folder in (self.paths.events, self.paths.local_events)
         ]
         self.event_counters = EventCounters(int(self.clock.now().timestamp()))
-        given = AnalysisEnvironment(
+        env = AnalysisEnvironment(
             paths=self.paths,
             config=parse_main_config(
                 f"<ossec_config><cluster><disabled>yes</disabled></cluster>{config}</ossec_config>"
@@ -62,7 +62,7 @@ class Analysis:
             host="mgr.example",
             labels=labels,
         )
-        self.thread: AnalysisThread = build_analysis_thread(given, ruleset, self.event_counters, sources)
+        self.thread: AnalysisThread = build_analysis_thread(env, ruleset, self.event_counters, sources)
 
     def send(self, events: Sequence[str | bytes], journal: int = 0) -> None:
         self.writers[journal].append([one.encode() if isinstance(one, str) else one for one in events])
@@ -86,13 +86,13 @@ class Analysis:
 
 
 def read_alerts(paths: Paths) -> list[dict[str, Any]]:
-    """All that are whole."""
+    """All complete alerts."""
     path = paths.logs / "alerts/alerts.json"
     return whole_lines(path.read_bytes()) if path.exists() else []
 
 
 def whole_lines(data: bytes) -> list[dict[str, Any]]:
-    """Objects, one a line; a line that a death cut is skipped, as every reader has to."""
+    """Objects, one a line; an incomplete line is skipped, as every reader must."""
     found = []
     for line in data.split(b"\n"):
         try:
@@ -104,7 +104,7 @@ def whole_lines(data: bytes) -> list[dict[str, Any]]:
 
 @contextmanager
 def analysing(root: Path, ruleset: Ruleset, **options: Any) -> Iterator[Analysis]:
-    """At work inside the block."""
+    """An analysis that runs inside the block."""
     made = Analysis(root, ruleset, **options)
     made.thread.start()
     try:

@@ -73,7 +73,7 @@ def test_a_restart_continues_at_the_committed_position(tmp_path: Path) -> None:
         assert two.thread.repeated == 0
 
 
-def test_a_full_disk_makes_it_wait(tmp_path: Path) -> None:
+def test_a_full_disk_pauses_the_analysis(tmp_path: Path) -> None:
     with analysing(tmp_path, PLAIN) as one:
         one.send([app(0)])
         one.drained()
@@ -104,7 +104,7 @@ def test_a_stop_while_the_disk_is_full_commits_nothing(tmp_path: Path) -> None:
         assert numbers(two.alerts()) == [0, 1]
 
 
-def test_a_swap_keeps_what_is_remembered(tmp_path: Path) -> None:
+def test_a_swap_keeps_the_memories_of_unchanged_rules(tmp_path: Path) -> None:
     four = below(100301, 5, "<action>a</action>") + (
         '<rule id="100302" level="10" frequency="4" timeframe="300"><if_matched_sid>100301</if_matched_sid>'
         "<description>four</description></rule>"
@@ -144,7 +144,7 @@ def test_firewall_events_need_all_their_fields(tmp_path: Path) -> None:
         assert line.endswith("mgr->/x DROP TCP 192.0.2.1:5->192.0.2.2:6\n")
 
 
-def test_credits_come_back_after_the_timeframe() -> None:
+def test_credits_return_after_the_timeframe() -> None:
     one = EventRateLimit(5, 2)
     assert (one.take(8, 0.0), one.take(8, 0.5), one.take(8, 1.0), one.take(1, 1.5)) == (8, 2, 0, 0)
     assert one.seconds_over == 1

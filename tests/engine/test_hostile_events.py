@@ -1,4 +1,4 @@
-"""Events of attackers: whatever their bytes, nothing raises, each line is JSON, and what a rule looks for is found."""
+"""Events of attackers: no bytes raise an error, each line is JSON, and rules find what they look for."""
 
 import json
 import re

@@ -21,7 +21,7 @@ Members = tuple[tuple[str, Any], ...]
 
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, strict=False)
 _BLANKS = "".join(map(chr, range(0x21)))
-_LONGEST_NUMBER = 400
+_MAX_DIGITS = 400
 """Digits; a longer number is read as infinite, or as zero."""
 _TOKEN = re.compile(
     r"""(?P<text>"(?:[^"\\]++|\\.)*+")|(?P<number>-?(?:\d|\.\d)[\d.eE+-]*)|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)"""
@@ -113,6 +113,6 @@ def _number(one: str) -> str:
     if found is None:
         return one  # two numbers, or none: the parser refuses it
     sign, whole, part, power = found.groups()
-    if len(whole) > _LONGEST_NUMBER:
+    if len(whole) > _MAX_DIGITS:
         return f"{sign}1e999"
     return f"{sign}{whole or 0}" + (f".{part}" if part else "") + (f"e{power}" if power else "")

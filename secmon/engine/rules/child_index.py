@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from secmon.engine.event import Event
 from secmon.engine.rules.rule import Rule
 
-SMALLEST = 4
+MIN_CHILDREN = 4
 """A rule with fewer children has no index."""
 FIELDS = 2
 """Fields that one index uses."""
@@ -28,7 +28,7 @@ class ChildIndex:
     def __init__(self, children: Sequence[Rule]) -> None:
         self._children = children
         names = Counter(need.field_name for child in children for need in child.preconditions if need.field_name)
-        self._fields = tuple(name for name, count in names.most_common(FIELDS) if count >= SMALLEST)
+        self._fields = tuple(name for name, count in names.most_common(FIELDS) if count >= MIN_CHILDREN)
         preconditions = [need for child in children for need in child.preconditions]
         self._wanted = tuple(
             frozenset().union(*(need.values for need in preconditions if need.field_name == name))
@@ -73,4 +73,4 @@ def _value(event: Event, name: str) -> bytes | None:
 def index_children(rules: Sequence[Rule]) -> None:
     """Give every rule with many children an index. Call it when all rules are loaded."""
     for rule in rules:
-        rule.index = ChildIndex(rule.children) if len(rule.children) >= SMALLEST else None
+        rule.index = ChildIndex(rule.children) if len(rule.children) >= MIN_CHILDREN else None

@@ -17,9 +17,9 @@ from secmon.engine.ruleset.cdb_list import CdbList
 from secmon.engine.ruleset.diagnostics import Diagnostics, Message, RulesetError
 from secmon.engine.ruleset.ruleset_xml import Element, VariableError, XmlError, parse
 
-FIRST_BELOW = 10
+FIRST_NON_ROOT_ID = 10
 """Rules with smaller ids are the roots of the tree, one for each category."""
-_LONGEST = 20
+_MAX_DIGITS = 20
 """Digits of a number that may be an id or a level."""
 
 
@@ -253,7 +253,7 @@ class RuleLoader:
 
     def _insert_into_tree(self, rule: Rule, draft: Draft) -> bool:
         """Insert the rule below its parents; False when it has none and is skipped."""
-        if rule.id < FIRST_BELOW:
+        if rule.id < FIRST_NON_ROOT_ID:
             _insert(self.rules.roots, rule)
             return True
         parents = self._parents(rule, draft)
@@ -288,7 +288,7 @@ class RuleLoader:
         for one in dict.fromkeys(each.lstrip("0") or "0" for each in re.findall("[0-9]+", text)):
             parent = self.rules.by_id.get(_number(one) or -1)
             if parent is None:
-                self._warn(7617, f"rule {one[:_LONGEST]}, a parent of rule {draft.id}, is not loaded", draft)
+                self._warn(7617, f"rule {one[:_MAX_DIGITS]}, a parent of rule {draft.id}, is not loaded", draft)
             else:
                 found.append(parent)
         if found:
@@ -334,7 +334,7 @@ class RuleLoader:
 
 def _number(text: str | None) -> int | None:
     """An id or a level in ASCII digits; None for any other text."""
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= _LONGEST else None
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else None
 
 
 def _read_group(file: str, group: Element, reader: RuleReader) -> Iterator[Draft]:

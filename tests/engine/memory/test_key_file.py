@@ -1,4 +1,4 @@
-"""Keys of what was seen, on disk: read again as they were written, whatever is in them, and after a torn end."""
+"""First-time keys on disk: they are read as they were written, with any content, and after an incomplete line."""
 
 from pathlib import Path
 

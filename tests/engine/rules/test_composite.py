@@ -12,7 +12,7 @@ from tests.engine.rules_kit import Bench, below, node_log, nodes
 COMPOSITE = '<rule id="100331" level="10" frequency="{}" timeframe="60"><if_matched_sid>100330</if_matched_sid>{}<description>x</description></rule>'
 
 
-def test_old_events_go_and_leave_nothing() -> None:
+def test_old_events_are_removed_from_all_memories() -> None:
     bench = Bench(nodes(below(100330, 5, "<id>^401</id>"), COMPOSITE.format(8, "<same_srcip/>")), memory=64)
     for number in range(500):
         bench.node("GET", code=401, ip=f"192.0.2.{number % 250}", at=0)
@@ -124,7 +124,7 @@ def test_a_composite_counts_its_own_alerts_when_its_group_is_the_one_it_counts()
     assert found[1] == [100410, 100411, 100410, 100411, 100410], "its own alert is used up and ends the search"
 
 
-def test_a_composite_that_is_left_out_marks_nothing() -> None:
+def test_a_skipped_composite_counts_nothing() -> None:
     compiled = nodes(
         below(100412, 5, "<id>^401</id><group>refused,</group>"),
         '<rule id="100413" level="9"><if_sid>999</if_sid><if_matched_sid>100412</if_matched_sid><description>x</description></rule>',
@@ -230,7 +230,7 @@ MATCHES: dict[int, str] = {}
 
 @settings(max_examples=150)
 @given(DRAWN, st.lists(st.tuples(st.integers(0, 9), st.sampled_from([200, 401])), max_size=15))
-def test_an_event_counts_once_per_place_of_its_rule(
+def test_an_event_counts_once_per_occurrence_of_its_rule(
     drawn: list[tuple[int, list[int], str, bool, int]], events: list[tuple[int, int]]
 ) -> None:
     compiled = nodes(*drawn_rules(drawn))
@@ -244,7 +244,7 @@ def test_an_event_counts_once_per_place_of_its_rule(
         assert bench.rule(log, at=at) == reference.rule(Entry(at, log))
 
 
-def test_places_beyond_number_cost_nothing() -> None:
+def test_very_many_occurrences_cost_nothing() -> None:
     """Each rule is a child of all before it, so that the last one has 2**39 places."""
     rules = [below(100500, 3, "<group>deep,</group>")]
     for at in range(1, 41):

@@ -1,4 +1,4 @@
-"""Backpressure on agents while events find no room: who must wait, and for how long.
+"""Backpressure on agents while the queue of events has no room: which connections wait, and how long.
 
 While the queue of events is half full, each agent may bring its share of the rest. A connection that brings more is
 held, drained and held again as ``connection_state`` says, until there is room.
@@ -57,7 +57,7 @@ class Backpressure:
 
     def after_read(self, connection: Connection, *, caught_up: bool) -> None:
         """A read was handled; ``caught_up``: nothing more has come so far."""
-        # What its peer's system keeps follows in pieces: to have caught up once is not to have heard the agent.
+        # The peer's system sends its buffer in pieces: to have caught up once does not mean that the agent was heard.
         begin = self._draining.get(connection)
         heard = begin is not None and _control_messages(connection) != begin
         self._advance(connection, Read(connection.over_share, caught_up, heard))
@@ -68,7 +68,7 @@ class Backpressure:
             self._advance(connection, Signal.ROOM)
 
     def forget(self, connection: Connection) -> None:
-        """It is closed."""
+        """Drop the state of a closed connection."""
         if (timer := self._held.pop(connection, None)) is not None:
             timer.cancel()
         self._draining.pop(connection, None)

@@ -24,7 +24,7 @@ MAX_PER_AGENT = 4
 
 
 class ConnectionPool:
-    """A peer that is slow, silent or floods costs its own connection."""
+    """The pool bounds every peer: one that is slow, silent or floods can only lose its own connection."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ConnectionPool:
     # Turns: one connection that has much to say does not keep others waiting
 
     def yield_turn(self, connection: Connection) -> None:
-        """It has had its turn: it is read again in the next one."""
+        """Pause reading until the next turn."""
         connection.pause()
         self._yielded.append(connection)
         if not self._turn_scheduled:
@@ -126,7 +126,7 @@ class ConnectionPool:
         self._backpressure.room()
 
     def close_connections_of(self, agents: Iterable[Agent]) -> None:
-        """End all connections of agents whose keys no longer count."""
+        """Close all connections of agents whose keys are no longer valid."""
         for agent in agents:
             for connection in list(self._authenticated.get(agent, ())):
                 connection.close()
@@ -146,7 +146,7 @@ class ConnectionPool:
                 connection.close()
 
     def _forget(self, connection: Connection) -> None:
-        """It is no longer, or not yet, a connection of its agent."""
+        """Remove it from the connections of its agent."""
         agent = connection.agent
         known = self._authenticated.get(agent) if agent is not None else None
         if agent is not None and known is not None and connection in known:

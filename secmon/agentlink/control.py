@@ -1,4 +1,4 @@
-"""Control messages of agents (agent-link.md 6): what they change, and the replies."""
+"""Control messages of agents (agent-link.md 6): their effects and replies."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

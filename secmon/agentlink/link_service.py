@@ -58,7 +58,7 @@ class LinkService:
         return agent_statistics(counted, now=now)
 
     async def append(self, lines: Sequence[bytes]) -> int:
-        """Put events of other daemons into the journal; the number of those there was room for."""
+        """Put events of other daemons into the journal. Returns the number of those there was room for."""
         taken = 0
         for line in lines:
             if self._events.full:

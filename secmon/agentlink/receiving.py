@@ -56,7 +56,7 @@ class Hooks:
 
 
 class MessageReceiver:
-    """Authenticates payloads, and hands on what they say."""
+    """Authenticates payloads, and passes their texts on as events or control messages."""
 
     def __init__(
         self,
@@ -102,12 +102,12 @@ class MessageReceiver:
         if (opened := self._open(sender, agent, sealed)) is None:
             return
         if other is not None:
-            # What waits in a held connection came before this payload: its events still count.
+            # Messages that wait in a held connection are older than this payload: their events still count.
             other.supersede() if other.held else other.close()
         self._accept(sender, agent, opened, len(payload))
 
     def broken(self, sender: Sender, why: str) -> None:
-        """The stream of frames cannot go on."""
+        """Refuse a connection whose stream of frames is invalid."""
         self._refuse(sender, f"a frame is refused ({why})")
 
     def _identify(self, sender: Sender, payload: bytes) -> tuple[Agent, bytes] | None:

@@ -1,4 +1,4 @@
-"""Follows the registry: new keys count, removed agents are cut off, other groups bring other files."""
+"""Follows the registry: new keys are accepted, removed agents disconnected, shared files of other groups sent."""
 
 import asyncio
 import logging

@@ -95,7 +95,7 @@ class AgentLinkServer:
         self._build_listening(identity, hooks or Hooks())
 
     def _build_listening(self, identity: Identity, hooks: Hooks) -> None:
-        """The parts that take connections and datagrams, and what is done with their messages."""
+        """Build the parts that accept connections and datagrams, and handle their messages."""
         hooks.report = hooks.report or self.local.report
         hooks.missing_key = hooks.missing_key or self.missing_keys.report
         self.losses = EventLosses(log, self.counts)
@@ -161,7 +161,7 @@ class AgentLinkServer:
         await self._listen()
 
     async def stop(self) -> None:
-        """Take nothing new, write what was taken, end all connections. Also after a start that failed."""
+        """Stop listening, write all accepted events and states, close all connections. Also after a failed start."""
         loop = asyncio.get_running_loop()
         for _, endpoint in self._ports.udp:
             loop.remove_reader(endpoint)
@@ -218,7 +218,7 @@ class AgentLinkServer:
     # Counters
 
     def counters(self) -> Mapping[str, Any]:
-        """The statistics, and what operators of the link want to know besides."""
+        """The statistics of the protocol, and the counters of this implementation."""
         counts, journal = self.counts, self.journal
         return {
             **self._statistics(),

@@ -14,7 +14,7 @@ LARGEST_READ = 65536
 
 
 class Pool(Protocol):
-    """All connections, and what is done with what they bring."""
+    """The pool that handles the connections and their payloads."""
 
     buffer: memoryview
     """Read into by one connection at a time: what a read leaves is copied before the next."""

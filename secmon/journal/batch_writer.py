@@ -187,7 +187,7 @@ class BatchWriter:
                 future.set_result(None)
 
     def _abandon(self) -> None:
-        """Log what is lost with this process, and fail those who wait for it."""
+        """Log the events that are lost at the stop, and fail the calls of :meth:`store` that wait for them."""
         self._log.error("%s: %d could not be written before the stop", self._what, self.usage)
         for _, future in self._acknowledgements:
             if not future.done():

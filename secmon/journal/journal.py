@@ -263,7 +263,7 @@ class JournalReader:
             self._searched = (self._offset, size)
             return None
         following = found.block.first if found else newer or 0
-        if following > self.next:  # else an earlier process has passed it, and said so
+        if following > self.next:  # otherwise an earlier process has skipped and logged it
             log.error(
                 "%s is damaged at offset %d: %d bytes cannot be read, and %d events in them",
                 segment_path(self._folder, self._first),

@@ -165,7 +165,7 @@ class Field:
         return [AgentKey(agent_id(entry.id), entry.name, "any", entry.internal_key) for entry in made]
 
     async def agent(self, key: AgentKey | None = None, *, stream: bool = True, **more: Any) -> FieldAgent:
-        """An agent that is connected and has said nothing yet."""
+        """An agent that is connected and has sent nothing yet."""
         agent = FieldAgent(key or await self.enrol(), **more)
         self._agents.append(agent)
         return await agent.connect(self.tcp if stream else self.udp, stream=stream)

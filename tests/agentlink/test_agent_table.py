@@ -79,7 +79,7 @@ def test_a_new_key_is_a_new_agent(tmp_path: Path) -> None:
     store.close()
 
 
-def test_an_address_that_is_none_costs_its_own_agent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_address_affects_only_its_agent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store, table = AgentStore(tmp_path / "agents.db", durable=False), AgentTable()
     with store.write() as connection:
         add(connection, New(name="odd", address="nowhere"), now=1)

@@ -55,7 +55,7 @@ def test_room_ends_every_hold_and_every_drain(state: State) -> None:
     assert next_state(state, Signal.ROOM) is READING
 
 
-def test_a_flood_is_held_and_drained_in_turns_and_always_heard_in_between() -> None:
+def test_a_flood_is_held_and_drained_in_turns() -> None:
     state, path = READING, [READING]
     for event in (OVER, Signal.HOLD_EXPIRED, OVER, OVER_CAUGHT_UP, ALL_READ_AND_HEARD, Signal.HOLD_EXPIRED, CAUGHT_UP):
         state = next_state(state, event)

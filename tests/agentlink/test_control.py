@@ -1,4 +1,4 @@
-"""Control messages: what is answered, what the table of agents says then."""
+"""Control messages: the replies, and the agents' rows in the store."""
 
 from collections.abc import Mapping
 from hashlib import md5
@@ -89,7 +89,7 @@ async def test_keepalives(tmp_path: Path) -> None:
         ]
 
 
-async def test_a_keepalive_that_says_nothing_new_writes_its_moment(tmp_path: Path) -> None:
+async def test_an_unchanged_keepalive_writes_its_time(tmp_path: Path) -> None:
     clock = ManualClock()
     async with field(tmp_path, clock=clock) as here:
         agent = await (await here.agent(await here.enrol(groups=("default",)))).start()
@@ -170,7 +170,7 @@ async def test_the_end_of_a_connection_changes_no_state(tmp_path: Path) -> None:
         assert await here.server.service.send([(1, "x")]) == [1]
 
 
-async def test_a_start_resets_what_this_node_had(tmp_path: Path) -> None:
+async def test_a_start_resets_the_states_of_this_nodes_agents(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         keys = [await here.enrol(name) for name in ("a1", "a2", "a3")]
     async with field(tmp_path) as here:
@@ -196,7 +196,7 @@ async def test_the_first_keepalive_brings_the_default_group(tmp_path: Path) -> N
         assert await agent.receive() == b"#!-up file %b merged.mg\n" % md5(b"#default\n").hexdigest().encode()
 
 
-async def test_a_master_that_cannot_be_asked_is_asked_again(tmp_path: Path) -> None:
+async def test_a_call_to_an_unreachable_master_is_repeated(tmp_path: Path) -> None:
     asked: list[Mapping[int, str]] = []
 
     async def ask(wanted: Mapping[int, str]) -> Mapping[int, str]:

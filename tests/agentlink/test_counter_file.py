@@ -18,7 +18,7 @@ async def test_the_first_message_of_an_installation(tmp_path: Path) -> None:
     assert [counter.take() for _ in range(3)] == [(0, 1), (0, 2), (0, 3)]
 
 
-async def test_it_goes_on_after_any_end(tmp_path: Path) -> None:
+async def test_the_counter_continues_after_any_end(tmp_path: Path) -> None:
     last = Counter()
     for count in (1, 5, 9997 * 2, 9997 * AHEAD + 5, 1):
         counter = SenderCounter(tmp_path)

@@ -38,7 +38,7 @@ async def test_a_removed_socket_is_created_again(tmp_path: Path, caplog: pytest.
     assert not path.exists()
 
 
-async def test_a_stop_leaves_no_task_of_a_listener(tmp_path: Path) -> None:
+async def test_a_stop_leaves_no_task_of_a_subscriber(tmp_path: Path) -> None:
     async def answer(question: Question) -> Answer:
         raise AssertionError(question)
 

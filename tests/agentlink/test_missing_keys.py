@@ -1,4 +1,4 @@
-"""Keys that refused agents lack: what the link hands on, and what it leaves out."""
+"""Missing keys of refused agents: which ones the link publishes, and which it ignores."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -54,7 +54,7 @@ async def key_requester(folder: Path, *, listening: bool = True) -> AsyncIterato
         await made.local.close()
 
 
-async def test_a_key_is_wanted_once_in_a_while(tmp_path: Path) -> None:
+async def test_a_missing_key_is_published_once_in_a_period(tmp_path: Path) -> None:
     async with key_requester(tmp_path) as here:
         for _ in range(100):
             here.wanted.report("id", "007")
@@ -67,7 +67,7 @@ async def test_a_key_is_wanted_once_in_a_while(tmp_path: Path) -> None:
         assert (here.wanted.handed, here.wanted.dropped) == (3, 0)
 
 
-async def test_long_values_are_not_asked_for(tmp_path: Path) -> None:
+async def test_long_values_are_ignored(tmp_path: Path) -> None:
     async with key_requester(tmp_path) as here:
         here.wanted.report("id", "123456789")
         here.wanted.report("ip", "2001:0DB8:0000:0000:0000:0000:0000:0017")
@@ -76,14 +76,14 @@ async def test_long_values_are_not_asked_for(tmp_path: Path) -> None:
         assert here.got == ["id:12345678"]
 
 
-async def test_nothing_happens_while_nobody_listens(tmp_path: Path) -> None:
+async def test_nothing_is_counted_without_subscribers(tmp_path: Path) -> None:
     async with key_requester(tmp_path, listening=False) as here:
         here.wanted.report("id", "007")
         assert (here.wanted.handed, here.wanted.dropped) == (0, 0)
         assert not here.wanted._recent
 
 
-async def test_what_does_not_fit_is_dropped_and_can_be_asked_again(tmp_path: Path) -> None:
+async def test_requests_beyond_the_queue_are_dropped_and_can_be_repeated(tmp_path: Path) -> None:
     async with key_requester(tmp_path) as here:
         for number in range(MAX_WAITING + 5):  # no wait in between: the listener has no turn
             here.wanted.report("id", str(number))

@@ -1,4 +1,4 @@
-"""Too much of everything: who pays, and what is counted."""
+"""Overload of the link: effects on the flooding agents, on the others, and on the counters."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ def narrow(here: Field) -> None:
     here.server._ports.tcp[0][1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
 
 
-async def test_a_reader_that_is_behind_stops_the_agents_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_a_slow_reader_stops_the_agents_and_no_event_is_lost(tmp_path: Path) -> None:
     """Every event that TCP took arrives; datagrams are dropped and counted."""
     block = RemoteBlock(port=0, local_ip="127.0.0.1", protocols=("tcp", "udp"), queue_size=50)
     async with field(tmp_path, block=block, events_limit=400_000) as here:
@@ -56,7 +56,7 @@ async def test_a_reader_that_is_behind_stops_the_agents_and_nothing_is_lost(tmp_
         assert here.server.journal.lost == 0
 
 
-async def test_a_full_journal_costs_floods_their_events_and_nobody_the_connection(tmp_path: Path) -> None:
+async def test_a_full_journal_drops_events_of_floods_and_keeps_all_connections(tmp_path: Path) -> None:
     """A reader that stops for long: all agents stay connected, are answered and reached; then all continues."""
     block = RemoteBlock(port=0, local_ip="127.0.0.1", protocols=("tcp",), queue_size=600)
     async with field(tmp_path, block=block, events_limit=400_000, hold_seconds=0.2) as here:
@@ -109,7 +109,7 @@ async def test_a_full_journal_costs_floods_their_events_and_nobody_the_connectio
         assert server.journal.lost == 0
 
 
-async def test_an_agent_that_comes_again_does_not_wait_for_the_end_of_its_hold(tmp_path: Path) -> None:
+async def test_a_reconnecting_agent_does_not_wait_for_the_end_of_its_hold(tmp_path: Path) -> None:
     """What its first connection still brings is not lost, and changes nothing of its state."""
     block = RemoteBlock(port=0, local_ip="127.0.0.1", protocols=("tcp",), queue_size=50)
     async with field(tmp_path, block=block, events_limit=400_000, hold_seconds=600) as here:
@@ -164,7 +164,7 @@ def test_losses_are_reported_with_those_who_lost_most(caplog: pytest.LogCaptureF
     assert counts.dropped == 28
 
 
-async def test_a_flood_leaves_others_their_turn(tmp_path: Path) -> None:
+async def test_a_flood_does_not_delay_other_agents(tmp_path: Path) -> None:
     async with field(tmp_path, read_chunk=1024) as here:
         floods = [await (await here.agent(key)).start() for key in await here.enrol_all("f1", "f2", "f3")]
         calm = await (await here.agent(await here.enrol("calm"))).start()
@@ -186,7 +186,7 @@ async def test_a_flood_leaves_others_their_turn(tmp_path: Path) -> None:
             await agent.beat()
 
 
-async def test_a_turn_is_shared_by_those_who_have_much_to_say(tmp_path: Path) -> None:
+async def test_busy_connections_share_a_turn(tmp_path: Path) -> None:
     async with field(tmp_path, read_chunk=2048) as here:
         pool: ConnectionPool = here.server.pool
         connections = [Connection(pool, send_limit=65536) for _ in range(100)]
@@ -204,7 +204,7 @@ async def test_a_turn_is_shared_by_those_who_have_much_to_say(tmp_path: Path) ->
         assert pool.allowance(connections[0]) == 2048
 
 
-async def test_acknowledgements_do_not_wait_for_the_store(tmp_path: Path) -> None:
+async def test_replies_do_not_wait_for_the_store(tmp_path: Path) -> None:
     """While another process holds the store's lock, agents are answered; their states follow."""
     async with field(tmp_path) as here:
         agent = await (await here.agent(await here.enrol(groups=("default",)))).start()
@@ -215,7 +215,7 @@ async def test_acknowledgements_do_not_wait_for_the_store(tmp_path: Path) -> Non
         assert (await here.row(agent.key))["connection_status"] == "active"
 
 
-async def test_a_stop_writes_what_was_taken(tmp_path: Path) -> None:
+async def test_a_stop_writes_all_accepted_events(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         agent = await (await here.agent(await here.enrol(groups=("default",)))).start()
         for number in range(200):
@@ -230,7 +230,7 @@ async def test_a_stop_writes_what_was_taken(tmp_path: Path) -> None:
     here.store.close()
 
 
-async def test_what_a_death_leaves_is_read_after_the_next_start(tmp_path: Path) -> None:
+async def test_events_before_a_death_are_read_after_the_next_start(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         agent = await (await here.agent()).start()
         await agent.send(b"1:f:before")
@@ -261,7 +261,7 @@ async def test_connections_of_one_agent_are_bounded(tmp_path: Path) -> None:
         await here.events(MAX_PER_AGENT)
 
 
-async def test_an_agent_that_says_much_of_itself_is_written_once(tmp_path: Path) -> None:
+async def test_many_updates_of_one_agent_are_written_once(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         agent = await (await here.agent(await here.enrol(groups=("default",)))).start()
         await here.server.states.flush()
@@ -281,7 +281,7 @@ async def test_an_agent_that_says_much_of_itself_is_written_once(tmp_path: Path)
         assert ["n", "last"] in await here.labels(agent.key)
 
 
-async def test_states_wait_for_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+async def test_states_are_kept_while_the_store_cannot_be_written(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         agent = await (await here.agent(await here.enrol(groups=("default",)))).start()
         await here.server.states.flush()
@@ -299,7 +299,7 @@ async def test_states_wait_for_a_store_that_cannot_be_written(tmp_path: Path) ->
     st.lists(st.binary(max_size=80), max_size=40), st.sampled_from([b"", b"!001!", b"!001!#AES:", b"!001!:", b"#AES:"])
 )
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_no_bytes_of_a_stranger_disturb_an_agent(
+def test_bytes_of_strangers_do_not_disturb_an_agent(
     tmp_path_factory: pytest.TempPathFactory, noise: list[bytes], head: bytes
 ) -> None:
     async def disturb() -> None:

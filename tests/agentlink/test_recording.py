@@ -28,7 +28,7 @@ async def test_many_lines_are_several_questions(tmp_path: Path) -> None:
         assert await here.events(300) == lines
 
 
-async def test_what_there_is_no_room_for_is_left_to_the_caller(tmp_path: Path) -> None:
+async def test_events_without_room_are_returned_to_the_caller(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         client = LinkClient(here.paths.agent_link_socket)
         here.server.events.full = True

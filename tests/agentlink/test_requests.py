@@ -81,7 +81,7 @@ async def test_agents_that_cannot_be_reached(tmp_path: Path) -> None:
         agent.close()
 
 
-async def test_places_are_bounded(tmp_path: Path) -> None:
+async def test_the_number_of_requests_is_bounded(tmp_path: Path) -> None:
     async with field(tmp_path, request_pool=1, request_turn_seconds=0.05) as here:
         agent = await (await here.agent()).start()
         first = asyncio.create_task(here.server.service.request(1, "agent", b"x"))
@@ -136,7 +136,7 @@ async def test_over_the_local_socket(tmp_path: Path) -> None:
         assert [one["id"] for one in (await client.statistics([1, 9]))["agents"]] == [1]
 
 
-async def test_a_caller_that_goes_ends_its_request(tmp_path: Path) -> None:
+async def test_a_caller_that_disconnects_ends_its_request(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         await (await here.agent()).start()
         task = asyncio.create_task(LinkClient(here.paths.agent_link_socket).request(1, "agent", b"x"))
@@ -169,7 +169,7 @@ async def test_the_link_that_goes_ends_calls(tmp_path: Path) -> None:
     assert caught.value.code == 1014
 
 
-async def test_reports_reach_those_who_listen(tmp_path: Path) -> None:
+async def test_reports_reach_their_subscribers(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         stream = LinkClient(here.paths.agent_link_socket).reports()
         waiting = asyncio.ensure_future(anext(stream))

@@ -60,7 +60,7 @@ async def test_the_messages_of_a_push(tmp_path: Path, stream: bool) -> None:
         assert (await here.row(agent.key))["group_config_status"] == "synced"
 
 
-async def test_an_agent_that_has_the_files_is_left_alone(tmp_path: Path) -> None:
+async def test_an_agent_that_has_the_files_gets_no_push(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         here.write_merged("linux", MERGED)
         agent = await linux_agent(here)
@@ -121,7 +121,7 @@ async def test_several_groups_have_a_folder_of_their_own(tmp_path: Path) -> None
         assert await pushed(agent) == (digest(b"#fe375984\n"), b"#fe375984\n")
 
 
-async def test_a_group_without_files_here_asks_nothing(tmp_path: Path) -> None:
+async def test_agents_of_a_group_without_files_are_synced(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         agent = await linux_agent(here)
         await agent.beat()

@@ -77,7 +77,7 @@ async def test_ping_needs_no_key(tmp_path: Path, stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("cipher", Cipher)
-async def test_answers_come_in_the_agents_cipher_without_an_id(tmp_path: Path, stream: bool, cipher: Cipher) -> None:
+async def test_replies_have_the_agents_cipher_and_no_id(tmp_path: Path, stream: bool, cipher: Cipher) -> None:
     async with field(tmp_path) as here:
         agent = await here.agent(stream=stream, cipher=cipher)
         await agent.send(STARTUP)
@@ -164,7 +164,7 @@ async def test_a_second_connection_is_refused_while_the_first_is_alive(tmp_path:
         await first.beat()
 
 
-async def test_a_second_connection_takes_over_a_silent_one_once_it_has_proved_itself(tmp_path: Path) -> None:
+async def test_an_authenticated_connection_replaces_a_silent_one(tmp_path: Path) -> None:
     clock = ManualClock()
     async with field(tmp_path, clock=clock) as here:
         first = await (await here.agent()).start()
@@ -177,7 +177,7 @@ async def test_a_second_connection_takes_over_a_silent_one_once_it_has_proved_it
         await second.beat()
 
 
-async def test_take_over_can_be_off(tmp_path: Path) -> None:
+async def test_overtaking_can_be_disabled(tmp_path: Path) -> None:
     clock = ManualClock()
     block = RemoteBlock(port=0, local_ip="127.0.0.1", overtake_seconds=0)
     async with field(tmp_path, clock=clock, block=block) as here:
@@ -187,7 +187,7 @@ async def test_take_over_can_be_off(tmp_path: Path) -> None:
         await refused(here, second, second.sealed(STARTUP))
 
 
-async def test_a_connection_with_events_only_is_not_answered_on(tmp_path: Path) -> None:
+async def test_a_connection_with_events_only_gets_no_replies(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         events = await here.agent()
         await events.send(EVENT)
@@ -198,7 +198,7 @@ async def test_a_connection_with_events_only_is_not_answered_on(tmp_path: Path) 
         assert await control.receive() == b"#!-force_reconnect"
 
 
-async def test_the_last_control_message_says_where_answers_go(tmp_path: Path) -> None:
+async def test_replies_follow_the_last_control_message(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         first = await (await here.agent(stream=False)).start()
         second = await (await here.agent(first.key, stream=False)).start()
@@ -223,7 +223,7 @@ async def test_removed_and_changed_agents_are_cut_off(tmp_path: Path) -> None:
         await refused(here, back, back.sealed(STARTUP))
 
 
-async def test_a_key_counts_without_being_told(tmp_path: Path) -> None:
+async def test_a_new_key_is_found_by_polling(tmp_path: Path) -> None:
     async with field(tmp_path) as here:
         with here.store.write() as connection:
             entry = add(connection, New(name="later"), now=1).entry
@@ -231,7 +231,7 @@ async def test_a_key_counts_without_being_told(tmp_path: Path) -> None:
         await (await here.agent(AgentKey("001", "later", "any", entry.internal_key))).start()
 
 
-async def test_connections_that_do_not_say_who_they_are(tmp_path: Path) -> None:
+async def test_connections_that_do_not_authenticate(tmp_path: Path) -> None:
     clock = ManualClock()
     async with field(tmp_path, clock=clock, unauthenticated_limit=3, unauthenticated_seconds=0.05) as here:
         known = await (await here.agent()).start()
@@ -289,7 +289,7 @@ async def test_noise_of_all_kinds_leaves_the_others_alone(tmp_path: Path) -> Non
         await until(lambda: len(here.server.pool.connections) == 1)
 
 
-async def test_a_counter_that_went_back_is_reported_and_refuses_nobody(
+async def test_a_counter_that_went_back_is_reported_and_accepted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with field(tmp_path) as here:

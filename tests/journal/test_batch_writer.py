@@ -75,7 +75,7 @@ async def test_a_full_disk_is_logged_once_and_costs_no_event(
     ]
 
 
-async def test_what_is_acknowledged_is_stored(tmp_path: Path) -> None:
+async def test_acknowledged_events_are_stored(tmp_path: Path) -> None:
     reader = JournalReader(tmp_path, "test")
     async with writing(tmp_path) as queue:
         await asyncio.gather(*(queue.store([b"%d" % number] * 3) for number in range(20)))
@@ -85,7 +85,7 @@ async def test_what_is_acknowledged_is_stored(tmp_path: Path) -> None:
     reader.close()
 
 
-async def test_a_full_disk_makes_wait_and_loses_nothing(tmp_path: Path) -> None:
+async def test_a_full_disk_delays_events_and_loses_none(tmp_path: Path) -> None:
     reader = JournalReader(tmp_path, "test")
     async with writing(tmp_path) as queue:
         with file_size_limit(1000):
@@ -98,7 +98,7 @@ async def test_a_full_disk_makes_wait_and_loses_nothing(tmp_path: Path) -> None:
     reader.close()
 
 
-async def test_a_full_journal_refuses_what_wants_an_answer(tmp_path: Path) -> None:
+async def test_a_full_journal_refuses_acknowledged_events(tmp_path: Path) -> None:
     reader = JournalReader(tmp_path, "test")
     async with writing(tmp_path, size=10, limit=1 << 16) as queue:
         tasks = []
@@ -135,21 +135,27 @@ async def test_a_stop_fails_those_who_wait_for_events_that_cannot_be_written(
 
 
 async def test_room_is_announced_once_for_each_write_that_makes_it(tmp_path: Path) -> None:
+    rooms: list[int] = []
     async with writing(tmp_path, size=10) as queue:
-        rooms: list[int] = []
         queue.on_room = lambda: rooms.append(queue.period)
-        for _ in range(4):
-            queue.add(b"few")
-        assert not queue.half_full
-        await until(lambda: queue.usage == 0)
         for number in range(10):
             queue.add(b"many")
             assert queue.half_full is (number >= 4)
             assert queue.full is (number == 9)
-        await until(lambda: queue.usage == 0)
-        await until(lambda: not queue.half_full)
+        await until(lambda: not queue.half_full, what="they are written")
         assert not queue.full
+        assert queue.usage == 0
     assert rooms == [1]
+
+
+async def test_a_write_of_few_events_announces_no_room(tmp_path: Path) -> None:
+    rooms: list[int] = []
+    async with writing(tmp_path, size=10) as queue:
+        queue.on_room = lambda: rooms.append(queue.period)
+        for _ in range(4):
+            queue.add(b"few")
+        assert not queue.half_full
+    assert rooms == []
 
 
 async def test_long_events_take_more_room(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def test_round_trip(events: list[bytes], first: int, tail: bytes) -> None:
 
 @given(EVENTS, st.data())
 @settings(max_examples=100)
-def test_no_part_and_no_damaged_block_is_taken_for_one(events: list[bytes], data: st.DataObject) -> None:
+def test_incomplete_and_damaged_blocks_are_detected(events: list[bytes], data: st.DataObject) -> None:
     whole = encode(7, 1.0, events)
     assert decode(whole[: data.draw(st.integers(0, len(whole) - 1))]) is None
     damaged = bytearray(whole)

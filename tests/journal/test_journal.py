@@ -1,4 +1,4 @@
-"""The journal: what was appended is read, in order, once, whatever dies in between."""
+"""The journal: all appended events are read once and in order, also after deaths of the writer."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ def test_appended_is_read_with_its_time_and_numbers(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_a_reader_goes_on_where_it_committed(tmp_path: Path) -> None:
+def test_a_reader_continues_at_its_commit(tmp_path: Path) -> None:
     journal, reader = writer(tmp_path), JournalReader(tmp_path, "analysis")
     journal.append(numbered(0, 10))
     journal.append(numbered(10, 10))
@@ -77,7 +77,7 @@ def test_without_readers_the_oldest_make_room(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_reader_that_is_behind_is_waited_for(tmp_path: Path) -> None:
+def test_the_writer_waits_for_a_slow_reader(tmp_path: Path) -> None:
     journal, reader = writer(tmp_path, limit=4096, segment=1024), JournalReader(tmp_path, "analysis")
     start = 0
     while not journal.full:
@@ -113,7 +113,7 @@ def test_one_slow_reader_of_two_counts_until_it_is_unregistered(tmp_path: Path) 
     journal.close()
 
 
-def test_there_is_one_writer(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     journal = writer(tmp_path)
     with pytest.raises(SecmonError) as caught:
         writer(tmp_path)
@@ -144,7 +144,7 @@ def test_a_damaged_block_costs_its_own_events(tmp_path: Path, caplog: pytest.Log
     journal.close()
 
 
-def test_damage_that_was_passed_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_skipped_damage_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     journal = writer(tmp_path)
     reader = JournalReader(tmp_path, "analysis")
     for start in range(0, 40, 10):
@@ -209,7 +209,7 @@ def test_any_damage_costs_one_block(
     journal.close()
 
 
-def test_no_event_passes_for_a_block(tmp_path: Path) -> None:
+def test_an_event_is_never_taken_for_a_block(tmp_path: Path) -> None:
     """An agent can send what looks like a block; damage to the real one must not make it one."""
     forged = encode(50, 1.0, [b"forged"])
     path = segment_path(tmp_path, 0)
@@ -240,7 +240,7 @@ def test_blocks_written_while_the_reader_looks_for_damage_are_read(
     journal.close()
 
 
-def test_numbers_that_a_reader_knows_are_not_used_again(tmp_path: Path) -> None:
+def test_numbers_before_a_readers_position_are_not_used_again(tmp_path: Path) -> None:
     journal, reader = writer(tmp_path), JournalReader(tmp_path, "analysis")
     journal.append(numbered(0, 10))
     read_all(reader)
@@ -271,7 +271,7 @@ def test_a_position_that_is_damaged_starts_at_the_oldest(tmp_path: Path) -> None
 
 @given(batches=st.lists(st.integers(1, 5), min_size=1, max_size=6), cut=st.floats(0, 1), junk=st.binary(max_size=60))
 @settings(max_examples=100)
-def test_torn_at_any_byte(
+def test_a_journal_torn_at_any_byte_is_repaired(
     tmp_path_factory: pytest.TempPathFactory, batches: list[int], cut: float, junk: bytes
 ) -> None:
     folder = tmp_path_factory.mktemp("events")
@@ -294,7 +294,7 @@ def test_torn_at_any_byte(
     journal.close()
 
 
-def test_a_disk_that_refuses_leaves_no_part(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_part_of_a_block(tmp_path: Path) -> None:
     journal, reader = writer(tmp_path), JournalReader(tmp_path, "analysis")
     journal.append(numbered(0, 5))
     with file_size_limit(journal.size + 100), pytest.raises(OSError, match="large") as caught:
@@ -307,7 +307,7 @@ def test_a_disk_that_refuses_leaves_no_part(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_batch_larger_than_the_journal_is_room_again_once_it_is_read(tmp_path: Path) -> None:
+def test_a_batch_larger_than_the_journal_is_deleted_once_it_is_read(tmp_path: Path) -> None:
     journal, reader = writer(tmp_path, limit=4096, segment=1024), JournalReader(tmp_path, "analysis")
     for start in (0, 500, 1000):
         journal.append(numbered(start, 500))

@@ -1,4 +1,4 @@
-"""A batch writer that runs, and what it has written."""
+"""A running batch writer, and the events that it has written."""
 
 import asyncio
 import logging

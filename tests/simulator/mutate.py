@@ -67,7 +67,7 @@ class Mutator:
         return self._random.choice(_TEXTS)
 
     def _bad_text(self) -> bytes:
-        """Sealed as it should be; what it says is wrong."""
+        """Valid encryption, invalid text."""
         return self._marked(self._seal(self._damage(self._text())))
 
     def _bad_inner(self) -> bytes:

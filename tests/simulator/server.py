@@ -51,7 +51,7 @@ class Peer:
 
 @dataclass
 class Conversation:
-    """What one agent said, and where it can be answered."""
+    """The messages of one agent, and the path of replies to it."""
 
     key: AgentKey
     cipher: Cipher = Cipher.AES

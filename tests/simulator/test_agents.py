@@ -70,7 +70,7 @@ async def test_startup_then_keepalive(server: ScriptedServer) -> None:
     assert agents.counters.connected == 0
 
 
-async def test_server_reads_what_every_kind_of_host_says_in_every_version(server: ScriptedServer) -> None:
+async def test_the_server_parses_keepalives_of_all_hosts_and_versions(server: ScriptedServer) -> None:
     versions = ("v3.0.0", "v3.7.2", "v4.0.4", "v4.1.5", "v4.8.2")
     count = len(versions) * len(PROFILES)  # without a common divisor, so that these are all pairs
     labels = {"env": "test", "!owner": "blue"}
@@ -138,7 +138,7 @@ async def test_group_file_with_another_sum_is_dropped(server: ScriptedServer) ->
         assert agents.sums["x"] == 1
 
 
-async def test_broken_configuration_is_told_and_kept(server: ScriptedServer) -> None:
+async def test_an_invalid_group_configuration_is_reported_and_kept(server: ScriptedServer) -> None:
     async with fleet(server) as agents:
         await agents.until(lambda c: c.connected == 1)
         announced = server.push("001", b"#x\n!10 agent.conf\n<a><b></a>")
@@ -178,7 +178,7 @@ async def test_lost_connection_is_made_again_without_a_start_event(server: Scrip
         assert len(conversation.said(b"1:wazuh-agent:ossec: Agent started")) == 1
 
 
-async def test_server_that_falls_silent_is_left(server: ScriptedServer) -> None:
+async def test_an_agent_leaves_a_silent_server(server: ScriptedServer) -> None:
     async with fleet(server, timing=replace(QUICK, silence=0.4)) as agents:
         await agents.until(lambda c: c.connected == 1)
         server.acknowledges = False

@@ -41,7 +41,7 @@ async def test_requests_are_answered(server: ScriptedServer, transport: Transpor
         assert agents.counters.requests == agents.counters.answers == 17
 
 
-async def test_old_agents_know_less(server: ScriptedServer) -> None:
+async def test_old_agents_support_fewer_commands(server: ScriptedServer) -> None:
     async with fleet(server, versions=("v3.0.0",)) as agents:
         await agents.until(lambda c: c.connected == 1)
         assert await server.ask("001", "agent", b"getconfig client") == b"err Unrecognized command"
@@ -148,7 +148,7 @@ async def test_upgrade_and_its_report(server: ScriptedServer) -> None:
         assert "Wazuh v4.8.2" in server.agents["001"].keepalives[-1]
 
 
-async def test_upgrade_that_fails_is_reported(server: ScriptedServer) -> None:
+async def test_a_failed_upgrade_is_reported(server: ScriptedServer) -> None:
     async with fleet(server, versions=("v4.3.0",), misbehave={Misbehaviour.BAD_UPGRADE: 1}) as agents:
         await agents.until(lambda c: c.connected == 1)
         await send_package(server, PACKAGE)

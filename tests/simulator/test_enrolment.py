@@ -50,7 +50,7 @@ async def test_same_fleet_again(server: ScriptedServer, tmp_path: Path) -> None:
         assert [agent.merged_sum for agent in fleet.agents] == [announced, "", ""]
 
 
-async def test_refusals_are_told_and_tried_again(server: ScriptedServer) -> None:
+async def test_refused_enrolments_are_reported_and_repeated(server: ScriptedServer) -> None:
     server.reply = "ERROR: Duplicate agent name: agent-00001ERROR: Unable to add agent"
     async with Fleet([server.server()], 1, options=Options(timing=QUICK)) as fleet:
         await fleet.until(lambda c: c.enrolments_refused == 2)
@@ -65,7 +65,7 @@ async def test_server_that_cannot_be_reached(server: ScriptedServer) -> None:
         await fleet.until(lambda c: c.enrolments_failed == 2)
 
 
-async def test_known_agent_tells_the_hash_of_its_key(server: ScriptedServer) -> None:
+async def test_a_known_agent_sends_the_hash_of_its_key(server: ScriptedServer) -> None:
     """Refused connections make it ask for a key at the same server (agent-link.md 1.11)."""
     [key] = server.add("web-01")
     server.refuses_startup = True
@@ -77,7 +77,7 @@ async def test_known_agent_tells_the_hash_of_its_key(server: ScriptedServer) -> 
     assert server.requests[0] == f"OSSEC A:'web-01' V:'v4.8.2' K:'{enrolment_hash(key)}'\n"
 
 
-async def test_more_bad_agents_than_agents(server: ScriptedServer) -> None:
+async def test_more_misbehaving_agents_than_agents(server: ScriptedServer) -> None:
     fleet = Fleet([server.server()], 1, options=Options(misbehave={Misbehaviour.DEAF: 2}))
     with pytest.raises(ValueError, match="2 agents cannot misbehave"):
         await fleet.start()

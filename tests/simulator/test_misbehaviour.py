@@ -1,4 +1,4 @@
-"""Each kind of bad agent does what its name says, and the others are not disturbed."""
+"""Each kind of misbehaviour occurs, and does not disturb the other agents."""
 
 import pytest
 

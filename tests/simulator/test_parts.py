@@ -77,7 +77,7 @@ async def test_timers_come_in_order_and_cancelled_ones_do_not() -> None:
 
 
 @pytest.mark.anyio
-async def test_gate_bounds_what_runs() -> None:
+async def test_concurrency_is_bounded() -> None:
     running, most, done = 0, 0, asyncio.Event()
 
     async def work() -> None:
@@ -99,7 +99,7 @@ async def test_gate_bounds_what_runs() -> None:
     await limit.close()
 
 
-def test_route_tries_enrols_and_moves_on() -> None:
+def test_the_next_server_follows_retries_and_an_enrolment() -> None:
     servers = [Server("a"), Server("b")]
     server_choice = ServerChoice(servers, 0, max_retries=2, reenrol=True)
     assert server_choice.failed() == (True, False, False)
@@ -113,7 +113,7 @@ def test_route_tries_enrols_and_moves_on() -> None:
     assert server_choice.server.host == "b"
 
 
-def test_route_with_one_server_always_pauses() -> None:
+def test_a_single_server_is_tried_after_a_pause() -> None:
     server_choice = ServerChoice([Server("a")], 5, max_retries=1, reenrol=False)
     assert [server_choice.failed() for _ in range(3)] == [(True, False, False)] * 3
 
@@ -155,7 +155,7 @@ files = st.dictionaries(
 
 @BOUNDED
 @given(files, st.integers(1, 900), st.data())
-def test_what_is_merged_is_unpacked(contents: dict[str, bytes], size: int, data: st.DataObject) -> None:
+def test_merged_files_are_unpacked(contents: dict[str, bytes], size: int, data: st.DataObject) -> None:
     merged = b"#tag\n" + b"".join(f"!{len(text)} {name}\n".encode() + text for name, text in contents.items())
     known = KnownFiles()
     receiver = GroupFileReceiver(md5(merged).hexdigest(), "merged.mg", known)

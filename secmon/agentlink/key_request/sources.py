@@ -18,7 +18,7 @@ from secmon.config.auth import KeyRequest
 
 
 class Source(Protocol):
-    """Asked many times at once. Cancelling a question ends what it has started."""
+    """A source of keys, used concurrently. Cancelling a request ends the program or connection that it started."""
 
     async def ask(self, missing: MissingKey) -> bytes:
         """The answer, not read yet. Raises Failed, TimedOut."""

@@ -50,7 +50,7 @@ class Opened(NamedTuple):
 
 
 class _Cbc:
-    """CBC with the same vector for every message, on contexts that live as long as the key."""
+    """CBC with the same vector for every message, on contexts that are kept as long as the key."""
 
     __slots__ = ("_algorithm", "_decryptor", "_encryptor", "_iv", "_last", "block")
 
@@ -67,7 +67,7 @@ class _Cbc:
         decryptor = self._decryptor
         if decryptor is None:
             decryptor = self._decryptor = ciphers.Cipher(self._algorithm, CBC(self._iv)).decryptor()
-        # The vector, fed as if it were ciphertext, becomes what the first real block is combined with.
+        # The vector is fed as ciphertext: the context combines the first real block with it.
         return decryptor.update(self._iv + data)[self.block :]
 
     def encrypt(self, data: bytes) -> bytes:
@@ -76,7 +76,7 @@ class _Cbc:
         if encryptor is None:
             encryptor = self._encryptor = ciphers.Cipher(self._algorithm, CBC(self._iv)).encryptor()
         block = self.block
-        # The context will combine the first block with the last one it made: take that away, put the vector in.
+        # The context combines the first block with the last ciphertext: XOR cancels that, and puts the vector in.
         first = (
             int.from_bytes(data[:block], "big") ^ int.from_bytes(self._last, "big") ^ int.from_bytes(self._iv, "big")
         )

@@ -14,7 +14,7 @@ from secmon.common.clock import SystemClock
 
 
 class Authority:
-    """Signs clients' certificates; its own lies in ``file``."""
+    """Signs clients' certificates; its own is in ``file``."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

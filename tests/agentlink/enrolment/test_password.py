@@ -19,20 +19,20 @@ def paths(tmp_path: Path) -> Paths:
     return made
 
 
-def test_the_first_line_counts(paths: Paths) -> None:
+def test_the_first_line_is_the_password(paths: Paths) -> None:
     for content, password in ((b"ab", b"ab"), (b"a b\nmore\n", b"a b"), ("pä\r\n".encode(), "pä".encode())):
         paths.enrolment_password.write_bytes(content)
         assert read_password(paths) == password
 
 
 @pytest.mark.parametrize("content", [b"", b"a\n", b"\nabc", b"x" * 4095, b"a\0b"])
-def test_a_file_without_one_stops_the_start(paths: Paths, content: bytes) -> None:
+def test_a_file_without_a_password_stops_the_start(paths: Paths, content: bytes) -> None:
     paths.enrolment_password.write_bytes(content)
     with pytest.raises(ConfigError, match=r"authd\.pass"):
         read_password(paths)
 
 
-def test_a_random_one_stands_in_a_file_and_not_in_the_log(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_random_password_is_written_to_a_file_and_not_logged(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         password = read_password(paths)
     file = paths.random_enrolment_password
@@ -48,7 +48,7 @@ def test_a_random_one_stands_in_a_file_and_not_in_the_log(paths: Paths, caplog: 
     assert not file.exists()
 
 
-def test_a_random_one_that_cannot_be_written_stops_the_start(paths: Paths) -> None:
+def test_a_random_password_that_cannot_be_written_stops_the_start(paths: Paths) -> None:
     paths.run.rmdir()
     with pytest.raises(ConfigError, match=r"var/run/authd\.pass"):
         read_password(paths)

@@ -100,7 +100,7 @@ async def test_a_key_in_one_line(tmp_path: Path) -> None:
         assert running.count("accepted") == 1
 
 
-async def test_two_lines_for_a_refusal(tmp_path: Path) -> None:
+async def test_a_refusal_has_two_lines(tmp_path: Path) -> None:
     async with serving(tmp_path) as running:
         assert await running.ask(b"OSSEC A:'taken'\n") == b"ERROR: Duplicate agent name: taken" + FAREWELL
         assert await running.ask(b"HELLO\n") == b"ERROR: Invalid request for new agent" + FAREWELL
@@ -131,7 +131,7 @@ async def test_a_request_in_pieces_or_without_an_end(tmp_path: Path) -> None:
         assert (await running.ask(b"OSSEC A:'" + b"a" * 80_000)).startswith(b"ERROR: Invalid request")
 
 
-async def test_who_says_nothing_hears_nothing(tmp_path: Path) -> None:
+async def test_a_silent_client_gets_no_answer(tmp_path: Path) -> None:
     async with serving(tmp_path, limits=Limits(read=0.05)) as running:
         assert await running.ask(b"") == b""
         assert running.count("silent_connections") == 1

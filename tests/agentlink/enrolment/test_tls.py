@@ -35,7 +35,7 @@ def test_a_certificate_is_made_once_and_renewed_before_it_ends(paths: Paths) -> 
     server_context(paths, SETTINGS)
 
 
-def test_what_does_not_fit_is_named(paths: Paths) -> None:
+def test_settings_that_do_not_fit_are_named(paths: Paths) -> None:
     ensure_certificate(paths, SETTINGS, ManualClock())
     with pytest.raises(SecmonError, match=r"auth\.ciphers"):
         server_context(paths, replace(SETTINGS, ciphers="NONSENSE"))

@@ -27,7 +27,7 @@ def test_an_agent() -> None:
     assert read_answer(answer(extra=1)).id == 7
 
 
-def test_a_refusal_says_why_and_hides_what_may_be_a_key() -> None:
+def test_a_refusal_has_its_reason_and_hides_possible_keys() -> None:
     with pytest.raises(Refused, match=r"^error 3: no agent  \(hidden\)$"):
         read_answer(json.dumps({"error": 3, "message": f"no agent\n\x1b{KEY}"[:9] + "\n" + KEY, "data": "x"}).encode())
     with pytest.raises(Refused, match=r"^error 1: no message$"):
@@ -69,7 +69,7 @@ def test_a_refusal_says_why_and_hides_what_may_be_a_key() -> None:
         answer(key="schlüssel"),
     ],
 )
-def test_what_is_no_answer(data: bytes) -> None:
+def test_invalid_answers(data: bytes) -> None:
     with pytest.raises(Failed) as caught:
         read_answer(data)
     assert KEY[:32] not in str(caught.value)
@@ -80,7 +80,7 @@ def test_what_is_no_answer(data: bytes) -> None:
     st.binary(max_size=200)
     | st.fixed_dictionaries({}, optional={k: st.text() for k in AGENT}).map(lambda d: answer(**d))
 )
-def test_any_bytes_are_an_agent_or_a_cause(data: bytes) -> None:
+def test_any_bytes_yield_an_agent_or_a_reason(data: bytes) -> None:
     try:
         new = read_answer(data)
     except NoKey as error:

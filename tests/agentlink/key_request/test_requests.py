@@ -1,4 +1,4 @@
-"""The module that asks for keys: its queue, what it counts, what it logs."""
+"""The module that requests keys: its queue, counters and log."""
 
 import asyncio
 import json
@@ -127,7 +127,7 @@ async def test_an_answer_is_an_agent(tmp_path: Path, caplog: pytest.LogCaptureFi
         assert {name: here.count(name) for name in COUNTERS if here.count(name)} == {"asked": 1, "answered": 1}
 
 
-async def test_each_key_is_asked_for_once_at_a_time_and_the_queue_is_bounded(tmp_path: Path) -> None:
+async def test_each_key_is_requested_once_at_a_time_and_the_queue_is_bounded(tmp_path: Path) -> None:
     async with bench(tmp_path, threads=2, queue_size=3) as here:
         here.report("001", "002", "001")
         await until(lambda: len(here.script.asked) == 2)
@@ -142,7 +142,7 @@ async def test_each_key_is_asked_for_once_at_a_time_and_the_queue_is_bounded(tmp
         assert here.count("asked") == 6
 
 
-async def test_the_link_may_come_and_go(tmp_path: Path) -> None:
+async def test_the_link_may_restart(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
         here.script.may.set()
         here.script.told.put_nowait(None)
@@ -150,7 +150,7 @@ async def test_the_link_may_come_and_go(tmp_path: Path) -> None:
         await until(lambda: here.count("answered") == 1)
 
 
-async def test_failures_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_failures_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with bench(tmp_path) as here:
         script = here.script
         script.may.set()
@@ -180,7 +180,7 @@ async def test_failures_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureF
         assert KEY not in caplog.text
 
 
-async def test_what_is_remembered_of_failures_is_bounded(tmp_path: Path) -> None:
+async def test_remembered_failures_are_bounded(tmp_path: Path) -> None:
     async with bench(tmp_path, queue_size=5000) as here:
         here.script.may.set()
         values = [str(number) for number in range(1, MAX_REMEMBERED + 50)]
@@ -205,7 +205,7 @@ async def test_the_rules_of_replacement_hold(tmp_path: Path) -> None:
         assert here.lines == [f"001 agent-001 any {OTHER}"]
 
 
-async def test_a_worker_asks_the_master(tmp_path: Path) -> None:
+async def test_a_worker_calls_the_master(tmp_path: Path) -> None:
     new = New(id=7, name="web-07", key=KEY, key_hash="h")
     answers: list[object] = [[7, "web-07", "any", KEY, 1, None, None, 1], {"no": "row"}]
     asked = []

@@ -49,7 +49,7 @@ def noted(path: Path) -> int:
 # Programs
 
 
-async def test_values_are_arguments_and_no_shell_sees_them(tmp_path: Path) -> None:
+async def test_values_are_passed_as_arguments_without_a_shell(tmp_path: Path) -> None:
     code = "import json, os, sys; print(json.dumps([sys.argv[1:], os.getcwd(), sorted(os.environ)]))"
     command = f"{sys.executable} -c '{code}' 'two words' $HOME"
     source = source_of(KeyRequest(exec_path=command, timeout=30), tmp_path)
@@ -90,7 +90,7 @@ async def test_a_program_that_cannot_be_run(tmp_path: Path, mode: int | None, ca
     ["sleep 600 & echo $! > child; wait", "setsid sleep 600 & sleep 0.3; pgrep -P $$ sleep > child; wait"],
     ids=["its session", "a session of its own"],
 )
-async def test_too_late_it_is_killed_with_its_children(tmp_path: Path, child: str) -> None:
+async def test_a_program_that_takes_too_long_is_killed_with_its_children(tmp_path: Path, child: str) -> None:
     with pytest.raises(TimedOut, match=r"keys has not answered within 1 s"):
         await program(tmp_path, f"cd '{tmp_path}'; echo '{{'; {child}", seconds=1).ask(WANTED)
     pid = noted(tmp_path / "child")
@@ -98,19 +98,19 @@ async def test_too_late_it_is_killed_with_its_children(tmp_path: Path, child: st
     await until(lambda: not alive(pid))
 
 
-async def test_a_child_that_holds_the_output_does_not_outlast_the_time(tmp_path: Path) -> None:
+async def test_a_child_that_holds_the_output_is_killed_in_time(tmp_path: Path) -> None:
     with pytest.raises(TimedOut):
         await program(tmp_path, f"sleep 600 & echo $! > '{tmp_path}/child'", seconds=1).ask(WANTED)
     await until(lambda: not alive(noted(tmp_path / "child")))
 
 
-async def test_too_much_output_ends_it(tmp_path: Path) -> None:
+async def test_too_much_output_ends_the_program(tmp_path: Path) -> None:
     with pytest.raises(Failed, match=rf"longer than {MAX_ANSWER} bytes"):
         await program(tmp_path, f"echo $$ > '{tmp_path}/child'; exec cat /dev/zero").ask(WANTED)
     await until(lambda: not alive(noted(tmp_path / "child")))
 
 
-async def test_who_stops_asking_ends_it(tmp_path: Path) -> None:
+async def test_a_cancelled_request_ends_the_program(tmp_path: Path) -> None:
     asking = asyncio.create_task(program(tmp_path, f"echo $$ > '{tmp_path}/child'; sleep 600").ask(WANTED))
     pid = await until(lambda: noted(tmp_path / "child"))
     asking.cancel()
@@ -170,7 +170,7 @@ async def test_a_socket_that_closes(tmp_path: Path) -> None:
             await source.ask(HOSTILE)
 
 
-async def test_a_socket_that_says_too_much(tmp_path: Path) -> None:
+async def test_a_socket_with_a_too_long_answer(tmp_path: Path) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"}" * (MAX_ANSWER + 1))
         await reader.read()
@@ -189,7 +189,7 @@ async def test_a_socket_that_is_silent(tmp_path: Path) -> None:
             await source.ask(WANTED)
 
 
-async def test_a_socket_that_is_not_there(tmp_path: Path) -> None:
+async def test_a_missing_socket(tmp_path: Path) -> None:
     with pytest.raises(Failed, match=r"keys cannot be asked: "):
         await Socket(tmp_path / "keys", timeout_seconds=5).ask(WANTED)
 
@@ -197,7 +197,7 @@ async def test_a_socket_that_is_not_there(tmp_path: Path) -> None:
 # Which it is
 
 
-def test_the_program_goes_first(tmp_path: Path) -> None:
+def test_the_program_has_precedence(tmp_path: Path) -> None:
     both = source_of(KeyRequest(exec_path="bin/keys -v", socket="/run/keys"), tmp_path)
     assert isinstance(both, Program)
     assert str(both) == str(tmp_path / "bin/keys")

@@ -41,7 +41,7 @@ def test_answers() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"err Response timeout", b"", b"[]", b"\xff", b'{"error":"x"}', b"okay"])
-def test_what_is_no_good_answer(answer: bytes) -> None:
+def test_error_answers(answer: bytes) -> None:
     for data in (JsonDialect().data, TextDialect().data, text_data):
         with pytest.raises(AgentRefused):
             data(answer)

@@ -53,7 +53,7 @@ def agent(platform: str = "ubuntu", **values: Any) -> Candidate:
         ),
     ],
 )
-def test_spots(one: Candidate, version: str, expected: Location) -> None:
+def test_package_locations(one: Candidate, version: str, expected: Location) -> None:
     assert package_location(one, version) == expected
 
 
@@ -65,7 +65,7 @@ def test_agents_do_not_choose_paths(one: Candidate) -> None:
         package_location(one, "v4.8.2")
 
 
-def test_old_layout_does_not_either() -> None:
+def test_agents_do_not_choose_paths_of_the_old_layout() -> None:
     for one in (agent("../etc"), agent(os_minor="../4"), agent("rhel", os_major="")):
         with pytest.raises(UpgradeFailure):
             package_location(one, "v3.3.1")

@@ -58,7 +58,7 @@ class Forwarded(list[tuple[int, bytes]]):
 
 @dataclass
 class Site:
-    """A node with agents, its tasks, and the modules at work on them."""
+    """A node with agents, upgrade tasks, and the modules that run them."""
 
     link: Field
     store: TaskStore
@@ -131,7 +131,7 @@ def fill(site: Site, version: str = "v4.8.2", package: bytes = PACKAGE) -> None:
         (base / folder / f"wazuh_agent_{version}_{kind}.wpk").write_bytes(package)
 
 
-async def test_new_tasks_are_begun_when_the_daemon_is_told_and_when_others_have_ended(tmp_path: Path) -> None:
+async def test_new_tasks_start_at_a_wakeup_and_when_others_end(tmp_path: Path) -> None:
     never = SOON._replace(poll=3600.0)
     async with site(tmp_path, ["v4.7.0"] * 3, settings=UpgradeSettings(max_threads=1), pace=never) as here:
         fill(here)
@@ -174,7 +174,7 @@ async def test_late_reports_are_cleared_too(tmp_path: Path) -> None:
         assert here.status(1)[0] == "Timeout"
 
 
-async def test_to_a_version_that_does_not_report(tmp_path: Path) -> None:
+async def test_an_upgrade_to_a_version_without_reports(tmp_path: Path) -> None:
     async with site(tmp_path, ["v3.13.6"]) as here:
         fill(here, "v4.0.4")
         here.request(1, work=Work(version="v4.0.4"))
@@ -182,7 +182,7 @@ async def test_to_a_version_that_does_not_report(tmp_path: Path) -> None:
         await here.fleet.until(lambda c: c.upgrades == 1)
 
 
-async def test_what_goes_wrong_before_the_agent_is_asked(tmp_path: Path) -> None:
+async def test_failures_before_the_first_request(tmp_path: Path) -> None:
     async with site(tmp_path, ["v4.3.0"]) as here:
         here.request(1)
         assert (await here.until(1, "Failed") or "").startswith("The repository is not reachable: ")
@@ -299,7 +299,7 @@ async def test_no_more_at_once_than_allowed(tmp_path: Path) -> None:
     ]
 
 
-async def test_the_ledger_may_be_away(tmp_path: Path) -> None:
+async def test_the_task_source_may_be_unreachable(tmp_path: Path) -> None:
     books, link = Books(job(1)), MemoryLink(away={1})
     books.away = True
     async with at_work(tmp_path, books, link) as running:
@@ -346,7 +346,7 @@ async def test_agents_that_are_not_ready(tmp_path: Path, refusals: int) -> None:
         assert len(link.asked) == 1 + OPEN_ATTEMPTS
 
 
-async def test_what_arrived_must_be_what_was_sent(tmp_path: Path) -> None:
+async def test_the_digest_of_the_received_package_is_compared(tmp_path: Path) -> None:
     (tmp_path / "own.wpk").write_bytes(PACKAGE)
     transfer = Transfer(
         Scripted(0), 1, dialect_of("v4.7.0"), Package(tmp_path / "own.wpk", "0" * 40), chunk_size=32768, open_pause=0
@@ -355,7 +355,7 @@ async def test_what_arrived_must_be_what_was_sent(tmp_path: Path) -> None:
         await transfer.run("upgrade.sh")
 
 
-async def test_tasks_that_nobody_ends(tmp_path: Path) -> None:
+async def test_tasks_without_an_end_expire(tmp_path: Path) -> None:
     store, clock = TaskStore(tmp_path / "tasks.db"), ManualClock()
     keeper = TaskExpiry(store, TaskSettings(), clock=clock, counters=Counters())
     now = int(clock.now().timestamp())
@@ -391,7 +391,7 @@ class UnavailableTaskSource(RegistryTaskSource):
 
 
 @pytest.mark.parametrize(("patience", "told"), [(0.0, 1), (30.0, 0)])
-async def test_a_ledger_out_of_reach_is_told_when_that_lasts(
+async def test_an_unreachable_task_source_is_logged_when_that_lasts(
     tmp_path: Path, patience: float, told: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     paths, clock, task_source = Paths(tmp_path), SystemClock(), UnavailableTaskSource()

@@ -31,7 +31,7 @@ def test_json(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["v4.2.0", "Wazuh v4.2.4"])
-def test_agents_that_hand_values_to_a_shell(version: str) -> None:
+def test_values_are_escaped_for_agents_that_use_a_shell(version: str) -> None:
     assert body(version)["parameters"] == {
         "extra_args": ["-x", r"it\x27s \x241"],
         "alert": {"data": {"srcip": "192.0.2.7", "n": [1, r"\x60a\x60\x21"]}},

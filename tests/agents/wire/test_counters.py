@@ -30,11 +30,11 @@ def test_file(case: dict[str, Any]) -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 9997))
-def test_a_receiver_accepts_what_its_sender_sends_next(major: int, minor: int) -> None:
+def test_a_receiver_accepts_the_senders_next_counter(major: int, minor: int) -> None:
     assert check_counter(Counter(major, minor), Counter(major, minor).next()) == "accept"
     assert parse(Counter(major, minor).text) == (major, minor)
 
 
 @pytest.mark.parametrize("text", ["", "x", "1:", "1:2", "-1:2:", ":2:"])
-def test_text_that_is_no_counter(text: str) -> None:
+def test_texts_that_are_not_counters(text: str) -> None:
     assert parse(text) is None

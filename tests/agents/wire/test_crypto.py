@@ -63,7 +63,7 @@ def test_sealed_messages_seal_again() -> None:
 
 
 @pytest.mark.parametrize("case", vectors.section("accept_only"), ids=lambda case: case["name"])
-def test_what_other_encoders_make_is_accepted(case: dict[str, Any]) -> None:
+def test_messages_of_other_encoders_are_accepted(case: dict[str, Any]) -> None:
     opened = receive(case)
     assert opened.text == vectors.plaintext(case)
     assert opened.counter == (case["global"], case["local"])
@@ -127,7 +127,7 @@ def test_longest_and_shortest_text(cipher: Cipher) -> None:
     tail=st.binary(max_size=40),
 )
 @settings(max_examples=200)
-def test_mutated_messages_are_refused_by_the_codecs_error_only(
+def test_mutated_messages_raise_only_the_codecs_error(
     case: dict[str, Any], position: float, change: int, cut: int, tail: bytes
 ) -> None:
     data = bytearray(bytes.fromhex(case["datagram_hex"]))
@@ -143,6 +143,6 @@ def test_mutated_messages_are_refused_by_the_codecs_error_only(
 
 @given(st.binary(max_size=300), st.sampled_from([b"", b":", b"#AES:"]))
 @settings(max_examples=200)
-def test_noise_is_refused_by_the_codecs_error(noise: bytes, token: bytes) -> None:
+def test_noise_raises_the_codecs_error(noise: bytes, token: bytes) -> None:
     with pytest.raises(MessageError):
         AgentCipher(ONE).open(token + noise)

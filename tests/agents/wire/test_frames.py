@@ -38,7 +38,7 @@ def test_refused_lengths_end_the_stream(length: int, reason: str) -> None:
     assert unframer.buffered == 0
 
 
-def test_the_largest_frame_is_all_that_is_kept() -> None:
+def test_at_most_one_frame_is_buffered() -> None:
     unframer, largest = Unframer(), frame(b"x" * MAX_PAYLOAD)
     assert unframer.feed(largest[:-1]) == []
     assert unframer.buffered == MAX_PAYLOAD + 3

@@ -1,4 +1,4 @@
-"""Keys and what is derived from them, against the vectors."""
+"""Keys and values derived from them, against the vectors."""
 
 from typing import Any
 

@@ -36,5 +36,5 @@ def test_every_location_survives(location: str, log: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["", "1", "1:", "1:no end", "1:bar|:", "12:a:b"])
-def test_what_is_no_line(line: str) -> None:
+def test_invalid_lines(line: str) -> None:
     assert split(line) is None

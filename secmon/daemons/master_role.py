@@ -47,53 +47,62 @@ class MasterRole:
     def __init__(self, node: Node, executor: Executor, tasks: Background) -> None:
         """Raises SecmonError 3042 when the cluster's certificate authority cannot be used."""
         self._node, self._tasks = node, tasks
-        options = node.options
-        self.security = SecurityPublisher(
-            node.security,
-            counters=node.counters,
-            ack_timeout_seconds=options.get("clusterd.ack_timeout_ms") / 1000,
-        )
-        self.files = FilePublisher(
-            node.paths.root,
-            clock=node.clock,
-            counters=node.counters,
-            anti_entropy_seconds=options.get("clusterd.anti_entropy"),
-        )
+        self._build_publishers()
         self.cluster = ClusterServer(
             paths=node.paths,
-            settings=LinkSettings.of(node.main_config.cluster, options),
+            settings=LinkSettings.of(node.main_config.cluster, node.options),
             clock=node.clock,
             positions=self._positions,
             active_agents=self._active_agents,
             counters=node.counters,
             tasks=tasks,
         )
-        self.registry = RegistryPublisher(node.agents, counters=node.counters)
         self.cluster.sessions.listeners += [self.security, self.files, self.registry]
+        self._build_services()
+        coordinator = Coordinator(executor, self._find_peer, limits=CallLimits.of(node.options))
+        self._provide(coordinator)
+        self.router = RoleRouter("master", executor, coordinator=coordinator)
+        self._callers = Callers(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)
+
+    def _build_publishers(self) -> None:
+        node, option = self._node, self._node.options.get
+        self.security = SecurityPublisher(
+            node.security, counters=node.counters, ack_timeout_seconds=option("clusterd.ack_timeout_ms") / 1000
+        )
+        self.files = FilePublisher(
+            node.paths.root,
+            clock=node.clock,
+            counters=node.counters,
+            anti_entropy_seconds=option("clusterd.anti_entropy"),
+        )
+        self.registry = RegistryPublisher(node.agents, counters=node.counters)
+
+    def _build_services(self) -> None:
+        node, sessions = self._node, self.cluster.sessions
         self._replication = ReplicationService(
             node.paths.root,
             files=self.files,
             security=node.security,
             registry=self.registry,
-            authorize=self.cluster.sessions.caller,
+            authorize=sessions.caller,
         )
         self._reports = ReportService(
             node.agents,
-            authorize=self.cluster.sessions.caller,
+            authorize=sessions.caller,
             health=self.cluster.health,
             clock=node.clock,
             counters=node.counters,
             max_skew_seconds=self.cluster.settings.max_clock_skew_seconds,
         )
-        access = node.api_config.access
-        node.services.failed_logins = FailedLogins(access.max_login_attempts, access.block_time, node.clock)
-        node.services.membership = self.cluster.sessions
-        node.services.health = self.cluster.health
-        node.services.acknowledgements = self.security
-        coordinator = Coordinator(executor, self._find_peer, limits=CallLimits.of(options))
-        node.services.nodes = coordinator
-        self.router = RoleRouter("master", executor, coordinator=coordinator)
-        self._callers = Callers(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)
+
+    def _provide(self, coordinator: Coordinator) -> None:
+        """Give the node the services that only a master has."""
+        services, access = self._node.services, self._node.api_config.access
+        services.failed_logins = FailedLogins(access.max_login_attempts, access.block_time, self._node.clock)
+        services.membership = self.cluster.sessions
+        services.health = self.cluster.health
+        services.acknowledgements = self.security
+        services.nodes = coordinator
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
         return self.security.position(), self.files.position()

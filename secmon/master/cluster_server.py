@@ -76,7 +76,7 @@ class ClusterServer:
     ) -> None:
         """``tasks``: those of the daemon. Raises SecmonError 3042 when the cluster's authority cannot be used."""
         self.settings, self._clock, self._paths = settings, clock, paths
-        self.counters = counters = counters or Counters()
+        self.counters = counters or Counters()
         self.keystore = Keystore(paths, settings.node_name, clock, is_master=True)
         self.authority = Authority(paths, settings.cluster_name, clock, settings.certificate_life)
         self.authority.equip(self.keystore)
@@ -95,27 +95,30 @@ class ClusterServer:
             active_agents=active_agents,
         )
         self.sessions.listeners += [self.channels, self.health]
+        self._build_services(node_version)
+        self.port = self.enrol_port = 0
+        self._servers: list[aio.Server] = []
+        self._ports: list[RelayedPort] = []
+        self._tasks = tasks or Background()
+
+    def _build_services(self, node_version: str) -> None:
         self._membership = MembershipService(
-            settings=settings,
-            clock=clock,
+            settings=self.settings,
+            clock=self._clock,
             node_version=node_version,
             authority=self.authority,
             sessions=self.sessions,
             refusals=self.refusals,
         )
         self._enrolment = EnrolmentService(
-            settings=settings,
-            clock=clock,
+            settings=self.settings,
+            clock=self._clock,
             keystore=self.keystore,
             authority=self.authority,
             sessions=self.sessions,
             refusals=self.refusals,
-            counters=counters,
+            counters=self.counters,
         )
-        self.port = self.enrol_port = 0
-        self._servers: list[aio.Server] = []
-        self._ports: list[RelayedPort] = []
-        self._tasks = tasks or Background()
 
     async def start(self, services: Sequence[AddService] = ()) -> None:
         """Serve both ports. Raises 2010 for a port that cannot be taken; nothing is left open then."""

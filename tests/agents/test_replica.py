@@ -1,4 +1,4 @@
-"""A copy of the registry follows whatever the master does to it, in steps of any size."""
+"""A replica of the registry after any changes of the master, in steps of any size."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -74,7 +74,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     pair.close()
 
 
-def test_names_may_wander(pair: Pair) -> None:
+def test_agents_can_swap_names(pair: Pair) -> None:
     pair.add("a1", groups=("x",))
     pair.add("a2")
     pair.add("a3")
@@ -101,7 +101,7 @@ def test_states_stay(pair: Pair) -> None:
     assert (row.group, row.connection_status, row.changed) == ("x", "active", 5)
 
 
-def test_another_master_means_other_agents(pair: Pair, tmp_path: Path) -> None:
+def test_agents_of_another_master_replace_those_with_the_same_ids(pair: Pair, tmp_path: Path) -> None:
     pair.add("a1")
     pair.follow()
     with pair.replica.write() as connection:
@@ -114,7 +114,7 @@ def test_another_master_means_other_agents(pair: Pair, tmp_path: Path) -> None:
         assert connection.execute(select(agents.c.connection_status)).scalar_one() == "never_connected"
 
 
-def test_a_copy_that_was_written_to_is_made_anew(pair: Pair) -> None:
+def test_a_replica_with_local_writes_is_replaced(pair: Pair) -> None:
     pair.add("a1")
     pair.follow()
     with pair.replica.write() as connection:
@@ -126,7 +126,7 @@ def test_a_copy_that_was_written_to_is_made_anew(pair: Pair) -> None:
     pair.assert_equal()
 
 
-def test_a_damaged_copy_is_found_out(pair: Pair) -> None:
+def test_a_damaged_replica_is_detected(pair: Pair) -> None:
     pair.add("a1")
     pair.follow()
     with pair.replica.write() as connection:
@@ -190,7 +190,7 @@ STEPS = st.one_of(
 
 @settings(max_examples=60)
 @given(st.lists(STEPS, max_size=25))
-def test_any_history_arrives(steps: list[tuple[object, ...]]) -> None:
+def test_any_history_is_replicated(steps: list[tuple[object, ...]]) -> None:
     with TemporaryDirectory() as folder:
         pair = Pair(Path(folder))
         for step in steps:

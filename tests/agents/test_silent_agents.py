@@ -1,4 +1,4 @@
-"""Agents that fall silent, come back, are removed."""
+"""Silent agents: events, return and removal."""
 
 import logging
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ def watch(tmp_path: Path) -> Watch:
     return Watch(tmp_path, SilenceSettings(disconnection_seconds=60, alert_seconds=30))
 
 
-async def test_silence_is_found_and_told_later(watch: Watch) -> None:
+async def test_silence_is_found_and_reported_later(watch: Watch) -> None:
     one, two = watch.enrol("web-01"), watch.enrol("web-02", "10.0.0.0/16")
     watch.says(one)
     watch.says(two, "pending")
@@ -110,7 +110,7 @@ async def test_addresses_with_colons_are_escaped(watch: Watch) -> None:
     assert line.endswith("'six-2001:0DB8:0000:0000:0000:0000:0000:0017'.")
 
 
-async def test_who_is_back_in_time_is_not_told(watch: Watch) -> None:
+async def test_agents_that_are_back_in_time_are_not_reported(watch: Watch) -> None:
     one = watch.enrol("web-01")
     watch.says(one)
     await watch.after(61)
@@ -129,7 +129,7 @@ async def test_an_agent_that_was_removed_meanwhile(watch: Watch) -> None:
     assert await watch.after(1) == ["1:secmon-monitord:ossec: Agent removed: 'web-01-10.0.0.0'."]
 
 
-async def test_a_restart_forgets_no_alert(watch: Watch) -> None:
+async def test_a_restart_loses_no_event(watch: Watch) -> None:
     one = watch.enrol("web-01")
     watch.says(one)
     await watch.after(61)
@@ -182,7 +182,7 @@ async def test_settings() -> None:
     assert SilenceSettings.of(parse_main_config("<ossec_config/>"), InternalOptions.defaults()) == SilenceSettings()
 
 
-async def test_a_store_that_fails_is_told_once(watch: Watch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_store_is_logged_once(watch: Watch, caplog: pytest.LogCaptureFixture) -> None:
     with watch.store.write() as connection:
         connection.exec_driver_sql("ALTER TABLE agents RENAME TO hidden")
     with caplog.at_level(logging.ERROR):

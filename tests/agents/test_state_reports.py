@@ -1,4 +1,4 @@
-"""Agents' states on their way to the master: the outbox, and who is right about an agent that moved."""
+"""Reports of agents' states: the outbox, validation, and agents that move between nodes."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -63,7 +63,7 @@ def row(store: AgentStore, agent: int) -> dict[str, object]:
         return dict(connection.execute(select(agents).where(agents.c.id == agent)).one()._mapping)
 
 
-def test_what_changed_waits_until_it_is_confirmed_and_a_newer_change_waits_on(store: AgentStore) -> None:
+def test_changes_are_pending_until_they_are_acknowledged(store: AgentStore) -> None:
     change(store, 3, changed=7, connection_status="active", last_keepalive=50)
     change(store, 1, changed=9, connection_status="disconnected")
     with store.read() as connection:
@@ -77,7 +77,7 @@ def test_what_changed_waits_until_it_is_confirmed_and_a_newer_change_waits_on(st
         assert [one.state.id for one in pending_reports(connection)] == [1]
 
 
-def test_a_keepalive_alone_does_not_change_what_lasts(store: AgentStore) -> None:
+def test_a_keepalive_alone_does_not_change_the_fingerprint(store: AgentStore) -> None:
     seen = []
     for keepalive, version in ((10, "v1"), (20, "v1"), (30, "v2")):
         change(store, 2, changed=keepalive, last_keepalive=keepalive, version=version)
@@ -86,7 +86,7 @@ def test_a_keepalive_alone_does_not_change_what_lasts(store: AgentStore) -> None
     assert seen[0] == seen[1] != seen[2]
 
 
-def test_the_latest_news_of_an_agent_that_moved_stand(store: AgentStore) -> None:
+def test_the_latest_state_of_an_agent_that_moved_is_kept(store: AgentStore) -> None:
     with store.write() as connection:
         store_states(connection, "worker2", [state(1, last_keepalive=200)], NOW)
         store_states(connection, "worker1", [state(1, last_keepalive=150, connection_status="disconnected")], NOW)
@@ -99,14 +99,14 @@ def test_the_latest_news_of_an_agent_that_moved_stand(store: AgentStore) -> None
     assert row(store, 1)["last_keepalive"] == 90
 
 
-def test_an_unknown_agent_is_never_made(store: AgentStore) -> None:
+def test_an_unknown_agent_is_not_created(store: AgentStore) -> None:
     with store.write() as connection:
         store_states(connection, "worker1", [state(77)], NOW)
         assert store_keepalives(connection, "worker1", [KeepaliveReport(77, 5)], NOW) == ReportResult([], {})
         assert connection.execute(select(agents.c.id).where(agents.c.id == 77)).first() is None
 
 
-def test_a_touch_is_enough_only_for_an_active_agent_of_that_node(store: AgentStore) -> None:
+def test_a_keepalive_suffices_only_for_an_active_agent_of_that_node(store: AgentStore) -> None:
     with store.write() as connection:
         store_states(connection, "worker1", [state(1), state(2)], NOW)
         store_states(connection, "worker2", [state(3)], NOW)
@@ -142,7 +142,7 @@ def test_a_touch_is_enough_only_for_an_active_agent_of_that_node(store: AgentSto
     ],
     ids=lambda bad: str(bad.values)[-60:],
 )
-def test_rows_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore, bad: StateReport) -> None:
+def test_invalid_rows_are_refused_and_the_others_stored(store: AgentStore, bad: StateReport) -> None:
     with store.write() as connection:
         refused = store_states(connection, "worker1", [state(2), bad, state(3)], NOW)
     assert list(refused) == [1]
@@ -161,7 +161,7 @@ def test_a_state_of_another_release(store: AgentStore) -> None:
     assert [row(store, one)["node_name"] for one in (1, 2, 3)] == ["worker1", "worker1", "unknown"]
 
 
-def test_touches_that_make_no_sense_are_refused_and_the_others_taken(store: AgentStore) -> None:
+def test_invalid_keepalives_are_refused_and_the_others_stored(store: AgentStore) -> None:
     with store.write() as connection:
         store_states(connection, "worker1", [state(1), state(2)], NOW)
         touches = [
@@ -176,7 +176,7 @@ def test_touches_that_make_no_sense_are_refused_and_the_others_taken(store: Agen
     assert [row(store, one)["last_keepalive"] for one in (1, 2)] == [100, 300]
 
 
-def test_times_are_those_of_the_node_that_heard_by_our_clock(store: AgentStore) -> None:
+def test_times_of_a_worker_are_converted_to_the_clock_of_the_master(store: AgentStore) -> None:
     ahead = ReportClock(latest=LATEST, ahead=40)
     with store.write() as connection:
         store_states(connection, "worker1", [state(1, last_keepalive=500, disconnection_time=450)], ahead)
@@ -186,7 +186,7 @@ def test_times_are_those_of_the_node_that_heard_by_our_clock(store: AgentStore) 
     assert (row(store, 2)["last_keepalive"], row(store, 2)["disconnection_time"]) == (560, 0)
 
 
-def test_a_false_time_that_is_stored_gives_way_to_another_node(store: AgentStore) -> None:
+def test_an_impossible_stored_time_is_replaced_by_another_node(store: AgentStore) -> None:
     change(store, 1, changed=1, node_name="worker1", connection_status="active", last_keepalive=2**40)
     with store.write() as connection:
         store_states(connection, "worker2", [state(1, last_keepalive=700)], NOW)
@@ -211,7 +211,7 @@ TOUCHES = st.builds(KeepaliveReport, st.integers(-5, 6) | st.integers(), st.inte
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=st.lists(ROWS, max_size=6), touches=st.lists(TOUCHES, max_size=4))
-def test_whatever_is_reported_every_agent_can_be_shown(
+def test_every_agent_can_be_shown_after_any_report(
     store: AgentStore, rows: list[StateReport], touches: list[KeepaliveReport]
 ) -> None:
     with store.write() as connection:
@@ -227,7 +227,7 @@ def test_whatever_is_reported_every_agent_can_be_shown(
 
 
 @pytest.mark.parametrize("moment", [2**40, 2**62, -(2**40), -(2**62)])
-def test_a_false_time_that_is_stored_costs_no_answer(store: AgentStore, moment: int) -> None:
+def test_an_impossible_stored_time_breaks_no_answer(store: AgentStore, moment: int) -> None:
     change(store, 3, changed=1, connection_status="active", last_keepalive=moment, disconnection_time=moment)
     assert len(listed(store)) == 5
     assert not {"lastKeepAlive", "disconnection_time"} & set(listed(store)[2])

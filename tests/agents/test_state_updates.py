@@ -1,4 +1,4 @@
-"""States of agents: what each message changes, in batches and in order."""
+"""States of agents: the effect of each message, in batches and in order."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_startup_makes_an_agent_pending_here(store: AgentStore) -> None:
     assert row(store, 2)["connection_status"] == "never_connected"
 
 
-def test_a_beat_writes_everything_the_agent_says(store: AgentStore) -> None:
+def test_a_changed_keepalive_updates_everything(store: AgentStore) -> None:
     put(store, Startup(1, 40), Shutdown(1, 41), BEAT)
     found = row(store)
     assert (found["connection_status"], found["last_keepalive"]) == ("active", 50)
@@ -78,7 +78,7 @@ def test_a_beat_writes_everything_the_agent_says(store: AgentStore) -> None:
     assert msgspec.json.decode(found["labels"]) == [["env", "staging"], ["#_node_name", "master-node"]]
 
 
-def test_a_beat_without_an_address_leaves_the_one_known(store: AgentStore) -> None:
+def test_a_keepalive_without_an_address_keeps_the_known_one(store: AgentStore) -> None:
     put(store, BEAT)
     put(store, ChangedKeepalive(1, 60, parse("x - Product v1.0.0\nx merged.mg\n"), "synced", []))
     assert (row(store)["ip"], row(store)["os_name"], row(store)["labels"]) == ("192.0.2.77", None, "[]")
@@ -104,14 +104,14 @@ def test_shutdown_and_return(store: AgentStore) -> None:
     assert (found["connection_status"], found["disconnection_time"], found["status_code"]) == ("active", 0, 0)
 
 
-def test_a_touch_alone_writes_the_moment(store: AgentStore) -> None:
+def test_an_unchanged_keepalive_updates_the_time_only(store: AgentStore) -> None:
     put(store, BEAT)
     before = row(store)
     put(store, UnchangedKeepalive(1, 60), UnchangedKeepalive(1, 70))
     assert row(store) == before | {"last_keepalive": 70, "changed": before["changed"] + 1}
 
 
-def test_a_touch_brings_back_an_agent_that_another_node_had(store: AgentStore) -> None:
+def test_an_unchanged_keepalive_moves_an_agent_from_another_node(store: AgentStore) -> None:
     put(store, BEAT, origin=Origin("worker1", "host-2"))
     put(store, UnchangedKeepalive(1, 60))
     assert row(store)["node_name"] == "master-node"
@@ -122,7 +122,7 @@ def test_configured(store: AgentStore) -> None:
     assert (row(store)["group_config_status"], row(store)["last_keepalive"]) == ("synced", 50)
 
 
-def test_unknown_agents_are_dropped_and_nothing_costs_nothing(store: AgentStore) -> None:
+def test_unknown_agents_are_ignored_and_an_empty_batch_writes_nothing(store: AgentStore) -> None:
     put(store)
     with store.read() as connection:
         assert number(connection, "sequence") == 0
@@ -131,7 +131,7 @@ def test_unknown_agents_are_dropped_and_nothing_costs_nothing(store: AgentStore)
         assert connection.execute(select(agents.c.id)).scalars().all() == [1, 2, 3]
 
 
-def test_reset_concerns_this_node_and_is_not_reported(store: AgentStore) -> None:
+def test_reset_is_limited_to_this_node_and_not_reported(store: AgentStore) -> None:
     put(store, BEAT)
     put(store, Startup(2, 40), origin=Origin("worker1", "host-2"))
     with store.write() as connection:
@@ -142,7 +142,7 @@ def test_reset_concerns_this_node_and_is_not_reported(store: AgentStore) -> None
     assert row(store, 2)["connection_status"] == "pending"
 
 
-def test_sweep_takes_who_was_silent_for_longer(store: AgentStore) -> None:
+def test_sweep_disconnects_silent_agents(store: AgentStore) -> None:
     put(store, BEAT, Startup(2, 39), Startup(3, 40))
     with store.write() as connection:
         assert sweep(connection, now=100, limit=60) == [SilentAgent(2, "a2", "any", 39)]
@@ -152,13 +152,13 @@ def test_sweep_takes_who_was_silent_for_longer(store: AgentStore) -> None:
     assert row(store, 3)["connection_status"] == "pending"
 
 
-def test_sweep_takes_whose_last_keepalive_cannot_be(store: AgentStore) -> None:
+def test_sweep_disconnects_agents_with_an_impossible_keepalive(store: AgentStore) -> None:
     put(store, BEAT, Startup(2, 100 + FAR_FUTURE_SECONDS + 1), Startup(3, 100 + FAR_FUTURE_SECONDS))
     with store.write() as connection:
         assert [lost.id for lost in sweep(connection, now=100, limit=90)] == [2]
 
 
-def test_thousands_of_touches_are_few_statements(store: AgentStore) -> None:
+def test_thousands_of_keepalives_take_few_statements(store: AgentStore) -> None:
     with store.write() as connection:
         rows = [
             {"id": agent, "name": f"a{agent}", "register_ip": "any", "internal_key": "k", "date_add": 1, "revision": 1}

@@ -15,7 +15,7 @@ async def _ends(wakeups: WakeupListener) -> None:
         await wakeups.wait(3600)
 
 
-async def test_a_call_ends_the_wait_also_when_it_came_before(tmp_path: Path) -> None:
+async def test_a_notification_ends_the_wait_even_if_it_came_before(tmp_path: Path) -> None:
     path = tmp_path / "s"
     wake(path)  # there is no listener
     wakeups = WakeupListener(path)

@@ -1,4 +1,4 @@
-"""A worker whose copies are damaged starts, and has its master's state again: with real processes."""
+"""A worker with damaged replicas starts and fetches the master's state, with real processes."""
 
 import sqlite3
 from contextlib import closing
@@ -18,7 +18,7 @@ def logs_in(node: RealNode, password: str) -> bool:
     return node.request("POST", "/security/user/authenticate", auth=("admin", password)).status_code == 200
 
 
-def test_a_worker_begins_again_with_damaged_copies() -> None:
+def test_a_worker_replaces_damaged_replicas() -> None:
     with cluster(workers=1, single_process=True) as made:
         master, worker = made.nodes
         made.call(master, "/agents", method="POST", json={"name": "web"})

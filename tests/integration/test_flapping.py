@@ -1,4 +1,4 @@
-"""A link that comes and goes under agents and their events: reset connections and black holes, one after the other."""
+"""A flapping link with agents and events: reset connections and black holes in turn."""
 
 import asyncio
 from collections import Counter
@@ -25,7 +25,7 @@ AGENTS = 10
 FLAPS = 10
 
 
-def told(store: AgentStore) -> Counter[tuple[str, str]]:
+def states(store: AgentStore) -> Counter[tuple[str, str]]:
     """Status and node of the agents, as the master knows them."""
     with store.read() as connection:
         found = connection.execute(select(agents.c.connection_status, agents.c.node_name)).all()
@@ -43,7 +43,7 @@ async def restarts(node: RealNode) -> int:
 
 
 @pytest.mark.timeout(300)
-async def test_a_link_that_flaps_costs_neither_daemons_nor_states() -> None:
+async def test_daemons_and_states_survive_a_flapping_link() -> None:
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(short_folder())
         master = install_master(folder)
@@ -61,7 +61,7 @@ async def test_a_link_that_flaps_costs_neither_daemons_nor_states() -> None:
         fleet = Fleet([server_of(worker)], AGENTS, options=Options(timing=TIMING, events_per_second=5.0))
         stack.push_async_callback(fleet.stop)
         await fleet.start()
-        await until(lambda: told(store) == {("active", "worker"): AGENTS}, what="agents are known")
+        await until(lambda: states(store) == {("active", "worker"): AGENTS}, what="agents are known")
         before = pids(worker)
         for number in range(FLAPS):
             joined = _sessions(worker)
@@ -72,7 +72,7 @@ async def test_a_link_that_flaps_costs_neither_daemons_nor_states() -> None:
             (link.thaw if number % 2 else link.mend)()
             await until(lambda joined=joined: _sessions(worker) > joined, what="the worker is back")  # type: ignore[misc]
             expected = Counter({("disconnected", "worker"): number + 1, ("active", "worker"): AGENTS - number - 1})
-            await until(lambda expected=expected: told(store) == +expected, what=f"states after {number + 1} flaps")  # type: ignore[misc]
+            await until(lambda expected=expected: states(store) == +expected, what=f"states after {number + 1} flaps")  # type: ignore[misc]
         assert pids(worker) == before
         assert await restarts(worker) == 0
         assert fleet.counters.losses == 0

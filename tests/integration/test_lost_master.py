@@ -1,4 +1,4 @@
-"""A master that loses its users, and a master that is lost: docs/replace-a-lost-master.md, with real processes."""
+"""Loss of the master's store, and of the master (docs/replace-a-lost-master.md), with real processes."""
 
 import shutil
 import subprocess
@@ -78,9 +78,9 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
         for node in (heir, other):
             wait_until(lambda node=node: logs_in(node, "carol", WORD), what=f"carol at {node.name}")  # type: ignore[misc]
             assert node.request("GET", "/security/users/me", token=token).status_code == 401
-        told = (other.paths.logs / "cluster.log").read_text()
-        assert f"had store {before.store_id} at revision {before.revision}" in told
-        assert f"has now applied store {summary(heir).store_id}" in told
+        log = (other.paths.logs / "cluster.log").read_text()
+        assert f"had store {before.store_id} at revision {before.revision}" in log
+        assert f"has now applied store {summary(heir).store_id}" in log
 
         # The old host comes back, as a worker; on this machine its port for peers is taken.
         become(lost, MASTER, WORKER)
@@ -95,7 +95,7 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
         assert "is whole" in secmon(heir, "audit", "verify")
 
 
-def test_a_master_begun_anew_leads_its_workers() -> None:
+def test_workers_follow_a_reinstalled_master() -> None:
     with cluster(workers=1, single_process=True) as made:
         master, worker = made.nodes
         before = summary(worker)

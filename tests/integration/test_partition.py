@@ -1,4 +1,4 @@
-"""A network that comes apart and heals, between hosts of their own (network namespaces)."""
+"""Network partitions between hosts in network namespaces."""
 
 import shutil
 import tempfile
@@ -90,7 +90,7 @@ def test_a_partition_heals(net: Net) -> None:
     assert worker.request("GET", "/manager/status", token=cluster.login()).status_code == 200
 
 
-def test_a_change_is_answered_with_the_laggard_named(net: Net) -> None:
+def test_the_answer_to_a_change_names_late_workers(net: Net) -> None:
     cluster = net.cluster
     token = cluster.login()
     net.hosts.cut(2)

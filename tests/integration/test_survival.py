@@ -1,4 +1,4 @@
-"""What a cluster lives through. After each test every node holds the master's exact content again."""
+"""Failures that a cluster survives. After each test every node has the master's exact content again."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ def names(body: dict[str, Any]) -> list[str]:
     return [item["name"] for item in body["data"]["affected_items"]]
 
 
-def test_a_killed_worker_costs_its_share(three: RealCluster) -> None:
+def test_a_killed_worker_is_named_in_the_answer(three: RealCluster) -> None:
     token = three.login()
     with ThreadPoolExecutor(8) as pool:
         asked = [
@@ -78,7 +78,7 @@ def test_a_stopped_worker_is_named_and_comes_back(three: RealCluster) -> None:
     ]
 
 
-def test_a_frozen_worker_delays_nobody_beyond_the_deadline(three: RealCluster) -> None:
+def test_a_frozen_worker_does_not_delay_answers_beyond_the_deadline(three: RealCluster) -> None:
     token = three.login()
     three.workers[1].signal("secmon-clusterd", signal.SIGSTOP)
     started = time.monotonic()
@@ -133,7 +133,7 @@ def test_changes_made_while_a_worker_was_away_arrive(three: RealCluster) -> None
     assert worker.request("GET", "/", token=token).status_code == 401
 
 
-def test_files_made_by_hand_on_a_worker_do_not_stay(three: RealCluster) -> None:
+def test_files_made_on_a_worker_are_deleted(three: RealCluster) -> None:
     intruder = three.workers[0].paths.etc / "rules" / "mine.xml"
     intruder.write_text("<group/>")
     wait_until(lambda: not intruder.exists(), what="the file is gone")
@@ -211,7 +211,7 @@ def test_a_daemon_killed_is_back_within_two_seconds(three: RealCluster) -> None:
         three.wait_whole()
 
 
-def test_a_client_that_leaves_takes_its_fan_out_with_it(three: RealCluster) -> None:
+def test_a_client_that_disconnects_cancels_its_fan_out(three: RealCluster) -> None:
     token = three.login()
     three.workers[1].signal("secmon-clusterd", signal.SIGSTOP)
     try:

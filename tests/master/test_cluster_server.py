@@ -11,7 +11,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.anyio
 
 
-async def test_workers_enrol_join_and_beat(tmp_path: Path) -> None:
+async def test_workers_enrol_join_and_send_heartbeats(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha", "beta") as kit:
         await until(lambda: len(kit.workers[0].link.members()) == 3)
         members = kit.workers[0].link.members()

@@ -1,4 +1,4 @@
-"""The enrolment port against strangers."""
+"""The enrolment port: valid requests, refused ones and attacks."""
 
 import secrets
 import uuid
@@ -70,7 +70,7 @@ def _proved(master: ClusterServer, request: pb.EnrolRequest) -> pb.EnrolRequest:
     return request
 
 
-async def test_what_is_asked_is_what_is_signed(tmp_path: Path) -> None:
+async def test_the_certificate_is_for_the_node_and_key_of_the_request(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kit, _stranger(kit.master) as stub:
         request = _request(kit.master)
         answer = await stub.Enrol(request)
@@ -97,7 +97,7 @@ async def test_what_is_asked_is_what_is_signed(tmp_path: Path) -> None:
         ({"node_name": "Master"}, 3029),
     ],
 )
-async def test_greetings_that_are_refused(tmp_path: Path, hello: dict[str, object], code: int) -> None:
+async def test_hello_messages_that_are_refused(tmp_path: Path, hello: dict[str, object], code: int) -> None:
     async with cluster(tmp_path) as kit, _stranger(kit.master) as stub:
         answer = await stub.Enrol(_request(kit.master, **hello))
         assert answer.refusal.code == code
@@ -133,7 +133,7 @@ async def test_a_message_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-async def test_failures_are_throttled_and_a_right_proof_is_still_heard(tmp_path: Path) -> None:
+async def test_failures_are_throttled_and_a_valid_proof_is_accepted_meanwhile(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kit, _stranger(kit.master) as stub:
         wrong = _request(kit.master)
         wrong.proof = bytes(32)
@@ -188,7 +188,7 @@ async def test_a_man_in_the_middle_cannot_pass_a_proof_on(tmp_path: Path) -> Non
             assert KEY not in middle.seen[0].SerializeToString()
 
 
-async def test_a_false_master_is_not_believed(tmp_path: Path) -> None:
+async def test_a_master_without_the_key_is_refused(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kit, _middle(tmp_path / "middle", _Middle(None)) as port:
         worker = await kit.start_worker("alpha", enrol_port=port)
         await until(lambda: worker.link.refusal)

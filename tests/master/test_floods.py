@@ -1,4 +1,4 @@
-"""Both ports of the cluster link under connections of strangers."""
+"""Floods of connections to both ports of the cluster link."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ def _descriptors() -> int:
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01"], ids=["silent", "half a handshake"])
 @pytest.mark.parametrize("attacked", ["cluster", "enrolment"])
-async def test_a_flood_of_strangers_takes_few_descriptors_and_keeps_no_node_out(
+async def test_a_flood_of_connections_takes_few_descriptors_and_nodes_can_join(
     tmp_path: Path, attacked: str, sent: bytes
 ) -> None:
     async with cluster(tmp_path, "early") as kit:
@@ -78,7 +78,7 @@ def _ignored() -> Iterator[None]:
         pass
 
 
-async def test_half_sent_enrolment_calls_keep_no_node_out(tmp_path: Path) -> None:
+async def test_nodes_can_enrol_despite_half_sent_calls(tmp_path: Path) -> None:
     """TLS, HTTP/2 and the head of a call, but never its message."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

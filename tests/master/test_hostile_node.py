@@ -1,4 +1,4 @@
-"""Peers of the cluster port that send too much: with a certificate, with one and no session, and with none."""
+"""Peers that send too much to the cluster port: with a session, with a certificate only, and with none."""
 
 import asyncio
 import ssl
@@ -149,7 +149,7 @@ async def test_what_comes_after_the_end_of_a_session_is_dropped(
     assert "the session of beta failed" not in caplog.text
 
 
-async def test_a_large_greeting_is_not_answered(tmp_path: Path) -> None:
+async def test_a_large_hello_message_is_not_answered(tmp_path: Path) -> None:
     async with (
         attacked(tmp_path) as (kit, credentials, _),
         connected(kit, credentials) as channel,
@@ -169,7 +169,7 @@ async def test_a_message_above_the_limit_is_not_read(tmp_path: Path) -> None:
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-async def test_without_a_session_a_certificate_opens_nothing(tmp_path: Path) -> None:
+async def test_a_certificate_without_a_session_gives_no_access(tmp_path: Path) -> None:
     async with attacked(tmp_path) as (kit, credentials, _), connected(kit, credentials) as channel:
         with pytest.raises(aio.AioRpcError) as caught:
             await pb_grpc.MembershipStub(channel).Renew(pb.RenewRequest())

@@ -117,7 +117,7 @@ def credentials_of(kit: ClusterKit, name: str) -> NodeCredentials:
     return worker.keystore.current
 
 
-async def test_a_proof_that_is_passed_on_is_worth_nothing(tmp_path: Path) -> None:
+async def test_a_relayed_proof_is_refused(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kit, between(tmp_path, kit.master.enrol_port, false_master()) as proxy:
         worker = await kit.start_worker("alpha", enrol_port=proxy.port)
         await until(lambda: worker.link.refusal)
@@ -129,7 +129,7 @@ async def test_a_proof_that_is_passed_on_is_worth_nothing(tmp_path: Path) -> Non
         assert kit.master.sessions.get("alpha") is None
 
 
-async def test_who_passes_the_masters_certificate_on_cannot_end_tls_afterwards(tmp_path: Path) -> None:
+async def test_a_relayed_certificate_of_the_master_is_useless_without_its_key(tmp_path: Path) -> None:
     async with (
         cluster(tmp_path) as kit,
         between(tmp_path, kit.master.enrol_port, false_master(), passed=1) as proxy,
@@ -142,7 +142,7 @@ async def test_who_passes_the_masters_certificate_on_cannot_end_tls_afterwards(t
 
 
 @pytest.mark.parametrize("shown", ["a certificate of his own", "that of another worker"])
-async def test_a_join_goes_to_the_master_or_nowhere(tmp_path: Path, shown: str) -> None:
+async def test_a_worker_joins_the_master_only(tmp_path: Path, shown: str) -> None:
     async with cluster(tmp_path, "alpha", "beta") as kit:
         own = false_master() if shown == "a certificate of his own" else credentials_of(kit, "beta")
         before = credentials_of(kit, "alpha").key

@@ -1,4 +1,4 @@
-"""Membership decisions, judged by properties."""
+"""Membership decisions: properties and single cases."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -98,13 +98,13 @@ def _after(snapshot: MembershipView, count: int | None = None) -> MembershipView
 
 @settings(max_examples=200)
 @given(snapshots(), st.integers(0, 12))
-def test_a_decision_broken_off_is_taken_again_with_the_same_end(snapshot: MembershipView, count: int) -> None:
+def test_an_interrupted_decision_can_be_repeated(snapshot: MembershipView, count: int) -> None:
     assert repr(_after(_after(snapshot, count))) == repr(_after(snapshot))  # repr: nan is not equal to itself
 
 
 @settings(max_examples=200)
 @given(snapshots())
-def test_the_end_is_in_order(snapshot: MembershipView) -> None:
+def test_the_final_view_meets_the_conditions(snapshot: MembershipView) -> None:
     end = _after(snapshot)
     assert end.candidates == ()
     assert not decide(end, NOW)
@@ -116,7 +116,7 @@ def test_the_end_is_in_order(snapshot: MembershipView) -> None:
 
 @settings(max_examples=100)
 @given(snapshots())
-def test_every_transition_says_why(snapshot: MembershipView) -> None:
+def test_every_transition_has_a_reason(snapshot: MembershipView) -> None:
     assert all(transition.reason for transition in decide(snapshot, NOW))
 
 
@@ -140,7 +140,7 @@ def test_candidates_that_are_refused(change: dict[str, object], code: int, words
 
 
 @pytest.mark.parametrize("skew", [61.0, -61.0, float("inf"), float("nan")])
-def test_a_session_ends_where_a_join_would_be_refused(skew: float) -> None:
+def test_sessions_and_joins_have_the_same_limit_of_skew(skew: float) -> None:
     wrong, right = replace(_session(1), skew=skew), replace(_session(2, name="beta"), skew=59.0)
     [closed] = decide(MembershipView(rules=RULES, sessions=(wrong, right)), NOW)
     assert isinstance(closed, Close)
@@ -150,7 +150,7 @@ def test_a_session_ends_where_a_join_would_be_refused(skew: float) -> None:
     assert closed.reason == str(SecmonError(refused.code, refused.reason))
 
 
-def test_a_name_in_use_is_refused_and_a_silent_holder_makes_room() -> None:
+def test_a_name_in_use_is_refused_unless_its_session_is_silent() -> None:
     newcomer = _candidate(installation_id="two")
     (refused,) = decide(MembershipView(rules=RULES, sessions=(_session(1),), candidates=(newcomer,)), NOW)
     assert isinstance(refused, Refuse)
@@ -171,14 +171,14 @@ def test_a_session_on_a_slow_link_may_be_silent_for_longer() -> None:
     assert [one.session for one in closed if isinstance(one, Close)] == [near, gone]
 
 
-def test_a_copied_installation_is_pointed_out() -> None:
+def test_a_copied_installation_is_named_in_the_reason() -> None:
     closed, _ = decide(
         MembershipView(rules=RULES, sessions=(_session(1),), candidates=(_candidate(ip="10.0.0.9"),)), NOW
     )
     assert "is one installation a copy of the other?" in closed.reason
 
 
-def test_nodes_that_stay_away_are_forgotten_and_connected_ones_are_not() -> None:
+def test_absent_nodes_are_forgotten_and_connected_ones_are_not() -> None:
     known = (_known("alpha", 48), _known("beta", 48), _known("gamma", 23))
     transitions = decide(MembershipView(rules=RULES, sessions=(_session(1),), known=known), NOW)
     assert transitions == [Forget("beta", "beta has been away for 48 h")]

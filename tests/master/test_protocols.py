@@ -1,4 +1,4 @@
-"""The link's parts are what ``cluster.node`` and replication expect: mypy judges this module, and it runs."""
+"""The parts of the link implement the protocols of ``cluster.node`` and of replication, for mypy and at run time."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.cluster_kit import cluster
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_parts_fit_the_seams(tmp_path: Path) -> None:
+async def test_the_parts_implement_the_protocols(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha") as kit:
         rosters: list[Membership] = [kit.master.sessions, kit.workers[0].link]
         health: HealthSource = kit.master.health

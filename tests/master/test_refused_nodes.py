@@ -1,4 +1,4 @@
-"""Nodes that are not let in: both sides learn code and reason."""
+"""Refused nodes: code and reason are known on both sides."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -47,7 +47,7 @@ async def test_name_of_a_connected_node(tmp_path: Path) -> None:
         assert len(kit.master.sessions.all()) == 1
 
 
-async def test_names_that_differ_by_case_clash(tmp_path: Path) -> None:
+async def test_names_that_differ_by_case_conflict(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha") as kit:
         await kit.start_worker("Alpha")
         await _refused(kit, 3028)
@@ -92,7 +92,7 @@ async def test_a_clock_that_is_years_off_is_noticed_by_the_worker(tmp_path: Path
         assert worker.link.reason.startswith("3041")
 
 
-async def test_the_refusal_is_gone_once_the_node_is_in_order(tmp_path: Path) -> None:
+async def test_the_refusal_is_removed_when_the_node_joins(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kit:
         clock = ShiftedClock(timedelta(minutes=10))
         worker = await kit.start_worker("alpha", clock=clock)
@@ -104,7 +104,7 @@ async def test_the_refusal_is_gone_once_the_node_is_in_order(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("minutes", "words"), [(10, "ahead of"), (-10, "behind")])
-async def test_a_clock_that_goes_wrong_ends_the_session(tmp_path: Path, minutes: int, words: str) -> None:
+async def test_clock_skew_ends_the_session(tmp_path: Path, minutes: int, words: str) -> None:
     kit, clock, recorder = ClusterKit(tmp_path), ShiftedClock(), Recorder()
     try:
         await kit.start_master()

@@ -1,4 +1,4 @@
-"""What the master hands out, and what it does not."""
+"""The Replication service: contents, manifests, limits and refusals."""
 
 import os
 from pathlib import Path
@@ -51,7 +51,7 @@ async def fetch(root: Path, *entries: pb.FileEntry) -> list[pb.FileChunk]:
     return chunks
 
 
-async def test_contents_come_in_pieces_back_to_back(tmp_path: Path) -> None:
+async def test_contents_are_sent_in_pieces(tmp_path: Path) -> None:
     large = os.urandom(2 * PIECE_BYTES + 5)
     write(tmp_path, "etc/lists/large", large)
     write(tmp_path, "etc/lists/exact", large[:PIECE_BYTES])
@@ -72,7 +72,7 @@ async def test_contents_come_in_pieces_back_to_back(tmp_path: Path) -> None:
     assert b"".join(chunk.data for chunk in chunks if chunk.index == 0) == large
 
 
-async def test_what_is_not_as_asked_is_gone(tmp_path: Path) -> None:
+async def test_files_without_the_requested_content_are_gone(tmp_path: Path) -> None:
     write(tmp_path, "etc/lists/a", b"now")
     write(tmp_path, "etc/lists/c", b"fine")
     wanted = [asked("etc/lists/a", b"old"), asked("etc/lists/b", b"1"), asked("etc/lists/c", b"fine")]
@@ -96,7 +96,7 @@ async def test_nothing_outside_the_categories_is_read(tmp_path: Path) -> None:
     assert len(chunks) == 8
 
 
-async def test_strangers_get_nothing(tmp_path: Path) -> None:
+async def test_callers_without_a_session_get_nothing(tmp_path: Path) -> None:
     def refuse(context: aio.ServicerContext[Any, Any]) -> None:
         raise SecmonError(3022, "no session")
 
@@ -114,7 +114,7 @@ async def test_strangers_get_nothing(tmp_path: Path) -> None:
     service.close()
 
 
-async def test_the_manifest_says_only_what_the_asker_lacks(tmp_path: Path) -> None:
+async def test_the_manifest_has_only_what_the_worker_lacks(tmp_path: Path) -> None:
     for number in range(4500):
         write(tmp_path, f"etc/lists/{number}", b"1")
     publisher = publisher_of(tmp_path)

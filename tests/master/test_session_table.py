@@ -1,4 +1,4 @@
-"""The life of sessions: replaced, silent, renewed, ended and begun again."""
+"""Sessions between master and worker: replacement, silence, renewal of certificates, end and rejoin."""
 
 import asyncio
 import ssl
@@ -133,7 +133,7 @@ async def test_data_and_calls_are_signs_of_life(tmp_path: Path, monkeypatch: pyt
         await until(lambda: recorder.leaves)
 
 
-async def test_workers_come_back_after_a_restart_of_the_master(tmp_path: Path) -> None:
+async def test_workers_join_again_after_a_restart_of_the_master(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha", "beta") as kit:
         before = [worker.keystore.current for worker in kit.workers]
         ports: dict[str, Any] = {"listen_port": kit.master.port, "enrol_port": kit.master.enrol_port}
@@ -163,7 +163,7 @@ async def test_the_reason_of_a_leave_reaches_the_other_side(tmp_path: Path) -> N
         assert not kit.workers[0].link.connected.is_set()
 
 
-async def test_a_worker_that_takes_nothing_is_disconnected(tmp_path: Path) -> None:
+async def test_a_worker_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha") as kit:
         session = kit.master.sessions.get("alpha")
         assert session is not None
@@ -233,7 +233,7 @@ async def test_an_expired_certificate_is_replaced_by_enrolling(
         assert len(says) == 2, "the worker's log and the master's"
 
 
-async def test_a_new_authority_is_met_by_enrolling(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_workers_enrol_again_for_a_new_authority(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with cluster(tmp_path, "alpha") as kit:
         caplog.set_level("INFO")
         ports: dict[str, Any] = {"listen_port": kit.master.port, "enrol_port": kit.master.enrol_port}
@@ -245,7 +245,7 @@ async def test_a_new_authority_is_met_by_enrolling(tmp_path: Path, caplog: pytes
         assert "session refused" in caplog.text
 
 
-async def test_a_node_cannot_pass_for_another(tmp_path: Path) -> None:
+async def test_a_node_cannot_use_the_name_of_another(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha", "beta") as kit:
         alpha = kit.workers[0]
         credentials = kit.workers[1].keystore.current
@@ -279,7 +279,7 @@ class _WhoCalls(pb_grpc.PeerServicer):
         yield pb.ExecuteChunk(items=b"x")
 
 
-async def test_the_master_is_known_by_its_certificate_at_its_workers(tmp_path: Path) -> None:
+async def test_workers_verify_the_certificate_of_the_master(tmp_path: Path) -> None:
     kit = ClusterKit(tmp_path)
     service = _WhoCalls()
     try:
@@ -336,7 +336,7 @@ async def test_health_follows_the_reports(tmp_path: Path) -> None:
         assert status()["last_sync_agentgroup"] == {"date_start": "n/a", "date_end": "n/a", "n_synced_chunks": 0}
 
 
-async def test_a_clock_that_goes_wrong_later_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_clock_skew_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with cluster(tmp_path, "alpha") as kit:
         session = kit.master.sessions.get("alpha")
         assert session is not None
@@ -347,7 +347,7 @@ async def test_a_clock_that_goes_wrong_later_is_logged_once(tmp_path: Path, capl
         assert session.reason is None, "the next tick closes it"
 
 
-async def test_many_workers_come_at_once(tmp_path: Path) -> None:
+async def test_many_workers_join_at_once(tmp_path: Path) -> None:
     names = [f"worker-{number}" for number in range(12)]
     kit = ClusterKit(tmp_path)
     try:

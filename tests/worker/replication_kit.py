@@ -64,8 +64,8 @@ class Wire:
         await self._applier.connected(self, pb.Welcome())
         self._task = asyncio.create_task(self._run())
 
-    async def beat(self) -> None:
-        """One sign of life of the master, with its position."""
+    async def heartbeat(self) -> None:
+        """Send a heartbeat of the master with its position."""
         position = self._publisher.position()
         if isinstance(self._publisher, FilePublisher):
             self.send(pb.MasterMessage(heartbeat=pb.MasterHeartbeat(files=position)))
@@ -95,10 +95,10 @@ class NoRegistry:
 
 
 class NoSnapshots:
-    """A security store is not part of the tests of files."""
+    """A security store that is not used."""
 
     def snapshot(self) -> Snapshot:
-        raise AssertionError("not asked for here")
+        raise AssertionError("not requested here")
 
 
 @asynccontextmanager

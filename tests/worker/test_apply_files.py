@@ -1,4 +1,4 @@
-"""From the master's folders to a worker's, with everything real but the Join stream."""
+"""Replication of files from the master's folders to a worker's; all parts are real but the Join stream."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_new_changed_renamed_and_deleted_files_follow(master: Master, worker: Worker) -> None:
+async def test_new_changed_renamed_and_deleted_files_are_replicated(master: Master, worker: Worker) -> None:
     write(master.root, "etc/decoders/keys", b"001 a any key\n")
     write(master.root, "etc/shared/web/agent.conf", b"<agent_config/>")
     write(master.root, "etc/ossec.conf", b"mine")
@@ -74,7 +74,7 @@ async def test_new_changed_renamed_and_deleted_files_follow(master: Master, work
         assert "etc/rules/local.xml" in worker.applied
 
 
-async def test_small_changes_travel_as_deltas(master: Master, worker: Worker) -> None:
+async def test_small_changes_are_sent_as_deltas(master: Master, worker: Worker) -> None:
     for number in range(300):
         write(master.root, f"etc/shared/g/{number}", b"x")
     async with pair(master, worker) as wire:
@@ -86,7 +86,7 @@ async def test_small_changes_travel_as_deltas(master: Master, worker: Worker) ->
         assert [entry.path for entry in push.entries] == ["etc/shared/g/7"]
 
 
-async def test_excluded_files_stay_where_they_are(master: Master, worker: Worker) -> None:
+async def test_excluded_files_are_not_replicated(master: Master, worker: Worker) -> None:
     for name in ("ar.conf", "x.tmp", "x~", "x.swp", "x.lock"):
         write(master.root, f"etc/shared/g/{name}", b"master")
         write(worker.root, f"etc/shared/g/{name}", b"worker")
@@ -114,7 +114,7 @@ async def test_emptied_folders_of_rules_remain(master: Master, worker: Worker) -
         assert (worker.root / "var/multigroups").is_dir()
 
 
-async def test_a_joining_worker_is_put_right(master: Master, worker: Worker) -> None:
+async def test_a_joining_worker_is_synchronized(master: Master, worker: Worker) -> None:
     write(master.root, "etc/shared/g/same", b"same")
     write(worker.root, "etc/shared/g/same", b"same")
     write(master.root, "etc/shared/g/stale", b"new content")
@@ -131,7 +131,7 @@ async def test_a_joining_worker_is_put_right(master: Master, worker: Worker) -> 
         assert (wire.acks[-1].missing, wire.acks[-1].shared, wire.acks[-1].extra) == (0, 2, 1)
 
 
-async def test_changes_by_hand_on_the_worker_are_undone(master: Master, worker: Worker) -> None:
+async def test_edits_on_the_worker_are_undone(master: Master, worker: Worker) -> None:
     write(master.root, "etc/rules/r.xml", b"right")
     async with pair(master, worker):
         await until(lambda: worker.equals(master))
@@ -143,7 +143,7 @@ async def test_changes_by_hand_on_the_worker_are_undone(master: Master, worker: 
         await until(lambda: replicated(worker.root).get("etc/rules/r.xml") == b"right")
 
 
-async def test_folders_and_files_in_each_others_place(master: Master, worker: Worker) -> None:
+async def test_folders_replace_files_and_files_folders(master: Master, worker: Worker) -> None:
     write(master.root, "etc/shared/a", b"file")
     write(worker.root, "etc/shared/a/deep/f", b"folder")
     write(worker.root, "etc/shared/a/deep/ar.conf", b"excluded")
@@ -203,7 +203,7 @@ async def test_a_category_folder_that_is_a_link_is_refused(master: Master, worke
         await until(lambda: worker.equals(master))
 
 
-async def test_a_brief_absence_costs_a_delta_only(master: Master, worker: Worker) -> None:
+async def test_a_brief_absence_needs_a_delta_only(master: Master, worker: Worker) -> None:
     write(master.root, "etc/rules/a", b"1")
     async with serving(master.service) as channel, running(master.publisher, worker.applier):
         first = Wire("beta", channel, master.publisher, worker.applier)
@@ -222,22 +222,22 @@ async def test_a_brief_absence_costs_a_delta_only(master: Master, worker: Worker
     master.service.close()
 
 
-async def test_a_lost_push_is_found_by_the_next_beat(master: Master, worker: Worker) -> None:
+async def test_a_lost_push_is_found_by_the_next_heartbeat(master: Master, worker: Worker) -> None:
     async with pair(master, worker) as wire:
         await until(lambda: worker.equals(master))
         master.publisher.left(wire)
         write(master.root, "etc/rules/a", b"1")
         await until(lambda: master.publisher.revision == 2)
         assert not (worker.root / "etc/rules/a").exists()
-        await wire.beat()
+        await wire.heartbeat()
         await until(lambda: worker.equals(master))
         asked = len(wire.replies)
-        await wire.beat()
-        await wire.beat()
+        await wire.heartbeat()
+        await wire.heartbeat()
         assert len(wire.replies) == asked
 
 
-async def test_pushes_that_wait_are_taken_together(master: Master, worker: Worker) -> None:
+async def test_queued_pushes_are_applied_together(master: Master, worker: Worker) -> None:
     async with pair(master, worker) as wire:
         await until(lambda: worker.equals(master))
         wire.flowing.clear()
@@ -249,7 +249,7 @@ async def test_pushes_that_wait_are_taken_together(master: Master, worker: Worke
         assert len(replicated(worker.root)) == 5
 
 
-async def test_a_change_that_no_watch_tells_is_found_by_the_full_scan(tmp_path: Path) -> None:
+async def test_an_unwatched_change_is_found_by_the_full_scan(tmp_path: Path) -> None:
     (tmp_path / "alpha").mkdir()
     (tmp_path / "beta").mkdir()
     master = Master(tmp_path / "alpha", anti_entropy_seconds=0.1)
@@ -264,7 +264,7 @@ async def test_a_change_that_no_watch_tells_is_found_by_the_full_scan(tmp_path: 
         await until(lambda: replicated(worker.root) == {"etc/rules/r.xml": b"1"})
 
 
-async def test_a_file_above_the_limit_holds_up_nothing_else(master: Master, tmp_path: Path) -> None:
+async def test_a_file_above_the_limit_does_not_delay_others(master: Master, tmp_path: Path) -> None:
     (tmp_path / "beta").mkdir()
     worker = Worker(tmp_path / "beta", FileLimits(max_file_bytes=10, retry_seconds=0.02))
     write(master.root, "etc/lists/huge", b"x" * 11)
@@ -301,7 +301,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.root
-async def test_a_full_disk_leaves_nothing_half_written_and_heals(master: Master, small_disk: Path) -> None:
+async def test_a_full_disk_leaves_no_partial_file_and_replication_resumes(master: Master, small_disk: Path) -> None:
     write(master.root, "etc/rules/a", b"old")
     worker = Worker(small_disk)
     async with pair(master, worker) as wire:
@@ -318,7 +318,7 @@ async def test_a_full_disk_leaves_nothing_half_written_and_heals(master: Master,
 
 
 @pytest.mark.root
-async def test_a_disk_that_fills_up_meanwhile(
+async def test_a_disk_that_fills_up_during_a_batch(
     master: Master, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("secmon.worker.staging.RESERVE_BYTES", -(1 << 30))  # the check sees space that is not there
@@ -409,7 +409,7 @@ async def test_a_restarted_worker_removes_what_a_crash_left(master: Master, work
         assert not worker.staging.exists()
 
 
-async def test_a_session_lost_while_fetching_is_no_harm(master: Master, worker: Worker) -> None:
+async def test_a_session_lost_during_a_fetch(master: Master, worker: Worker) -> None:
     for number in range(30):
         write(master.root, f"etc/lists/{number}", bytes(1 << 20))
     async with serving(master.service) as channel, running(master.publisher, worker.applier):

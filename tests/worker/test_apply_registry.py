@@ -1,4 +1,4 @@
-"""The registry of agents on its way from the master's store to a worker's, over a real link."""
+"""Replication of the registry of agents from the master's store to a worker's, over a real link."""
 
 import asyncio
 import logging
@@ -88,7 +88,7 @@ async def two_nodes(root: Path) -> AsyncIterator[Nodes]:
         nodes.worker.close()
 
 
-async def test_each_change_arrives(tmp_path: Path) -> None:
+async def test_each_change_is_replicated(tmp_path: Path) -> None:
     async with two_nodes(tmp_path) as nodes:
         first, second = enrol(nodes.master, "web", "db")
         await nodes.settled()
@@ -115,7 +115,7 @@ async def test_states_stay_when_the_registry_changes(tmp_path: Path) -> None:
         assert (row.connection_status, row.last_keepalive, row.group) == ("active", 7, "default")
 
 
-async def test_a_copy_that_went_wrong_is_fetched_as_a_whole(tmp_path: Path) -> None:
+async def test_a_damaged_replica_is_replaced(tmp_path: Path) -> None:
     async with two_nodes(tmp_path) as nodes:
         enrol(nodes.master, "web", "db")
         await nodes.settled()
@@ -126,7 +126,7 @@ async def test_a_copy_that_went_wrong_is_fetched_as_a_whole(tmp_path: Path) -> N
         await nodes.settled()
 
 
-async def test_an_empty_registry_replaces_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_empty_registry_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     enrol_before = AgentStore(tmp_path / "w.db")
     enrol(enrol_before, "web")
     enrol_before.close()

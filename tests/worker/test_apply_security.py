@@ -1,4 +1,4 @@
-"""From the master's security store to a worker's, with real SQLite and gRPC; only the Join stream is short-cut."""
+"""Replication of the security state, with real SQLite and gRPC; the Join stream is replaced by direct calls."""
 
 import asyncio
 import sqlite3
@@ -92,7 +92,9 @@ def base_of(message: pb.MasterMessage) -> int:
     return message.security.base if message.security.changes else -1
 
 
-async def test_a_change_is_confirmed_when_all_have_it(tmp_path: Path, stores: list[SecurityStore]) -> None:
+async def test_a_change_is_confirmed_when_all_workers_have_acknowledged_it(
+    tmp_path: Path, stores: list[SecurityStore]
+) -> None:
     master, one, two = stores
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster:
@@ -130,7 +132,7 @@ async def test_commits_of_another_process_are_found(tmp_path: Path, stores: list
         assert await applier.wait_for(revision, 20)
 
 
-async def test_a_slow_worker_is_named_after_the_bound(tmp_path: Path, stores: list[SecurityStore]) -> None:
+async def test_a_slow_worker_is_named_after_the_timeout(tmp_path: Path, stores: list[SecurityStore]) -> None:
     master, one, two = stores
     put(master, 1)
     async with (
@@ -162,7 +164,7 @@ async def test_a_worker_that_leaves_is_not_waited_for_but_named(tmp_path: Path, 
         assert await cluster.publisher.confirmed(2) == []
 
 
-async def test_a_brief_absence_costs_the_changes_a_long_one_a_snapshot(
+async def test_a_brief_absence_needs_the_changes_a_long_one_a_snapshot(
     tmp_path: Path, stores: list[SecurityStore]
 ) -> None:
     master, one, _ = stores
@@ -198,9 +200,9 @@ async def test_a_replica_of_another_master_is_replaced_and_both_are_named(
         assert await cluster.publisher.confirmed(1) == []
         assert one.store_id() == master.store_id()
         assert one.digest() == master.digest()
-    [told] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert former in told
-    assert master.store_id() in told
+    [logged] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert former in logged
+    assert master.store_id() in logged
 
 
 async def test_a_master_without_users_is_not_followed(
@@ -214,14 +216,14 @@ async def test_a_master_without_users_is_not_followed(
     before, refused = one.digest(), f"{lost.store_id()} at revision 0 holds no users"
     async with cluster_of(tmp_path, lost) as cluster, cluster.worker("beta", one), cluster.worker("gamma", two):
         await until(lambda: sum(refused in record.getMessage() for record in caplog.records) >= 4)
-        told = [record.getMessage() for record in caplog.records if refused in record.getMessage()]
-        assert any(f"keeps what it has, store {master.store_id()} at revision 1" in line for line in told)
-        assert any("keeps what it has, nothing" in line for line in told)
+        logged = [record.getMessage() for record in caplog.records if refused in record.getMessage()]
+        assert any(f"keeps what it has, store {master.store_id()} at revision 1" in line for line in logged)
+        assert any("keeps what it has, nothing" in line for line in logged)
         assert (one.digest(), two.store_id()) == (before, "")
     lost.close()
 
 
-async def test_a_restored_master_is_followed_back_and_that_is_told(
+async def test_a_restored_master_is_followed_back_and_that_is_logged(
     tmp_path: Path, stores: list[SecurityStore], caplog: pytest.LogCaptureFixture
 ) -> None:
     master, one, _ = stores
@@ -248,7 +250,7 @@ async def test_damage_at_equal_revisions_is_repaired(tmp_path: Path, stores: lis
             database.execute("UPDATE roles SET name = 'intruder'")
         database.close()
         assert one.digest() != master.digest()
-        await wire.beat()
+        await wire.heartbeat()
         await until(lambda: one.digest() == master.digest())
 
 
@@ -271,7 +273,7 @@ async def test_digests_of_other_tables_are_not_compared(
         await until(lambda: "differs from the master's at revision 2" in caplog.text)
 
 
-async def test_a_lost_push_is_noticed_at_the_second_beat(tmp_path: Path, stores: list[SecurityStore]) -> None:
+async def test_a_lost_push_is_found_at_the_second_heartbeat(tmp_path: Path, stores: list[SecurityStore]) -> None:
     master, one, _ = stores
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one) as (wire, applier):
@@ -279,8 +281,8 @@ async def test_a_lost_push_is_noticed_at_the_second_beat(tmp_path: Path, stores:
         cluster.publisher.left(wire)
         put(master, 2)
         await until(lambda: cluster.publisher.position().revision == 2)
-        await wire.beat()
-        await wire.beat()
+        await wire.heartbeat()
+        await wire.heartbeat()
         assert await applier.wait_for(2, 20)
 
 
@@ -298,7 +300,7 @@ async def test_changes_that_do_not_fit_lead_to_a_snapshot(tmp_path: Path, stores
         await until(lambda: one.digest() == master.digest())
 
 
-async def test_a_session_lost_in_a_snapshot_is_no_harm(tmp_path: Path, stores: list[SecurityStore]) -> None:
+async def test_a_session_lost_during_a_snapshot(tmp_path: Path, stores: list[SecurityStore]) -> None:
     master, one, _ = stores
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster:

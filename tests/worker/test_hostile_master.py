@@ -1,4 +1,4 @@
-"""A master that sends what it must not: nothing outside the replicated folders is ever touched."""
+"""A master that sends invalid sets and contents: nothing outside the replicated folders changes."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -88,7 +88,7 @@ async def refusal(root: Path, hostile: Hostile) -> str:
         "",
     ],
 )
-async def test_forbidden_paths_refuse_the_whole_set(tmp_path: Path, path: str) -> None:
+async def test_a_set_with_a_forbidden_path_is_refused(tmp_path: Path, path: str) -> None:
     good = {"etc/rules/good": entry(b"1")}
     hostile = Hostile(good, [pb.FileChunk(index=0, data=b"1", last=True)])
     hostile.entries += list(to_wire({path: entry(b"1")}))
@@ -101,7 +101,7 @@ async def test_a_path_that_is_file_and_folder(tmp_path: Path) -> None:
     assert "both a file and a folder" in await refusal(tmp_path, Hostile(entries, []))
 
 
-async def test_a_manifest_that_is_not_what_its_digest_says(tmp_path: Path) -> None:
+async def test_a_manifest_with_another_digest(tmp_path: Path) -> None:
     hostile = Hostile({"etc/rules/a": entry(b"1")}, [])
     hostile.position_sent.digest = "0" * 63 + "1"
     assert "digest" in await refusal(tmp_path, hostile)
@@ -122,7 +122,7 @@ async def test_a_hash_of_another_size(tmp_path: Path) -> None:
         ([pb.FileChunk(index=0, data=b""), pb.FileChunk(index=1, data=b"1", last=True)], "not in order"),
     ],
 )
-async def test_contents_that_were_not_asked_for(tmp_path: Path, chunks: list[pb.FileChunk], reason: str) -> None:
+async def test_contents_that_were_not_requested(tmp_path: Path, chunks: list[pb.FileChunk], reason: str) -> None:
     entries = {"etc/rules/a": entry(b"1"), "etc/rules/b": entry(b"1")}
     assert reason in await refusal(tmp_path, Hostile(entries, chunks))
 

@@ -1,4 +1,4 @@
-"""Placing and removing on real folders, without a cluster."""
+"""Installation and removal of files in real folders, without a cluster."""
 
 import os
 import threading
@@ -35,7 +35,7 @@ def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["etc/ossec.conf", "../x", "etc/rules/../ossec.conf", "api/x"])
-def test_nothing_is_placed_or_removed_elsewhere(tmp_path: Path, path: str) -> None:
+def test_nothing_is_installed_or_removed_elsewhere(tmp_path: Path, path: str) -> None:
     (tmp_path / "root/etc/rules").mkdir(parents=True)
     installer = FileInstaller(tmp_path / "root", FileOwner())
     staged = write(tmp_path, "staged", b"1")
@@ -46,7 +46,7 @@ def test_nothing_is_placed_or_removed_elsewhere(tmp_path: Path, path: str) -> No
     assert staged.exists()
 
 
-def test_removing_through_a_link_touches_nothing(tmp_path: Path) -> None:
+def test_a_removal_does_not_follow_links(tmp_path: Path) -> None:
     outside = write(tmp_path, "outside/f", b"1")
     root = tmp_path / "root"
     (root / "etc/shared").mkdir(parents=True)
@@ -56,7 +56,7 @@ def test_removing_through_a_link_touches_nothing(tmp_path: Path) -> None:
     assert (root / "etc/shared/g").is_symlink()
 
 
-def test_a_folder_with_something_of_its_own_stays(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_kept(tmp_path: Path) -> None:
     for path in ("etc/shared/g/sub/f", "etc/shared/g/sub/ar.conf", "etc/shared/g/x.tmp"):
         write(tmp_path, path, b"1")
     (tmp_path / "etc/shared/g/link").symlink_to("/nowhere")
@@ -69,7 +69,7 @@ def test_a_folder_with_something_of_its_own_stays(tmp_path: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_new_folders_belong_to_the_product(tmp_path: Path) -> None:
+def test_new_folders_have_the_owner_of_replicated_files(tmp_path: Path) -> None:
     write(tmp_path, "etc/shared/old", b"")
     FileInstaller(tmp_path, FileOwner(1234, 2345)).install("etc/shared/new/er/f", write(tmp_path, "staged", b"1"))
     for path in ("etc/shared/new", "etc/shared/new/er"):

@@ -1,4 +1,4 @@
-"""When a worker may go on trusting its replica."""
+"""Conditions for the extension of the security lease."""
 
 from pathlib import Path
 
@@ -13,12 +13,14 @@ from tests.manual_clock import ManualClock
 @pytest.mark.parametrize(
     ("epoch", "revision", "extended"), [("e", 5, True), ("e", 6, True), ("e", 4, False), ("old", 5, False)]
 )
-def test_a_replica_that_is_behind_gets_no_lease(tmp_path: Path, epoch: str, revision: int, extended: bool) -> None:
+def test_an_outdated_replica_does_not_extend_the_lease(
+    tmp_path: Path, epoch: str, revision: int, extended: bool
+) -> None:
     clock, path = ManualClock(), tmp_path / "lease"
     writer, reader = LeaseWriter(path, clock, seconds=30), LeaseReader(path, clock)
-    keeper = LeaseExtender(writer, lambda: pb.Position(epoch=epoch, revision=revision))
-    beat = pb.MasterHeartbeat(security=pb.Position(epoch="e", revision=5))
-    assert keeper.heartbeat_answered(beat, clock.boottime() - 2) is extended
+    extender = LeaseExtender(writer, lambda: pb.Position(epoch=epoch, revision=revision))
+    answer = pb.MasterHeartbeat(security=pb.Position(epoch="e", revision=5))
+    assert extender.heartbeat_answered(answer, clock.boottime() - 2) is extended
     assert reader.remaining() == (28 if extended else 0)
     writer.close()
     reader.close()

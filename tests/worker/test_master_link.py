@@ -1,4 +1,4 @@
-"""What the rest of a worker sees of its link."""
+"""The worker's link, as its listeners see it."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class _Listener:
         self.events.append(f"disconnected: {reason}")
 
 
-async def test_listeners_hear_in_order_and_messages_go_both_ways(tmp_path: Path) -> None:
+async def test_listeners_are_called_in_order_and_messages_are_sent_both_ways(tmp_path: Path) -> None:
     kit, listener, recorder = ClusterKit(tmp_path), _Listener(), Recorder()
     try:
         await kit.start_master()
@@ -63,7 +63,7 @@ async def test_listeners_hear_in_order_and_messages_go_both_ways(tmp_path: Path)
         await kit.stop()
 
 
-async def test_a_listener_that_fails_costs_a_session_not_the_link(tmp_path: Path) -> None:
+async def test_a_failing_listener_ends_the_session_but_not_the_link(tmp_path: Path) -> None:
     kit, listener = ClusterKit(tmp_path), _Listener(failures=2)
     try:
         await kit.start_master()
@@ -77,7 +77,7 @@ async def test_a_listener_that_fails_costs_a_session_not_the_link(tmp_path: Path
         await kit.stop()
 
 
-async def test_beats_extend_the_lease(tmp_path: Path) -> None:
+async def test_heartbeats_extend_the_lease(tmp_path: Path) -> None:
     async with cluster(tmp_path, "alpha") as kit:
         reader = LeaseReader(kit.paths("alpha").lease, SystemClock())
         await until(lambda: reader.remaining() > 29)

@@ -1,4 +1,4 @@
-"""Workers report their agents over a real link; nothing is lost when it breaks."""
+"""Reports of agents over a real link, which may break, without loss."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -104,7 +104,7 @@ async def pair(root: Path, clock: Clock | None = None) -> AsyncIterator[Pair]:
         made.worker.close()
 
 
-async def test_every_state_arrives_and_then_keepalives_alone(tmp_path: Path) -> None:
+async def test_every_state_is_reported_and_then_keepalives_alone(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         everyone = range(1, MANY + 1)
         keepalive(nodes.worker, 100, *everyone)
@@ -130,7 +130,7 @@ async def test_many_states_are_reported_in_small_messages(tmp_path: Path) -> Non
         assert nodes.calls >= MANY * len(label) / PIECE_BYTES
 
 
-async def test_the_master_asks_for_what_a_touch_does_not_tell(tmp_path: Path) -> None:
+async def test_the_master_requests_whole_states_where_keepalives_do_not_suffice(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         keepalive(nodes.worker, 100, 1)
         await until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
@@ -140,7 +140,7 @@ async def test_the_master_asks_for_what_a_touch_does_not_tell(tmp_path: Path) ->
         await until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
 
 
-async def test_a_session_that_ends_under_a_report_costs_the_report_only(tmp_path: Path) -> None:
+async def test_a_report_is_repeated_after_the_end_of_its_session(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         with nodes.master.write():  # the report cannot be written: it is under way
             keepalive(nodes.worker, 100, 1)
@@ -153,7 +153,7 @@ async def test_a_session_that_ends_under_a_report_costs_the_report_only(tmp_path
         await until(lambda: states(nodes.master)[1] == ("alpha", "active", 110))
 
 
-async def test_reports_wait_for_a_master_that_is_away(tmp_path: Path) -> None:
+async def test_reports_wait_for_an_absent_master(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         keepalive(nodes.worker, 100, 1)
         await until(lambda: states(nodes.master)[1][2] == 100)
@@ -167,7 +167,7 @@ async def test_reports_wait_for_a_master_that_is_away(tmp_path: Path) -> None:
         await until(lambda: [states(nodes.master)[one][2] for one in (1, 2)] == [120, 120])
 
 
-async def test_one_row_that_cannot_be_is_refused_and_the_rest_arrives(tmp_path: Path) -> None:
+async def test_an_invalid_row_is_refused_and_the_others_are_stored(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         with nodes.worker.write() as connection:
             connection.execute(update(agents).where(agents.c.id == 1).values(labels="nonsense"))
@@ -211,7 +211,7 @@ async def test_a_store_that_fails_is_logged_once(
         keepalive(nodes.worker, 100, 1)
         await until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
         await until(lambda: len(caplog.records) > 1)
-    told = [one.getMessage() for one in caplog.records if one.name == "secmon.clusterd.agents"]
-    assert len(told) == 2
-    assert "no such table" in told[0]
-    assert told[1] == "agents are reported to the master again"
+    logged = [one.getMessage() for one in caplog.records if one.name == "secmon.clusterd.agents"]
+    assert len(logged) == 2
+    assert "no such table" in logged[0]
+    assert logged[1] == "agents are reported to the master again"

@@ -87,7 +87,7 @@ CHECK_MESSAGES = Messages(
 )
 
 
-def roster_of(ctx: Context) -> Membership:
+def membership_of(ctx: Context) -> Membership:
     """The list of nodes. Raises 3013 where there is none."""
     membership = ctx.node.services.membership
     if membership is None:
@@ -144,7 +144,7 @@ async def status(ctx: Context, params: Common) -> Plain:
 )  # fmt: skip
 async def nodes(ctx: Context, params: NodesQuery) -> Outcome:
     """The connected nodes."""
-    members = {member.name: member for member in roster_of(ctx).members()}
+    members = {member.name: member for member in membership_of(ctx).members()}
     outcome = Outcome()
     for name in ctx.grant("node:id").select(members):
         member = members.get(name)

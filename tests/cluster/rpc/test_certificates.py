@@ -71,7 +71,7 @@ def test_defects_are_named() -> None:
 
 @settings(max_examples=50)
 @given(st.binary(max_size=200))
-def test_requests_of_strangers_are_refused_cleanly(pem: bytes) -> None:
+def test_malformed_requests_are_refused(pem: bytes) -> None:
     with pytest.raises(SecmonError):
         certificates.request_key(pem)
 
@@ -103,7 +103,7 @@ def test_the_keystore_survives_a_restart_and_keeps_the_key_to_itself(tmp_path: P
     assert "made for alpha" in str(Keystore(paths, "beta", clock).defect())
 
 
-def test_a_renewed_certificate_that_does_not_serve_is_left_alone(tmp_path: Path) -> None:
+def test_an_invalid_renewed_certificate_is_not_used(tmp_path: Path) -> None:
     clock = ManualClock()
     keystore = Keystore(Paths(tmp_path), "alpha", clock)
     authority = _Authority(clock)

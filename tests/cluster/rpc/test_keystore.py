@@ -1,4 +1,4 @@
-"""Files of a node's certificate that a loss of power, or a hand, has damaged."""
+"""Damaged files of a node's certificate."""
 
 import logging
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("name", ["node.key", "node.pem", "ca.pem"])
-async def test_a_worker_with_half_a_file_says_so_and_gets_another(
+async def test_a_worker_names_a_truncated_file_and_replaces_it(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with cluster(tmp_path, "alpha") as kit:
@@ -40,7 +40,7 @@ async def test_a_key_of_another_certificate(tmp_path: Path, caplog: pytest.LogCa
         await kit.joined("alpha")
 
 
-async def test_a_master_with_half_a_key_makes_itself_another(tmp_path: Path) -> None:
+async def test_a_master_replaces_a_truncated_key(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kit:
         await kit.masters.pop().stop(grace=0)
         file = kit.paths("master").cluster_tls / "node.key"
@@ -52,7 +52,7 @@ async def test_a_master_with_half_a_key_makes_itself_another(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["ca.key", "ca.pem"])
-async def test_half_an_authority_is_named_with_the_way_out(tmp_path: Path, name: str) -> None:
+async def test_a_truncated_authority_is_named_with_the_remedy(tmp_path: Path, name: str) -> None:
     async with cluster(tmp_path) as kit:
         await kit.master.stop(grace=0)
         file = kit.paths("master").cluster_tls / name

@@ -13,7 +13,7 @@ from secmon.config.options import InternalOptions
 SECTION = ClusterSection(name="c", node_name="alpha", key="s" * 32, port=2000, nodes=["10.0.0.1", "10.0.0.2"])
 
 
-def test_settings_are_read_off_the_configuration() -> None:
+def test_settings_are_those_of_the_configuration() -> None:
     settings = LinkSettings.of(SECTION, InternalOptions.defaults())
     assert (settings.master, settings.port, settings.enrol_port, settings.listen_port) == ("10.0.0.1", 2000, 2001, 2000)
     assert (settings.heartbeat_seconds, settings.silence_seconds) == (1.0, 3.0)

@@ -31,7 +31,7 @@ def test_requests_that_differ_prove_differently(
     assert (proof.enrolment(KEY, one, seen) == proof.enrolment(KEY, other, other_seen)) == same
 
 
-def test_fields_do_not_run_into_each_other() -> None:
+def test_fields_are_delimited() -> None:
     left = pb.NodeHello(node_name="ab", cluster_name="c")
     right = pb.NodeHello(node_name="a", cluster_name="bc")
     assert proof.join(KEY, left, b"f") != proof.join(KEY, right, b"f")
@@ -50,7 +50,7 @@ def test_every_purpose_and_key_proves_differently() -> None:
     assert not proof.verify(proofs[0], b"")
 
 
-def test_every_field_of_the_greeting_is_proved() -> None:
+def test_every_field_of_the_hello_message_is_proved() -> None:
     """A field added to the wire must be added to the proof."""
     covered = {"node_name", "cluster_name", "version", "installation_id", "protocol", "min_protocol", "peer_port"}
     assert {field.name for field in pb.NodeHello.DESCRIPTOR.fields} == covered | {"clock", "proof"}

@@ -45,8 +45,8 @@ def test_the_difference_leads_from_one_to_the_other(one: dict[str, Entry], other
 
 def test_a_copy_is_its_own() -> None:
     manifest = Manifest({"etc/rules/a": Entry(b"1" * 32, 1)})
-    twin = manifest.copy()
-    twin.put("etc/rules/a", None)
+    copy = manifest.copy()
+    copy.put("etc/rules/a", None)
     assert "etc/rules/a" in manifest
-    assert len(twin) == 0
-    assert twin.digest == Manifest().digest
+    assert len(copy) == 0
+    assert copy.digest == Manifest().digest

@@ -82,7 +82,7 @@ def test_a_file_changed_just_now_is_always_hashed(tmp_path: Path) -> None:
     assert scanner.hashed == 2
 
 
-def test_links_and_special_files_are_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_links_and_special_files_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     outside = tmp_path / "secret"
     outside.mkdir()
     (outside / "shadow").write_bytes(b"root")
@@ -120,7 +120,7 @@ def test_a_file_that_becomes_a_link_is_gone(tmp_path: Path) -> None:
     assert scanner.rescan_paths(["etc/rules/a.xml"]) == {"etc/rules/a.xml": None}
 
 
-def test_names_that_are_not_text_are_passed_over(tmp_path: Path) -> None:
+def test_names_that_are_not_text_are_skipped(tmp_path: Path) -> None:
     folder = tmp_path / "etc/rules"
     folder.mkdir(parents=True)
     Path(os.fsdecode(os.fsencode(folder) + b"/bad-\xff")).write_bytes(b"1")
@@ -145,7 +145,7 @@ def test_folders_and_files_change_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_what_cannot_be_read_is_not_taken_for_deleted(tmp_path: Path) -> None:
+def test_unreadable_files_do_not_count_as_deleted(tmp_path: Path) -> None:
     file = write(tmp_path, "etc/shared/g/a", b"1")
     scanner = Scanner(tmp_path, clock=SystemClock())
     scanner.rescan()
@@ -157,7 +157,7 @@ def test_what_cannot_be_read_is_not_taken_for_deleted(tmp_path: Path) -> None:
     assert "etc/shared/g/a" in scanner.manifest
 
 
-def test_a_clock_set_back_costs_hashes_only(tmp_path: Path) -> None:
+def test_after_a_clock_is_set_back_files_are_hashed_again(tmp_path: Path) -> None:
     write(tmp_path, "etc/rules/a", b"1")
     scanner = Scanner(tmp_path, clock=ManualClock(datetime(2001, 1, 1, tzinfo=UTC)))
     scanner.rescan()

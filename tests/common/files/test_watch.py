@@ -55,7 +55,7 @@ async def test_every_kind_of_change_is_reported(tmp_path: Path) -> None:
         await watching.watch.stop()
 
 
-async def test_a_category_folder_made_anew_is_watched_again(tmp_path: Path) -> None:
+async def test_a_category_folder_made_again_is_watched(tmp_path: Path) -> None:
     watching = Watching(tmp_path)
     await watching.watch.start()
     try:
@@ -71,7 +71,7 @@ async def test_a_category_folder_made_anew_is_watched_again(tmp_path: Path) -> N
         await watching.watch.stop()
 
 
-async def test_files_that_are_not_replicated_wake_nobody(tmp_path: Path) -> None:
+async def test_files_that_are_not_replicated_are_ignored(tmp_path: Path) -> None:
     watching = Watching(tmp_path)
     await watching.watch.start()
     try:

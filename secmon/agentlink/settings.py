@@ -92,7 +92,7 @@ def active_config(settings: LinkSettings, main: MainConfig, options: InternalOpt
     """The active configuration by section (manager.md 7, component request)."""
     times = ("agents_disconnection_alert_time", 0), ("agents_disconnection_time", 600)
     return {
-        "remote": [block.shown() for block in settings.blocks],
+        "remote": [block.active_configuration() for block in settings.blocks],
         "internal": {"remoted": {name: options.get(PREFIX + name) for name in _ACTIVE_OPTIONS}},
         "global": {"remoted": {name: main.seconds("global", name, default=default) for name, default in times}},
     }

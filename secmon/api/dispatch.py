@@ -128,7 +128,7 @@ class Dispatcher:
             if answer.status_code >= 500:
                 self._log_cause(request, answer.status_code, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and answered
-            answer = render_error(self._node, self._unforeseen(request, error), request.identity or _nobody())
+            answer = render_error(self._node, self._unforeseen(request, error), request.identity or _unknown_caller())
         if self._cors is not None and found is not None and found.methods and request.method != "OPTIONS":
             self._cors.decorate(request, answer)
         if answer.status_code >= 400:
@@ -225,13 +225,13 @@ class Dispatcher:
         return problem(400, error.title if isinstance(error, ParameterError) else "Bad Request", flat(str(error)))
 
     def _unforeseen(self, request: Request, error: Exception) -> SecmonError:
-        """What to tell of a fault outside of an operation, in a login for instance; it is logged."""
-        told = storage_error(error)
-        if told is not None:
+        """The error of a fault outside of an operation, in a login for instance; it is logged."""
+        failure = storage_error(error)
+        if failure is not None:
             self._node.counters.add("api.storage_errors")
             log.error("request %s %s %s failed: %s", request.id, request.method, request.shown_path, error)
             self._log.message("error", f"{_title(request)} failed: {error}")
-            return told
+            return failure
         log.error("request %s %s %s failed", request.id, request.method, request.shown_path, exc_info=error)
         trace = "".join(traceback.format_exception(error))
         self._log.message("error", f"{_title(request)} failed", traceback=trace)
@@ -332,6 +332,6 @@ def _merged(request: Request) -> Answer:
     return Answer(308, b"", TEXT_TYPE, [(b"location", target)])
 
 
-def _nobody() -> Identity:
-    """Who sees nothing: node names stay hidden in answers to unknown callers."""
+def _unknown_caller() -> Identity:
+    """An identity without permissions: answers to unknown callers hide node names."""
     return Identity(user="", user_id=0, roles=(), run_as=False, mode="white")

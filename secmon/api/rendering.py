@@ -55,8 +55,8 @@ def render_error(node: Node, error: SecmonError, identity: Identity) -> Answer:
 def _hide_names(node: Node, identity: Identity, errors: Mapping[str, Any]) -> NodeErrors:
     """Nodes that the caller may not read lose their names; all do when the store of permissions cannot be read."""
     try:
-        gate = Authorizer(identity, node.security.view(), Inventory(node), node=node.name)
-        seen = set(gate.check(_READ_NODE, list(errors)).ids)
+        authorizer = Authorizer(identity, node.security.view(), Inventory(node), node=node.name)
+        seen = set(authorizer.check(_READ_NODE, list(errors)).ids)
     except StoreFault:
         seen = set()
     shown: dict[str, Any] = {}

@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except SecmonError as error:
-            raise _told(error) from error
+            raise _click_error(error) from error
         except (AlreadyRunning, StartError, StartFailed) as error:
             raise click.ClickException(str(error)) from error
         except BrokenPipeError:  # the reader of our output has closed it; click ends without a message
@@ -61,11 +61,11 @@ class LazyGroup(click.Group):
             from secmon.common.sqlite.faults import StoreFault  # not before: most commands use no store
 
             if isinstance(error, StoreFault):
-                raise _told(error.as_error()) from error
+                raise _click_error(error.as_error()) from error
             raise
 
 
-def _told(error: SecmonError) -> click.ClickException:
+def _click_error(error: SecmonError) -> click.ClickException:
     return click.ClickException(error.message + (f". {error.remediation}." if error.remediation else ""))
 
 

@@ -75,8 +75,8 @@ class Context:
         )
         await asyncio.to_thread(audited_write, node.security, node.paths.audit_log, author, change, node.clock)
 
-    async def lagging(self) -> list[str]:
-        """Wait until every connected node runs the change just made; a note that names those that lag."""
+    async def unconfirmed_nodes(self) -> list[str]:
+        """Wait until every connected node has confirmed the change just made; a note with those that have not."""
         acknowledgements = self.node.services.acknowledgements
         if acknowledgements is None:
             return []
@@ -198,12 +198,12 @@ class Executor:
         except AuthenticationError:  # a 401, whatever the node: the caller has ceased to exist meanwhile
             raise
         except Exception as error:  # the one place where an unforeseen fault becomes an answer
-            told = storage_error(error)
-            if told is not None:
+            failure = storage_error(error)
+            if failure is not None:
                 self.node.counters.add("operations.storage_errors")
                 name = call.operation.name
                 log.error("node %s: request %s: %s failed: %s", self.node.name, call.request_id, name, error)
-                raise self._named(told) from error
+                raise self._named(failure) from error
             self.node.counters.add("operations.unexpected_errors")
             log.exception("node %s: %s: operation %s failed", self.node.name, call.title, call.operation.name)
             raise self._named(SecmonError(1000)) from error

@@ -99,7 +99,7 @@ MAX_NUMBER = 10**18 - 1
 """The largest of them: what every store and encoder on the way holds."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}", re.ASCII)  # int() refuses texts of more than 4300 digits
-_PORTABLE = (-(2**63), 2**64 - 1)
+_BITS_64 = (-(2**63), 2**64 - 1)
 """What the messages between nodes hold."""
 
 
@@ -199,7 +199,7 @@ def _value(parameter: Parameter, text: str) -> Any:
         case "integer":
             if not _INTEGER.fullmatch(text):
                 raise _wrong_type(parameter)
-            return _portable(int(_check(parameter, int(text), "")))
+            return _within_64_bits(int(_check(parameter, int(text), "")))
         case "array":
             return [_element(parameter, one, index) for index, one in enumerate(text.split(","))]
         case _:
@@ -211,15 +211,15 @@ def _element(parameter: Parameter, text: str, index: int) -> str | int:
         if not _INTEGER.fullmatch(text):
             raise ParameterError(f"{text!r} is not of type 'integer'. On instance[{index}]: {text!r}")
         number = int(_check(parameter, int(text), f"[{index}]"))
-        if _portable(number) != number:
-            raise ParameterError(f"{number} is greater than the maximum of {_PORTABLE[1]}. On instance[{index}]")
+        if _within_64_bits(number) != number:
+            raise ParameterError(f"{number} is greater than the maximum of {_BITS_64[1]}. On instance[{index}]")
         return number
     return _check(parameter, text, f"[{index}]")
 
 
-def _portable(number: int) -> int:
-    """``number``, or the nearest that nodes can tell each other: to no collection does it make a difference."""
-    low, high = _PORTABLE
+def _within_64_bits(number: int) -> int:
+    """``number``, or the nearest that fits the messages between nodes; no collection is that large."""
+    low, high = _BITS_64
     return min(max(number, low), high)
 
 

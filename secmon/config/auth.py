@@ -51,7 +51,7 @@ class AuthSettings(Struct, frozen=True, kw_only=True):
     allow_higher_versions: bool = False
     key_request: KeyRequest = KeyRequest()
 
-    def shown(self) -> dict[str, Any]:
+    def active_configuration(self) -> dict[str, Any]:
         """As the active configuration shows it (manager.md 7, auth / auth)."""
         force = self.force
         key_request = {

@@ -36,7 +36,7 @@ class RemoteBlock(Struct, frozen=True, kw_only=True):
         """Address to bind."""
         return self.local_ip or ("::" if self.ipv6 else "0.0.0.0")
 
-    def shown(self) -> dict[str, Any]:
+    def active_configuration(self) -> dict[str, Any]:
         """As the active configuration shows it (agent-link.md 12.3): numbers of the file stay text."""
         shown: dict[str, Any] = {
             "connection": "secure" if self.secure else "syslog",

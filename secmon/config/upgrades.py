@@ -25,7 +25,7 @@ class UpgradeSettings(Struct, frozen=True, kw_only=True):
         """Upgrades at the same time."""
         return self.max_threads or os.cpu_count() or 1
 
-    def shown(self) -> dict[str, Any]:
+    def active_configuration(self) -> dict[str, Any]:
         """As the active configuration shows it (manager.md 7.4)."""
         shown: dict[str, Any] = {
             "enabled": "yes" if self.enabled else "no",

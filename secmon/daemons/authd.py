@@ -122,4 +122,4 @@ class AuthDaemon:
         return self.node.counters.snapshot()
 
     def active_config(self) -> Mapping[str, Any]:
-        return {"auth": self.settings.shown()}
+        return {"auth": self.settings.active_configuration()}

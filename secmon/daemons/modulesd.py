@@ -64,7 +64,7 @@ class ModulesDaemon:
 
     async def _master_modules(self) -> Mapping[str, Module]:
         node, option = self.node, self.node.options.get
-        keeper = MergedFileTask(
+        merged_files = MergedFileTask(
             node.paths,
             node.agents,
             node.main_config,
@@ -74,7 +74,7 @@ class ModulesDaemon:
             merging=bool(option("remoted.merge_shared")),
         )
         remote = GroupFileDownloads(
-            node.paths, node.agents, keeper, counters=node.counters, poll_seconds=option("remoted.shared_reload")
+            node.paths, node.agents, merged_files, counters=node.counters, poll_seconds=option("remoted.shared_reload")
         )
         await remote.prepare()
         monitor = SilenceMonitor(
@@ -86,7 +86,7 @@ class ModulesDaemon:
             counters=node.counters,
         )
         modules: dict[str, Module] = {
-            "groups": keeper,
+            "groups": merged_files,
             "files of groups": remote,
             "agents": monitor,
             "key file": KeyFileTask(node),

@@ -132,10 +132,10 @@ class Supervisor:
             log.critical("secmon could not be started: %s", error)
             self._report.failed(str(error))
             return
-        if settings.keeper is not None:
+        if settings.log_rotation is not None:
             # One task for the logs of all processes; its settings count until the next start. It works in a thread,
             # so it starts after the daemons on this event loop have dropped the rights of root.
-            self._tasks.keep("logs", LogRotationTask(self._paths, settings.keeper, self._clock, Counters()).run)
+            self._tasks.keep("logs", LogRotationTask(self._paths, settings.log_rotation, self._clock, Counters()).run)
         self._phase = "running"
         self._report.ready()
         log.info("secmon is running")

@@ -54,7 +54,7 @@ class SupervisorSettings:
     log: LogSettings = field(default_factory=LogSettings)
     watch: WatchSettings | None = field(default_factory=WatchSettings)
     """When a daemon counts as hung; ``None``: never."""
-    keeper: LogRotationSettings | None = None
+    log_rotation: LogRotationSettings | None = None
     """How the node's logs are rotated; ``None``: not at all."""
     unusable: Mapping[Path, str] = field(default_factory=dict)
     """Damaged stores that are renamed before the daemons start, with the fault of each."""
@@ -132,7 +132,7 @@ def read_supervisor_settings(paths: Paths) -> SupervisorSettings:
         encrypted_key=_encrypted_key(paths, api),
         log=_log("", main, options),
         watch=WatchSettings.of(options),
-        keeper=LogRotationSettings.of(options),
+        log_rotation=LogRotationSettings.of(options),
         unusable=stores.replaceable,
         notes=(*api.warnings, *report.warnings, *options.warnings, *notes),
     )

@@ -44,4 +44,4 @@ def upgrade_modules(node: Node, master: MasterClient) -> Mapping[str, Module]:
 def shown_modules(node: Node) -> list[dict[str, Any]]:
     """Their active configuration (manager.md 7.4)."""
     tasks = {"task-manager": {"enabled": "yes"}} if node.role == "master" else {}
-    return [{"agent-upgrade": read_upgrades(node.main_config).shown()}, *([tasks] if tasks else [])]
+    return [{"agent-upgrade": read_upgrades(node.main_config).active_configuration()}, *([tasks] if tasks else [])]

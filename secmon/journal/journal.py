@@ -90,7 +90,7 @@ class JournalWriter:
             self._delete(first)
         self.full = bool(wanted) and self.size >= self._limit
         if self.full and not unknown and min(known) >= self.next and self._sizes[self._current]:
-            self._roll()  # only the current segment is left: it can be deleted once another one is begun
+            self._start_segment()  # only the current segment is left: it can be deleted once another one is begun
 
     def close(self) -> None:
         for descriptor in (self._file, self._lock):
@@ -100,7 +100,7 @@ class JournalWriter:
 
     def _write(self, block: bytes, count: int) -> None:
         if self._sizes[self._current] + len(block) > self._segment and self._sizes[self._current]:
-            self._roll()
+            self._start_segment()
         try:
             _write_whole(self._file, block)
         except OSError as error:
@@ -113,7 +113,7 @@ class JournalWriter:
         if self.size >= self._limit:
             self.make_room()
 
-    def _roll(self) -> None:
+    def _start_segment(self) -> None:
         os.fdatasync(self._file)
         os.close(self._file)
         self._open(self.next)
@@ -224,14 +224,14 @@ class JournalReader:
     def _enter(self) -> bool:
         """Open the segment that holds the next event, or the first one after it."""
         segments = list_segments(self._folder)
-        holding = [first for first in segments if first <= self.next][-1:] or segments[:1]
-        if not holding:
+        containing = [first for first in segments if first <= self.next][-1:] or segments[:1]
+        if not containing:
             return False
         try:
-            self._file = os.open(segment_path(self._folder, holding[0]), os.O_RDONLY | os.O_CLOEXEC)
+            self._file = os.open(segment_path(self._folder, containing[0]), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
-        self._first = self._number = holding[0]
+        self._first = self._number = containing[0]
         self._offset = 0
         return True
 

@@ -89,7 +89,7 @@ async def register_worker_key(ctx: Context, params: NewSigningKey) -> Plain:
     await ctx.change_security(
         lambda tx: register_signing_key(tx, worker, params.kid, params.public_pem, ctx.node.clock)
     )
-    await ctx.lagging()
+    await ctx.unconfirmed_nodes()
     return Plain()
 
 

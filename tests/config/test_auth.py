@@ -41,7 +41,7 @@ def test_options_of_old_versions_still_count() -> None:
 
 
 def test_the_active_configuration() -> None:
-    shown = settings("<auth/>").shown()
+    shown = settings("<auth/>").active_configuration()
     assert shown["force"] == {
         "enabled": "yes",
         "key_mismatch": "yes",

@@ -46,7 +46,7 @@ def test_everything_set() -> None:
 
 def test_shown() -> None:
     (block,) = read("<remote><connection>secure</connection><local_ip>192.0.2.1</local_ip></remote>")
-    assert block.shown() == {
+    assert block.active_configuration() == {
         "connection": "secure",
         "ipv6": "no",
         "local_ip": "192.0.2.1",
@@ -56,7 +56,7 @@ def test_shown() -> None:
         "agents": {"allow_higher_versions": "no"},
         "connection_overtake_time": 60,
     }
-    assert RemoteBlock(secure=False, allowed=("any",)).shown() == {
+    assert RemoteBlock(secure=False, allowed=("any",)).active_configuration() == {
         "connection": "syslog",
         "ipv6": "no",
         "protocol": ["TCP"],

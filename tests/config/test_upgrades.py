@@ -26,7 +26,7 @@ def test_values() -> None:
     found = read_upgrades(parsed(f"<agent-upgrade>{section}<max_threads>300</max_threads></agent-upgrade>"))
     expected = UpgradeSettings(enabled=False, repository="packages.example/wpk", chunk_size=512, max_threads=256)
     assert found == expected
-    assert found.shown() == {
+    assert found.active_configuration() == {
         "enabled": "no", "max_threads": 256, "chunk_size": 512, "wpk_repository": "packages.example/wpk",
     }  # fmt: skip
     tasks = "<task_timeout>2h</task_timeout><cleanup_time>1h</cleanup_time>"

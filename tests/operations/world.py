@@ -143,12 +143,12 @@ class FixedDigests:
 class Acknowledged:
     """A publisher whose nodes confirm at once, but for some."""
 
-    lagging: list[str] = field(default_factory=list)
+    unconfirmed: list[str] = field(default_factory=list)
     revisions: list[int] = field(default_factory=list)
 
     async def confirmed(self, revision: int) -> Sequence[str]:
         self.revisions.append(revision)
-        return self.lagging
+        return self.unconfirmed
 
 
 def make_security_db(path: Path) -> None:

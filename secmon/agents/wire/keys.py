@@ -39,7 +39,7 @@ def enrolment_hash(key: AgentKey) -> str:
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def portable(key: AgentKey) -> str:
+def export_key(key: AgentKey) -> str:
     """The key in the form of the API, which operators import on the agent (agent-link.md 2.4)."""
     return base64.b64encode(key.line.encode()).decode("ascii")
 

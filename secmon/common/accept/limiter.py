@@ -71,7 +71,7 @@ class ConnectionLimiter:
         self._name, self._log, self._clock, self._counters, self._is_known = name, log, clock, counters, is_known
         self._strangers, self._known, self._proved = _Pool(), _Pool(), _Pool()
         self._authenticated: OrderedDict[str, None] = OrderedDict()
-        self._unsaid: Counter[str] = Counter()
+        self._unreported: Counter[str] = Counter()
         self._next_line = float("-inf")
 
     def __len__(self) -> int:
@@ -127,17 +127,17 @@ class ConnectionLimiter:
     def _victim(self, pool: "_Pool", group: str) -> Slot | None:
         """Whose place is given to a newcomer of ``group``; None: the newcomer is refused."""
         if pool.count(group) >= self.limits.per_address:
-            return self._settled(pool.oldest_idle(group))
+            return self._past_grace(pool.oldest_idle(group))
         if pool is self._known and (stranger := self._strangers.of_the_largest()) is not None:
             return stranger
         own = pool.count(group)
         if pool.largest > own + 1:
             return pool.of_the_largest()
         if own:
-            return self._settled(pool.oldest_idle(group))
+            return self._past_grace(pool.oldest_idle(group))
         return pool.oldest_idle() or self._proved.oldest_idle()
 
-    def _settled(self, slot: Slot | None) -> Slot | None:
+    def _past_grace(self, slot: Slot | None) -> Slot | None:
         """``slot``, when its grace is over."""
         if slot is None or self._clock.monotonic() - slot.since < self.limits.grace_seconds:
             return None
@@ -145,22 +145,22 @@ class ConnectionLimiter:
 
     def _note(self, what: str, group: str) -> None:
         self._counters.add(f"{self._name}.connections.{what}")
-        if group in self._unsaid or len(self._unsaid) < _MAX_NAMED:
-            self._unsaid[group] += 1
+        if group in self._unreported or len(self._unreported) < _MAX_NAMED:
+            self._unreported[group] += 1
         self._say_if_due()
 
     def _say_if_due(self) -> None:
         """Also called when a connection comes or ends, so that the end of a flood is logged too."""
         now = self._clock.monotonic()
-        if not self._unsaid or now < self._next_line:
+        if not self._unreported or now < self._next_line:
             return
         self._next_line = now + LOG_SECONDS
-        most = ", ".join(f"{name} ({count})" for name, count in self._unsaid.most_common(5))
+        most = ", ".join(f"{name} ({count})" for name, count in self._unreported.most_common(5))
         self._log.warning(
             "too many connections (%s): %d refused or closed to make room, most from %s",
-            self._name, sum(self._unsaid.values()), most,
+            self._name, sum(self._unreported.values()), most,
         )  # fmt: skip
-        self._unsaid.clear()
+        self._unreported.clear()
 
 
 class _Pool:

@@ -137,17 +137,17 @@ class WriteTrouble:
     def __init__(self, counter: str, clock: Clock, counters: Counters) -> None:
         self._counter, self._clock, self._counters = counter, clock, counters
         self._quiet_until = float("-inf")
-        self._unsaid = 0
+        self._unreported = 0
 
     def note(self, subject: str, error: BaseException, *, records: int = 1) -> None:
         """Count ``records`` more; ``subject`` says what failed, e.g. the path."""
         self._counters.add(self._counter, records)
-        self._unsaid += records
+        self._unreported += records
         now = self._clock.monotonic()
         if now < self._quiet_until:
             return
         self._quiet_until = now + _COMPLAINT_INTERVAL
-        count, self._unsaid = self._unsaid, 0
+        count, self._unreported = self._unreported, 0
         try:
             print(f"secmon: {subject}: {error!r} ({count} since the last report)", file=sys.stderr, flush=True)
         except (OSError, ValueError):

@@ -19,7 +19,7 @@ from secmon.agents.registry.queries import read_ids, unknown_ids
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.replacement import NEVER, RequestForce
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.wire.keys import AgentKey, portable
+from secmon.agents.wire.keys import AgentKey, export_key
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context, authorizer, read_query
 from secmon.cluster.parameters import Common, Names, Q, text_format
@@ -245,7 +245,7 @@ async def _add(ctx: Context, new: New, force: Force) -> Plain:
 
 def _id_and_key(entry: Entry) -> dict[str, str]:
     key = AgentKey(entry.padded, entry.name, entry.register_ip, entry.internal_key)
-    return {"id": entry.padded, "key": portable(key)}
+    return {"id": entry.padded, "key": export_key(key)}
 
 
 def _remove(

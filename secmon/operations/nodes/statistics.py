@@ -174,7 +174,9 @@ async def read_counters(ctx: Context, params: DaemonsQuery) -> Outcome:
     """Counters of the daemons since they started."""
     wanted = [name.replace("wazuh-", "secmon-") for name in params.daemons_list or EVERY_DAEMON]
     daemons, outcome = list(dict.fromkeys(wanted)), Outcome()
-    for daemon, found in zip(daemons, await asyncio.gather(*(_told(ctx, one) for one in daemons)), strict=True):
+    for daemon, found in zip(
+        daemons, await asyncio.gather(*(_counters_or_error(ctx, one) for one in daemons)), strict=True
+    ):
         if isinstance(found, SecmonError):
             outcome.fail(SecmonError(found.code, found.extra), daemon)
         else:
@@ -182,8 +184,8 @@ async def read_counters(ctx: Context, params: DaemonsQuery) -> Outcome:
     return outcome
 
 
-async def _told(ctx: Context, daemon: str) -> dict[str, Any] | SecmonError:
-    """What a daemon answers, or why not. One that hangs does not cost the others their answers."""
+async def _counters_or_error(ctx: Context, daemon: str) -> dict[str, Any] | SecmonError:
+    """The counters of a daemon, or its error. One that hangs does not cost the others their answers."""
     try:
         async with asyncio.timeout(answer_seconds(ctx)):
             return await _counters(ctx, daemon)

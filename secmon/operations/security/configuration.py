@@ -59,7 +59,9 @@ async def update_config(ctx: Context, params: PutSecurityConfig) -> Plain:
             rbac_mode=None if isinstance(mode, UnsetType) else mode,
         )
     )
-    return Plain(message="The security configuration was changed; every token is revoked", notes=await ctx.lagging())
+    return Plain(
+        message="The security configuration was changed; every token is revoked", notes=await ctx.unconfirmed_nodes()
+    )
 
 
 @operation(
@@ -68,4 +70,6 @@ async def update_config(ctx: Context, params: PutSecurityConfig) -> Plain:
 async def reset_config(ctx: Context, params: Common) -> Plain:
     """Restore the default security configuration; every token of every user is revoked."""
     await ctx.change_security(reset_security_config)
-    return Plain(message="The default security configuration stands; every token is revoked", notes=await ctx.lagging())
+    return Plain(
+        message="The default security configuration stands; every token is revoked", notes=await ctx.unconfirmed_nodes()
+    )

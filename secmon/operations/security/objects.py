@@ -131,5 +131,5 @@ async def link_each(
 async def confirmed(ctx: Context, outcome: Outcome) -> Outcome:
     """``outcome``, once the other nodes have the change; its notes name nodes that have not confirmed it."""
     if outcome.items:
-        outcome.notes.extend(await ctx.lagging())
+        outcome.notes.extend(await ctx.unconfirmed_nodes())
     return outcome

@@ -93,7 +93,7 @@ async def logout(ctx: Context, params: Pretty) -> Plain:
     """Log out: every token of the caller is revoked."""
     identity = ctx.call.identity
     await ctx.change_security(lambda tx: revoke_user(tx, identity.user_id, ctx.node.clock))
-    return Plain(message=f"User {identity.user} was logged out", notes=await ctx.lagging())
+    return Plain(message=f"User {identity.user} was logged out", notes=await ctx.unconfirmed_nodes())
 
 
 @operation(
@@ -107,7 +107,7 @@ async def revoke_tokens(ctx: Context, params: Pretty) -> Plain:
         replace_signing_key(tx, ctx.node.clock)
 
     await ctx.change_security(revoke)
-    return Plain(message="Every token was revoked", notes=await ctx.lagging())
+    return Plain(message="Every token was revoked", notes=await ctx.unconfirmed_nodes())
 
 
 def _expanded(view: SecurityView, role: Role) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from secmon.agents.wire.keys import agent_id, derive, enrolment_hash, portable
+from secmon.agents.wire.keys import agent_id, derive, enrolment_hash, export_key
 from tests.agents.wire import vectors
 
 
@@ -15,7 +15,7 @@ def test_derivation(case: dict[str, Any]) -> None:
     assert derive(key)[:32] == case["aes256_key_ascii"].encode()
     assert enrolment_hash(key) == case["enrolment_key_sha1"]
     assert key.line == case["client_keys_line"]
-    assert portable(key) == case["api_key_base64"]
+    assert export_key(key) == case["api_key_base64"]
 
 
 def test_ids_have_at_least_three_digits() -> None:

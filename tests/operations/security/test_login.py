@@ -66,7 +66,7 @@ async def test_a_change_revokes_every_token(alone: World) -> None:
 
 
 async def test_nodes_that_lag_are_named(cluster: World) -> None:
-    cluster.nodes["alpha"].acknowledged.lagging.append("gamma")
+    cluster.nodes["alpha"].acknowledged.unconfirmed.append("gamma")
     body = await cluster.body(f"PUT {CONFIG}", body={"rbac_mode": "black"})
     assert body["message"].endswith("Not yet confirmed by: gamma")
     assert body["error"] == 0

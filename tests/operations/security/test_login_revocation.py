@@ -140,7 +140,7 @@ async def test_revoking_everything_brings_a_new_key_and_drops_the_rest(alone: Wo
 async def test_an_answer_waits_for_the_other_nodes_and_names_those_that_lag(cluster: World) -> None:
     office = Office(cluster)
     master = cluster.nodes["alpha"]
-    master.acknowledged.lagging = ["beta"]
+    master.acknowledged.unconfirmed = ["beta"]
     body = await office.ask("POST /security/roles", at="alpha", body={"name": "night"})
     assert body["error"] == 0
     assert body["message"].endswith("Not yet confirmed by: beta")

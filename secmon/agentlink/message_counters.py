@@ -20,6 +20,7 @@ class CounterVerification:
         self._count = 0
         self._dirty: dict[str, Counter] = {}
         self._writing: asyncio.Task[None] | None = None
+        self._file_access = asyncio.Lock()  # a write in progress must not restore what is newer or deleted
 
     def refusal(self, agent: Agent, counter: Counter) -> Verdict | None:
         """Why a message is refused; None when it is accepted. Its counter is then the last one."""
@@ -43,14 +44,22 @@ class CounterVerification:
 
     async def forget(self, agent: Agent) -> None:
         """Delete the counter of an agent that is removed or has another key."""
-        self._dirty.pop(agent.id, None)
-        await asyncio.to_thread(self._files.forget, agent.id)
+        async with self._file_access:
+            self._dirty.pop(agent.id, None)
+            await asyncio.to_thread(self._files.forget, agent.id)
 
     async def flush(self) -> None:
         """Write the counters that have changed."""
-        dirty, self._dirty = self._dirty, {}
-        try:
-            await asyncio.to_thread(self._files.save, list(dirty.items()))
-        except OSError as error:
-            log.error("Counters of agents cannot be written: %s", error)
-            self._dirty = dirty | self._dirty
+        async with self._file_access:
+            dirty, self._dirty = self._dirty, {}
+            try:
+                await asyncio.to_thread(self._files.save, list(dirty.items()))
+            except OSError as error:
+                log.error("Counters of agents cannot be written: %s", error)
+                self._dirty = dirty | self._dirty
+
+    async def close(self) -> None:
+        """Write all counters; no write is in progress afterwards."""
+        if self._writing is not None:
+            await self._writing
+        await self.flush()

@@ -177,7 +177,7 @@ class AgentLinkServer:
         await self._tasks.ended("states")
         await self._tasks.ended("events")
         if self._verification is not None:
-            await self._verification.flush()
+            await self._verification.close()
         self._outgoing.close()
         self._warnings.flush()
         self.losses.report()

@@ -43,7 +43,7 @@ class Background:
     def keep(self, name: str, work: Work) -> None:
         """Run ``work`` until :meth:`stop`, however often it ends."""
         self._restarts.setdefault(name, 0)
-        self._kept[name] = asyncio.create_task(self._keep(name, work), name=f"keeper of {name}")
+        self._kept[name] = asyncio.create_task(self._keep(name, work), name=f"restarts of {name}")
 
     def vital(self, name: str, work: Work) -> None:
         """Run ``work`` until it ends: in order once it was stopped (see :meth:`ended`), or as a failure."""

@@ -19,7 +19,7 @@ from secmon.common.query import Fields, Op, Sort
 from secmon.common.query.columns import Column, Kind
 from secmon.common.query.dates import Age
 from secmon.common.query.folding import escaped, folded, like
-from secmon.common.query.sql import equals
+from secmon.common.query.sql_engine import equals
 from secmon.security.rbac.evaluate import Scope
 
 MANAGER_ID = "000"

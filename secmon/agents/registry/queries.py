@@ -23,7 +23,7 @@ from secmon.agents.registry.agent_fields import (
     is_agent_id,
 )
 from secmon.agents.registry.schema import agents
-from secmon.common.query import Page, Query, Sort, sql
+from secmon.common.query import Page, Query, Sort, sql_engine
 from secmon.common.query.columns import Column, nest
 from secmon.common.query.syntax import Node
 from secmon.security.rbac.evaluate import Scope
@@ -65,7 +65,7 @@ def read_ids(
     connection: Connection, *, now: datetime, q: Node | None = None, where: Sequence[Condition] = ()
 ) -> list[int]:
     """The ids, in their order, of the agents that ``q`` and ``where`` describe; never the manager's."""
-    conditions = [*sql.where(Query(q=q), _COLUMNS, now), *(one(_COLUMNS) for one in where)]
+    conditions = [*sql_engine.where(Query(q=q), _COLUMNS, now), *(one(_COLUMNS) for one in where)]
     return list(connection.execute(select(agents.c.id).where(*conditions).order_by(agents.c.id)).scalars())
 
 
@@ -92,7 +92,7 @@ def count_combinations(
     """
     source = agents if manager is None else agents_and_manager(manager)
     columns = columns_of(source)
-    conditions = [*sql.where(query, columns, now), *(one(columns) for one in where)]
+    conditions = [*sql_engine.where(query, columns, now), *(one(columns) for one in where)]
     grouped = [_grouping(columns[name]) for name in fields]
     shown = [one.label(name) for name, one in zip(fields, grouped, strict=True)]
     base = select(*shown, func.count().label(COUNT)).select_from(source).where(*conditions).group_by(*grouped)
@@ -126,19 +126,19 @@ def _fetch(
     now: datetime,
     where: Sequence[Condition],
 ) -> Page:
-    return sql.fetch(connection, _statements(query, source, columns, now, where), columns)
+    return sql_engine.fetch(connection, _statements(query, source, columns, now, where), columns)
 
 
 def _items(connection: Connection, query: Query, now: datetime, where: Sequence[Condition]) -> list[dict[str, object]]:
     statements = _statements(query, agents, _COLUMNS, now, where)
-    return sql.fetch_items(connection, statements, _COLUMNS)
+    return sql_engine.fetch_items(connection, statements, _COLUMNS)
 
 
 def _statements(
     query: Query, source: FromClause, columns: Columns, now: datetime, where: Sequence[Condition]
-) -> sql.Statements:
+) -> sql_engine.Statements:
     base = select(source).where(*(one(columns) for one in where))
-    return sql.apply(base, query, columns, FIELDS, now=now, default_sort=BY_ID, tie=(tie(columns),))
+    return sql_engine.apply(base, query, columns, FIELDS, now=now, default_sort=BY_ID, tie=(tie(columns),))
 
 
 def tie(columns: Columns) -> ColumnElement[int]:
@@ -155,21 +155,21 @@ def _manager(
     """The manager's item and its sort values; None if it does not match."""
     columns = columns_of(manager)
     statements = _statements(replace(query, offset=0, limit=1), manager, columns, now, where)
-    found = sql.fetch_items(connection, statements, columns)
+    found = sql_engine.fetch_items(connection, statements, columns)
     if not found:
         return None
-    return found[0], connection.execute(select(*sql.sort_values(query.sort or BY_ID, columns))).one()
+    return found[0], connection.execute(select(*sql_engine.sort_values(query.sort or BY_ID, columns))).one()
 
 
 def _count(
     connection: Connection, query: Query, manager: Sequence[Any], now: datetime, where: Sequence[Condition]
 ) -> tuple[int, int]:
     """The number of matching agents without the manager, and the number of those that sort before it."""
-    conditions = [*sql.where(query, _COLUMNS, now), *(one(_COLUMNS) for one in where)]
+    conditions = [*sql_engine.where(query, _COLUMNS, now), *(one(_COLUMNS) for one in where)]
     sort = query.sort or BY_ID
     counted: list[ColumnElement[Any]] = [func.count()]
     if sort != BY_ID:  # the manager's id is the lowest
-        earlier = _before(sql.sort_values(sort, _COLUMNS), manager, descending=sort.descending)
+        earlier = _before(sql_engine.sort_values(sort, _COLUMNS), manager, descending=sort.descending)
         counted.append(func.sum(case((earlier, 1), else_=0)))
     row = connection.execute(select(*counted).select_from(agents).where(*conditions)).one()
     return row[0], (row[1] or 0) if len(row) > 1 else 0
@@ -178,7 +178,7 @@ def _count(
 def _before(
     expressions: Sequence[ColumnElement[Any]], values: Sequence[Any], *, descending: bool
 ) -> ColumnElement[bool]:
-    """Rows that sort before ``values``: nulls first ascending, last descending, as :func:`sql.apply` orders them.
+    """Rows that sort before ``values``: nulls first ascending, last descending, as ``sql_engine.apply`` orders.
 
     Equal rows sort after: their ids are higher.
     """
@@ -199,7 +199,8 @@ def _group_order(sort: Sort, columns: Columns) -> list[ColumnElement[Any]]:
     first = func.max if sort.descending else func.min
     order: list[ColumnElement[Any]] = []
     for name in sort.fields:
-        order += [func.count()] if name == COUNT else [first(one) for one in sql.sort_values(Sort((name,)), columns)]
+        values = sql_engine.sort_values(Sort((name,)), columns)
+        order += [func.count()] if name == COUNT else [first(value) for value in values]
     return [one.desc().nulls_last() if sort.descending else one.asc().nulls_first() for one in order]
 
 

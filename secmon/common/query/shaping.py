@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from secmon.common.errors import SecmonError
-from secmon.common.query.matching import json_text
+from secmon.common.query.list_conditions import json_text
 from secmon.common.query.syntax import EXCERPT, Fields, Sort
 
 Item = dict[str, object]

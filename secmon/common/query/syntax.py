@@ -99,7 +99,7 @@ class Search:
 
     @classmethod
     def parse(cls, text: str) -> "Search":
-        """Raises 1407 for text beyond the bounds of :mod:`limits`; its characters are the adapter's to check."""
+        """Raises 1407 for text beyond the limits; its characters are the adapter's to check."""
         check_text("search", text)
         return cls(text[1:], True) if text.startswith("-") else cls(text)
 

@@ -22,7 +22,7 @@ from secmon.cluster.parameters import (
     text_format,
 )
 from secmon.common.outcome import Messages, Outcome
-from secmon.common.query import Fields, Page, Query, Sort, sql
+from secmon.common.query import Fields, Page, Query, Sort, sql_engine
 from secmon.common.query.columns import Column, Kind
 from secmon.operations.agents.parameters import AgentId
 from secmon.operations.agents.upgrades import iso_time
@@ -92,18 +92,18 @@ async def read_tasks(ctx: Context, params: TasksQuery) -> Outcome:
 
 
 def _read(ctx: Context, query: Query, where: Sequence[ColumnElement[bool]]) -> Page:
-    statements = sql.apply(
+    statements = sql_engine.apply(
         select(tasks).where(*where), query, COLUMNS, FIELDS,
         now=ctx.node.clock.now(), default_sort=BY_ID, tie=(tasks.c.task_id,),
     )  # fmt: skip
     with ctx.node.tasks.read() as connection:
-        return sql.fetch(connection, statements, COLUMNS)
+        return sql_engine.fetch(connection, statements, COLUMNS)
 
 
 def _filters(params: TasksQuery) -> list[ColumnElement[bool]]:
     """Parameters of texts ignore letter case: ``status`` arrives in lower case."""
     found: list[ColumnElement[bool]] = [
-        sql.equals(COLUMNS[name], [value])
+        sql_engine.equals(COLUMNS[name], [value])
         for name in ("command", "node", "module", "status")
         if (value := getattr(params, name)) is not None
     ]

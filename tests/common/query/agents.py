@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from secmon.common.query import Fields, Op, Page, Query, Sort
 from secmon.common.query.columns import Column, Kind
-from secmon.common.query.sql import apply, fetch
+from secmon.common.query.sql_engine import apply, fetch
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 FAR = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from secmon.common.errors import SecmonError
-from secmon.common.query.sql import equals
+from secmon.common.query.sql_engine import equals
 from tests.common.query.agents import AGENT, COLUMNS, NOW, ask, database, ids
 
 EVERY = "000 001 002 003 004 005 010"

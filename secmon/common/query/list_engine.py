@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 import msgspec
 
-from secmon.common.query.matching import contains, matches
+from secmon.common.query.list_conditions import contains, matches
 from secmon.common.query.query import Query, check_select
 from secmon.common.query.shaping import Item, identity, selector, sort_key
 from secmon.common.query.syntax import Fields, Sort, unsortable

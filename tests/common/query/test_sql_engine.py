@@ -13,7 +13,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.query import And, Clause, Fields, Node, Op, Query, Search, Sort, merge
 from secmon.common.query.columns import Column, Kind, nest, spaced_version
 from secmon.common.query.parser import parse
-from secmon.common.query.sql import apply, equals, fetch, fetch_part
+from secmon.common.query.sql_engine import apply, equals, fetch, fetch_part
 from secmon.common.query.syntax import MAX_CLAUSES, MAX_LENGTH
 from tests.common.query.agents import AGENT, BY_ID, COLUMNS, FIELDS, NOW, ROWS, ask, database, ids
 from tests.common.query.strategies import nodes, values

@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal, or_, select
 
-from secmon.common.query.clauses import condition, equals, found_in
 from secmon.common.query.columns import Column, Kind, shaper
-from secmon.common.query.objects import Page, Part
+from secmon.common.query.list_engine import Page, Part
 from secmon.common.query.query import Query
 from secmon.common.query.shaping import Item
+from secmon.common.query.sql_conditions import condition, equals, found_in
 from secmon.common.query.syntax import And, Clause, Fields, Node, Sort
 
 __all__ = ["Statements", "apply", "equals", "fetch", "fetch_items", "fetch_part", "sort_values", "where"]
@@ -104,7 +104,7 @@ def fetch_items(connection: Connection, statements: Statements, columns: Mapping
 
 
 def fetch_part(connection: Connection, statements: Statements, columns: Mapping[str, Column]) -> Part:
-    """As :func:`fetch`, for statements made with ``part=True``; fold the nodes' parts with ``objects.merge``."""
+    """As :func:`fetch`, for statements made with ``part=True``; fold the nodes' parts with ``list_engine.merge``."""
     page = fetch(connection, statements, columns)
     return Part(page.items, page.total)
 

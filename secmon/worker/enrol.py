@@ -41,7 +41,7 @@ async def enrol(settings: LinkSettings, keystore: Keystore, clock: Clock, hello:
     if outside:
         raise SecmonError(3041, f"by the clock of this node, the master has a {outside}")
     request.proof = proof.enrolment(settings.key, request, certificates.fingerprint(server))
-    answer = await _ask(settings, server, request)
+    answer = await _send(settings, server, request)
     if answer.HasField("refusal"):
         raise SecmonError(answer.refusal.code, answer.refusal.reason)
     enrolled = answer.enrolled
@@ -76,7 +76,7 @@ async def _server_certificate(settings: LinkSettings) -> bytes:
     return ssl.DER_cert_to_PEM_cert(shown).encode()
 
 
-async def _ask(settings: LinkSettings, server: bytes, request: pb.EnrolRequest) -> pb.EnrolReply:
+async def _send(settings: LinkSettings, server: bytes, request: pb.EnrolRequest) -> pb.EnrolReply:
     trust_this_one = grpc.ssl_channel_credentials(server)
     channel = open_channel(settings.master, settings.enrol_port, trust_this_one, MASTER_NAME)
     try:

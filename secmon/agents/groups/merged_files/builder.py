@@ -36,7 +36,7 @@ class _Built(NamedTuple):
     sources: tuple[bytes, ...]
     stamp: Stamp
     digest: bytes
-    settled: bool = True
+    stable: bool = True
 
 
 class MergedFileBuilder:
@@ -58,15 +58,15 @@ class MergedFileBuilder:
         """Groups whose merged file is downloaded and not built (files.yml)."""
 
     @property
-    def settled(self) -> bool:
+    def stable(self) -> bool:
         """False: a file changed so shortly before it was read that it must be read again soon."""
-        return all(built.settled for built in self._groups.values())
+        return all(built.stable for built in self._groups.values())
 
     def scan(self, combinations: Collection[str], touched: Collection[str] | None = None) -> list[str]:
         """Update all merged files; returns the groups and combinations whose file changed.
 
         ``combinations``: groups of agents in more than one, joined by commas. ``touched``: names of the groups to scan
-        besides those that are not settled; None: all. Faults of files are logged and not raised.
+        besides those that are not stable; None: all. Faults of files are logged and not raised.
         """
         written: list[str] = []
         try:
@@ -78,7 +78,7 @@ class MergedFileBuilder:
             return written
         for name in names:
             known = self._groups.get(name)
-            if touched is None or name in touched or known is None or not known.settled:
+            if touched is None or name in touched or known is None or not known.stable:
                 self._attempt(name, self._build_group, written)
         self._build_combinations(combinations, written)
         self._contents.clear()
@@ -142,12 +142,12 @@ class MergedFileBuilder:
         if name in self.received:
             return self._adopt_group(name, look.merged)
         known, sources = self._groups.get(name), (look.fingerprint, self._responses or b"")
-        if known is not None and known.settled and (known.sources, known.stamp) == (sources, look.merged):
+        if known is not None and known.stable and (known.sources, known.stamp) == (sources, look.merged):
             return False
         target = self._paths.shared / name
         data = merge(name, [*self._response_file(), *folder.read()])
         changed = self._place(target, data)
-        self._groups[name] = _Built(sources, _stamp(target), _digest(data), look.settled)
+        self._groups[name] = _Built(sources, _stamp(target), _digest(data), look.stable)
         return changed
 
     def _adopt_group(self, name: str, stamp: Stamp | None) -> bool:

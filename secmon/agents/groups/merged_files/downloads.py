@@ -34,11 +34,11 @@ class GroupFileDownloads:
     """Applies ``files.yml`` on the master. If a new version is invalid, the last valid one remains in force."""
 
     def __init__(
-        self, paths: Paths, store: AgentStore, keeper: MergedFileTask, *, counters: Counters, poll_seconds: float,
+        self, paths: Paths, store: AgentStore, merged_files: MergedFileTask, *, counters: Counters, poll_seconds: float,
         download_seconds: float = DOWNLOAD_SECONDS, trust: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
         """``poll_seconds``: between two checks of the file; ``trust`` as in ``download``."""
-        self._paths, self._store, self._keeper, self._counters = paths, store, keeper, counters
+        self._paths, self._store, self._merged_files, self._counters = paths, store, merged_files, counters
         self._poll_seconds, self._download_seconds, self._trust = poll_seconds, download_seconds, trust
         self._text: bytes | None = None
         self._wanted = FilesYml()
@@ -91,7 +91,7 @@ class GroupFileDownloads:
             self._downloads.pop(name).cancel()
         self._due = {name: 0.0 if name in changed else self._due.get(name, 0.0) for name in wanted.groups}
         self._unassigned, self._revision, self._absent = dict(wanted.agents), -1, set()
-        self._keeper.receive([name for name, each in wanted.groups.items() if each.merged])
+        self._merged_files.receive([name for name, each in wanted.groups.items() if each.merged])
         if wanted != before:
             _log.info("%s: %d groups, %d agents", FILES_YML, len(wanted.groups), len(wanted.agents))
 
@@ -115,7 +115,7 @@ class GroupFileDownloads:
                     for each, url in wanted.items()
                     if (data := await self._fetch(name, each, url)) is not None
                 }
-                async with self._keeper.placing():
+                async with self._merged_files.suspended():
                     changed = await asyncio.to_thread(_place, self._paths.shared / name, found)
                 _log.info("Group %s: %d of %d files downloaded, %d changed", name, len(found), len(wanted), changed)
             except SecmonError as error:

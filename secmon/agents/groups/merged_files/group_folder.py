@@ -29,7 +29,7 @@ class FolderState(NamedTuple):
     """The state of a folder, for change detection without reading its files."""
 
     fingerprint: bytes
-    settled: bool
+    stable: bool
     """False: a file changed so recently that a further change might not alter its time stamps."""
     merged: Stamp | None
     """Of the merged file, if there is one."""
@@ -62,17 +62,17 @@ class GroupFolder:
 
     def look(self, now_ns: int) -> FolderState:
         """Names and stamps of all files, in one digest; ``now_ns``: the time in nanoseconds since 1970."""
-        digest, settled = hashlib.blake2b(digest_size=16), True
+        digest, stable = hashlib.blake2b(digest_size=16), True
         merged: Stamp | None = None
         with opened_folder(self._root, self._folder) as descriptor:
             for _, path, status in self._walk(descriptor, ""):
-                settled = settled and abs(now_ns - status.st_ctime_ns) > RACY_NS
+                stable = stable and abs(now_ns - status.st_ctime_ns) > RACY_NS
                 digest.update(b"%s\0%r" % (os.fsencode(path), tuple(Stamp.of(status))))
             try:
                 merged = Stamp.of(os.stat(MERGED, dir_fd=descriptor, follow_symlinks=False))
             except FileNotFoundError:
                 merged = None
-        return FolderState(digest.digest(), settled, merged)
+        return FolderState(digest.digest(), stable, merged)
 
     def read(self) -> list[MergedFile]:
         """The files to share, sorted by name within each folder, sub-folders in their place (agent-link.md 7.2)."""

@@ -25,7 +25,7 @@ _log = logging.getLogger("secmon.modulesd.groups")
 POLL_SECONDS = 1.0
 """Seconds between two checks of the registry for changed assignments."""
 
-UNSETTLED_SECONDS = 2.1
+UNSTABLE_SECONDS = 2.1
 """Seconds until files that changed just before they were read are scanned again."""
 
 _SHARED, _MULTIGROUPS = "etc/shared", "var/multigroups"
@@ -44,13 +44,13 @@ class MergedFileTask:
         self._paths, self._store, self._config = paths, store, config
         self._reload_seconds, self._merging = reload_seconds, merging
         self._builder = MergedFileBuilder(paths, clock=clock, counters=counters)
-        self._awake = asyncio.Event()
-        self._watch = FolderWatch(paths.root, self._awake.set)
+        self._wake = asyncio.Event()
+        self._watch = FolderWatch(paths.root, self._wake.set)
         self._lock = asyncio.Lock()
         self._revision = -1
         self._combinations: tuple[str, ...] = ()
         self._unreadable = False
-        self._all = False
+        self._rebuild_all = False
 
     async def run(self) -> None:
         """Work until cancelled. The table of active responses is written once: the configuration is read at start."""
@@ -60,55 +60,55 @@ class MergedFileTask:
             await asyncio.Event().wait()
         await self._watch.start()
         try:
-            await self._work()
+            await self._build_until_cancelled()
         finally:
             await self._watch.stop()
 
     @asynccontextmanager
-    async def placing(self) -> AsyncIterator[None]:
+    async def suspended(self) -> AsyncIterator[None]:
         """A context in which nothing is built, for writing to the folders of groups: agents get all files or none."""
         async with self._lock:
             yield
-        self._awake.set()
+        self._wake.set()
         wake(self._paths.merged_files_socket)
 
     def receive(self, groups: Collection[str]) -> None:
         """Set the groups whose merged files are downloaded and not built."""
         if self._builder.received != frozenset(groups):
             self._builder.received = frozenset(groups)
-            self._all = True
-            self._awake.set()
+            self._rebuild_all = True
+            self._wake.set()
 
-    async def _work(self) -> None:
+    async def _build_until_cancelled(self) -> None:
         loop = asyncio.get_running_loop()
         full = again = loop.time()
         while True:
             started = loop.time()
-            touched, wanted = self._take()
+            touched, wanted = self._take_changes()
             if started >= full:
                 touched, wanted, full = None, True, started + self._reload_seconds
             if wanted or started >= again or await asyncio.to_thread(self._reassigned):
                 await self._scan(touched)
-                again = math.inf if self._builder.settled else loop.time() + UNSETTLED_SECONDS
+                again = math.inf if self._builder.stable else loop.time() + UNSTABLE_SECONDS
             # With continuous changes half of the time is left to other tasks.
             await asyncio.sleep(loop.time() - started)
-            await self._rest(min(full, again, loop.time() + POLL_SECONDS))
+            await self._wait_for_change(min(full, again, loop.time() + POLL_SECONDS))
 
-    def _take(self) -> tuple[set[str] | None, bool]:
+    def _take_changes(self) -> tuple[set[str] | None, bool]:
         """Groups whose files have changed (None: unknown), and whether a scan is needed."""
-        self._awake.clear()
+        self._wake.clear()
         paths = self._watch.take_touched()
-        if paths is None or not _ALL.isdisjoint(paths) or self._all:
-            self._all = False
+        if paths is None or not _ALL.isdisjoint(paths) or self._rebuild_all:
+            self._rebuild_all = False
             return None, True
         ours = [path for path in paths if path.startswith((f"{_SHARED}/", f"{_MULTIGROUPS}/"))]
         return {path.split("/")[2] for path in ours if path.startswith(f"{_SHARED}/")}, bool(ours)
 
-    async def _rest(self, until: float) -> None:
+    async def _wait_for_change(self, until: float) -> None:
         """Wait for a change, at most until ``until`` (the loop's time)."""
         try:
             async with asyncio.timeout_at(until):
-                await self._awake.wait()
+                await self._wake.wait()
             await self._watch.debounce()
         except TimeoutError:
             return

@@ -110,7 +110,7 @@ def test_a_change_within_the_grain_of_time_stamps(site: Site) -> None:
     builder = MergedFileBuilder(site.paths, clock=SystemClock(), counters=Counters())
     file = site.write("etc/shared/web/a", b"1")
     builder.scan([])
-    assert not builder.settled
+    assert not builder.stable
     before = file.stat()
     file.write_bytes(b"2")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -115,7 +115,7 @@ async def test_without_notifications_the_periodic_look_finds_changes(site: Site)
 async def test_nothing_is_built_while_files_are_placed(site: Site) -> None:
     async with working(site.keeper):
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
-        async with site.keeper.placing():
+        async with site.keeper.suspended():
             for name in "abcdef":
                 write_file(site.paths.shared / "default" / name, b"1")
                 await asyncio.sleep(0.05)
@@ -184,7 +184,7 @@ async def test_the_agent_link_is_notified(site: Site) -> None:
             async with asyncio.timeout(60):
                 await listener.wait(3600)
             assert "agent.conf" in site.files("etc/shared/default")
-            async with asyncio.timeout(60), site.keeper.placing():
+            async with asyncio.timeout(60), site.keeper.suspended():
                 pass
             async with asyncio.timeout(60):
                 await listener.wait(3600)

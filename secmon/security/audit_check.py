@@ -121,7 +121,7 @@ class _Checker:
         for text in self._faults(line):
             raise _ChainError(number - len(self._cut) if text is _NOT_A_LINE else number, text)
         if any(one.seq == line.seq and one.hash != claimed for one in self._anchors):
-            raise _ChainError(number, f"it is not the line {line.seq} that was known before: the log was written anew")
+            raise _ChainError(number, f"it is not the line {line.seq} that was known before: the log was rewritten")
         self._known = AuditEnd(line.seq, claimed) in self._anchors
         self._anchors.discard(AuditEnd(line.seq, claimed))
         self._count(line)
@@ -201,7 +201,7 @@ def _revision_fault(last: AuditLine | None, line: AuditLine) -> str | None:
     match line.kind:
         case "anchor":
             fits = last is None or last.kind == "torn" or last.store != line.store or last.revision > line.revision + 1
-            return None if fits else "it begins the chain anew without a reason"
+            return None if fits else "it begins a new chain without a reason"
         case "torn":
             return None if last is None or last.revision == line.revision else "its revision does not fit"
     if last is None or last.store != line.store:

@@ -62,7 +62,7 @@ def test_from_the_request_to_the_report(connection: sa.Connection) -> None:
     assert status(connection, 7) == ("Done", None, NOW + 60)
 
 
-def test_ends_that_the_node_tells(connection: sa.Connection) -> None:
+def test_ends_that_the_node_reports(connection: sa.Connection) -> None:
     made = new(connection, 1, 2, 3)
     assert not lifecycle.finish(connection, "alpha", made[1], "too early", now=NOW)
     lifecycle.take(connection, "alpha", 9, now=NOW)

@@ -369,16 +369,14 @@ def _causes(toy: Toy) -> list[str]:
         ("/fail?code=0", "failed: 1000: Unexpected internal error (manager)"),
     ],
 )
-async def test_the_cause_of_a_failure_stands_in_the_log_with_the_id_of_the_request(
-    toy: Toy, path: str, said: str
-) -> None:
+async def test_the_cause_of_a_failure_is_logged_with_the_id_of_the_request(toy: Toy, path: str, said: str) -> None:
     assert (await toy.client.get(path)).status_code == 500
     assert _causes(toy) == [f"ERROR: Request ID (GET /fail of {USER} from 127.0.0.1) {said}"]
     assert toy.router.calls[-1].request_id in toy.log()
     assert toy.log().splitlines()[-1].endswith(": 500")  # the request's own line is as always
 
 
-async def test_the_cause_of_an_incomplete_answer_stands_in_the_log(toy: Toy) -> None:
+async def test_the_cause_of_an_incomplete_answer_is_logged(toy: Toy) -> None:
     assert (await toy.client.get("/partial")).status_code == 200
     title = f"Request ID (GET /partial of {USER} from 127.0.0.1)"
     assert _causes(toy) == [f"WARNING: {title} is answered without some nodes: there: not connected"]

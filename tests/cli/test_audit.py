@@ -71,7 +71,7 @@ def test_imports_are_written_down(master: Paths, tmp_path: Path) -> None:
     assert verify(master).exit_code == 0
 
 
-def test_the_log_belongs_to_whoever_owns_the_logs(master: Paths) -> None:
+def test_the_log_belongs_to_the_owner_of_the_logs(master: Paths) -> None:
     reset(master)
     owner = master.logs.stat()
     for path in (master.audit_log, master.audit_log.parent):
@@ -114,7 +114,7 @@ def test_lines_known_from_elsewhere(master: Paths) -> None:
     last = json.loads(master.audit_log.read_text().splitlines()[-1])
     assert verify(master, "--anchor", f"{last['seq']}:{last['hash']}").exit_code == 0
     done = verify(master, "--anchor", f"{last['seq']}:{'0' * 64}")
-    assert (done.exit_code, "written anew" in done.output) == (1, True), done.output
+    assert (done.exit_code, "rewritten" in done.output) == (1, True), done.output
     assert run("audit", "verify", str(master.audit_log), "--anchor", f"9:{'0' * 64}").exit_code == 1
     assert verify(master, "--anchor", "nonsense").exit_code == 2
 

@@ -63,7 +63,7 @@ def test_cluster_commands_need_the_daemon(master: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["nodes", "health"])
-def test_cluster_commands_on_a_node_that_stands_alone(root: Path, command: str) -> None:
+def test_cluster_commands_on_a_node_without_a_cluster(root: Path, command: str) -> None:
     assert run("init", str(root / "n")).exit_code == 0
     done = run("cluster", command, "--root", str(root / "n"))
     assert done.exit_code == 1

@@ -15,7 +15,7 @@ def test_config_check_valid(master: Path) -> None:
     assert json.loads(done.output) == {"error": 0, "data": {"valid": True, "problems": [], "warnings": []}}
 
 
-def test_config_check_warns_of_options_that_nobody_reads(master: Path) -> None:
+def test_config_check_warns_of_options_without_an_effect(master: Path) -> None:
     file = master / "etc/local_internal_options.conf"
     file.write_text("# mine\nclusterd.securty_lease=60\nwindows.debug=1\n")
     said = [

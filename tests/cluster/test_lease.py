@@ -44,7 +44,7 @@ def test_a_lease_counts_from_the_question_and_is_never_shortened(tmp_path: Path)
     reader.close()
 
 
-def test_a_new_daemon_goes_on_with_what_is_left(tmp_path: Path) -> None:
+def test_a_new_daemon_continues_the_remaining_lease(tmp_path: Path) -> None:
     clock, path = ManualClock(), tmp_path / "lease"
     first, reader = LeaseWriter(path, clock, seconds=30), LeaseReader(path, clock)
     first.renew(since=clock.boottime())
@@ -166,7 +166,7 @@ def test_the_master_needs_none() -> None:
     assert UnlimitedLease().remaining() == float("inf")
 
 
-def test_a_lease_whose_file_is_removed_is_written_anew(tmp_path: Path) -> None:
+def test_a_lease_whose_file_is_removed_is_written_again(tmp_path: Path) -> None:
     clock, path = ManualClock(), tmp_path / "run/lease"
     writer, reader = LeaseWriter(path, clock, seconds=30), LeaseReader(path, clock)
     writer.renew(since=clock.boottime())
@@ -181,7 +181,7 @@ def test_a_lease_whose_file_is_removed_is_written_anew(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_the_code_of_a_refusal_stands_until_the_node_is_let_in(tmp_path: Path) -> None:
+def test_the_code_of_a_refusal_is_kept_until_the_node_is_admitted(tmp_path: Path) -> None:
     clock, path = ManualClock(), tmp_path / "lease"
     reader = LeaseReader(path, clock)
     assert reader.refusal() is None

@@ -138,7 +138,7 @@ async def test_a_server_that_never_ends_is_left() -> None:
             await download(server.url("/file"), limit=10, seconds=0.2)
 
 
-async def test_nobody_there() -> None:
+async def test_no_server() -> None:
     async with web_server({}) as server:
         url = server.url("/")
     with pytest.raises(DownloadError):

@@ -135,7 +135,7 @@ def test_select_errors(section: str, field: str | None, code: int) -> None:
     assert raised.value.code == code
 
 
-def test_secrets_are_masked_and_the_rest_stands() -> None:
+def test_secrets_are_masked_and_the_rest_is_unchanged() -> None:
     config = converted(
         "<cluster><key>abc</key><name>n</name></cluster>"
         "<integration><api_key>k</api_key><name>v</name></integration>"

@@ -125,7 +125,7 @@ def test_masked_secrets_take_their_values_from_the_file() -> None:
     assert "attribute-secret" in restored
 
 
-def test_sections_that_repeat_are_told_apart_by_name() -> None:
+def test_repeated_sections_are_distinguished_by_name() -> None:
     swapped = """<ossec_config>
       <integration><name>virustotal</name><level>3</level><api_key>*****</api_key></integration>
       <integration><name>slack</name><level>3</level><hook_url> ***** </hook_url></integration>
@@ -155,7 +155,7 @@ def test_a_mask_without_one_value_is_refused(upload: str, saved: str, problem: s
     assert "secret" not in str(caught.value)
 
 
-def test_a_new_value_stands() -> None:
+def test_a_new_value_is_kept() -> None:
     new = TEXT.replace("cluster-secret", "fresh")
     assert restore_text(new, TEXT) == new
 

@@ -17,7 +17,7 @@ def test_a_new_installation_serves_agents() -> None:
     assert found[0].host == "0.0.0.0"
 
 
-def test_without_a_section_nobody_is_served() -> None:
+def test_without_a_section_no_agent_is_served() -> None:
     assert read("<global/>") == []
 
 

@@ -121,7 +121,7 @@ def test_public_keys_have_the_quota_of_public_keys(quota: int, code: int) -> Non
     assert asked == ["k1"]
 
 
-def test_a_quota_that_nobody_tells_refuses_the_upload() -> None:
+def test_an_unknown_quota_refuses_the_upload() -> None:
     def silent(api_key: str) -> int:
         raise SecmonError(1131)
 

@@ -155,7 +155,7 @@ async def attack() -> AsyncIterator[Attack]:
             yield made
 
 
-async def test_a_worker_names_nobody(attack: Attack) -> None:
+async def test_a_worker_cannot_name_a_caller(attack: Attack) -> None:
     weak = attack.token("mira")
     for what, identity in FORGED.items():
         assert await attack.refused(CREATE, NEW_USER, identity=identity) == 4000, what
@@ -215,9 +215,7 @@ async def test_a_worker_asks_for_itself_only_what_nodes_may(attack: Attack) -> N
     ],
     ids=str,
 )
-async def test_what_stands_in_logs_is_bounded(
-    attack: Attack, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_log_lines_are_bounded(attack: Attack, fields: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     assert await attack.refused(CREATE, NEW_USER, **fields) in (3036, 401)
     assert await attack.refused("GET /\nforged", **fields) == 3036
@@ -232,7 +230,7 @@ async def test_nested_parameters_are_refused(attack: Attack) -> None:
     await until(lambda: attack.rogue.link.connected.is_set())
 
 
-async def test_tokens_that_a_worker_signs_say_so(attack: Attack, caplog: pytest.LogCaptureFixture) -> None:
+async def test_tokens_name_the_worker_that_signed_them(attack: Attack, caplog: pytest.LogCaptureFixture) -> None:
     key = await attack.register()
     token = attack.forged(key)
     identity = attack.master.tokens.verify(attack.master.security.view(), token)

@@ -86,7 +86,7 @@ async def test_a_server_that_dies_is_replaced_and_its_children_live(server: Fork
             assert await child.wait() == -signal.SIGKILL
 
 
-async def test_an_exchange_that_is_cut_short_confuses_nobody(server: ForkServer, tmp_path: Path) -> None:
+async def test_an_exchange_that_is_cut_short_affects_no_other(server: ForkServer, tmp_path: Path) -> None:
     for seconds in (0.001, 0.1, 1):
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), forked(server, tmp_path):

@@ -311,7 +311,7 @@ def test_neither_way_out_while_the_node_runs(master: Paths) -> None:
 
 
 @pytest.mark.parametrize("lose", [remove, empty, without_users, untouched_replica, moved_aside])
-def test_beginning_anew(master: Paths, lose: Callable[[Paths], None]) -> None:
+def test_creating_the_default_users_again(master: Paths, lose: Callable[[Paths], None]) -> None:
     assert at(master, "user", "reset-password", "--generate").exit_code == 0  # a line in the audit log
     lose(master)
     done = at(master, "user", "create-defaults")
@@ -327,7 +327,7 @@ def test_beginning_anew(master: Paths, lose: Callable[[Paths], None]) -> None:
     assert (checked.exit_code, "was replaced" in checked.output) == (0, True), checked.output
 
 
-def test_users_that_are_there_are_not_made_anew(master: Paths, worker: Paths) -> None:
+def test_existing_users_are_not_replaced(master: Paths, worker: Paths) -> None:
     before = master.security_db.read_bytes()
     assert "holds users; nothing was changed" in failure(at(master, "user", "create-defaults"))
     assert master.security_db.read_bytes() == before

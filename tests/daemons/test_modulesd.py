@@ -108,7 +108,7 @@ async def test_newer_versions_are_asked_for_where_it_is_configured(paths: Paths)
     assert paths.newer_versions.exists()
 
 
-async def test_silence_is_told_to_the_engine(paths: Paths) -> None:
+async def test_silence_is_reported_to_the_engine(paths: Paths) -> None:
     store = AgentStore(paths.agents_db)
     agent = enrol(store, "one")
     now = int(SystemClock().now().timestamp())
@@ -145,7 +145,7 @@ async def test_a_worker_builds_nothing(root: Path) -> None:
     await ending
 
 
-async def test_a_key_file_that_cannot_be_written_is_told_once(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_key_file_that_cannot_be_written_is_logged_once(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
     node = open_node(read_installation(paths))
     paths.client_keys.unlink(missing_ok=True)
     paths.client_keys.mkdir()

@@ -74,7 +74,7 @@ def test_one_living_process_of_several_is_enough(paths: Paths, dead: int) -> Non
     assert daemon_states(paths)[APID] == "running"
 
 
-def test_names_that_begin_alike_are_told_apart(paths: Paths) -> None:
+def test_names_with_a_common_prefix_are_distinguished(paths: Paths) -> None:
     RunFiles(paths.run).write_pid("secmon-dbd")
     states = daemon_states(paths)
     assert (states["secmon-dbd"], states["secmon-db"]) == ("running", "stopped")  # the state of secmon-modulesd

@@ -256,7 +256,7 @@ def master(master_once: tuple[Paths, int]) -> tuple[Paths, int]:
     return master_once
 
 
-def test_hung_cluster_daemon_is_told_truthfully_until_it_is_replaced(master: tuple[Paths, int]) -> None:
+def test_hung_cluster_daemon_is_reported_until_it_is_replaced(master: tuple[Paths, int]) -> None:
     paths, port = master
     basic = base64.b64encode(f"admin:{PASSWORD}".encode()).decode()
     _, login = ask(port, "/security/user/authenticate", f"Basic {basic}", "POST")

@@ -120,7 +120,7 @@ def test_folders_that_became_links_lead_nowhere(node: Node) -> None:
     assert target.stat().st_uid == 0
 
 
-def test_pipes_keep_nobody_waiting(node: Node) -> None:
+def test_pipes_block_no_process(node: Node) -> None:
     pipes = "logs/ossec.json logs/start.log var/run/supervisor.lock var/run/secmon-apid-1.pid logs/audit/security.log"
     node.user(f"mkfifo {pipes}")
     secmon("start", "--root", node.root, "--daemonize")

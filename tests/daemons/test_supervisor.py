@@ -34,7 +34,7 @@ def test_start_at_once_and_stop_in_reverse_leaving_nothing(running: ToyNode) -> 
     assert running.state(APID) == "stopped"
 
 
-def test_killed_daemon_is_back_and_the_state_tells_the_truth_meanwhile(running: ToyNode) -> None:
+def test_killed_daemon_is_restarted_and_its_state_is_right_meanwhile(running: ToyNode) -> None:
     first = running.pid(APID)
     assert first is not None
     before = time.monotonic()

@@ -55,7 +55,7 @@ async def test_once_a_day(paths: Paths) -> None:
         assert times == [0, DAY_SECONDS, 2 * DAY_SECONDS]
 
 
-async def test_a_younger_answer_stands(paths: Paths) -> None:
+async def test_a_younger_answer_is_kept(paths: Paths) -> None:
     async with web_server({"/r": PAGE}) as server:
         kept = Kept(paths, server.url("/r"))
         await kept.updates.ask(20)  # a client did
@@ -77,7 +77,7 @@ async def test_an_answer_from_the_future_does_not_stand(paths: Paths) -> None:
         assert len(server.asked) == 2
 
 
-async def test_a_failure_is_told_once_and_tried_again_after_an_hour(
+async def test_a_failure_is_logged_once_and_tried_again_after_an_hour(
     paths: Paths, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with web_server({}) as server:

@@ -28,12 +28,12 @@ def test_a_daemon_is_hung_after_so_many_looks_in_a_row() -> None:
     assert looks(*[(False, ON_TIME)] * 8) == [False] * 7 + [True]
 
 
-def test_a_daemon_that_is_busy_for_a_while_gets_its_full_time_anew() -> None:
+def test_a_daemon_that_is_busy_for_a_while_gets_its_full_time_again() -> None:
     assert not any(looks(*[(False, ON_TIME)] * 7, (True, ON_TIME), *[(False, ON_TIME)] * 7))
 
 
 @pytest.mark.parametrize("other", [(False, HELD_UP), (False, 3600.0), (None, ON_TIME)], ids=["late", "asleep", "gone"])
-def test_what_says_nothing_about_the_daemon_begins_the_count_anew(other: tuple[bool | None, float]) -> None:
+def test_what_says_nothing_about_the_daemon_resets_the_count(other: tuple[bool | None, float]) -> None:
     assert not any(looks(*[(False, ON_TIME)] * 7, other, *[(False, ON_TIME)] * 7))
     assert not any(looks(*[other] * 100))
 

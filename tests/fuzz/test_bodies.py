@@ -109,7 +109,7 @@ def test_compressed_bodies_are_not_unpacked(target: Target) -> None:
                 assert reply.status in ((400, 429) if limited else (400,))
 
 
-def test_bodies_that_nobody_asked_for(target: Target) -> None:
+def test_unexpected_bodies(target: Target) -> None:
     """They are read and left alone; without credentials, so that nothing is done."""
     bodies = (b"[" * 100_000, b"\xff", b'{"a": 1}')
     with Offenders() as offenders:

@@ -258,7 +258,7 @@ def test_dry_run_writes_nothing_and_says_the_same(store: SecurityStore, old: Old
     assert take_over(store, old).lines == told.lines
 
 
-def test_progress_is_told_for_each_row(store: SecurityStore, old: OldStore) -> None:
+def test_progress_is_reported_for_each_row(store: SecurityStore, old: OldStore) -> None:
     for number in range(100, 120):
         old.user(number, f"user{number}")
     seen: list[tuple[int, int]] = []

@@ -36,7 +36,7 @@ def test_a_worker_asks_the_master(two: RealCluster) -> None:
     assert ask(worker, "OSSEC A:'web-03' G:'none'").startswith("ERROR: Invalid Group(s) Name(s)")
 
 
-def test_a_worker_without_its_master_says_so(two: RealCluster) -> None:
+def test_a_worker_without_its_master_reports_it(two: RealCluster) -> None:
     (worker,) = two.workers
     two.master.stop()
     assert ask(worker, "OSSEC A:'web-04'") == "ERROR: Cannot comunicate with masterERROR: Unable to add agent"

@@ -61,7 +61,7 @@ def test_what_each_node_counts(three: RealCluster) -> None:
     assert three.call(worker, "/manager/stats/remoted")["data"]["affected_items"][0]["tcp_sessions"] == 0
 
 
-def test_a_ruleset_that_cannot_be_used_is_refused_and_harms_nobody(three: RealCluster) -> None:
+def test_a_ruleset_that_cannot_be_used_is_refused_and_changes_nothing(three: RealCluster) -> None:
     worker = three.workers[0]
     broken = RULE.replace(b"<match>", b"<regex>(</regex><match>")
     [failed] = store(three, worker, broken)["data"]["failed_items"]

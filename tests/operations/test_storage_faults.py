@@ -44,7 +44,7 @@ def told(answer: httpx.Response, code: int) -> dict[str, object]:
     return dict(body)
 
 
-async def test_a_damaged_store_is_told_in_an_envelope(
+async def test_a_damaged_store_is_reported_in_an_envelope(
     alone: World, client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     paths = alone.nodes["manager"].node.paths
@@ -60,7 +60,7 @@ async def test_a_damaged_store_is_told_in_an_envelope(
 
 @pytest.mark.root
 @pytest.mark.skipif(not namespaces.usable(), reason="needs root to mount a small file system")
-async def test_a_full_disk_is_told(alone: World, client: httpx.AsyncClient) -> None:
+async def test_a_full_disk_is_reported(alone: World, client: httpx.AsyncClient) -> None:
     paths = alone.nodes["manager"].node.paths
     folder = paths.agents_db.parent
     alone.nodes["manager"].node.agents.close()

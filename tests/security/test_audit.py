@@ -85,7 +85,7 @@ def test_no_room_on_the_disk(store: SecurityStore, path: Path) -> None:
     assert store.revision() == before
 
 
-def test_the_log_is_not_for_everybody(store: SecurityStore, path: Path) -> None:
+def test_the_log_is_not_world_readable(store: SecurityStore, path: Path) -> None:
     old = os.umask(0)
     try:
         make(store, path, "night")
@@ -191,7 +191,7 @@ def test_long_lines_are_found_from_the_end(store: SecurityStore, path: Path) -> 
     assert verify(path).problem is None
 
 
-def test_a_restored_store_begins_the_chain_anew(store: SecurityStore, path: Path) -> None:
+def test_a_restored_store_begins_a_new_chain(store: SecurityStore, path: Path) -> None:
     for number in range(3):
         make(store, path, f"role{number}")
     copy = store.path.with_name("copy.db")

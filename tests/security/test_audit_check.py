@@ -136,7 +136,7 @@ def forge(path: Path) -> None:
     ("harm", "text"),
     [(delete, "beginning of the log is missing: lines 1 to 4"), (cut, "2 lines are missing"), (forge, "")],
 )
-def test_a_log_that_was_cut_deleted_or_written_anew(
+def test_a_log_that_was_cut_deleted_or_replaced(
     store: SecurityStore, path: Path, harm: Callable[[Path], None], text: str, later: bool
 ) -> None:
     for number in range(3):
@@ -192,7 +192,7 @@ def test_an_anchor_outlives_both_files(store: SecurityStore, path: Path) -> None
     assert checked(store, path).problem is None
     problem = verify(path, [anchor]).problem
     assert problem is not None
-    assert (problem.line, "written anew" in problem.text) == (anchor.seq, True)
+    assert (problem.line, "rewritten" in problem.text) == (anchor.seq, True)
 
 
 @given(st.integers(1, 10**9), st.binary(min_size=32, max_size=32))

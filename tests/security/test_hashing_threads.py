@@ -34,7 +34,7 @@ async def test_what_the_work_raises_is_raised() -> None:
         await HashingThreads().run(fail)
 
 
-def test_nobody_hashes_on_the_threads_of_the_event_loop() -> None:
+def test_hashing_never_runs_on_the_threads_of_the_event_loop() -> None:
     files = list(Path(secmon.__file__).parent.rglob("*.py"))
     assert len(files) > 300
     assert [path.name for path in files if _ELSEWHERE.search(path.read_text())] == []

@@ -78,7 +78,7 @@ def test_unreadable_hash_matches_nothing(stored: str) -> None:
 
 
 @given(st.text(max_size=80))
-def test_nobody_has_no_password(password: str) -> None:
+def test_an_unknown_user_has_no_password(password: str) -> None:
     assert not verify_password("x", password)
 
 

@@ -130,7 +130,7 @@ def test_names_may_be_swapped_but_not_shared(world: World, caplog: pytest.LogCap
 
 
 @pytest.mark.parametrize("keep", [0, 100, 160], ids=["empty", "cut in a line", "cut at a line"])
-def test_a_file_cut_short_removes_nobody(world: World, keep: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_cut_short_removes_no_agent(world: World, keep: int, caplog: pytest.LogCaptureFixture) -> None:
     world.add(*(f"a{number:02}" for number in range(20)))
     world.settle()
     before = world.text
@@ -169,7 +169,7 @@ def test_whole_lines_before_a_cut_one_are_taken_over(world: World) -> None:
     assert world.text == "001 a1 any other\n002 a2 any key-a2\n003 a3 any key-a3\n"
 
 
-def test_a_file_cut_within_removed_lines_purges_nobody(world: World) -> None:
+def test_a_file_cut_within_removed_lines_purges_no_agent(world: World) -> None:
     world.add("a1", "a2")
     world.settle()
     world.edit(lambda text: text.replace(" a", " !a").replace(" !any", " any"))
@@ -207,7 +207,7 @@ def test_both_sides_write_at_once(world: World) -> None:
     assert world.text == "003 a3 any key-a3\n001 !a1 any key-a1\n002 !a2 any key-a2\n"
 
 
-def test_a_restart_at_any_moment_brings_nobody_back(world: World) -> None:
+def test_a_restart_at_any_moment_restores_no_removed_agent(world: World) -> None:
     world.add("a1", "a2")
     world.settle()
     copy = world.paths.agents_db.parent / "client.keys.written"
@@ -226,7 +226,7 @@ def test_a_restart_at_any_moment_brings_nobody_back(world: World) -> None:
     assert world.text == "001 a1 any key-a1\n"
 
 
-def test_changes_while_nobody_looked_are_seen_after_a_restart(world: World) -> None:
+def test_changes_while_the_daemon_was_stopped_are_seen_after_a_restart(world: World) -> None:
     world.add("a1", "a2", "a3")
     world.settle()
     world.edit(lambda text: text.replace("002 a2 any key-a2\n", ""))
@@ -234,7 +234,7 @@ def test_changes_while_nobody_looked_are_seen_after_a_restart(world: World) -> N
     assert str(world.settle()) == "removed 002"
 
 
-def test_whoever_is_still_writing_is_waited_for(world: World) -> None:
+def test_a_writer_that_has_not_finished_is_waited_for(world: World) -> None:
     world.add("a1")
     world.settle()
     for tail in ("002 ", "a2 ", "any ", "k2\n"):

@@ -39,7 +39,7 @@ def test_everything_else_that_may_stand_there() -> None:
     )
 
 
-def test_faults_are_told_and_the_rest_is_read() -> None:
+def test_faults_are_reported_and_the_rest_is_read() -> None:
     bad = ["001 a1 any", "x a1 any k", "000 a1 any k", "001 ! any k", "001 a1 10.0.0 k", "001 a\udcff any k"]
     text = "\n".join([*bad, "001 a1 any k", "001 a2 any k", "002 a1 any k", "002 a2 any k"])
     found = parse_keys(text)

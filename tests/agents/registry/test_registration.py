@@ -80,7 +80,7 @@ async def test_the_configured_rule_counts_unless_another_is_given(paths: Paths) 
     store.close()
 
 
-async def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+async def test_a_store_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     paths.agents_db.parent.mkdir(parents=True)
     paths.agents_db.write_text("no database at all, but long enough to be looked at as one")

@@ -114,7 +114,7 @@ def test_only_a_host_collides_with_a_network(connection: Connection) -> None:
     assert [one.name for one in entries(connection)] == ["a1", "a2", "a3", "a4", "a5"]
 
 
-def test_nobody_has_the_managers_name(connection: Connection) -> None:
+def test_no_agent_has_the_managers_name(connection: Connection) -> None:
     with refused(1705):
         registry.add(connection, New(name="boss"), now=NOW, host_name="boss")
 
@@ -216,7 +216,7 @@ def test_ids_of_agents_removed_elsewhere_are_used(connection: Connection) -> Non
     assert [(one.id, one.name, one.purged) for one in tombstones(connection)] == [(5, "twice", 1)]
 
 
-def test_keys_that_somebody_else_has_changed(connection: Connection) -> None:
+def test_keys_that_another_program_has_changed(connection: Connection) -> None:
     add(connection, "a1", groups=("x",))
     add(connection, "a2")
     line = (1, "a2", "10.0.0.1", "new")

@@ -215,7 +215,7 @@ async def test_a_daemon_that_hangs_or_is_absent_is_named(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("data", [b"", bytes(8) + b"\xff"], ids=["no time limit", "no request"])
-async def test_what_is_no_call_is_refused_and_the_connection_goes_on(daemon: Daemon, data: bytes) -> None:
+async def test_what_is_no_call_is_refused_and_the_connection_stays_open(daemon: Daemon, data: bytes) -> None:
     reader, writer = await asyncio.open_unix_connection(str(daemon.path))
     writer.write(pack_frame(Kind.CALL, 7, data))
     greeting = len(pack_frame(Kind.HELLO, 0))

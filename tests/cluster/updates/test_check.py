@@ -151,7 +151,7 @@ def test_a_damaged_answer_counts_as_none(paths: Paths) -> None:
         assert one.last() is None
 
 
-async def test_folders_that_are_missing_are_told_apart_from_the_service(tmp_path: Path) -> None:
+async def test_missing_folders_are_distinguished_from_the_service(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     with pytest.raises(SecmonError, match="configuration/security") as caught:
         installation_id(paths)

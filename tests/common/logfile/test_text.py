@@ -17,7 +17,7 @@ def test_continuation_lines_are_indented() -> None:
     )
 
 
-def test_long_messages_are_cut_and_say_so() -> None:
+def test_long_messages_are_cut_and_marked() -> None:
     text = message_text("x" * (MAX_MESSAGE + 7))
     assert text == "x" * MAX_MESSAGE + "... (7 more characters)"
 

@@ -73,7 +73,7 @@ def failed(body: dict[str, Any]) -> list[tuple[int, list[str]]]:
     return [(entry["error"]["code"], entry["id"]) for entry in body["data"]["failed_items"]]
 
 
-async def test_every_agent_is_told_by_its_node(office: Office, links: dict[str, MemoryLink]) -> None:
+async def test_every_agent_is_asked_by_its_node(office: Office, links: dict[str, MemoryLink]) -> None:
     body = await office.ask(RESTART)
     assert body["data"]["affected_items"] == ["001", "002", "003", "005", "1000"]
     assert (body["data"]["failed_items"], body["error"]) == ([], 0)

@@ -102,7 +102,7 @@ async def test_every_agent_is_judged_by_itself(office: Office) -> None:
     assert (items(again), failed(again)) == ([("007", 3)], [(1820, ["001"])])
 
 
-async def test_the_node_of_the_agents_is_told(office: Office, empty_world: World) -> None:
+async def test_the_node_of_the_agents_is_woken(office: Office, empty_world: World) -> None:
     wakeups = WakeupListener(empty_world.nodes["beta"].node.paths.upgrades_socket)
     await wakeups.wait(0.01)
     try:

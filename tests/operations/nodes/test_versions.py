@@ -44,7 +44,7 @@ async def asked(world: World, user: str = "admin", /, **params: Any) -> Any:
 
 
 @pytest.mark.parametrize("force", [False, True])
-async def test_nobody_is_asked_while_checks_are_off(alone: World, server: WebServer, force: bool) -> None:
+async def test_no_request_is_sent_while_checks_are_off(alone: World, server: WebServer, force: bool) -> None:
     configure(alone, f"<update_check_url>{server.url('/r')}</update_check_url>")
     body = await alone.body(CHECK, force_query=force)
     assert body == {
@@ -96,7 +96,7 @@ async def test_the_stored_answer_is_shown_until_a_client_asks(alone: World, serv
     assert server.asked == ["/r"]
 
 
-async def test_a_failure_is_told_and_what_is_stored_stands(alone: World, server: WebServer) -> None:
+async def test_a_failure_is_reported_and_the_stored_answer_is_kept(alone: World, server: WebServer) -> None:
     enable(alone, server.url("/r"))
     found = await asked(alone, force_query=True)
     server.pages["/r"] = answer(b"[]")

@@ -175,7 +175,7 @@ async def test_hashes_of_the_reference(server: Server, text: str, expected: str)
     assert (await server.identity(text)).context_hash == expected
 
 
-async def test_a_huge_context_stalls_nobody(server: Server) -> None:
+async def test_a_huge_context_delays_no_other_caller(server: Server) -> None:
     hostile = {"teams": ["ops"], "k": [{"teams": ["x"] * 20} for _ in range(3_000)]}
     assert (await server.identity(hostile)).roles == ()
 

@@ -163,7 +163,7 @@ HUGE = "1" + "0" * 19
         ("PUT", f"/security/users/{HUGE}/run_as?allow_run_as=true"),
     ],
 )
-async def test_an_id_too_large_to_be_one_is_told_so(client: httpx.AsyncClient, method: str, path: str) -> None:
+async def test_an_id_that_is_too_large_has_its_own_error(client: httpx.AsyncClient, method: str, path: str) -> None:
     answer = await client.request(method, path)
     assert answer.status_code == 400, answer.text
     assert f"{HUGE} is greater than the maximum of 999999999999999999" in answer.json()["detail"]

@@ -135,7 +135,7 @@ async def test_policies_are_stored_in_lower_case_but_for_values(office: Office) 
     }
 
 
-async def test_order_within_lists_tells_policies_apart(office: Office) -> None:
+async def test_order_within_lists_distinguishes_policies(office: Office) -> None:
     for name, actions in (("one", ["a:b", "c:d"]), ("two", ["c:d", "a:b"])):
         await office.one("POST /security/policies", body={"name": name, "policy": NOBODY | {"actions": actions}})
     reordered = {"effect": "deny", "resources": [], "actions": ["a:b", "c:d"]}

@@ -149,7 +149,7 @@ async def test_an_answer_waits_for_the_other_nodes_and_names_those_that_lag(clus
     assert body["message"].endswith("Not yet confirmed by: beta")
 
 
-async def test_what_changes_nothing_waits_for_nobody(cluster: World) -> None:
+async def test_what_changes_nothing_waits_for_no_node(cluster: World) -> None:
     office = Office(cluster)
     await office.ask("DELETE /security/roles", role_ids=["1"])
     assert cluster.nodes["alpha"].acknowledged.revisions == []

@@ -89,7 +89,7 @@ async def test_my_policies_are_the_flattened_map(office: Office) -> None:
     assert (await office.ask(MINE, "dave"))["data"] == {"rbac_mode": "black"}
 
 
-async def test_my_policies_are_told_while_daemons_are_down(office: Office) -> None:
+async def test_my_policies_are_returned_while_daemons_are_down(office: Office) -> None:
     running = next(iter(office.world.nodes.values()))
     running.control.states["secmon-analysisd"] = "failed"
     assert (await office.ask(MINE))["error"] == 0

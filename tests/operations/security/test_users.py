@@ -31,7 +31,7 @@ async def test_create(office: Office) -> None:
     assert authenticate(office.node.security.view(), "carol", PASSWORD).id == made["id"]
 
 
-async def test_a_name_is_given_once_but_letter_case_tells_names_apart(office: Office) -> None:
+async def test_names_are_unique_and_case_sensitive(office: Office) -> None:
     await office.user("carol")
     await office.user("CAROL")
     body = await office.ask(POST, body={"username": "carol", "password": PASSWORD})
@@ -130,7 +130,7 @@ async def test_delete(office: Office) -> None:
     assert (await office.one("GET /security/roles", role_ids=[str(role)]))["users"] == []
 
 
-async def test_nobody_deletes_itself(office: Office) -> None:
+async def test_no_user_deletes_itself(office: Office) -> None:
     clerk = await office.caller("clerk", ("security:delete", "user:id:*", "allow"))
     assert await office.failed(DELETE, "clerk", user_ids=[str(clerk)]) == [(5008, [clerk])]
     assert await office.failed(DELETE, user_ids=["1"]) == [(5004, [1])]

@@ -176,7 +176,7 @@ def test_null_members_count_as_absent() -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_a_malformed_rule_is_false_whatever_stands_around_it(rule: object) -> None:
+def test_a_malformed_rule_is_false_in_every_context(rule: object) -> None:
     true: dict[str, Any] = {"MATCH": {}}
     for whole in (rule, {"NOT": rule}, {"OR": [true, rule]}, {"OR": [true, {"NOT": rule}]}, {"NOT": {"AND": [rule]}}):
         assert evaluate(whole, CONTEXT) is False

@@ -126,7 +126,7 @@ def test_a_store_that_is_missing_is_made_only_when_asked_for(tmp_path: Path) -> 
     assert not (tmp_path / "lost").exists()
 
 
-def test_a_file_taken_away_is_not_made_anew(open_store: OpenStore) -> None:
+def test_a_removed_file_is_not_created_again(open_store: OpenStore) -> None:
     store = open_store()
     with store.read():  # this connection is in use: the next one is opened again
         store.path.unlink()
@@ -135,7 +135,7 @@ def test_a_file_taken_away_is_not_made_anew(open_store: OpenStore) -> None:
     assert not store.path.exists()
 
 
-def test_a_copy_that_is_taken_over_goes_on_under_its_own_name(open_store: OpenStore) -> None:
+def test_a_promoted_copy_has_its_own_name(open_store: OpenStore) -> None:
     master, replica = open_store("master.db"), open_store("replica.db", writable=False)
     for number in (1, 2):
         with master.write() as tx:

@@ -265,7 +265,7 @@ def test_a_merged_file_that_was_received_is_left_alone(site: Site) -> None:
     assert list(site.files("web")) == ["ar.conf", "agent.conf"]
 
 
-def test_what_fails_is_told_once_and_holds_up_nothing(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_logged_once_and_delays_nothing(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.write("etc/shared/web/a", b"1")
     (site.paths.shared / "bad/merged.mg").mkdir(parents=True)
     (site.paths.shared / "bad/merged.mg/x").write_bytes(b"")

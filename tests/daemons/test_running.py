@@ -244,7 +244,7 @@ def master_once(folder: Path) -> Iterator[tuple[Paths, int]]:
         *("--api-host", LOOPBACK, "--api-port", str(port), "--admin-password-file", str(folder / "password")),
         *agent_ports(port),
     )
-    paths.local_internal_options.write_text("daemons.watchdog_ms=1000\ndaemons.watchdog_misses=35\n")
+    paths.local_internal_options.write_text("daemons.watchdog_ms=1000\ndaemons.watchdog_misses=50\n")
     yield paths, port
     secmon("stop", "--root", str(paths.root))
 

@@ -33,7 +33,7 @@ Assigner = Callable[[Mapping[int, str]], Awaitable[Mapping[int, str]]]
 """Assigns first groups. Parameter: md5 of the files that each agent has, by number; result: group names joined by
 commas, by number.
 
-Agents that do not exist are left out of the answer. Raises SecmonError when the master cannot be asked.
+Agents that do not exist are left out of the answer. Raises SecmonError when the master cannot be reached.
 """
 
 

@@ -53,7 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         self._limit = send_limit
         self._transport: asyncio.Transport | None = None
         self._frames = Unframer()
-        self._asked = 0
+        self._read_limit = 0
         self._wakers: list[asyncio.Future[None]] = []
         self._paused = False
         self.state = State.READING
@@ -107,8 +107,8 @@ class Connection(asyncio.BufferedProtocol):
             self._end()
 
     def get_buffer(self, _sizehint: int) -> memoryview:
-        self._asked = min(self._pool.allowance(self), LARGEST_READ)
-        return self._pool.buffer[: self._asked]
+        self._read_limit = min(self._pool.allowance(self), LARGEST_READ)
+        return self._pool.buffer[: self._read_limit]
 
     def buffer_updated(self, count: int) -> None:
         pool = self._pool
@@ -119,7 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._frames.broken:
             pool.broken(self, self._frames.broken)
         else:
-            pool.after_read(self, caught_up=count < self._asked)
+            pool.after_read(self, caught_up=count < self._read_limit)
 
     def pause_writing(self) -> None:
         """Nothing to do: ``write`` looks at what waits."""

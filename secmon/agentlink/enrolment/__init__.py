@@ -1,1 +1,1 @@
-"""Enrolment: agents ask over TLS for an id and a key, in one line, and get them in one line."""
+"""Enrolment: an agent sends a line over TLS, and gets its id and key in a line."""

@@ -100,11 +100,11 @@ class KeyRequests:
         while True:
             missing = await self._queue.get()
             try:
-                await self._ask(missing)
+                await self._request_key(missing)
             finally:
                 self._known.discard(missing)
 
-    async def _ask(self, missing: MissingKey) -> None:
+    async def _request_key(self, missing: MissingKey) -> None:
         self._count("asked")
         try:
             entry = await self._fetch(missing)
@@ -119,7 +119,7 @@ class KeyRequests:
         log.info("Agent %s (%s) is registered, as the key request %s was answered", entry.padded, entry.name, missing)
 
     async def _fetch(self, missing: MissingKey) -> Entry:
-        new = read_answer(await self._source.ask(missing))
+        new = read_answer(await self._source.request(missing))
         try:
             return await self._add_agent(new)
         except SecmonError as error:

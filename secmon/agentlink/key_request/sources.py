@@ -1,4 +1,4 @@
-"""Where keys come from: a program that is run for each request, or a socket that is asked (agent-link.md 2.5).
+"""Sources of keys: a program that is run for each request, or a socket (agent-link.md 2.5).
 
 The id or address is one the link has parsed, and still it is an argument of its own: no shell sees it.
 """
@@ -20,12 +20,12 @@ from secmon.config.auth import KeyRequest
 class Source(Protocol):
     """A source of keys, used concurrently. Cancelling a request ends the program or connection that it started."""
 
-    async def ask(self, missing: MissingKey) -> bytes:
-        """The answer, not read yet. Raises Failed, TimedOut."""
+    async def request(self, missing: MissingKey) -> bytes:
+        """The unparsed answer. Raises Failed, TimedOut."""
 
 
 def source_of(settings: KeyRequest, root: Path) -> Source | None:
-    """As configured, the program first; None when neither is. Names are relative to the installation ``root``.
+    """The configured source, the program before the socket; None without one. Names are relative to ``root``.
 
     Raises ValueError for a command with an open quotation mark.
     """
@@ -38,10 +38,10 @@ def source_of(settings: KeyRequest, root: Path) -> Source | None:
 
 
 class Program:
-    """Gets ``id`` or ``ip`` and the value as its last two arguments; its standard output is the answer."""
+    """A program with ``id`` or ``ip`` and the value as its last two arguments; its standard output is the answer."""
 
     def __init__(self, command: Sequence[str], *, folder: Path, timeout_seconds: float) -> None:
-        """``folder`` to run it in."""
+        """``folder``: its working directory."""
         self._command = tuple(command)
         self._folder = folder
         self._seconds = timeout_seconds
@@ -49,8 +49,8 @@ class Program:
     def __str__(self) -> str:
         return self._command[0]
 
-    async def ask(self, missing: MissingKey) -> bytes:
-        """As ``Source.ask``. Whatever the status, an answer counts: it has an error of its own."""
+    async def request(self, missing: MissingKey) -> bytes:
+        """As ``Source.request``. The exit status is ignored when there is an answer, which has its own error."""
         try:
             process = await Process.start((*self._command, missing.kind, missing.value), self._folder)
         except OSError as error:
@@ -68,7 +68,7 @@ class Program:
 
 
 class Socket:
-    """A stream socket of this host that answers ``id:VALUE`` or ``ip:VALUE``; a connection for each question."""
+    """A stream socket of this host that answers ``id:VALUE`` or ``ip:VALUE``; one connection for each request."""
 
     def __init__(self, path: Path, *, timeout_seconds: float) -> None:
         self._path = path
@@ -77,8 +77,8 @@ class Socket:
     def __str__(self) -> str:
         return str(self._path)
 
-    async def ask(self, missing: MissingKey) -> bytes:
-        """As ``Source.ask``. The answer ends with its JSON object, or when the other side closes."""
+    async def request(self, missing: MissingKey) -> bytes:
+        """As ``Source.request``. The answer ends with its JSON object, or when the other side closes."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._converse(str(missing).encode())
@@ -101,7 +101,7 @@ class Socket:
 
 
 async def _read(reader: asyncio.StreamReader, enough: Callable[[bytes], bool] = lambda _: False) -> bytes:
-    """Until the end, or until it is ``enough``. Raises Failed for more than an answer can be."""
+    """Read to the end, or until it is ``enough``. Raises Failed for more than ``MAX_ANSWER`` bytes."""
     data = b""
     while more := await reader.read(MAX_ANSWER):
         data += more

@@ -1,4 +1,4 @@
-"""The packages of a node: fetched once, compared with the digest that is promised, and kept (agent-link.md 10.4)."""
+"""The packages of a node: downloaded once, compared with the digest of the repository, cached (agent-link.md 10.4)."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ ATTEMPTS = 5
 PACKAGE_BYTES = 512 << 20
 PACKAGE_SECONDS = 600.0
 REMEMBERED_SECONDS = 60.0
-"""How long what a repository promised is taken for true: thousands of agents ask for the same."""
+"""Time for which a digest of a repository is cached: thousands of agents need the same one."""
 
 
 class Packages:
@@ -40,7 +40,7 @@ class Packages:
         self._checked: dict[Path, tuple[tuple[int, int, int], str]] = {}
 
     async def find(self, agent: Candidate, work: Work) -> Package:
-        """The package that ``work`` means for ``agent``. Raises UpgradeFailure 14 to 17, OSError."""
+        """The package of ``work`` for ``agent``. Raises UpgradeFailure 14 to 17, OSError."""
         if work.file is not None:
             return await self._own(work.file)
         version = work.version or MANAGER_VERSION
@@ -62,7 +62,7 @@ class Packages:
         return Package(path, sha1)
 
     async def _own(self, file: str) -> Package:
-        """A package that an operator put onto this node; links must stay below the installation folder."""
+        """A package that an operator has put on this node; links must stay below the installation folder."""
         root, path = self._paths.root, self._paths.root / file
         below = await asyncio.to_thread(lambda: path.resolve().is_relative_to(root.resolve()))
         sha1 = await self._digest(path) if below else None
@@ -94,7 +94,7 @@ class Packages:
         log.info("Package %s was fetched: %d bytes", url, len(data))
 
     async def _digest(self, path: Path) -> str | None:
-        """SHA-1 of a file; None where there is none. A file that is as it was is not read again."""
+        """SHA-1 of a file; None without the file. An unchanged file is not read again."""
 
         def read() -> tuple[tuple[int, int, int], str] | None:
             try:

@@ -77,27 +77,27 @@ class RegistryTaskSource:
 class MasterTaskSource:
     """The master's tasks, from a worker."""
 
-    def __init__(self, ask: MasterCall) -> None:
-        self._ask = ask
+    def __init__(self, call_master: MasterCall) -> None:
+        self._call_master = call_master
 
     async def cancel(self, seconds: float) -> int:
-        return await self._asked("cancel", int, seconds=seconds)
+        return await self._call("cancel", int, seconds=seconds)
 
     async def take(self, limit: int) -> Sequence[Job]:
-        return await self._asked("take", list[Job], limit=limit)
+        return await self._call("take", list[Job], limit=limit)
 
     async def renew(self, ids: Sequence[int]) -> None:
-        await self._asked("renew", type(None), tasks=list(ids))
+        await self._call("renew", type(None), tasks=list(ids))
 
     async def finish(self, task: int, error: str | None) -> bool:
-        return await self._asked("finish", bool, task=task, error=_cut(error))
+        return await self._call("finish", bool, task=task, error=_cut(error))
 
     async def report(self, agent: int, error: str | None) -> bool:
-        return await self._asked("report", bool, agent=agent, error=_cut(error))
+        return await self._call("report", bool, agent=agent, error=_cut(error))
 
-    async def _asked(self, name: str, kind: type[T], **params: Any) -> T:
+    async def _call(self, name: str, kind: type[T], **params: Any) -> T:
         try:
-            return msgspec.convert(await self._ask(f"PUT /internal/upgrades/{name}", params), kind)
+            return msgspec.convert(await self._call_master(f"PUT /internal/upgrades/{name}", params), kind)
         except msgspec.ValidationError as error:
             raise SecmonError(3036, str(error)) from None
 

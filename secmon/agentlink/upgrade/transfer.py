@@ -46,12 +46,12 @@ class Transfer:
         await self._lock()
         await self._open()
         async for chunk in _chunks(self._package.path, self._chunk_size):
-            await self._ask(20, dialect.write(file, chunk))
-        await self._ask(21, dialect.close(file))
-        digest = await self._ask(22, dialect.sha1(file))
+            await self._request(20, dialect.write(file, chunk))
+        await self._request(21, dialect.close(file))
+        digest = await self._request(22, dialect.sha1(file))
         if digest.lower() != self._package.sha1.lower():
             raise UpgradeFailure(22, "the agent received other bytes than were sent")
-        result = await self._ask(23, dialect.upgrade(file, installer))
+        result = await self._request(23, dialect.upgrade(file, installer))
         if not result.startswith("0"):
             raise UpgradeFailure(23, result)
 
@@ -65,13 +65,13 @@ class Transfer:
     async def _open(self) -> None:
         for _ in range(OPEN_ATTEMPTS - 1):
             try:
-                await self._ask(19, self._dialect.open(self._file))
+                await self._request(19, self._dialect.open(self._file))
                 return
             except UpgradeFailure:
                 await asyncio.sleep(self._open_pause)
-        await self._ask(19, self._dialect.open(self._file))
+        await self._request(19, self._dialect.open(self._file))
 
-    async def _ask(self, code: int, request: bytes) -> str:
+    async def _request(self, code: int, request: bytes) -> str:
         try:
             return self._dialect.data(await self._link.request(self._agent, self._dialect.target, request))
         except AgentRefused as error:

@@ -51,7 +51,7 @@ class Scripted:
             yield wanted
         raise SecmonError(1014, "secmon-remoted")
 
-    async def ask(self, wanted: MissingKey) -> bytes:
+    async def request(self, wanted: MissingKey) -> bytes:
         self.asked.append(str(wanted))
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -155,15 +155,15 @@ async def test_failures_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptur
         script = here.script
         script.may.set()
 
-        async def ask(value: str, answer: bytes | Exception | None, counter: str) -> None:
+        async def request(value: str, answer: bytes | Exception | None, counter: str) -> None:
             script.answers = {value: answer} if answer is not None else {}
             await here.asked(value, counter)
 
         refused = json.dumps({"error": 1, "message": f"none, not even {KEY}"}).encode()
         for value in ("001", "001", "002"):
-            await ask(value, refused, "refused")
-            await ask(value, Failed("there is no program"), "failed")
-            await ask(value, TimedOut("slow"), "timed_out")
+            await request(value, refused, "refused")
+            await request(value, Failed("there is no program"), "failed")
+            await request(value, TimedOut("slow"), "timed_out")
         assert [one.getMessage().removeprefix("The key request ") for one in caplog.records] == [
             "id:001 yields no key: error 1: none, not even (hidden)",
             "id:001 yields no key: there is no program",
@@ -174,8 +174,8 @@ async def test_failures_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptur
             "id:002 yields no key: slow",
         ]
         caplog.clear()
-        await ask("001", None, "answered")
-        await ask("003", Failed("there is no program"), "failed")
+        await request("001", None, "answered")
+        await request("003", Failed("there is no program"), "failed")
         assert len(caplog.records) == 1  # it worked in between
         assert KEY not in caplog.text
 
@@ -210,14 +210,14 @@ async def test_a_worker_calls_the_master(tmp_path: Path) -> None:
     answers: list[object] = [[7, "web-07", "any", KEY, 1, None, None, 1], {"no": "row"}]
     asked = []
 
-    async def ask(operation: str, params: dict[str, object]) -> object:
+    async def call_master(operation: str, params: dict[str, object]) -> object:
         asked.append((operation, params))
         return answers.pop(0)
 
-    admit = on_worker(ask)
-    assert (await admit(new)).line == f"007 web-07 any {KEY}"
+    add_agent = on_worker(call_master)
+    assert (await add_agent(new)).line == f"007 web-07 any {KEY}"
     with pytest.raises(SecmonError) as caught:
-        await admit(new)
+        await add_agent(new)
     assert caught.value.code == 3036
     assert KEY not in str(caught.value)
     assert asked[0] == (OPERATION, {"id": 7, "name": "web-07", "address": "any", "key": KEY, "key_hash": "h"})

@@ -56,7 +56,7 @@ async def test_values_are_passed_as_arguments_without_a_shell(tmp_path: Path) ->
     assert source is not None
     os.environ["SECMON_TEST_SECRET"] = "x"
     try:
-        arguments, folder, environment = json.loads(await source.ask(HOSTILE))
+        arguments, folder, environment = json.loads(await source.request(HOSTILE))
     finally:
         del os.environ["SECMON_TEST_SECRET"]
     assert arguments == ["two words", "$HOME", "ip", HOSTILE.value]
@@ -65,11 +65,11 @@ async def test_values_are_passed_as_arguments_without_a_shell(tmp_path: Path) ->
 
 
 async def test_an_answer_counts_whatever_the_status(tmp_path: Path) -> None:
-    assert await program(tmp_path, "echo answer $1 $2; echo secret >&2; exit 3").ask(WANTED) == b"answer id 007\n"
+    assert await program(tmp_path, "echo answer $1 $2; echo secret >&2; exit 3").request(WANTED) == b"answer id 007\n"
     with pytest.raises(Failed, match=r"keys has ended with status 3 and no answer"):
-        await program(tmp_path, "echo; exit 3").ask(WANTED)
+        await program(tmp_path, "echo; exit 3").request(WANTED)
     with pytest.raises(Failed, match=r"status -9 "):
-        await program(tmp_path, "kill -9 $$").ask(WANTED)
+        await program(tmp_path, "kill -9 $$").request(WANTED)
 
 
 @pytest.mark.parametrize(("mode", "cause"), [(None, "No such file"), (0o600, "Permission denied")])
@@ -80,7 +80,7 @@ async def test_a_program_that_cannot_be_run(tmp_path: Path, mode: int | None, ca
         path.chmod(mode)
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(Failed, match=rf"keys cannot be run: {cause}"):
-        await Program([str(path)], folder=tmp_path, timeout_seconds=5).ask(WANTED)
+        await Program([str(path)], folder=tmp_path, timeout_seconds=5).request(WANTED)
     await asyncio.sleep(0)
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -92,7 +92,7 @@ async def test_a_program_that_cannot_be_run(tmp_path: Path, mode: int | None, ca
 )
 async def test_a_program_that_takes_too_long_is_killed_with_its_children(tmp_path: Path, child: str) -> None:
     with pytest.raises(TimedOut, match=r"keys has not answered within 1 s"):
-        await program(tmp_path, f"cd '{tmp_path}'; echo '{{'; {child}", seconds=1).ask(WANTED)
+        await program(tmp_path, f"cd '{tmp_path}'; echo '{{'; {child}", seconds=1).request(WANTED)
     pid = noted(tmp_path / "child")
     assert pid
     await until(lambda: not alive(pid))
@@ -100,18 +100,18 @@ async def test_a_program_that_takes_too_long_is_killed_with_its_children(tmp_pat
 
 async def test_a_child_that_holds_the_output_is_killed_in_time(tmp_path: Path) -> None:
     with pytest.raises(TimedOut):
-        await program(tmp_path, f"sleep 600 & echo $! > '{tmp_path}/child'", seconds=1).ask(WANTED)
+        await program(tmp_path, f"sleep 600 & echo $! > '{tmp_path}/child'", seconds=1).request(WANTED)
     await until(lambda: not alive(noted(tmp_path / "child")))
 
 
 async def test_too_much_output_ends_the_program(tmp_path: Path) -> None:
     with pytest.raises(Failed, match=rf"longer than {MAX_ANSWER} bytes"):
-        await program(tmp_path, f"echo $$ > '{tmp_path}/child'; exec cat /dev/zero").ask(WANTED)
+        await program(tmp_path, f"echo $$ > '{tmp_path}/child'; exec cat /dev/zero").request(WANTED)
     await until(lambda: not alive(noted(tmp_path / "child")))
 
 
 async def test_a_cancelled_request_ends_the_program(tmp_path: Path) -> None:
-    asking = asyncio.create_task(program(tmp_path, f"echo $$ > '{tmp_path}/child'; sleep 600").ask(WANTED))
+    asking = asyncio.create_task(program(tmp_path, f"echo $$ > '{tmp_path}/child'; sleep 600").request(WANTED))
     pid = await until(lambda: noted(tmp_path / "child"))
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -155,7 +155,7 @@ async def test_a_socket_that_leaves_the_connection_open(tmp_path: Path) -> None:
         gone.set()
 
     async with listening(tmp_path, serve) as source:
-        assert await source.ask(WANTED) == b'{"error": 0, "data": {"q": "id:007"}}'
+        assert await source.request(WANTED) == b'{"error": 0, "data": {"q": "id:007"}}'
         await gone.wait()
 
 
@@ -165,9 +165,9 @@ async def test_a_socket_that_closes(tmp_path: Path) -> None:
             writer.write(b"not JSON")
 
     async with listening(tmp_path, serve) as source:
-        assert await source.ask(WANTED) == b"not JSON"
+        assert await source.request(WANTED) == b"not JSON"
         with pytest.raises(Failed, match=r"closed the connection without an answer"):
-            await source.ask(HOSTILE)
+            await source.request(HOSTILE)
 
 
 async def test_a_socket_with_a_too_long_answer(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ async def test_a_socket_with_a_too_long_answer(tmp_path: Path) -> None:
 
     async with listening(tmp_path, serve) as source:
         with pytest.raises(Failed, match=r"longer than"):
-            await source.ask(WANTED)
+            await source.request(WANTED)
 
 
 async def test_a_socket_that_is_silent(tmp_path: Path) -> None:
@@ -186,12 +186,12 @@ async def test_a_socket_that_is_silent(tmp_path: Path) -> None:
 
     async with listening(tmp_path, serve, seconds=0.1) as source:
         with pytest.raises(TimedOut, match=r"keys has not answered within 0\.1 s"):
-            await source.ask(WANTED)
+            await source.request(WANTED)
 
 
 async def test_a_missing_socket(tmp_path: Path) -> None:
     with pytest.raises(Failed, match=r"keys cannot be asked: "):
-        await Socket(tmp_path / "keys", timeout_seconds=5).ask(WANTED)
+        await Socket(tmp_path / "keys", timeout_seconds=5).request(WANTED)
 
 
 # Which it is

@@ -35,12 +35,15 @@ PHRASES = {
     "in hand": "in flight, in progress",
     "nobody": "no caller, no process: name what is missing",
     "somebody": "a caller, a process: name it",
+    "stands": "is, remains, occurs",
+    "stood": "was, remained",
     "tells": "says, names, reports, shows",
     "told": "informed, reported, logged, named",
     "whoever": "the caller, the reader: name it",
 }
 """Words without a subject or a fact, and what a sentence has instead."""
-PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b".replace(" ", r"\s+"), re.IGNORECASE)
+PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b(?! (?:in )?for\b)".replace(" ", r"\s+"), re.IGNORECASE)
+"""One of them; what stands for something else may do so."""
 QUOTED = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The way of a request through the adapter. The order of its steps stands in ``Dispatcher._answer``, and only there."""
+"""The way of a request through the adapter. The order of its steps is in ``Dispatcher._answer`` only."""
 
 import asyncio
 import logging

@@ -252,7 +252,7 @@ class Description(NoParams, frozen=True, kw_only=True):
 
 
 def describe_itself(catalogue: Catalogue) -> Operation:
-    """``GET /openapi.json``: the adapter's own operation, which stands in no catalogue."""
+    """``GET /openapi.json``: the adapter's own operation, which is in no catalogue."""
     body = json_text(document(catalogue))
 
     async def description(ctx: object, params: Description) -> Raw:

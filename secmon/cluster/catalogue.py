@@ -1,7 +1,7 @@
 """The catalogue: every operation of the API, declared once.
 
 Read off it: HTTP routes, parameter checks, permissions, the OpenAPI document, execution on other nodes, and the table
-in ``docs/operations.md``. What daemons ask each other stands in a catalogue of its own (``internal``), which has no
+in ``docs/operations.md``. What daemons ask each other is in a separate catalogue (``internal``), which has no
 routes. Catalogues are the only module state of the product.
 """
 

@@ -84,7 +84,7 @@ def check_security(paths: Paths, *, worker: bool) -> None:
 
 
 def security_problem(paths: Paths) -> str | None:
-    """Why this node cannot be a master, or stand alone, with its security store, and what to do; None when it can."""
+    """Why this node cannot run as a master, or without a cluster, with its security store, and the remedy; or None."""
     file, root = paths.security_db, paths.root
     ways_out = (
         "put back a backup of the file; or put a worker's copy of it there "
@@ -128,7 +128,7 @@ def _security_summary(connection: sqlite3.Connection) -> SecuritySummary:
 
 
 def registry_problem(paths: Paths) -> str | None:
-    """Why this node, a master or one that stands alone, cannot serve its agents, and what to do; None when it can.
+    """Why this node, a master or one without a cluster, cannot serve its agents, and the remedy; None when it can.
 
     Without its registry agents would be served from the key file, which knows no groups, and each would get the
     configuration of the default group. An installation without agents has nothing to lose. Blocks on the disk.

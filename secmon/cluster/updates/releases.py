@@ -12,7 +12,7 @@ from secmon.common.clock import iso_z
 
 
 class Release(Struct, frozen=True, kw_only=True):
-    """One release. Texts are bounded: they stand in answers of the API."""
+    """One release. Texts are bounded: answers of the API contain them."""
 
     tag: Annotated[str, Meta(pattern=r"^v?[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}$(?!\n)")]
     title: Annotated[str, Meta(max_length=1024)]

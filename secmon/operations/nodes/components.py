@@ -62,7 +62,7 @@ _DAEMONS: Mapping[str, str] = {
     "wazuh-db": "secmon-db",
     "wmodules": "secmon-modulesd",
 }
-"""The daemon of a node that is its component; that of ``agent`` stands in for the agent which a manager has not."""
+"""The daemon of a node for each component. A manager has no agent: ``agent`` is served by the analysis daemon."""
 
 _SHOWN_AS: Mapping[tuple[str, str], str] = {
     ("analysis", "active_response"): "active-response",

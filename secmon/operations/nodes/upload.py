@@ -83,7 +83,7 @@ def _text(body: bytes) -> str:
 
 
 def _checked(node: Node, text: str) -> tuple[bytes, bytes, list[str]]:
-    """What stands on disk, what may replace it, and warnings about that: the upload with masked secrets restored.
+    """The file on disk, the text that may replace it, and warnings about that: the upload with masked secrets restored.
 
     Raises 1113, 1124 to 1131 (``check_upload``), 1019 when the present file cannot be read, 1908 when the new one is
     not valid, 1127 when a worker would no longer follow the master whose security state it holds, 3028 and 3029 when

@@ -42,7 +42,7 @@ async def download(
     """The content at ``url``: at most ``limit`` bytes, within ``seconds`` for everything.
 
     ``trust`` None: the system's authorities. ``headers``: further ones, for the server that ``url`` names; one that it
-    redirects to does not get them. ``patience``: seconds after which an answer that comes too slowly is given up.
+    redirects to does not get them. ``patience``: seconds after which an answer that is too slow is abandoned.
     Raises DownloadError.
     """
     first = url

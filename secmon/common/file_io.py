@@ -15,7 +15,7 @@ from pathlib import Path
 def write_file(path: Path, data: bytes, mode: int = 0o640, uid: int | None = None, gid: int | None = None) -> None:
     """Replace ``path`` by ``data`` durably.
 
-    The temporary file lies in the same folder, hidden and ending in ``.tmp`` (such names are never replicated).
+    The temporary file is in the same folder, hidden and ending in ``.tmp`` (such names are never replicated).
     ``mode`` does not depend on the umask. ``uid`` and ``gid`` None leave the owner of the process. A failure leaves the
     old file and no temporary one. Raises OSError.
     """

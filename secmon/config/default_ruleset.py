@@ -1,4 +1,4 @@
-"""The default ruleset, which comes with the product."""
+"""The default ruleset of the product."""
 
 import sysconfig
 from pathlib import Path

@@ -44,7 +44,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def hourly_quota(api_key: str, *, service: str = SERVICE, timeout: float = TIMEOUT_SECONDS) -> int:
     """Requests that the key may make within an hour. Blocks, each step ``timeout`` seconds at most.
 
-    Raises 1131 when the service does not answer, whatever the reason: then the key may be public. The
+    Raises 1131 when the service does not answer, for any reason: then the key may be public. The
     error never holds the key.
     """
     url = f"{service}/api/v3/users/{quote(api_key, safe='')}/overall_quotas"

@@ -1,4 +1,4 @@
-"""Replacing the main configuration: old versions are kept, and whatever goes wrong brings the file back."""
+"""Replacing the main configuration: old versions are kept, and a failure restores the file."""
 
 import fcntl
 import logging

@@ -1,4 +1,4 @@
-"""What a main configuration that comes through the API may hold (manager.md 5.2; switches of api.yaml).
+"""What a main configuration that is uploaded over the API may contain (manager.md 5.2; switches of api.yaml).
 
 The checks look at elements, where the public counterpart searches the text for patterns: comments and other sections do
 not matter, and white space or attributes cannot hide an option.

@@ -45,7 +45,7 @@ class DaemonHandle(Protocol):
 
 
 class ProcessHandle:
-    """A daemon in a process of its own. It ends by itself when the supervisor ends, in whatever way."""
+    """A daemon in a process of its own. It ends by itself when the supervisor ends."""
 
     def __init__(
         self,

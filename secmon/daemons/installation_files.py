@@ -80,7 +80,7 @@ def create_installation_files(
 ) -> list[str]:
     """Create what is missing and return it, relative to the root; existing files are not changed.
 
-    The main configuration comes last, after ``before_main``: an installation that has it is complete.
+    The main configuration is written last, after ``before_main``: an installation that has it is complete.
 
     ``owner`` is the uid and gid of the product; without it, or when the process is not root, ownership is not touched.
     ``cluster`` None makes a stand-alone node. ``api_overrides`` (dotted keys) are written to api.yaml, ``options`` to

@@ -11,7 +11,7 @@ from typing import Any
 from secmon.common.accept.limiter import ConnectionLimiter, Slot
 
 AT_ONCE = 64
-"""Connections accepted in one turn of the loop; what else the loop has to do comes between."""
+"""Connections accepted in one turn of the loop; other work of the loop is done in between."""
 PAUSE_SECONDS = 0.1
 """Without descriptors or memory, accepting is tried again after this time."""
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)

@@ -150,7 +150,7 @@ class ConnectionLimiter:
         self._say_if_due()
 
     def _say_if_due(self) -> None:
-        """Also called when a connection comes or ends, so that the end of a flood is logged too."""
+        """Also called when a connection begins or ends, so that the end of a flood is logged too."""
         now = self._clock.monotonic()
         if not self._unreported or now < self._next_line:
             return

@@ -51,7 +51,7 @@ def category_of(path: str) -> Category | None:
 
 
 def below_category(path: str) -> bool:
-    """Whether ``path`` lies inside a category folder."""
+    """Whether ``path`` is inside a category folder."""
     return any(path.startswith(f"{category.folder}/") for category in CATEGORIES)
 
 

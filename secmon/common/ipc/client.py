@@ -22,7 +22,7 @@ async def call(path: Path, request: bytes, *, seconds: float | None) -> bytes:
 
 
 async def subscribe(path: Path, request: bytes) -> AsyncGenerator[bytes, None]:
-    """All answers to ``request``, without end. Raises OSError when the other side goes."""
+    """All answers to ``request``, without end. Raises OSError when the other side closes."""
     async with _connection(path, request) as reader:
         while True:
             yield await _answer(reader)

@@ -42,7 +42,7 @@ class WarningLimiter:
             self._log.log(self._level, text, *values)
 
     async def run(self) -> None:
-        """Until cancelled: log the suppressed warnings of windows that have ended, even if no other warning comes."""
+        """Until cancelled: log the suppressed warnings of windows that have ended, even without another warning."""
         while True:
             await asyncio.sleep(self._window)
             self.tick()

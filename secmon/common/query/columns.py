@@ -32,7 +32,7 @@ def epoch_seconds(moment: datetime) -> object:
 class Column:
     """One field of a collection.
 
-    expression: the table's column, or whatever SQL computes the field.
+    expression: the table's column, or the SQL that computes the field.
     sort: expressions to sort by instead of ``expression``, most significant first.
     guard: a condition added to every clause on the field (dates of agents leave out the manager's own entry).
     all_keyword: whether the value ``all`` drops a clause on the field, as it mostly does.

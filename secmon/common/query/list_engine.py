@@ -31,7 +31,7 @@ class PlainPage(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What one node contributes: whole items, sorted; enough of them for the page wanted, whatever others have.
+    """What one node contributes: whole items, sorted; enough of them for the page, even if other nodes have none.
 
     ``total`` counts the node's matches. With ``distinct``, ``items`` holds the first item of every distinct row.
     """

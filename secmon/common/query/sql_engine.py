@@ -160,7 +160,7 @@ def _ordering(
 
 
 def _order(expression: ColumnElement[Any], sort: Sort, query: Query) -> ColumnElement[Any]:
-    """What a (distinct) row sorts by: that of its rows which comes first."""
+    """The sort value of a (distinct) row: the first one of its rows."""
     if not query.distinct:
         return expression
     return func.max(expression) if sort.descending else func.min(expression)

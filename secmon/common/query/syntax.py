@@ -110,8 +110,8 @@ class Fields:
 
     engine: which semantics apply (conventions.md 5). With ``sql``, ``select`` is the whole list of fields: the one
     for ``q`` and, unless ``sort`` says otherwise, for ``sort``.
-    select, sort: allowed names; None in the list engine means "whatever the items hold".
-    required: returned whatever ``select`` says, except with ``distinct``.
+    select, sort: allowed names; None in the list engine: the keys of the items.
+    required: returned in any case, except with ``distinct``.
     dates: fields that hold dates (SQL engine; the list engine knows a date by its form).
     search_in: top-level fields that ``search`` looks in; None means all (list engine; in SQL, the columns say it).
     operators: fields that take only these operators; any other is 1409.

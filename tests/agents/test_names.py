@@ -41,7 +41,7 @@ def test_addresses_have_one_form(given: str, stored: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "10.9.8", "10.9.8.7/33", "ANY", "host", "fe80::1%eth0", "10.0.0.0/255.0.255.0"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         normal_address(text)
 

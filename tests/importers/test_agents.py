@@ -68,7 +68,7 @@ def told(report: Report, *results: str) -> list[str]:
     return [str(line) for line in report.lines if line.result in results]
 
 
-def test_everything_and_again(here: Here, old: OldManager) -> None:
+def test_a_full_import_and_a_repetition(here: Here, old: OldManager) -> None:
     report = here.take(old)
     assert report.written
     assert told(report, "warning", "dropped", "refused") == [
@@ -95,14 +95,14 @@ def test_everything_and_again(here: Here, old: OldManager) -> None:
         assert registry.add(connection, New(name="next"), now=1).entry.id == 10
 
 
-def test_a_dry_run_says_the_same_and_does_nothing(here: Here, old: OldManager) -> None:
+def test_a_dry_run_reports_the_same_and_writes_nothing(here: Here, old: OldManager) -> None:
     before = here.files()
     dry = here.take(old, dry_run=True)
     assert (dry.written, here.lines(), here.files()) == (False, [], before)
     assert here.take(old).lines == dry.lines
 
 
-def test_what_is_in_the_way_stops_it(here: Here, old: OldManager) -> None:
+def test_a_conflict_stops_the_import(here: Here, old: OldManager) -> None:
     with here.store.write() as connection:
         registry.add(connection, New(name="other", id=7), now=1)
         registry.add(connection, New(name="never"), now=1)
@@ -122,7 +122,7 @@ def test_what_is_in_the_way_stops_it(here: Here, old: OldManager) -> None:
     assert (here.files(), here.lines()) == before
 
 
-def test_agents_that_are_here_get_their_groups_if_they_have_none(here: Here, old: OldManager) -> None:
+def test_existing_agents_without_groups_get_theirs(here: Here, old: OldManager) -> None:
     with here.store.write() as connection:
         registry.add(connection, New(name="web-01", id=1, key=KEY), now=1)
         registry.add(connection, New(name="db-01", id=7, key=KEY, groups=("mine",)), now=1)
@@ -136,7 +136,7 @@ def test_agents_that_are_here_get_their_groups_if_they_have_none(here: Here, old
     assert [one.split()[4] for one in here.lines()] == ["default,linux", "mine"]
 
 
-def test_files_go_again_when_the_store_fails(here: Here, old: OldManager) -> None:
+def test_files_are_removed_again_when_the_store_fails(here: Here, old: OldManager) -> None:
     before = here.files()
     with here.store.write() as connection:
         connection.execute(text("CREATE TRIGGER full BEFORE INSERT ON removed BEGIN SELECT RAISE(ABORT, 'full'); END"))
@@ -146,7 +146,7 @@ def test_files_go_again_when_the_store_fails(here: Here, old: OldManager) -> Non
     assert not (here.paths.counters / "sender_counter").exists()
 
 
-def test_without_a_data_base(here: Here, old: OldManager) -> None:
+def test_without_a_database(here: Here, old: OldManager) -> None:
     old.database.unlink()
     assert "warning    groups" in told(here.take(old, dry_run=True), "warning")[0]
     folder = old.root / "queue/agent-groups"
@@ -197,7 +197,7 @@ def test_groups_that_cannot_be(here: Here, old: OldManager) -> None:
         ("UPDATE agent SET \"group\" = printf('%.*c', 2000000, 'x')", "too big"),
     ],
 )
-def test_databases_that_make_much_of_little(here: Here, old: OldManager, statements: str, reason: str) -> None:
+def test_databases_with_amplification(here: Here, old: OldManager, statements: str, reason: str) -> None:
     with closing(sqlite3.connect(old.database)) as connection:
         connection.executescript(statements)
         connection.commit()

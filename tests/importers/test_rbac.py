@@ -102,7 +102,7 @@ def test_a_manager_in_use(store: SecurityStore, old: OldStore) -> None:
     assert authenticate(view, "mira", "Quarry-7!lamp").id == 100
 
 
-def test_ids_are_never_given_again(store: SecurityStore, old: OldStore) -> None:
+def test_ids_are_never_reused_by_the_store(store: SecurityStore, old: OldStore) -> None:
     old.user(250, "mira")
     old.policy(300, "own", policy_body(1))
     take_over(store, old)
@@ -227,7 +227,7 @@ def test_a_store_in_use_is_merged(store: SecurityStore, old: OldStore) -> None:
     assert lines(report, "renumbered", "renamed")[0] == "renumbered user 100 zoe: id 111"
 
 
-def test_doing_it_again_changes_nothing(store: SecurityStore, old: OldStore) -> None:
+def test_a_repeated_import_changes_nothing(store: SecurityStore, old: OldStore) -> None:
     old.user(100, "mira")
     old.user(101, "dashboard")
     old.role(100, "ops")
@@ -249,7 +249,7 @@ def test_doing_it_again_changes_nothing(store: SecurityStore, old: OldStore) -> 
     assert report.counts() == {"present": 7}
 
 
-def test_dry_run_writes_nothing_and_says_the_same(store: SecurityStore, old: OldStore) -> None:
+def test_a_dry_run_writes_nothing_and_reports_the_same(store: SecurityStore, old: OldStore) -> None:
     old.user(100, "mira")
     before = content(store)
     told = take_over(store, old, dry_run=True)
@@ -266,7 +266,7 @@ def test_progress_is_reported_for_each_row(store: SecurityStore, old: OldStore) 
     assert seen == [(n, 23) for n in range(1, 24)]  # 20 users, 2 passwords, the next id
 
 
-def test_a_fault_in_the_middle_leaves_nothing_behind(store: SecurityStore, old: OldStore) -> None:
+def test_a_fault_in_the_middle_leaves_no_change(store: SecurityStore, old: OldStore) -> None:
     old.user(100, "mira")
     before = content(store)
 
@@ -456,7 +456,7 @@ def test_files_that_are_no_database(tmp_path: Path, raw: bytes) -> None:
     assert path.read_bytes() == raw
 
 
-def test_other_things_than_files(tmp_path: Path) -> None:
+def test_entries_that_are_not_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "absent?mode=rwc"):
         with pytest.raises(SecmonError) as error:
@@ -511,7 +511,7 @@ _ids = st.integers(80, 110)
 # A default user found by its name gets no roles of the source.
 @example(users={84: "admin"}, roles={91: "ops"}, policies={}, links=[(84, 91, 0)])
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_any_contents_end_whole_and_dense(
+def test_any_source_leaves_a_consistent_store(
     filled: Path,
     tmp_path_factory: pytest.TempPathFactory,
     users: dict[int, str],

@@ -67,14 +67,14 @@ def test_a_huge_value_is_cut() -> None:
     assert str(caught.value).endswith("is not of type 'integer' - 'size'")
 
 
-def test_a_title_of_its_own() -> None:
+def test_a_problem_with_its_own_title() -> None:
     with pytest.raises(ParameterError, match=r"is too long - 'parts'") as caught:
         read_body(b'{"size": 1, "parts": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}', Body)
     assert caught.value.title == "Too many parts"
 
 
 @pytest.mark.parametrize("raw", [b"[" * 100_000, b'{"auth": ' + b"[" * 100_000])
-def test_a_bottomless_body_is_refused(raw: bytes) -> None:
+def test_a_body_nested_without_limit_is_refused(raw: bytes) -> None:
     with pytest.raises(ParameterError, match="is not of type 'object'"):
         read_body(raw, dict[str, Any])
 

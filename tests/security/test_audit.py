@@ -18,7 +18,7 @@ from tests.security.audited import ALICE, CLOCK, crash_while_making, lines, make
 from tests.security.conftest import PASSWORD
 
 
-def test_a_line_says_who_did_what(store: SecurityStore, path: Path) -> None:
+def test_a_line_has_user_operation_and_changes(store: SecurityStore, path: Path) -> None:
     make(store, path, "night")
     anchor, change = map(json.loads, lines(path))
     assert (anchor["kind"], anchor["seq"], anchor["prev"]) == ("anchor", 1, "0" * 64)
@@ -36,7 +36,7 @@ def test_a_line_says_who_did_what(store: SecurityStore, path: Path) -> None:
     assert change["changes"] == [{"table": "roles", "key": [102], "row": {"id": 102, "name": "night"}}]
 
 
-def test_secrets_stay_out(tmp_path: Path, path: Path) -> None:
+def test_secrets_are_not_logged(tmp_path: Path, path: Path) -> None:
     store = SecurityStore(tmp_path / "new.db")
     initialise(store, admin_password=PASSWORD, dashboard_password=PASSWORD, clock=CLOCK)
     audited_write(store, path, ALICE, lambda tx: set_password(tx, 1, "Another-1-secret", CLOCK), CLOCK)
@@ -52,12 +52,12 @@ def test_secrets_stay_out(tmp_path: Path, path: Path) -> None:
     store.close()
 
 
-def test_what_changes_nothing_leaves_no_line(store: SecurityStore, path: Path) -> None:
+def test_a_transaction_without_changes_writes_no_line(store: SecurityStore, path: Path) -> None:
     audited_write(store, path, ALICE, lambda tx: tx.settings(), CLOCK)
     assert not path.exists()
 
 
-def test_what_fails_leaves_no_line(store: SecurityStore, path: Path) -> None:
+def test_a_failed_transaction_writes_no_line(store: SecurityStore, path: Path) -> None:
     def fail(tx: WriteTransaction) -> None:
         create_role(tx, "night", CLOCK)
         raise SecmonError(5001)
@@ -67,7 +67,7 @@ def test_what_fails_leaves_no_line(store: SecurityStore, path: Path) -> None:
     assert not path.exists()
 
 
-def test_what_cannot_be_written_down_does_not_happen(store: SecurityStore, path: Path) -> None:
+def test_a_change_that_cannot_be_logged_is_refused(store: SecurityStore, path: Path) -> None:
     path.mkdir(parents=True)
     before = store.revision()
     with pytest.raises(SecmonError, match=r"1005.*nothing was changed"):
@@ -105,7 +105,7 @@ def test_several_processes_write_one_chain(store: SecurityStore, path: Path) -> 
     assert (report.store, report.revision) == (store.store_id(), store.revision())
 
 
-def test_a_change_that_was_not_committed_is_taken_back(store: SecurityStore, path: Path) -> None:
+def test_an_uncommitted_change_is_voided(store: SecurityStore, path: Path) -> None:
     make(store, path, "first")
     before = store.revision()
     crash_while_making(store, path, "never")
@@ -120,7 +120,7 @@ def test_a_change_that_was_not_committed_is_taken_back(store: SecurityStore, pat
 @pytest.mark.parametrize(
     "rest", [b"{", b'{"seq":9', b"\0" * 300, b"\0\0\n", b"x\ny", b"\n", b"\nx\n\n"], ids=lambda rest: repr(rest[:8])
 )
-def test_a_line_cut_off_is_said_to_be(store: SecurityStore, path: Path, rest: bytes) -> None:
+def test_a_torn_line_is_reported(store: SecurityStore, path: Path, rest: bytes) -> None:
     make(store, path, "first")
     with path.open("ab") as file:
         file.write(rest)
@@ -131,7 +131,7 @@ def test_a_line_cut_off_is_said_to_be(store: SecurityStore, path: Path, rest: by
     assert report.revision == store.revision()
 
 
-def test_a_log_of_which_nothing_is_whole(store: SecurityStore, path: Path) -> None:
+def test_a_log_without_a_whole_line(store: SecurityStore, path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(b'{"seq":1,"pre')
     make(store, path, "first")
@@ -147,7 +147,7 @@ def test_a_line_whose_line_feed_is_missing_counts(store: SecurityStore, path: Pa
     assert (report.problem, report.changes, report.torn) == (None, 2, 0)
 
 
-def test_an_unfinished_end_is_no_fault(store: SecurityStore, path: Path) -> None:
+def test_an_unfinished_last_line_is_valid(store: SecurityStore, path: Path) -> None:
     make(store, path, "first")
     before = path.read_bytes()
     make(store, path, "zweite-Übernahme 1.5")

@@ -153,7 +153,7 @@ def test_a_log_that_was_cut_deleted_or_replaced(
         assert checked(store, path).problem is not None
 
 
-def test_what_follows_a_lost_log_is_a_chain(store: SecurityStore, path: Path) -> None:
+def test_lines_after_a_lost_log_are_a_chain(store: SecurityStore, path: Path) -> None:
     for number in range(3):
         make(store, path, f"role{number}")
     path.unlink()
@@ -202,7 +202,7 @@ def test_anchors_are_read_as_they_are_written(seq: int, digest: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "0:" + "0" * 64, "-1:" + "0" * 64, "1:" + "0" * 63, "1:" + "G" * 64])
-def test_what_is_no_anchor(text: str) -> None:
+def test_invalid_anchors(text: str) -> None:
     with pytest.raises(ValueError, match="SEQ:HASH"):
         AuditEnd.parse(text)
 

@@ -26,7 +26,7 @@ async def test_few_threads_hash_for_many_callers() -> None:
     assert len(used) <= THREADS
 
 
-async def test_what_the_work_raises_is_raised() -> None:
+async def test_errors_of_the_work_are_raised() -> None:
     def fail() -> None:
         raise LookupError("no such user")
 

@@ -58,7 +58,7 @@ def test_argon2_round_trip() -> None:
     assert not needs_rehash(stored)
 
 
-def test_older_hash_is_verified_and_due_for_an_upgrade() -> None:
+def test_an_older_hash_is_verified_and_upgraded() -> None:
     assert verify_password(PBKDF2, "Quarry-7!lamp")
     assert not verify_password(PBKDF2, "Quarry-7!lamb")
     assert needs_rehash(PBKDF2)

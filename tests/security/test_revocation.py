@@ -16,7 +16,7 @@ def test_revoking_everyone_replaces_other_rows(store: SecurityStore, clock: Manu
     assert [(row["scope"], row["revision"]) for row in left] == [("all", store.revision())]
 
 
-def test_revocations_go_when_no_token_can_be_left(store: SecurityStore, clock: ManualClock) -> None:
+def test_revocations_are_dropped_when_all_tokens_have_expired(store: SecurityStore, clock: ManualClock) -> None:
     def scopes_after(seconds: float) -> list[str]:
         clock.advance(seconds)
         with store.write() as tx:

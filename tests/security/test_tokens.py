@@ -49,7 +49,7 @@ def test_round_trip(store: SecurityStore, tokens: Tokens) -> None:
         )
 
 
-def test_a_token_is_recognised_once_it_was_verified_and_while_it_is_good(store: SecurityStore, tokens: Tokens) -> None:
+def test_a_verified_token_is_recognised_while_it_is_valid(store: SecurityStore, tokens: Tokens) -> None:
     token = issue(tokens, store)
     assert tokens.recognise(store.view(), token) is None
     tokens.verify(store.view(), token)
@@ -93,7 +93,7 @@ KILLERS: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", KILLERS.values(), ids=KILLERS)
-def test_revocation_without_a_tick_of_the_clock(change: Change, store: SecurityStore, tokens: Tokens) -> None:
+def test_revocation_within_the_same_second(change: Change, store: SecurityStore, tokens: Tokens) -> None:
     before = issue(tokens, store)
     assert not refused(tokens, store, before)
     with store.write() as tx:
@@ -113,7 +113,7 @@ SPARERS: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", SPARERS.values(), ids=SPARERS)
-def test_unrelated_changes_spare_the_token(change: Change, store: SecurityStore, tokens: Tokens) -> None:
+def test_unrelated_changes_do_not_revoke_the_token(change: Change, store: SecurityStore, tokens: Tokens) -> None:
     token = issue(tokens, store)
     with store.write() as tx:
         change(tx)
@@ -121,7 +121,7 @@ def test_unrelated_changes_spare_the_token(change: Change, store: SecurityStore,
     assert not refused(Tokens(CLOCK), store, token)
 
 
-def test_a_login_overtaken_by_a_password_change_yields_a_dead_token(store: SecurityStore, tokens: Tokens) -> None:
+def test_a_login_during_a_password_change_yields_a_revoked_token(store: SecurityStore, tokens: Tokens) -> None:
     checked = store.revision()
     with store.write() as tx:
         set_password(tx, 100, PASSWORD, CLOCK)
@@ -140,7 +140,7 @@ def test_user_without_roles_can_be_logged_out(store: SecurityStore, tokens: Toke
     assert refused(tokens, store, token)
 
 
-def test_run_as_revocation_kills_run_as_tokens(store: SecurityStore, tokens: Tokens) -> None:
+def test_run_as_revocation_revokes_run_as_tokens(store: SecurityStore, tokens: Tokens) -> None:
     context, plain = issue(tokens, store, "admin", "00" * 16), issue(tokens, store, "admin")
     with store.write() as tx:
         revoke_run_as(tx, CLOCK)
@@ -254,7 +254,7 @@ def forge(store: SecurityStore, tokens: Tokens, **overrides: object) -> str:
 @pytest.mark.parametrize(
     "claim", ["iss", "aud", "nbf", "exp", "sub", "uid", "run_as", "rbac_roles", "rbac_mode", "srev"]
 )
-def test_every_claim_is_needed(claim: str, store: SecurityStore, tokens: Tokens) -> None:
+def test_every_claim_is_required(claim: str, store: SecurityStore, tokens: Tokens) -> None:
     assert not refused(tokens, store, forge(store, tokens))
     assert refused(tokens, store, forge(store, tokens, **{claim: None}))
 
@@ -277,7 +277,7 @@ def test_every_claim_is_needed(claim: str, store: SecurityStore, tokens: Tokens)
     ],
     ids=str,
 )
-def test_wrong_claims(overrides: dict[str, object], store: SecurityStore, tokens: Tokens) -> None:
+def test_invalid_claims(overrides: dict[str, object], store: SecurityStore, tokens: Tokens) -> None:
     assert refused(tokens, store, forge(store, tokens, **overrides))
 
 
@@ -324,7 +324,7 @@ def test_forgotten_signatures_are_checked_again(store: SecurityStore, clock: Man
         assert not refused(tokens, store, token)
 
 
-def test_a_replica_that_lags_says_so(store: SecurityStore, tokens: Tokens) -> None:
+def test_a_replica_behind_answers_3044(store: SecurityStore, tokens: Tokens) -> None:
     replica = SecurityStore(store.path.with_name("replica.db"), writable=False)
     replica.apply_snapshot(store.snapshot())
     base = store.revision()
@@ -339,5 +339,5 @@ def test_a_replica_that_lags_says_so(store: SecurityStore, tokens: Tokens) -> No
     replica.close()
 
 
-def test_audience_is_ours() -> None:
+def test_the_audience_is_checked() -> None:
     assert AUDIENCE == "secmon API REST"

@@ -25,7 +25,7 @@ agents:
 """
 
 
-def test_the_whole_of_it() -> None:
+def test_the_whole_file() -> None:
     found = parse_files_yml(EXAMPLE)
     assert found.groups["web"].files == {
         "agent.conf": "https://files.example/web/agent.conf",
@@ -74,7 +74,7 @@ def test_nothing(text: bytes) -> None:
         ("[" * 5000, "YAML"),
     ],
 )
-def test_mistakes_refuse_the_whole(text: str, part: str) -> None:
+def test_problems_refuse_the_whole_file(text: str, part: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_files_yml(text.encode())
     assert part in caught.value.message

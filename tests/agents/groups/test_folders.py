@@ -62,7 +62,7 @@ def test_names_that_are_taken(paths: Paths) -> None:
     assert code_of(create_group, paths, "note") == 1713
 
 
-def test_one_of_several_who_make_the_same_group_succeeds(paths: Paths) -> None:
+def test_one_of_concurrent_creations_of_a_group_succeeds(paths: Paths) -> None:
     outcomes: list[int] = []
 
     def attempt() -> None:

@@ -86,7 +86,7 @@ def test_the_password_is_compared_exactly() -> None:
     assert said("OSSEC PASS: pä ss OSSEC B:'web-01'", rules) == "Invalid request for new agent"
 
 
-def test_what_follows_does_not_count() -> None:
+def test_bytes_after_the_request_are_ignored() -> None:
     for tail in ("\0 G:'a", "\n G:'a", "  G:'a'", " X:'1' G:''"):
         assert parse(f"OSSEC A:'web-01'{tail}".encode(), SOURCE, Rules()) == Request(name="web-01")
 
@@ -99,7 +99,7 @@ def test_source_addresses() -> None:
     assert parse(b"OSSEC A:'web-01'", "2001:db8::17", Rules(use_source_ip=True)).address == six
 
 
-def test_what_the_registry_refuses() -> None:
+def test_refusals_of_the_registry() -> None:
     request = Request(name="web-01", address="10.0.0.1", groups=("a",))
 
     def line(code: int, extra: str | None = None, host: str = "boss") -> str:
@@ -113,7 +113,7 @@ def test_what_the_registry_refuses() -> None:
     assert line(1725) == "ERROR: Internal manager error adding agent: web-01"
 
 
-def test_what_a_worker_relays() -> None:
+def test_refusals_relayed_by_a_worker() -> None:
     said_by_worker = {
         code: relayed_refusal(SecmonError(code)).line for code in (1705, 1706, 1710, 1725, 3023, 3036, 1000)
     }

@@ -87,14 +87,14 @@ def test_the_file_follows_the_registry(world: World) -> None:
     assert world.paths.client_keys.stat() == before
 
 
-def test_a_file_that_was_there_before_is_taken_over(world: World) -> None:
+def test_an_existing_file_is_imported(world: World) -> None:
     world.paths.client_keys.write_text("007 a7 10.0.0.0/8 k7\n009 !a9 any k9\n")
     assert str(world.settle()) == "added 007, buried 009"
     world.add("next")
     assert world.lines() == ["007 a7 10.0.0.0/8 k7", "010 next any key-next"]
 
 
-def test_every_kind_of_change_is_taken_over(world: World) -> None:
+def test_every_kind_of_change_is_applied(world: World) -> None:
     world.add("a1", "a2", "a3", "a4", "a5")
     world.write(lambda connection: registry.remove(connection, [5]))
     world.settle()
@@ -161,7 +161,7 @@ def test_a_last_line_without_its_end_changes_nothing(world: World, cut: int, cap
     assert "the last line has no line feed" in caplog.text
 
 
-def test_whole_lines_before_a_cut_one_are_taken_over(world: World) -> None:
+def test_whole_lines_before_a_cut_one_are_applied(world: World) -> None:
     world.add("a1", "a2")
     world.settle()
     world.edit(lambda text: f"{text.replace('key-a1', 'other')}003 a3 any key-a3\n004 a4 any key-")
@@ -179,7 +179,7 @@ def test_a_file_cut_within_removed_lines_purges_no_agent(world: World) -> None:
     assert world.removed() == [(1, 0), (2, 0)]
 
 
-def test_a_file_that_is_gone_comes_back(world: World) -> None:
+def test_a_deleted_file_is_written_again(world: World) -> None:
     world.add("a1")
     world.settle()
     world.paths.client_keys.unlink()

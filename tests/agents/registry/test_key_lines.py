@@ -25,7 +25,7 @@ def test_known_lines() -> None:
     assert not found.faults
 
 
-def test_everything_else_that_may_stand_there() -> None:
+def test_other_entries_in_the_folder() -> None:
     text = f"""# a comment
  and another
 001 a1 any {KEY}
@@ -52,7 +52,7 @@ def test_removed_lines_follow_without_prefix_length() -> None:
     assert render_keys([entry(1), entry(5)], stones) == f"001 a1 any {KEY}\n005 a5 any {KEY}\n003 !a3 10.0.0.0 {KEY}\n"
 
 
-def test_times_are_local_and_come_back() -> None:
+def test_times_are_local_and_parsed_again() -> None:
     rows = [entry(1), entry(2, address="10.0.0.0/8")]
     text = render_times(rows)
     assert text.splitlines()[1].startswith("002 a2 10.0.0.0 2023-11-1")

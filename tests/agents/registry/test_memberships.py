@@ -46,7 +46,7 @@ def test_expansions(store: AgentStore) -> None:
     assert (members.members("*"), members.members("x"), members.members("z")) == ({"002", "003"}, {"002"}, set())
 
 
-def test_another_registry_is_another_world(store: AgentStore, tmp_path: Path) -> None:
+def test_another_registry_clears_the_cache(store: AgentStore, tmp_path: Path) -> None:
     members = Memberships(store)
     add(store, "a1", "x")
     assert members.members("x") == {"001"}
@@ -61,7 +61,7 @@ def test_another_registry_is_another_world(store: AgentStore, tmp_path: Path) ->
     other.close()
 
 
-def test_a_change_costs_what_it_touches(store: AgentStore) -> None:
+def test_the_cost_of_a_change_depends_on_its_rows(store: AgentStore) -> None:
     """The expansion is kept: taking the table of members away goes unnoticed."""
     members = Memberships(store)
     add(store, "a1", "x")

@@ -212,13 +212,13 @@ def test_versions(store: sa.Connection, value: str, expected: list[int]) -> None
     assert read_ids(store, now=NOW, where=[of_version(value)]) == expected
 
 
-def test_outdated_is_another_version_whatever_the_product_is_called(store: sa.Connection) -> None:
+def test_outdated_is_another_version_with_any_product_name(store: sa.Connection) -> None:
     versions = ("Wazuh v4.8.2", "v4.8.2", "Wazuh v4.8.20", None, "Wazuh v4.7.0")
     put(store, [agent(n, version=version) for n, version in enumerate(versions, 1)])
     assert read_ids(store, now=NOW, where=[other_than("v4.8.2")]) == [3, 5]
 
 
-def test_the_manager_is_an_agent_of_its_own(store: sa.Connection) -> None:
+def test_the_manager_is_agent_000(store: sa.Connection) -> None:
     item = manager_item(store)
     assert item["id"] == "000"
     assert item["ip"] == item["registerIP"] == "127.0.0.1"
@@ -252,7 +252,7 @@ def test_texts_sort_by_bytes(store: sa.Connection) -> None:
     assert [item["id"] for item in page.items] == ["004", "002", "003", "001"]
 
 
-def test_the_manager_takes_its_place_among_many(store: sa.Connection) -> None:
+def test_the_manager_is_sorted_among_many(store: sa.Connection) -> None:
     put(store, [agent(n, last_keepalive=EPOCH) for n in range(1, 1201)])
     manager = manager_row(**MANAGER)
     last = read_page(store, Query(sort=Sort(("lastKeepAlive",)), offset=1198, limit=10), now=NOW, manager=manager)
@@ -262,14 +262,14 @@ def test_the_manager_takes_its_place_among_many(store: sa.Connection) -> None:
     assert first.total == last.total == 1201
 
 
-def test_large_sets_of_ids_travel_in_one_parameter(store: sa.Connection) -> None:
+def test_large_sets_of_ids_are_one_parameter(store: sa.Connection) -> None:
     put(store, [agent(n) for n in range(1, 2001)])
     odd = frozenset(f"{n:03}" for n in range(1, 100_000, 2))
     assert read_page(store, Query(limit=1), now=NOW, where=[in_scope(Scope(odd))]).total == 1000
     assert read_page(store, Query(limit=1), now=NOW, where=[in_scope(Scope(odd, complement=True))]).total == 1000
 
 
-def test_never_shows_keys(store: sa.Connection) -> None:
+def test_representations_hide_keys(store: sa.Connection) -> None:
     put(store, [agent(1)])
     page = read_page(store, Query(), now=NOW, manager=manager_row(**MANAGER))
     assert "key1" not in str(page.items)

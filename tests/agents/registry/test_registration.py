@@ -48,7 +48,7 @@ async def test_concurrent_requests_share_commits(paths: Paths) -> None:
     store.close()
 
 
-async def test_each_has_its_own_answer(paths: Paths) -> None:
+async def test_each_agent_has_its_own_result(paths: Paths) -> None:
     store, registrar = open_registrar(paths)
     news = [
         New(name="a1"), New(name="a1"), New(name="a2", groups=("linux", "none")), New(name=registrar.host_name),

@@ -60,7 +60,7 @@ def test_a_new_agent_gets_the_next_id_and_a_key(connection: Connection) -> None:
     assert number(connection, "revision") == second.revision == 2
 
 
-def test_ids_are_never_given_out_again(connection: Connection) -> None:
+def test_ids_of_agents_are_never_reused(connection: Connection) -> None:
     add(connection, "a1")
     add(connection, "a9", id=9)
     registry.remove(connection, [9], purge=True)
@@ -96,7 +96,7 @@ def test_a_removed_agent_can_come_back_with_its_id(connection: Connection) -> No
         (New(name="b1", groups=tuple(f"g{i}" for i in range(129))), 1737),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(connection: Connection, second: New, code: int) -> None:
+def test_invalid_settings_are_refused_and_change_nothing(connection: Connection, second: New, code: int) -> None:
     add(connection, "a1", address="10.0.0.1")
     add(connection, "a2", address="10.9.0.0/16")
     before = (entries(connection), number(connection, "revision"), number(connection, "next_id"))
@@ -105,7 +105,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(connection: Connection, s
     assert (entries(connection), number(connection, "revision"), number(connection, "next_id")) == before
 
 
-def test_only_a_host_collides_with_a_network(connection: Connection) -> None:
+def test_a_host_conflicts_with_a_network(connection: Connection) -> None:
     add(connection, "a1", address="10.9.0.0")
     add(connection, "a2", address="10.9.0.0/16")
     add(connection, "a3", address="10.9.0.0/24")
@@ -128,13 +128,13 @@ def test_one_enrolment_may_replace_two(connection: Connection) -> None:
     assert [one.id for one in tombstones(connection)] == [1, 2]
 
 
-def test_an_id_that_was_asked_for_replaces_its_holder(connection: Connection) -> None:
+def test_a_requested_id_replaces_its_agent(connection: Connection) -> None:
     add(connection, "a1")
     assert add(connection, "b1", AT_ONCE, id=1).line.startswith("001 b1 any ")
     assert tombstones(connection) == []
 
 
-def test_who_holds_the_key_is_not_replaced(connection: Connection) -> None:
+def test_an_agent_with_its_key_is_not_replaced(connection: Connection) -> None:
     old = add(connection, "a1")
     with refused(1705):
         add(connection, "a1", AT_ONCE, key_hash=key_hash(1, "a1", old.internal_key))
@@ -165,7 +165,7 @@ def test_groups_of_one_agent(connection: Connection) -> None:
         registry.assign(connection, {2: ["x"]})
 
 
-def test_a_group_that_goes_lets_its_members_go(connection: Connection) -> None:
+def test_a_deleted_group_has_no_members(connection: Connection) -> None:
     for groups in (("x",), ("x", "y"), ("y",), ()):
         add(connection, f"a{len(entries(connection))}", groups=groups)
     revision = number(connection, "revision")
@@ -176,14 +176,14 @@ def test_a_group_that_goes_lets_its_members_go(connection: Connection) -> None:
     assert number(connection, "revision") == revision + 1
 
 
-def test_removing_takes_the_members_rows_along(connection: Connection) -> None:
+def test_removing_deletes_the_group_rows(connection: Connection) -> None:
     add(connection, "a1", groups=("x",))
     assert [one.name for one in registry.remove(connection, [1, 5, 1])] == ["a1"]
     assert members(connection, "x") == []
     assert registry.remove(connection, [1]) == []
 
 
-def test_agents_of_another_manager_come_with_ids_and_keys(connection: Connection) -> None:
+def test_imported_agents_keep_ids_and_keys(connection: Connection) -> None:
     add(connection, "a1")
     add(connection, "a2")
     registry.remove(connection, [2])

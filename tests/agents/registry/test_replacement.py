@@ -14,7 +14,7 @@ GONE = ExistingAgent(id=7, name="web", key=KEY, date_add=0, status="disconnected
 FORCE = Force()
 
 
-def test_one_that_is_gone_long_enough_is_replaced() -> None:
+def test_an_agent_disconnected_long_enough_is_replaced() -> None:
     assert may_replace(GONE, FORCE, now=NOW).allowed
     assert may_replace(replace(GONE, status="never_connected", disconnection_time=0), FORCE, now=NOW).allowed
 
@@ -30,7 +30,7 @@ def test_one_that_is_gone_long_enough_is_replaced() -> None:
         ({"date_add": NOW - 3599}, "agent 007 (web) has not been registered for 3600 s"),
     ],
 )
-def test_refusals_say_why(change: dict[str, object], reason: str) -> None:
+def test_refusals_have_a_reason(change: dict[str, object], reason: str) -> None:
     verdict = may_replace(replace(GONE, **change), FORCE, now=NOW)
     assert (verdict.allowed, verdict.reason) == (False, reason)
 
@@ -51,7 +51,7 @@ def test_beyond_the_default_checks_only_what_may_be_deleted() -> None:
     assert not needs_deletion(connected, Force(disconnected_time=None), now=NOW)
 
 
-def test_the_holder_of_the_right_key_keeps_it() -> None:
+def test_an_agent_with_the_right_key_is_not_replaced_by_itself() -> None:
     right = key_hash(7, "web", KEY)
     assert not may_replace(GONE, FORCE, now=NOW, key_hash=right).allowed
     for other in (None, "", "0" * 40, "é"):

@@ -41,7 +41,7 @@ def test_an_agent_starts_as_never_connected(path: Path) -> None:
     store.close()
 
 
-def test_two_writers_take_turns(path: Path) -> None:
+def test_two_writers_are_serialized(path: Path) -> None:
     stores = [AgentStore(path), AgentStore(path, durable=False)]
 
     def count(store: AgentStore) -> None:

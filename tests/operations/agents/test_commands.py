@@ -91,7 +91,7 @@ async def test_restarts_in_the_dialect_of_the_agent(office: Office, links: dict[
     assert body["parameters"] == {"extra_args": [], "alert": {}}
 
 
-async def test_what_is_wrong_with_named_agents(office: Office, links: dict[str, MemoryLink]) -> None:
+async def test_failures_of_named_agents(office: Office, links: dict[str, MemoryLink]) -> None:
     body = await office.ask(RESTART, agents_list=["1000", "000", "999", "0001", "004", "001"])
     assert body["data"]["affected_items"] == ["001", "1000"]
     assert failed(body) == [(1701, ["0001", "999"]), (1703, ["000"]), (1707, ["004"])]
@@ -102,7 +102,7 @@ async def test_what_is_wrong_with_named_agents(office: Office, links: dict[str, 
     assert (await office.ask(RESTART))["data"]["failed_items"] == []
 
 
-async def test_a_node_that_fails_costs_its_agents_only(office: Office, links: dict[str, MemoryLink]) -> None:
+async def test_a_failing_node_fails_only_its_own_agents(office: Office, links: dict[str, MemoryLink]) -> None:
     office.world.peers["beta"] = AnsweringPeer(SecmonError(3022, ids=("beta",)))
     body = await office.ask(RESTART, agents_list=["001", "002", "003", "1000"])
     assert body["data"]["affected_items"] == ["001", "003"]
@@ -115,7 +115,7 @@ async def test_a_node_that_fails_costs_its_agents_only(office: Office, links: di
     assert (caught.value.code, list(caught.value.nodes)) == (1017, ["beta"])
 
 
-async def test_a_node_that_is_late_costs_its_agents_only(
+async def test_a_slow_node_fails_only_its_own_agents(
     office: Office, links: dict[str, MemoryLink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, running = office.world.clock, office.world.nodes["alpha"]
@@ -137,7 +137,7 @@ async def test_a_node_that_is_late_costs_its_agents_only(
     assert stuck.cancelled == 1
 
 
-async def test_an_agent_of_a_node_that_is_gone(office: Office, links: dict[str, MemoryLink]) -> None:
+async def test_an_agent_of_a_node_that_no_longer_exists(office: Office, links: dict[str, MemoryLink]) -> None:
     with office.node.agents.write() as connection:
         put(connection, [active(7, "delta")])
     body = await office.ask(RESTART, agents_list=["007"])
@@ -251,7 +251,7 @@ class TestActiveResponses:
         assert r'["a\\x27b\\x24(c)\\x60d\\x60\\x21"]' in text
         assert '"command":"!own"' in text
 
-    async def test_text(self, office: Office, links: dict[str, MemoryLink]) -> None:
+    async def test_texts(self, office: Office, links: dict[str, MemoryLink]) -> None:
         await office.ask(RESPOND, agents_list=["003"], body={"command": "!own.sh"})
         await office.ask(RESPOND, agents_list=["003"], body={"command": "!own.sh", "arguments": ["a b", "c;d", "\t"]})
         assert [text for _, text in links["gamma"].sent] == [

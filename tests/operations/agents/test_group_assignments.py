@@ -108,7 +108,7 @@ async def test_groups_that_do_not_exist(office: Office) -> None:
     assert (await office.refused(ASSIGN, group_id="x" * 256, agents_list=["001"])).code == 1722
 
 
-async def test_taking_agents_out(office: Office) -> None:
+async def test_removing_agents_from_a_group(office: Office) -> None:
     body = await office.ask(TAKE, group_id="web", agents_list=["001", "002", "003", "999"])
     assert body["data"]["affected_items"] == ["001", "002"]
     failed = [(each["error"]["code"], each["id"]) for each in body["data"]["failed_items"]]
@@ -117,7 +117,7 @@ async def test_taking_agents_out(office: Office) -> None:
     assert await office.failed(TAKE, group_id="default", agents_list=["003"]) == [(1745, ["003"])]
 
 
-async def test_taking_all_agents_out(office: Office) -> None:
+async def test_removing_all_agents_from_a_group(office: Office) -> None:
     body = await office.ask(TAKE, group_id="web", agents_list=["all"])
     assert (body["data"]["affected_items"], body["data"]["failed_items"]) == (["001", "002"], [])
 
@@ -132,7 +132,7 @@ async def test_assigning_one(office: Office) -> None:
     assert groups_of(office, 3) == "web"
 
 
-async def test_taking_one_out(office: Office) -> None:
+async def test_removing_one_agent_from_a_group(office: Office) -> None:
     body = await office.ask(TAKE_ONE, group_id="web", agent_id="001")
     assert body == {"message": "Agent 001 was taken out of the group web", "error": 0}
     for agent, group, code in (
@@ -167,7 +167,7 @@ async def test_leaving_all_groups(office: Office) -> None:
     assert (await office.refused(LEAVE, agent_id="999")).code == 1701
 
 
-async def test_leaving_a_group_that_is_no_more(office: Office) -> None:
+async def test_leaving_a_deleted_group(office: Office) -> None:
     delete_group(office.node.paths, "web")
     assert (await office.ask(LEAVE, agent_id="001", groups_list=["web"]))["data"]["affected_items"] == ["web"]
 

@@ -179,7 +179,7 @@ async def test_parameters_with_dots_keep_their_names() -> None:
     ],
     ids=str,
 )
-async def test_refused_questions(office: Office, params: dict[str, Any], code: int) -> None:
+async def test_refused_queries(office: Office, params: dict[str, Any], code: int) -> None:
     assert (await office.refused(LIST, **params)).code == code
 
 
@@ -312,7 +312,7 @@ async def test_a_worker_asks_the_master(cluster: World) -> None:
         await cluster.run(LIST, at="beta", q="nonsense")
 
 
-async def test_rows_that_make_no_sense_cost_no_answer(office: Office) -> None:
+async def test_invalid_rows_do_not_fail_the_request(office: Office) -> None:
     false = {"connection_status": "asleep", "last_keepalive": 2**40, "disconnection_time": 2**62}
     with office.node.agents.write() as connection:
         put(connection, [agent(7, name="odd", group_config_status="perhaps", date_add=NOW, **false)])

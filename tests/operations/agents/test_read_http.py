@@ -53,7 +53,7 @@ async def client(alone: World) -> AsyncIterator[httpx.AsyncClient]:
         ("sort=%2Bname&offset=1&q=id>0", ["002", "003"]),
     ],
 )
-async def test_questions(client: httpx.AsyncClient, query: str, ids: list[str]) -> None:
+async def test_queries(client: httpx.AsyncClient, query: str, ids: list[str]) -> None:
     answer = await client.get(f"/agents?{query}")
     assert answer.status_code == 200, answer.text
     assert [item["id"] for item in answer.json()["data"]["affected_items"]] == ids

@@ -74,7 +74,7 @@ class TestConfiguration:
             (b"", 1116),
         ],
     )
-    async def test_answers_that_are_none(self, office: Office, link: MemoryLink, answer: bytes, code: int) -> None:
+    async def test_invalid_answers(self, office: Office, link: MemoryLink, answer: bytes, code: int) -> None:
         link.answers[1, "agent", b"getconfig client"] = answer
         with pytest.raises(SecmonError) as caught:
             await config(office)
@@ -159,7 +159,7 @@ class TestStatistics:
         ("answer", "code"),
         [(b'{"error":1,"message":"Statistics unavailable"}', 1117), (b"err Response timeout", 1117), (b"[]", 1118)],
     )
-    async def test_answers_that_are_none(self, office: Office, link: MemoryLink, answer: bytes, code: int) -> None:
+    async def test_invalid_answers(self, office: Office, link: MemoryLink, answer: bytes, code: int) -> None:
         link.answers[1, "agent", b"getstate"] = answer
         [entry] = (await statistics(office))["data"]["failed_items"]
         assert (entry["error"]["code"], entry["id"]) == (code, ["001"])

@@ -89,7 +89,7 @@ def works(office: Office) -> dict[int, tuple[str, str]]:
         return {number: (node, work) for number, node, work in rows}
 
 
-async def test_every_agent_is_judged_by_itself(office: Office) -> None:
+async def test_every_agent_is_checked_by_itself(office: Office) -> None:
     body = await office.ask(UPGRADE, agents_list=["1000", "001", "002", "003", "004", "005", "006", "000", "999"])
     assert items(body) == [("001", 1), ("1000", 2)]
     assert failed(body) == [
@@ -186,7 +186,7 @@ async def test_permissions(office: Office) -> None:
     assert (await office.refused(STATUS, "ulrike")).code == 4000
 
 
-async def test_switched_off(office: Office) -> None:
+async def test_disabled(office: Office) -> None:
     text = "<ossec_config><agent-upgrade><enabled>no</enabled></agent-upgrade></ossec_config>"
     office.node.main_config = structs.replace(office.node.main_config, sections=parse_main_config(text).sections)
     assert (await office.refused(UPGRADE, agents_list=["001"])).code == 1121

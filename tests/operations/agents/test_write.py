@@ -155,7 +155,7 @@ def test_the_highest_id_is_named(number: str) -> None:
         (DELETE, {"agents_list": ["all"], "status": ["all"], "older_than": "1w"}),
     ],
 )
-def test_what_is_not_well_formed(operation: str, params: dict[str, Any]) -> None:
+def test_malformed_files(operation: str, params: dict[str, Any]) -> None:
     found = CATALOGUE.get(operation)
     assert found is not None
     with pytest.raises(ParameterError):
@@ -207,7 +207,7 @@ async def test_all_that_meet_the_conditions(held: Office, params: dict[str, Any]
     assert [text.split()[0] for text in lines(held)] == [one for one in ("001", "002", "003", "004") if one not in gone]
 
 
-async def test_each_that_is_named_and_why_not(held: Office) -> None:
+async def test_each_named_agent_fails_with_its_reason(held: Office) -> None:
     body = await held.ask(DELETE, agents_list=["001", "002", "000", "099", "0001"], status=["all"])
     assert body["data"]["affected_items"] == ["001"]
     failed = {one["error"]["code"]: one for one in body["data"]["failed_items"]}
@@ -219,7 +219,7 @@ async def test_each_that_is_named_and_why_not(held: Office) -> None:
     assert failed[1731]["error"]["message"].endswith(": older_than=7d, status=all")
 
 
-async def test_marked_or_gone_from_the_key_file(held: Office) -> None:
+async def test_marked_or_missing_lines_of_the_key_file(held: Office) -> None:
     held.node.registrar.settings = type(held.node.registrar.settings)(disabled=False, purge=False)
     await removed(held, agents_list=["001"], status=["all"])
     await removed(held, agents_list=["003"], status=["all"], purge=True)
@@ -238,7 +238,7 @@ async def test_permissions_by_id_and_by_group(held: Office) -> None:
     assert await code(held, ADD, "gina", name="a") == 4000
 
 
-async def test_on_the_master_whichever_node_is_asked() -> None:
+async def test_on_the_master_from_any_node() -> None:
     for name in (ADD, INSERT, QUICK, DELETE, KEY):
         found = CATALOGUE.get(name)
         assert found is not None

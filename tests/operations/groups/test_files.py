@@ -101,7 +101,7 @@ async def test_configurations_that_are_refused(office: Office, body: bytes, code
     assert (folder(office) / "agent.conf").read_bytes() == CONFIG
 
 
-async def test_who_may_replace_it(office: Office) -> None:
+async def test_checks_of_a_replacement(office: Office) -> None:
     assert (await office.refused(REPLACE, "nobody", group_id="web", body=b"<agent_config/>")).code == 4000
     assert (await office.refused(REPLACE, group_id="none", body=b"<agent_config/>")).code == 1710
 
@@ -215,7 +215,7 @@ async def test_files_as_they_are(office: Office, name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", ".", ".hidden", "absent", "sub", "link", "pipe"])
-async def test_path_tricks(office: Office, name: str) -> None:
+async def test_paths_out_of_the_folder(office: Office, name: str) -> None:
     (folder(office) / "sub").mkdir()
     (folder(office) / ".hidden").write_bytes(b"1")
     (folder(office) / "link").symlink_to("/etc/passwd")

@@ -83,7 +83,7 @@ async def test_only_groups_that_the_caller_may_read(office: Office) -> None:
     assert (await office.ask(LIST, "nobody-at-all"))["data"]["affected_items"] == []
 
 
-async def test_making_groups(office: Office) -> None:
+async def test_creating_groups(office: Office) -> None:
     body = await office.ask(MAKE, body={"group_id": "mail.eu_1-a"})
     assert body == {"message": "The group mail.eu_1-a was made", "error": 0}
     assert (office.node.paths.shared / "mail.eu_1-a/agent.conf").is_file()
@@ -111,7 +111,7 @@ async def test_deleting_groups(office: Office) -> None:
     assert [path.name for path in office.node.paths.shared.iterdir() if path.is_dir()] == ["default"]
 
 
-async def test_deleting_all_groups_that_one_may(office: Office) -> None:
+async def test_deleting_all_permitted_groups(office: Office) -> None:
     await office.caller("narrow", ("group:delete", "group:id:*", "allow"), ("group:delete", "group:id:db", "deny"))
     body = await office.ask(DELETE, "narrow", groups_list=["all"])
     assert (body["data"]["affected_items"], body["data"]["failed_items"], body["error"]) == (["web"], [], 0)

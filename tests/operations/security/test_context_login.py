@@ -120,7 +120,7 @@ async def test_roles_come_from_the_rules_that_hold(server: Server) -> None:
     assert (await server.identity({"teams": ["blue"]})).roles == (102,)
 
 
-async def test_no_rule_holds_no_role(server: Server) -> None:
+async def test_no_true_rule_gives_no_role(server: Server) -> None:
     assert (await server.identity({"teams": ["red"]})).roles == ()
 
 
@@ -145,7 +145,7 @@ async def test_default_rules_are_for_the_dashboard_user(server: Server, user: st
 
 
 @pytest.mark.parametrize("body", ["", "null", "[]", "1", '"x"', "{", '{"a": 1} x', '{"a":' * 3000 + "1" + "}" * 3000])
-async def test_a_body_that_is_no_object(server: Server, body: str) -> None:
+async def test_a_body_that_is_not_an_object(server: Server, body: str) -> None:
     assert (await server.login(body)).status_code == 400
     assert (await server.client.post(PATH, content=body, auth=("mira", "wrong"))).status_code == 401
 

@@ -18,7 +18,7 @@ DEFAULTS = {"auth_token_exp_timeout": 900, "rbac_mode": "white"}
 
 @pytest.mark.parametrize("at", ["alpha", "beta"])
 @pytest.mark.parametrize("name", [LOGIN, LOGIN.replace("POST", "GET")])
-async def test_a_token_of_any_node_is_good_on_all(cluster: World, name: str, at: str) -> None:
+async def test_a_token_of_any_node_is_valid_on_all(cluster: World, name: str, at: str) -> None:
     token = (await cluster.plain(name, at=at)).data["token"]
     for running in cluster.nodes.values():
         identity = running.node.tokens.verify(running.node.security.view(), token)
@@ -82,7 +82,7 @@ async def test_an_empty_change_is_refused(alone: World) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("user", ["nobody", "manager_only", "cluster_only"])
-async def test_others_have_no_say(alone: World, method: str, user: str) -> None:
+async def test_other_users_are_not_permitted(alone: World, method: str, user: str) -> None:
     params: dict[str, Any] = {"body": {"rbac_mode": "black"}} if method == "PUT" else {}
     with pytest.raises(SecmonError) as caught:
         await alone.run(f"{method} {CONFIG}", user, **params)

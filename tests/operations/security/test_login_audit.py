@@ -22,7 +22,7 @@ def changes(office: Office) -> list[dict[str, Any]]:
     return [line for line in map(json.loads, lines) if line["kind"] == "change"]
 
 
-async def test_a_day_at_the_office(office: Office) -> None:
+async def test_a_sequence_of_typical_requests(office: Office) -> None:
     role = await office.role("night", await office.policy([], []))
     user = await office.user("carol", role)
     await office.rule("given", role)
@@ -55,7 +55,7 @@ async def test_a_day_at_the_office(office: Office) -> None:
     assert report.problem is None
 
 
-async def test_what_is_refused_or_changes_nothing_leaves_no_line(office: Office) -> None:
+async def test_refused_or_empty_changes_write_no_line(office: Office) -> None:
     await office.role("night")
     await office.refused("POST /security/roles", "nobody", body={"name": "day"})
     await office.failed("POST /security/roles", body={"name": "night"})
@@ -64,7 +64,7 @@ async def test_what_is_refused_or_changes_nothing_leaves_no_line(office: Office)
     assert len(changes(office)) == 1
 
 
-async def test_without_the_log_nothing_changes(office: Office) -> None:
+async def test_without_the_audit_log_nothing_changes(office: Office) -> None:
     office.node.paths.audit_log.mkdir(parents=True)
     before = office.node.security.revision()
     error = await office.refused("POST /security/roles", body={"name": "night"})

@@ -112,7 +112,7 @@ async def test_item_failures_are_no_http_errors(client: httpx.AsyncClient) -> No
     assert (failed["error"]["code"], failed["id"]) == (5001, [999])
 
 
-async def test_revoking_everything_ends_the_caller_too(client: httpx.AsyncClient) -> None:
+async def test_revoking_everything_revokes_the_caller(client: httpx.AsyncClient) -> None:
     assert (await client.put("/security/user/revoke")).json() == {"message": "Every token was revoked", "error": 0}
     assert (await client.get("/security/users/me")).status_code == 401
     await log_in(client, "admin", PASSWORD)
@@ -169,7 +169,7 @@ async def test_an_id_that_is_too_large_has_its_own_error(client: httpx.AsyncClie
     assert f"{HUGE} is greater than the maximum of 999999999999999999" in answer.json()["detail"]
 
 
-async def test_the_largest_id_is_looked_for(client: httpx.AsyncClient) -> None:
+async def test_the_largest_id_is_searched(client: httpx.AsyncClient) -> None:
     answer = await client.get(f"/security/users?user_ids={'9' * 18},{'0' * 40}1")
     assert [item["id"] for item in answer.json()["data"]["affected_items"]] == [1]
     assert answer.json()["data"]["failed_items"][0]["id"] == [int("9" * 18)]

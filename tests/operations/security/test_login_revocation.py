@@ -155,7 +155,7 @@ async def test_what_changes_nothing_waits_for_no_node(cluster: World) -> None:
     assert cluster.nodes["alpha"].acknowledged.revisions == []
 
 
-async def test_a_worker_lets_the_master_change_and_answers_about_oneself(cluster: World) -> None:
+async def test_a_worker_forwards_changes_and_answers_on_the_own_account(cluster: World) -> None:
     office = Office(cluster)
     body = await office.ask("POST /security/roles", at="beta", body={"name": "night"})
     assert body["error"] == 0

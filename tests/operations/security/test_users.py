@@ -40,7 +40,7 @@ async def test_names_are_unique_and_case_sensitive(office: Office) -> None:
     assert body["data"]["failed_items"][0]["id"] == ["carol"]
 
 
-async def test_ids_are_never_given_again(office: Office) -> None:
+async def test_ids_are_never_reused_by_the_store(office: Office) -> None:
     first = await office.user("carol")
     await office.one(DELETE, user_ids=[str(first)])
     assert await office.user("carol") == first + 1
@@ -137,7 +137,7 @@ async def test_no_user_deletes_itself(office: Office) -> None:
 
 
 @pytest.mark.parametrize("wanted", [["all"], ["999", "all"]])
-async def test_delete_all_says_nothing_of_those_that_stay(office: Office, wanted: list[str]) -> None:
+async def test_delete_all_does_not_report_objects_that_remain(office: Office, wanted: list[str]) -> None:
     clerk = await office.caller("clerk", ("security:delete", "user:id:*", "allow"))
     await office.user("carol")
     body = await office.ask(DELETE, "clerk", user_ids=wanted)
@@ -193,7 +193,7 @@ async def test_lists_show_what_the_caller_may_see(office: Office) -> None:
     assert (empty["error"], empty["data"]["total_affected_items"]) == (0, 0)
 
 
-async def test_leading_zeros_do_not_lead_around_a_denial(office: Office) -> None:
+async def test_leading_zeros_do_not_bypass_a_denial(office: Office) -> None:
     carol = await office.user("carol")
     await office.caller(
         "clerk", ("security:delete", "user:id:*", "allow"), ("security:delete", f"user:id:{carol}", "deny")

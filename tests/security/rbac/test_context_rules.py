@@ -69,7 +69,7 @@ def _valid(rule: object) -> bool:
 
 @given(parts=st.lists(_expressions, max_size=4), context=_objects)
 @settings(max_examples=200)
-def test_and_or_not_are_pythons(parts: list[object], context: dict[str, Any]) -> None:
+def test_and_or_not_have_the_semantics_of_python(parts: list[object], context: dict[str, Any]) -> None:
     whole = all(_valid(part) for part in parts)
     verdicts = [evaluate(part, context) for part in parts]
     assert evaluate({"AND": parts}, context) is (whole and all(verdicts))
@@ -101,7 +101,7 @@ def test_find_is_match_on_some_object(operand: dict[str, Any], context: dict[str
 
 @given(rule=_expressions, context=_objects, steps=st.integers(0, 40))
 @settings(max_examples=200)
-def test_no_evaluation_takes_more_than_its_steps(rule: object, context: dict[str, Any], steps: int) -> None:
+def test_no_evaluation_exceeds_its_steps(rule: object, context: dict[str, Any], steps: int) -> None:
     """With too few it is false, with enough it is what it is without a bound."""
     if not _valid(rule):
         return
@@ -121,7 +121,7 @@ def test_no_evaluation_takes_more_than_its_steps(rule: object, context: dict[str
 
 @given(st.lists(st.sets(st.integers(0, 4)), max_size=5))
 @settings(max_examples=200)
-def test_strict_lists_pair_off(accepting: list[set[int]]) -> None:
+def test_strict_lists_are_matched_in_pairs(accepting: list[set[int]]) -> None:
     """The same answer as trying every order."""
 
     class Taker:
@@ -232,7 +232,7 @@ def _given(*rules: object, first: int = 100) -> tuple[Mapping[int, Rule], Mappin
     return known, {number: Role(number, f"role{number}", (), (number,)) for number in known}
 
 
-def test_roles_come_in_ascending_order_and_each_once() -> None:
+def test_roles_are_ascending_and_unique() -> None:
     rules, _ = _given({"MATCH": {}}, {"FIND": {"site": "41"}}, {"FIND": {"site": "0"}})
     roles = {
         107: Role(107, "last", (), (100,)),
@@ -260,7 +260,7 @@ def test_reserved_rules_end_at_99() -> None:
     assert roles_for(rules, roles, {}, _user(2)) == (99, 100)
 
 
-def test_a_bad_rule_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bad_rule_affects_only_itself(caplog: pytest.LogCaptureFixture) -> None:
     search = {"FIND": {"k": [str(n) for n in range(50)]}}
     context = {"k": ["x"] * 1_000}
     rules, roles = _given({"NOT": {"XOR": []}}, {"NOT": search}, {"MATCH": {}})
@@ -279,7 +279,7 @@ def test_the_rules_of_a_login_share_a_bound() -> None:
     assert roles_for(rules, roles, context, _user(100)) == (100, 101, 102)
 
 
-def test_a_huge_context_is_granted_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_huge_context_gets_no_role(caplog: pytest.LogCaptureFixture) -> None:
     rules, roles = _given({"MATCH": {}})
     assert roles_for(rules, roles, {"k": [0] * MAX_CONTEXT_VALUES}, _user(100)) == ()
     assert f"context of more than {MAX_CONTEXT_VALUES} values" in caplog.text

@@ -44,7 +44,7 @@ def test_dialect(pattern: str, text: str, holds: bool) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(a", "a)", "[a", "*", "a{2,1}", "\\", "[b-a]", "\ud800"])
-def test_what_is_no_expression_is_plain_text(pattern: str) -> None:
+def test_invalid_expressions_are_plain_text(pattern: str) -> None:
     text = f"r'{pattern}'"
     assert parse_pattern(text) is None
     assert evaluate({"MATCH": {"k": text}}, {"k": text}) is True
@@ -60,7 +60,7 @@ def test_what_is_no_expression_is_plain_text(pattern: str) -> None:
     ],
     ids=lambda pattern: pattern[:24],
 )  # fmt: skip
-def test_what_cannot_be_bounded_is_refused(pattern: str) -> None:
+def test_unbounded_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(UnsupportedPattern):
         parse_pattern(f"r'{pattern}'")
 
@@ -78,7 +78,7 @@ def test_catastrophic_patterns_run_on_the_linear_engine(pattern: str) -> None:
     assert evaluate({"FIND": {"k": f"r'{pattern}'"}}, {"k": "a" * 50_000 + "!"}) is False
 
 
-def test_the_price_grows_with_text_and_pattern() -> None:
+def test_the_cost_grows_with_text_and_pattern() -> None:
     small, large = parse_pattern("r'a'"), parse_pattern("r'(x{30}){30}'")
     assert small is not None
     assert large is not None

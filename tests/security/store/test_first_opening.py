@@ -70,7 +70,7 @@ def _fork(work: Callable[[], str], begin: int, release: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("opening", [open_agents, open_tasks, open_security])
-def test_all_of_them_open_the_same_stores(tmp_path: Path, opening: Callable[[Path], str]) -> None:
+def test_all_processes_open_the_same_stores(tmp_path: Path, opening: Callable[[Path], str]) -> None:
     paths = [tmp_path / str(number) / "file.db" for number in range(STORES)]
     answers = in_processes(lambda: " ".join(map(opening, paths)))
     assert len(set(answers)) == 1, answers

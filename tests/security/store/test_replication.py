@@ -58,7 +58,7 @@ def follow(replica: SecurityStore, master: SecurityStore) -> None:
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=6), st.booleans()), min_size=1, max_size=6))
-def test_following_equals_copying(writes: list[tuple[list[Step], bool]]) -> None:
+def test_incremental_changes_equal_a_snapshot(writes: list[tuple[list[Step], bool]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         master = SecurityStore(Path(folder) / "master.db")
         follower = SecurityStore(Path(folder) / "follower.db", writable=False)

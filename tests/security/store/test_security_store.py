@@ -60,7 +60,7 @@ def test_ids_are_never_reused(open_store: OpenStore) -> None:
         assert (first, tx.next_id(schema.users), tx.next_id(schema.roles)) == (100, 101, 100)
 
 
-def test_delete_takes_links_along_and_records_them(open_store: OpenStore) -> None:
+def test_delete_records_the_deleted_links(open_store: OpenStore) -> None:
     store = open_store()
     with store.write() as tx:
         put_user(tx, 100)
@@ -119,7 +119,7 @@ def test_master_refuses_to_be_overwritten(open_store: OpenStore) -> None:
         store.apply_snapshot(store.snapshot())
 
 
-def test_a_store_that_is_missing_is_made_only_when_asked_for(tmp_path: Path) -> None:
+def test_a_missing_store_is_created_only_on_request(tmp_path: Path) -> None:
     for writable in (True, False):
         with pytest.raises(FileNotFoundError, match=r"security\.db"):
             SecurityStore(tmp_path / "lost/security.db", writable=writable, create=False)
@@ -180,7 +180,7 @@ def as_version_1(path: Path) -> None:
     raw.close()
 
 
-def test_the_shared_key_of_version_1_is_gone_and_copies_come_together_again(tmp_path: Path) -> None:
+def test_the_shared_key_of_version_1_is_deleted_and_replicas_converge(tmp_path: Path) -> None:
     paths = {True: tmp_path / "master.db", False: tmp_path / "replica.db"}
     master = SecurityStore(paths[True])
     with master.write() as tx:
@@ -208,7 +208,7 @@ def test_the_shared_key_of_version_1_is_gone_and_copies_come_together_again(tmp_
     replica.close()
 
 
-def test_private_halves_stay_where_they_were_made(tmp_path: Path) -> None:
+def test_private_keys_stay_on_their_node(tmp_path: Path) -> None:
     master, replica = SecurityStore(tmp_path / "m.db"), SecurityStore(tmp_path / "r.db", writable=False)
     with master.write() as tx:
         put_user(tx, 1)

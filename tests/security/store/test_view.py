@@ -25,7 +25,7 @@ store.close()
 """
 
 
-def test_another_process_is_seen_at_once(open_store: OpenStore) -> None:
+def test_commits_of_other_processes_are_visible(open_store: OpenStore) -> None:
     store = open_store()
     for name in ("first", "second"):
         assert name not in {role.name for role in store.view().roles.values()}
@@ -100,7 +100,7 @@ def test_permissions_follow_policies(open_store: OpenStore) -> None:
     assert view.permissions((100,)).actions["agent:read"] == {"agent:id:001": "allow"}
 
 
-def test_readers_never_go_back(open_store: OpenStore) -> None:
+def test_readers_never_see_an_older_revision(open_store: OpenStore) -> None:
     """Threads read while one writes: after a write returned, no view is older than it."""
     store = open_store()
     written, failures, done = [0], list[str](), threading.Event()

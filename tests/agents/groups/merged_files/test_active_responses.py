@@ -55,7 +55,7 @@ def test_each_response_is_a_line() -> None:
     )
 
 
-def test_what_cannot_be_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_lines(caplog: pytest.LogCaptureFixture) -> None:
     sections = (
         "<command><name>a</name><executable>x\ny</executable></command>"
         "<active-response><command>a</command></active-response>"

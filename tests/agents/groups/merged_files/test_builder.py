@@ -93,7 +93,7 @@ def test_nothing_is_written_when_nothing_changed(site: Site) -> None:
         lambda folder: (folder.parent / "ar.conf").write_bytes(b"x - y - 0\n"),
     ],
 )
-def test_each_change_is_noticed(site: Site, change: Any) -> None:
+def test_each_change_is_detected(site: Site, change: Any) -> None:
     folder = site.write("etc/shared/web/a", b"1").parent
     site.write("etc/shared/web/b", b"1")
     site.builder.scan(["web,default"])
@@ -106,7 +106,7 @@ def test_each_change_is_noticed(site: Site, change: Any) -> None:
     assert fresh.scan(["web,default"]) == []
 
 
-def test_a_change_within_the_grain_of_time_stamps(site: Site) -> None:
+def test_a_change_within_the_resolution_of_time_stamps(site: Site) -> None:
     builder = MergedFileBuilder(site.paths, clock=SystemClock(), counters=Counters())
     file = site.write("etc/shared/web/a", b"1")
     builder.scan([])
@@ -118,7 +118,7 @@ def test_a_change_within_the_grain_of_time_stamps(site: Site) -> None:
     assert site.files("web")["a"] == b"2"
 
 
-def test_only_what_was_touched_is_looked_at(site: Site) -> None:
+def test_only_changed_groups_are_scanned(site: Site) -> None:
     site.write("etc/shared/web/a", b"1")
     site.write("etc/shared/db/a", b"1")
     site.builder.scan([])
@@ -129,7 +129,7 @@ def test_only_what_was_touched_is_looked_at(site: Site) -> None:
     assert site.builder.scan([]) == ["db"]
 
 
-def test_what_is_not_shared(site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_that_are_not_shared(site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()
     (secret / "shadow").write_bytes(b"root")
@@ -208,7 +208,7 @@ def test_a_combination_can_always_be_unpacked(trees: list[dict[str, bytes]]) -> 
         assert any(each.name == name and each.content.endswith(content) for each in combined)
 
 
-def test_combinations_come_and_go(site: Site) -> None:
+def test_combinations_are_built_and_deleted(site: Site) -> None:
     site.write("etc/shared/web/a", b"1")
     site.builder.scan(["default,web", "web,default"])
     assert len(list(site.paths.multigroups.iterdir())) == 2
@@ -231,7 +231,7 @@ def test_a_combination_follows_its_groups(site: Site) -> None:
     assert site.builder.scan(["default,web"]) == ["web", "default,web"]
 
 
-def test_a_combination_in_the_way_of_its_folder(site: Site) -> None:
+def test_a_file_in_the_place_of_the_folder_of_a_combination(site: Site) -> None:
     site.write("etc/shared/web/a", b"1")
     site.write("var/multigroups/fe375984", b"a file")
     site.write("etc/shared/linux/a", b"1")
@@ -246,7 +246,7 @@ def test_the_default_group_is_made(site: Site) -> None:
     assert (site.paths.shared / "default/agent.conf").exists()
 
 
-def test_a_merged_file_that_was_received_is_left_alone(site: Site) -> None:
+def test_a_downloaded_merged_file_is_not_rebuilt(site: Site) -> None:
     data = merge("web", [MergedFile("only.txt", b"1"), MergedFile("ar.conf", b"theirs")])
     site.write("etc/shared/web/merged.mg", data)
     site.write("etc/shared/web/agent.conf", b"<agent_config/>")
@@ -285,7 +285,7 @@ def test_no_shared_folder_at_all(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert len(caplog.records) == 1
 
 
-def test_files_that_come_and_go_while_a_thousand_readers_look(site: Site) -> None:
+def test_files_that_are_created_and_deleted_during_a_thousand_reads(site: Site) -> None:
     """Readers see whole files only, and in the end the newest content."""
     site.write("etc/shared/web/agent.conf", b"0" * 5000)
     site.builder.scan(["default,web"])

@@ -71,7 +71,7 @@ def files_yml(server: WebServer, group: str, *names: str, poll: int = 0) -> str:
     return "\n".join(["groups:", f"  {group}:", f"    poll: {poll}", "    files:", *lines, ""])
 
 
-async def test_files_are_fetched_again_and_again(site: RemoteSite) -> None:
+async def test_files_are_downloaded_periodically(site: RemoteSite) -> None:
     pages = {"/web/agent.conf": answer(b"<agent_config/>"), "/web/list.txt": answer(b"one")}
     async with web_server(pages) as server:
         site.write(files_yml(server, "web", "agent.conf", "list.txt", "absent"))
@@ -87,7 +87,7 @@ async def test_files_are_fetched_again_and_again(site: RemoteSite) -> None:
             assert site.content("web/list.txt") == b"two"
 
 
-async def test_poll_says_how_often(site: RemoteSite) -> None:
+async def test_poll_is_the_interval_of_downloads(site: RemoteSite) -> None:
     async with web_server({"/web/x": answer(b"1")}) as server:
         site.write(files_yml(server, "web", "x", poll=3600))
         async with working(site):
@@ -98,7 +98,7 @@ async def test_poll_says_how_often(site: RemoteSite) -> None:
             await until(lambda: len(server.asked) == 2)
 
 
-async def test_a_merged_file_is_taken_as_it_is(site: RemoteSite, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_merged_file_is_imported_unchanged(site: RemoteSite, caplog: pytest.LogCaptureFixture) -> None:
     good = merge("web", [MergedFile("only.txt", b"1")])
     create_group(site.paths, "web")
     write_file(site.paths.shared / "web/local.txt", b"not shared any more")
@@ -124,7 +124,9 @@ async def test_a_wrong_agent_conf_does_not_reach_agents(site: RemoteSite, caplog
             assert "syschek: there is no such name" in caplog.text
 
 
-async def test_a_mistake_leaves_in_force_what_was_right(site: RemoteSite, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_invalid_file_leaves_the_last_valid_one_in_force(
+    site: RemoteSite, caplog: pytest.LogCaptureFixture
+) -> None:
     async with web_server({"/web/x": answer(b"1")}) as server:
         site.write(files_yml(server, "web", "x"))
         async with working(site):
@@ -141,7 +143,7 @@ async def test_a_mistake_leaves_in_force_what_was_right(site: RemoteSite, caplog
             assert len(server.asked) < asked
 
 
-async def test_a_server_that_hangs_holds_up_its_own_group_only(site: RemoteSite) -> None:
+async def test_a_hanging_server_delays_only_its_own_group(site: RemoteSite) -> None:
     async with web_server({"/slow/x": b"HTTP/1.1 200 OK\r\n\r\n", "/web/x": answer(b"1")}) as server:
         server.slow.add("/slow/x")
         slow, web = files_yml(server, "slow", "x"), files_yml(server, "web", "x")
@@ -151,7 +153,7 @@ async def test_a_server_that_hangs_holds_up_its_own_group_only(site: RemoteSite)
             assert site.content("slow/x") is None
 
 
-async def test_agents_are_put_into_their_groups(site: RemoteSite, caplog: pytest.LogCaptureFixture) -> None:
+async def test_agents_are_assigned_to_their_groups(site: RemoteSite, caplog: pytest.LogCaptureFixture) -> None:
     create_group(site.paths, "web")
     one, two = site.enrol("one", "default"), site.enrol("two", "default", "web")
     site.write("agents: {001: web, 002: web, 003: web, 004: later}")

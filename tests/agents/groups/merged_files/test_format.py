@@ -32,7 +32,7 @@ files = st.lists(st.builds(MergedFile, names, st.binary(max_size=50)), max_size=
 
 
 @pytest.mark.parametrize("case", vectors("merged_files"))
-def test_examples_come_apart_and_together_again(case: dict[str, Any]) -> None:
+def test_examples_are_split_and_merged_again(case: dict[str, Any]) -> None:
     data = bytes.fromhex(case["merged_hex"])
     merged = split(data)
     assert merged.tag == case.get("group", case.get("folder"))
@@ -49,7 +49,7 @@ def test_comment_lines_may_stand_between_files() -> None:
 
 @settings(max_examples=200)
 @given(names, files)
-def test_what_is_merged_can_be_split(tag: str, given_files: list[MergedFile]) -> None:
+def test_merged_files_can_be_split(tag: str, given_files: list[MergedFile]) -> None:
     assert split(merge(tag, given_files)) == (tag, tuple(given_files))
 
 
@@ -57,7 +57,7 @@ def test_what_is_merged_can_be_split(tag: str, given_files: list[MergedFile]) ->
 @given(
     st.binary(max_size=60) | st.lists(st.sampled_from([b"#", b"!", b"3 ", b"a", b"\n", b"b/..", b"9"])).map(b"".join)
 )
-def test_no_bytes_fail_in_another_way(data: bytes) -> None:
+def test_invalid_bytes_raise_only_the_declared_error(data: bytes) -> None:
     with suppress(MergedError):
         assert sum(len(each.content) for each in split(data).files) <= len(data)
 
@@ -95,7 +95,7 @@ def test_names_that_agents_could_not_keep_in_their_folder() -> None:
     assert not any(map(sharable_name, ("", "..", "a/..", "a\nb", "a\rb", "d:x", "a\\b", "/a", "n" * 201)))
 
 
-def test_a_file_that_is_too_large_is_not_made() -> None:
+def test_a_file_that_is_too_large_is_not_written() -> None:
     with pytest.raises(MergedError, match="more than"):
         merge("g", (MergedFile(str(number), b"x" * (MAX_MERGED // 4)) for number in range(5)))
 

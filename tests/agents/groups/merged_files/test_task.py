@@ -72,7 +72,7 @@ async def working(keeper: MergedFileTask) -> AsyncIterator[None]:
             await task
 
 
-async def test_edits_are_followed_at_once(site: Site) -> None:
+async def test_edits_are_applied_promptly(site: Site) -> None:
     async with working(site.keeper):
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
         assert site.files("etc/shared/default")["ar.conf"].startswith(b"restart-ossec0")
@@ -103,7 +103,7 @@ async def test_assignments_are_followed(site: Site) -> None:
         await until(lambda: not (site.paths.root / combined).exists())
 
 
-async def test_without_notifications_the_periodic_look_finds_changes(site: Site) -> None:
+async def test_without_notifications_the_periodic_scan_finds_changes(site: Site) -> None:
     keeper = site.another(reload_seconds=0.05)
     async with working(keeper):
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
@@ -112,7 +112,7 @@ async def test_without_notifications_the_periodic_look_finds_changes(site: Site)
         await site.shows("etc/shared/default", "x", b"1")
 
 
-async def test_nothing_is_built_while_files_are_placed(site: Site) -> None:
+async def test_nothing_is_built_while_files_are_written(site: Site) -> None:
     async with working(site.keeper):
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
         async with site.keeper.suspended():
@@ -137,7 +137,7 @@ async def test_received_merged_files_are_no_longer_built(site: Site) -> None:
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
 
 
-async def test_merging_switched_off(site: Site) -> None:
+async def test_merging_disabled(site: Site) -> None:
     async with working(site.another(reload_seconds=0.01, merging=False)):
         await until(lambda: (site.paths.shared / "ar.conf").exists())
         await asyncio.sleep(0.1)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from secmon.api.problems import Refused
+from secmon.api.problems import RequestRefused
 from secmon.api.request import Request, parse_query
 from secmon.cluster.catalogue import Operation
 from secmon.cluster.parameters import ParameterError, read_text
@@ -34,7 +34,7 @@ def _body(operation: Operation, request: Request) -> Any:
         _check_type(operation, request)
         return request.body
     if request.media_type != JSON and request.body.strip() == b"null" and operation.auth != "basic":
-        raise Refused(415, f"Invalid Content-type ({request.media_type}), expected JSON data")
+        raise RequestRefused(415, f"Invalid Content-type ({request.media_type}), expected JSON data")
     try:
         body = read_body(request.body, operation.body.schema)
     except RecursionError:

@@ -2,9 +2,9 @@
 
 from collections.abc import Set
 
-from secmon.api.problems import Refused
+from secmon.api.problems import RequestRefused
 from secmon.api.request import Request
-from secmon.api.responses import TEXT_TYPE, Answer, Header
+from secmon.api.responses import TEXT_TYPE, ApiResponse, Header
 from secmon.config.api import Cors as Settings
 
 
@@ -17,7 +17,7 @@ class Cors:
         self._exposed = _names(settings.expose_headers)
         self._allowed = _names(settings.allow_headers)
 
-    def decorate(self, request: Request, answer: Answer) -> None:
+    def decorate(self, request: Request, answer: ApiResponse) -> None:
         """Add the headers to ``answer``, when the request comes from the allowed origin."""
         answer.raw_headers.append((b"vary", b"Origin"))
         origin = request.header(b"origin")
@@ -29,8 +29,8 @@ class Cors:
         answer.raw_headers += self._granted(origin)
         answer.raw_headers.append((b"access-control-expose-headers", ", ".join(exposed).encode("latin-1")))
 
-    def preflight(self, request: Request, methods: Set[str]) -> Answer:
-        """The answer to an OPTIONS request on a path that has ``methods``. Raises :class:`Refused` 403."""
+    def preflight(self, request: Request, methods: Set[str]) -> ApiResponse:
+        """The answer to an OPTIONS request on a path that has ``methods``. Raises :class:`RequestRefused` 403."""
         origin = request.header(b"origin")
         if origin is None:
             raise _refused("origin header is not specified in the request")
@@ -52,7 +52,7 @@ class Cors:
         extra = [*self._granted(origin), (b"access-control-allow-methods", method.encode("latin-1"))]
         if wanted:
             extra.append((b"access-control-allow-headers", ",".join(wanted).encode("latin-1")))
-        return Answer(200, b"", TEXT_TYPE, extra)
+        return ApiResponse(200, b"", TEXT_TYPE, extra)
 
     def _allows(self, origin: str) -> bool:
         return self._origin in ("*", origin)
@@ -72,5 +72,5 @@ def _names(configured: str | tuple[str, ...]) -> list[str] | None:
     return [name.strip() for name in parts if name.strip()]
 
 
-def _refused(reason: str) -> Refused:
-    return Refused(403, f"CORS preflight request failed: {reason}", title="Forbidden")
+def _refused(reason: str) -> RequestRefused:
+    return RequestRefused(403, f"CORS preflight request failed: {reason}", title="Forbidden")

@@ -11,7 +11,7 @@ ONE_WRITE_BYTES = 65_536
 """Bodies up to this size are copied behind their head."""
 
 
-class AnswerCycle(RequestResponseCycle):
+class ResponseCycle(RequestResponseCycle):
     """One request and its response."""
 
     _head: HTTPResponseStartEvent | None = None

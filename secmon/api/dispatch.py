@@ -15,13 +15,13 @@ from secmon.api.binding import bind
 from secmon.api.cors import Cors
 from secmon.api.limits import EVENT_PATHS, EVENT_REQUESTS, RequestRate
 from secmon.api.openapi import describe_itself
-from secmon.api.problems import Refused, error_problem, flat, problem
+from secmon.api.problems import RequestRefused, error_problem, flat, problem
 from secmon.api.rendering import render, render_error
-from secmon.api.request import Bodies, Request, logged_body, logged_query, read_body
+from secmon.api.request import BodyMemory, Request, logged_body, logged_query, read_body
 from secmon.api.request_log import RequestLog
-from secmon.api.responses import CLOSE, TEXT_TYPE, Answer
-from secmon.api.routes import Found, Routes
-from secmon.api.shared_login_failures import SharedFailures
+from secmon.api.responses import CLOSE, TEXT_TYPE, ApiResponse
+from secmon.api.routes import RouteMatch, RouteTable
+from secmon.api.shared_login_failures import SharedLoginFailures
 from secmon.cluster.call import Call, new_request_id
 from secmon.cluster.catalogue import Catalogue, Operation
 from secmon.cluster.node import CallRouter, Node
@@ -38,7 +38,7 @@ log = logging.getLogger("secmon.api")
 BODY_SECONDS = 20.0
 """Time for the body of a request, or for each part of it that its rate asks for (see ``request.read_body``)."""
 
-BODIES_BYTES = 256 << 20
+BODY_MEMORY_BYTES = 256 << 20
 """Memory for all bodies at once; four of the largest have room in any case."""
 
 UNKNOWN_USER = "unknown_user"
@@ -65,20 +65,20 @@ class Dispatcher:
         self._node = node
         self._router = router
         self._description = describe_itself(catalogue)
-        self._routes = Routes([*catalogue, self._description])
+        self._routes = RouteTable([*catalogue, self._description])
         self._log = request_log
         self._body_seconds = body_seconds
         limit = config.access.max_request_per_minute
         self._rate = RequestRate(limit, node.clock)
         self._event_rate = RequestRate(EVENT_REQUESTS if limit else 0, node.clock, code=6005)
         self._logins = FailedLogins(config.access.max_login_attempts, config.access.block_time, node.clock)
-        self._shared = SharedFailures(node, router, self._logins)
+        self._shared = SharedLoginFailures(node, router, self._logins)
         self._authenticator = Authenticator(node, self._logins, router)
         largest = config.max_upload_size
-        self._bodies = Bodies(max(BODIES_BYTES, 4 * largest) if largest else math.inf)
+        self._bodies = BodyMemory(max(BODY_MEMORY_BYTES, 4 * largest) if largest else math.inf)
         self._cors = Cors(config.cors) if config.cors.enabled else None
         self._in_flight = 0
-        self._entries: list[_Entry] = []
+        self._entries: list[_LogEntry] = []
         self.stopping = False
         """Set when the grace of a stop is over: requests cancelled from then on still get an answer."""
 
@@ -98,7 +98,7 @@ class Dispatcher:
         counters.set("api.requests.in_flight", self._in_flight)
         status = CLIENT_GONE
         try:
-            answer = await self._settle(request, receive)
+            answer = await self._response_to(request, receive)
             await answer(scope, receive, send)
             status = answer.status_code
         except (ClientDisconnect, asyncio.CancelledError):
@@ -112,30 +112,31 @@ class Dispatcher:
             self._in_flight -= 1
             self._bodies.release(request)
             counters.set("api.requests.in_flight", self._in_flight)
-            self._log_soon(_Entry(request, clock.monotonic() - started, status))
+            self._log_soon(_LogEntry(request, clock.monotonic() - started, status))
 
-    async def _settle(self, request: Request, receive: Receive) -> Answer:
+    async def _response_to(self, request: Request, receive: Receive) -> ApiResponse:
         """The answer, whatever becomes of the request; CORS headers on existing paths."""
-        found: Found | None = None
+        found: RouteMatch | None = None
         try:
             found = self._routes.find(request.path, request.method)
         except ValueError:
             pass  # not UTF-8: answered like an unknown path
         try:
             answer = await self._answer(request, found, receive)
-        except (SecmonError, AuthenticationError, ParameterError, Refused) as error:
+        except (SecmonError, AuthenticationError, ParameterError, RequestRefused) as error:
             answer = self._refusal(request, found, error)
             if answer.status_code >= 500:
                 self._log_cause(request, answer.status_code, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and answered
-            answer = render_error(self._node, self._unforeseen(request, error), request.identity or _unknown_caller())
+            failure = self._unexpected_error(request, error)
+            answer = render_error(self._node, failure, request.identity or _unknown_caller())
         if self._cors is not None and found is not None and found.methods and request.method != "OPTIONS":
             self._cors.decorate(request, answer)
         if answer.status_code >= 400:
             self._node.counters.add("api.responses.5xx" if answer.status_code >= 500 else "api.responses.4xx")
         return answer
 
-    async def _answer(self, request: Request, found: Found | None, receive: Receive) -> Answer:
+    async def _answer(self, request: Request, found: RouteMatch | None, receive: Receive) -> ApiResponse:
         """The one order of steps (conventions.md 0); each may raise, and then the next ones do not happen."""
         operation = found.operation if found else None
         is_login = operation is not None and operation.auth == "basic"
@@ -162,17 +163,17 @@ class Dispatcher:
             )
         return render(self._node, operation, result, identity, pretty=getattr(params, "pretty", False))
 
-    def _no_operation(self, request: Request, found: Found | None) -> Answer:
+    def _no_operation(self, request: Request, found: RouteMatch | None) -> ApiResponse:
         """308, preflight, 404 or 405."""
         if found is None:
             raise ParameterError("The path is not UTF-8")
         if found.methods:
             if request.method == "OPTIONS" and self._cors is not None:
                 return self._cors.preflight(request, found.methods)
-            raise Refused(405, "405: Method Not Allowed")
+            raise RequestRefused(405, "405: Method Not Allowed")
         if "//" in request.path:
             return _merged(request)
-        raise Refused(404, "404: Not Found")
+        raise RequestRefused(404, "404: Not Found")
 
     def _check_settings(self, operation: Operation) -> None:
         """Raises 1122 for experimental operations while these are off, 3013 for the cluster's without a cluster."""
@@ -205,7 +206,7 @@ class Dispatcher:
         except SecmonError as error:
             raise _Failed(error) from error
 
-    def _refusal(self, request: Request, found: Found | None, error: Exception) -> Answer:
+    def _refusal(self, request: Request, found: RouteMatch | None, error: Exception) -> ApiResponse:
         """The problem document for an expected error, and what it means for limits, counters and log."""
         match error:
             case _Failed():
@@ -220,12 +221,12 @@ class Dispatcher:
                     self._shared.report(request.client)
                     self._node.counters.add("api.logins.failed")
                 return problem(error.status, error.title, error.detail)
-            case Refused():
+            case RequestRefused():
                 return problem(error.status, error.title, error.detail, headers=(CLOSE,) if error.close else ())
         return problem(400, error.title if isinstance(error, ParameterError) else "Bad Request", flat(str(error)))
 
-    def _unforeseen(self, request: Request, error: Exception) -> SecmonError:
-        """The error of a fault outside of an operation, in a login for instance; it is logged."""
+    def _unexpected_error(self, request: Request, error: Exception) -> SecmonError:
+        """The error for a fault outside of an operation, in a login for instance; the fault is logged."""
         failure = storage_error(error)
         if failure is not None:
             self._node.counters.add("api.storage_errors")
@@ -254,7 +255,7 @@ class Dispatcher:
         self._log.message("error" if status == 500 else "warning", f"{_title(request)} failed: {cause}")
 
     def _user(self, request: Request) -> str:
-        """For the log: who asks, or says so in a Basic header. A request refused early has its token looked up only."""
+        """The user for the log: of the identity, a Basic header, or the token of a request that was refused early."""
         if request.identity is not None:
             return request.identity.user
         header = request.header(b"authorization")
@@ -271,7 +272,7 @@ class Dispatcher:
         except StoreFault:  # the request failed for it, and said so
             return UNKNOWN_USER
 
-    def _log_soon(self, entry: "_Entry") -> None:
+    def _log_soon(self, entry: "_LogEntry") -> None:
         """Log behind the answers of this turn of the loop, all in one write; a crash loses no more than these."""
         if not self._entries:
             asyncio.get_running_loop().call_soon(self._write_entries)
@@ -307,7 +308,7 @@ def _by_node(errors: Mapping[str, str]) -> str:
     return "; ".join(f"{node}: {text}" for node, text in sorted(errors.items()))
 
 
-class _Entry(NamedTuple):
+class _LogEntry(NamedTuple):
     """The entry of a request for the request log."""
 
     request: Request
@@ -323,13 +324,13 @@ class _Failed(SecmonError):
         self.error = error
 
 
-def _merged(request: Request) -> Answer:
+def _merged(request: Request) -> ApiResponse:
     """A path with doubled slashes leads to the merged one."""
     path = request.path
     while "//" in path:
         path = path.replace("//", "/")
     target = path.encode("ascii") + (b"?" + request.query if request.query else b"")
-    return Answer(308, b"", TEXT_TYPE, [(b"location", target)])
+    return ApiResponse(308, b"", TEXT_TYPE, [(b"location", target)])
 
 
 def _unknown_caller() -> Identity:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
-from secmon.api.responses import Answer, Header
+from secmon.api.responses import ApiResponse, Header
 from secmon.common.errors import SecmonError
 
 PROBLEM_TYPE = b"application/problem+json; charset=utf-8"
@@ -16,7 +16,7 @@ NodeErrors = Mapping[str, Mapping[str, str]]
 _PATTERN = re.compile(r"matching regex '.*'(?= - at |\Z)")
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that gets no further than the adapter; ``title`` is the phrase of ``status`` unless given."""
 
     def __init__(self, status: int, detail: str, *, title: str | None = None, close: bool = False) -> None:
@@ -38,7 +38,7 @@ def problem(
     dapi_errors: NodeErrors | None = None,
     code: int | None = None,
     headers: Sequence[Header] = (),
-) -> Answer:
+) -> ApiResponse:
     """The document; its members in the documented order, empty ones left out, a newline at its end."""
     members = {
         "title": title,
@@ -48,10 +48,10 @@ def problem(
         "error": code,
     }
     body = json.dumps({name: value for name, value in members.items() if value}) + "\n"
-    return Answer(status, body.encode("ascii"), PROBLEM_TYPE, headers)
+    return ApiResponse(status, body.encode("ascii"), PROBLEM_TYPE, headers)
 
 
-def error_problem(error: SecmonError, dapi_errors: NodeErrors | None = None) -> Answer:
+def error_problem(error: SecmonError, dapi_errors: NodeErrors | None = None) -> ApiResponse:
     """The document of a catalogued error."""
     return problem(
         error.kind.status,

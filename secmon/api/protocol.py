@@ -17,7 +17,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from secmon.api.cycle import AnswerCycle
+from secmon.api.cycle import ResponseCycle
 from secmon.api.request import ON_AUTHENTICATED
 from secmon.common.accept.acceptor import Accepted
 from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter
@@ -206,7 +206,7 @@ class BoundedProtocol(HttpToolsProtocol):
             raise FramingError("Too many requests at once.")
         self._fill_scope()
         before = self.cycle
-        self.cycle = AnswerCycle(
+        self.cycle = ResponseCycle(
             scope=self.scope,
             transport=self.transport,
             flow=self.flow,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from secmon.api.problems import NodeErrors, error_problem
-from secmon.api.responses import JSON_TYPE, Answer, Header, json_text
+from secmon.api.responses import JSON_TYPE, ApiResponse, Header, json_text
 from secmon.cluster.catalogue import Operation
 from secmon.cluster.executor import Inventory
 from secmon.cluster.node import Node
@@ -22,15 +22,15 @@ FRONT = frozenset({902, 1018, 1122, 1128, 3013, 6002})
 _LOGGED = (Kind.INTERNAL, Kind.CLUSTER, Kind.UNAVAILABLE)
 
 
-def render(node: Node, operation: Operation, result: Result, identity: Identity, *, pretty: bool) -> Answer:
+def render(node: Node, operation: Operation, result: Result, identity: Identity, *, pretty: bool) -> ApiResponse:
     """The response of a call that succeeded, at least in part."""
     extra = deprecation(operation) if operation.deprecated else ()
     if isinstance(result, Raw):
-        return Answer(200, result.body, result.content_type.encode("latin-1"), extra)
+        return ApiResponse(200, result.body, result.content_type.encode("latin-1"), extra)
     body = envelope(result, operation.messages)
     if errors := body.get("dapi_errors"):
         body["dapi_errors"] = _hide_names(node, identity, errors)
-    return Answer(200, json_text(body, pretty=pretty), JSON_TYPE, extra)
+    return ApiResponse(200, json_text(body, pretty=pretty), JSON_TYPE, extra)
 
 
 def deprecation(operation: Operation) -> list[Header]:
@@ -42,7 +42,7 @@ def deprecation(operation: Operation) -> list[Header]:
     return headers
 
 
-def render_error(node: Node, error: SecmonError, identity: Identity) -> Answer:
+def render_error(node: Node, error: SecmonError, identity: Identity) -> ApiResponse:
     """The problem of a call that failed, with the nodes where it did (conventions.md 1.7)."""
     if error.code in FRONT:
         return error_problem(error)
@@ -56,13 +56,13 @@ def _hide_names(node: Node, identity: Identity, errors: Mapping[str, Any]) -> No
     """Nodes that the caller may not read lose their names; all do when the store of permissions cannot be read."""
     try:
         authorizer = Authorizer(identity, node.security.view(), Inventory(node), node=node.name)
-        seen = set(authorizer.check(_READ_NODE, list(errors)).ids)
+        readable = set(authorizer.check(_READ_NODE, list(errors)).ids)
     except StoreFault:
-        seen = set()
-    shown: dict[str, Any] = {}
+        readable = set()
+    named: dict[str, Any] = {}
     for name, described in errors.items():
-        shown.setdefault(name if name in seen else "unknown-node", described)
-    return shown
+        named.setdefault(name if name in readable else "unknown-node", described)
+    return named
 
 
 def _logfile(node: Node) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
-from secmon.api.problems import Refused
+from secmon.api.problems import RequestRefused
 from secmon.common.accept.limiter import address_group
 from secmon.common.identity import Identity
 
@@ -70,11 +70,11 @@ def _address(host: str) -> str:
     return host.removeprefix("::ffff:") if host.startswith("::ffff:") and "." in host else host
 
 
-class Bodies:
+class BodyMemory:
     """The memory that the bodies of all requests may take together, in bytes.
 
-    Bodies are read before anybody is asked for a token, so without this bound a few hundred strangers could fill the
-    memory of the host. One address has half of it at most, so that it does not keep others out.
+    Bodies are read before the token is checked, so without this bound a few hundred clients without one could fill the
+    memory of the host. One address gets half of it at most.
     """
 
     def __init__(self, capacity: float) -> None:
@@ -83,10 +83,10 @@ class Bodies:
         self.held = 0
 
     def hold(self, request: Request, size: int) -> None:
-        """``size`` more bytes for ``request``. Raises :class:`Refused` 503 when there is no room."""
+        """``size`` more bytes for ``request``. Raises :class:`RequestRefused` 503 when there is no room."""
         group = address_group(request.client)
         if self.held + size > self._capacity or self._by_address[group] + size > self._capacity / 2:
-            raise Refused(503, "Too many request bodies at once", close=True)
+            raise RequestRefused(503, "Too many request bodies at once", close=True)
         self.held += size
         self._by_address[group] += size
         request.held += size
@@ -102,12 +102,12 @@ class Bodies:
             request.held = 0
 
 
-async def read_body(request: Request, receive: Receive, bodies: Bodies, *, limit: int, seconds: float) -> bytes:
+async def read_body(request: Request, receive: Receive, bodies: BodyMemory, *, limit: int, seconds: float) -> bytes:
     """The whole body. ``limit`` in bytes, 0 means none; ``seconds`` is its time, and again after each part that
     MIN_BODY_RATE asks of that time.
 
-    Raises :class:`Refused` 413 as soon as ``limit`` bytes have arrived or are announced (conventions.md 9.3), 408 when
-    it comes too slowly, 503 from ``bodies``, ``ClientDisconnect`` when the client goes away.
+    Raises :class:`RequestRefused` 413 as soon as ``limit`` bytes have arrived or are announced (conventions.md 9.3),
+    408 when it comes too slowly, 503 from ``bodies``, ``ClientDisconnect`` when the client disconnects.
     """
     announced = request.headers.get(b"content-length")
     if announced is None and b"transfer-encoding" not in request.headers:
@@ -117,10 +117,10 @@ async def read_body(request: Request, receive: Receive, bodies: Bodies, *, limit
     try:
         return await _receive_body(request, receive, bodies, limit, seconds)
     except TimeoutError:
-        raise Refused(408, "The body of the request did not arrive in time", close=True) from None
+        raise RequestRefused(408, "The body of the request did not arrive in time", close=True) from None
 
 
-async def _receive_body(request: Request, receive: Receive, bodies: Bodies, limit: int, seconds: float) -> bytes:
+async def _receive_body(request: Request, receive: Receive, bodies: BodyMemory, limit: int, seconds: float) -> bytes:
     parts = bytearray()
     loop = asyncio.get_running_loop()
     counted = 0
@@ -141,9 +141,9 @@ async def _receive_body(request: Request, receive: Receive, bodies: Bodies, limi
                 patience.reschedule(loop.time() + seconds)
 
 
-def _too_large(limit: int, size: int) -> Refused:
+def _too_large(limit: int, size: int) -> RequestRefused:
     # The rest of the body is not wanted, and a client that goes on sending must not have it taken for a request.
-    return Refused(413, f"Maximum request body size {limit} exceeded, actual body size {size}", close=True)
+    return RequestRefused(413, f"Maximum request body size {limit} exceeded, actual body size {size}", close=True)
 
 
 def parse_query(raw: bytes, errors: str = "strict") -> list[tuple[str, str]]:

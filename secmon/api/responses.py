@@ -30,7 +30,7 @@ _COMPACT = json.JSONEncoder(default=msgspec.to_builtins, check_circular=False)
 _PRETTY = json.JSONEncoder(default=msgspec.to_builtins, check_circular=False, indent=3)
 
 
-class Answer(Response):
+class ApiResponse(Response):
     """A response whose header bytes are ready: nothing is encoded twice on the hot path."""
 
     def __init__(self, status: int, body: bytes, content_type: bytes, extra: Sequence[Header] = ()) -> None:

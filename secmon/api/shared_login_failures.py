@@ -26,7 +26,7 @@ MAX_ADDRESSES = 1000
 """Of one report; more addresses that fail meanwhile count on this node only."""
 
 
-class SharedFailures:
+class SharedLoginFailures:
     """Reports failed logins in the background: no answer waits for the master. Without a cluster it does nothing."""
 
     def __init__(self, node: Node, router: CallRouter, logins: FailedLogins) -> None:

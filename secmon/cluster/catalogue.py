@@ -18,7 +18,9 @@ from secmon.common.outcome import Messages, Outcome, Result
 from secmon.common.query import Fields, Sort
 from secmon.security.rbac.authorization import Require
 
-NO_TEXTS = Messages()
+NO_MESSAGES = Messages()
+INTERNAL_PATHS = "/internal/"
+"""Beginning of the paths of operations without a route."""
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 Function = Callable[[Any, Any], Awaitable[Result]]
 Finish = Callable[[Any, Outcome], Awaitable[None]]
@@ -61,7 +63,7 @@ class Operation:
     require: tuple[Require, ...] = ()
     auth: Literal["bearer", "basic"] = "bearer"
     open_to_all: bool = False
-    messages: Messages = NO_TEXTS
+    messages: Messages = NO_MESSAGES
     item: Any = None
     data: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -89,6 +91,11 @@ class Operation:
         object.__setattr__(self, "name", f"{self.method} {self.path}")
         object.__setattr__(self, "defaults", self.params() if complete else None)
         object.__setattr__(self, "unpack", msgspec.msgpack.Decoder(self.params).decode)
+
+    @property
+    def internal(self) -> bool:
+        """Whether only daemons and nodes call it."""
+        return self.path.startswith(INTERNAL_PATHS)
 
     @property
     def area(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Place
 from secmon.cluster.executor import Context, Executor, authorizer, read_query, requested_ids
-from secmon.cluster.fan_out import Answer, CallLimits, fan_out
+from secmon.cluster.fan_out import CallLimits, NodeResult, fan_out
 from secmon.cluster.node import Peer
 from secmon.common import query
 from secmon.common.errors import SecmonError
@@ -29,7 +29,7 @@ class LocalPeer:
         return await self._executor.run_part(call)
 
 
-class Unreachable:
+class UnreachablePeer:
     """The peer of a node whose session ended between being listed and being asked."""
 
     def __init__(self, name: str) -> None:
@@ -42,7 +42,7 @@ class Unreachable:
 
 def no_peer(name: str) -> Peer:
     """``find_peer`` of a node without a cluster."""
-    return Unreachable(name)
+    return UnreachablePeer(name)
 
 
 class Coordinator:
@@ -76,7 +76,7 @@ class Coordinator:
             await operation.finish(Context(self._executor.node, call, grants), whole)
         return whole
 
-    async def ask(self, call: Call, params: Mapping[str, Any]) -> Mapping[str, Answer]:
+    async def call_nodes(self, call: Call, params: Mapping[str, Any]) -> Mapping[str, NodeResult]:
         """See ``cluster.node.NodeCalls``."""
         peers = {name: self._peer(name) for name in params}
         return await fan_out(call, peers, self._executor.node.clock.monotonic(), limits=self._limits, params=params)
@@ -115,7 +115,7 @@ class Coordinator:
             raise SecmonError(4000, "Resource type: node:id", ids=tuple(readable))
 
 
-def _combine(call: Call, asked: query.Query | None, answers: Mapping[str, Answer], outcome: Outcome) -> Outcome:
+def _combine(call: Call, asked: query.Query | None, answers: Mapping[str, NodeResult], outcome: Outcome) -> Outcome:
     """One outcome of all; collections are ordered and paged over the union."""
     shares = [_share(name, answer) for name, answer in answers.items()]
     whole = merge([*shares, outcome])
@@ -126,7 +126,7 @@ def _combine(call: Call, asked: query.Query | None, answers: Mapping[str, Answer
     return whole
 
 
-def _share(name: str, answer: Answer) -> Outcome:
+def _share(name: str, answer: NodeResult) -> Outcome:
     if isinstance(answer, SecmonError):
         return absorb(answer, name)
     return answer if isinstance(answer, Outcome) else absorb(SecmonError(3036), name)

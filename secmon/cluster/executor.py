@@ -35,7 +35,7 @@ QUERY_PARAMETERS = ("q", "sort", "search", "select", "distinct", "offset", "limi
 """What a collection's parameters may hold (see ``parameters.Listing``); not every operation has all."""
 
 REVISION_POLL = 0.005
-"""Seconds between two looks at the local security revision while waiting to reach a call's."""
+"""Seconds between two reads of the local security revision while a call waits for its own."""
 REVISION_SECONDS = 30.0
 """How long a call waits for its revision at most, also without a deadline: one that never comes must not hold it."""
 
@@ -49,7 +49,7 @@ class Context:
     grants: dict[str, Grant] = field(default_factory=dict)
 
     @property
-    def asker(self) -> str:
+    def origin(self) -> str:
         """Name of the node where the call began."""
         return self.call.node or self.node.name
 
@@ -92,7 +92,7 @@ class Context:
         Judged on this node, at the revision of the call: a part that another node asked for is not judged elsewhere.
         Raises 3044 when this node does not reach that revision in time.
         """
-        await reach(self.node, self.call)
+        await wait_for_revision(self.node, self.call)
         try:
             authorizer(self.node, self.call).check(require, requested_ids(self.call, require))
         except SecmonError as error:
@@ -152,7 +152,7 @@ class Executor:
 
     async def authorize(self, call: Call) -> dict[str, Grant]:
         """Check every requirement of the operation; raises 4000. Waits for the revision the caller was judged at."""
-        await reach(self.node, call)
+        await wait_for_revision(self.node, call)
         grants: dict[str, Grant] = {}
         if not call.operation.require:
             return grants
@@ -214,7 +214,7 @@ class Executor:
         return error
 
 
-async def reach(node: Node, call: Call) -> None:
+async def wait_for_revision(node: Node, call: Call) -> None:
     """Wait until ``node``'s security state is at the revision that the identity was judged at. Raises 3044."""
     wanted, store = call.identity.revision, node.security
     if store.known_revision >= wanted:

@@ -13,7 +13,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
 from secmon.config.options import InternalOptions
 
-Answer = Result | SecmonError
+NodeResult = Result | SecmonError
 
 MARGIN = 0.05
 """Share of the remaining time kept for merging and for the way back."""
@@ -49,7 +49,7 @@ async def fan_out(
     *,
     limits: CallLimits,
     params: Mapping[str, Any] | None = None,
-) -> dict[str, Answer]:
+) -> dict[str, NodeResult]:
     """The answer, or the error, of each of ``peers``, in their order, before ``call.deadline``.
 
     ``now`` is the monotonic clock's reading. ``limits`` bounds the calls in flight. ``params`` holds what each node is
@@ -60,17 +60,17 @@ async def fan_out(
     inner = structs.replace(call, deadline=deadline, token="")  # other nodes could use the token themselves
     async with asyncio.TaskGroup() as group:
         tasks = {
-            name: group.create_task(_ask(_addressed(inner, params, name), name, peer, budget, limits))
+            name: group.create_task(_call_node(_with_params(inner, params, name), name, peer, budget, limits))
             for name, peer in peers.items()
         }
     return {name: task.result() for name, task in tasks.items()}
 
 
-def _addressed(call: Call, params: Mapping[str, Any] | None, name: str) -> Call:
+def _with_params(call: Call, params: Mapping[str, Any] | None, name: str) -> Call:
     return call if params is None else structs.replace(call, params=params[name])
 
 
-async def _ask(call: Call, name: str, peer: Peer, budget: float | None, limits: CallLimits) -> Answer:
+async def _call_node(call: Call, name: str, peer: Peer, budget: float | None, limits: CallLimits) -> NodeResult:
     try:
         async with asyncio.timeout(budget), limits.slot(name):
             return await peer.execute(call, part=True)

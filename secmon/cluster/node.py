@@ -83,7 +83,7 @@ class CallRouter(Protocol):
 class NodeCalls(Protocol):
     """Asks nodes for what only they can do. The master has it, and a node without a cluster."""
 
-    async def ask(self, call: Call, params: Mapping[str, Any]) -> Mapping[str, Result | SecmonError]:
+    async def call_nodes(self, call: Call, params: Mapping[str, Any]) -> Mapping[str, Result | SecmonError]:
         """What each node answers to ``call`` with its own parameters, or why it does not, before the call's deadline.
 
         ``params`` holds instances of the operation's struct by the name of the node.

@@ -87,7 +87,7 @@ class Parameter(NamedTuple):
     lowered: bool = False
 
 
-LOWERED = frozenset(
+LOWERCASED = frozenset(
     {"component", "configuration", "hash", "requirement", "status", "type", "section", "tag", "level", "resource"}
 )
 """Query values that are lower-cased before they are checked (conventions.md 4.2)."""
@@ -126,7 +126,7 @@ def _parameter(field: msgspec.structs.FieldInfo, in_path: set[str]) -> Parameter
     elif isinstance(item, inspect.ListType):
         kind, item = "array", _bare(item.item_type)
     default = None if field.default is msgspec.NODEFAULT else field.default
-    lowered = location == "query" and name in LOWERED
+    lowered = location == "query" and name in LOWERCASED
     shape = _format_name(inspect.type_info(field.type))
     return Parameter(field.name, name, location, kind, required, item, field.type, default, shape, lowered)
 

@@ -22,7 +22,7 @@ from secmon.security.store.schema import SCHEMA as SECURITY
 
 
 class SecuritySummary(NamedTuple):
-    """What a store says of itself. ``replica``: what it holds came from another master's store ``store_id``."""
+    """What is known of a store's content. ``replica``: it came from another master's store ``store_id``."""
 
     store_id: str
     revision: int
@@ -111,7 +111,7 @@ def security_problem(paths: Paths) -> str | None:
 
 
 def read_security_summary(file: Path) -> SecuritySummary | None:
-    """What the security store in ``file`` says of itself; None when there is no file. One without tables is empty.
+    """What is known of the security store in ``file``; None when there is no file. One without tables is empty.
 
     Raises UnreadableStore, UnusableStore.
     """

@@ -21,7 +21,7 @@ from secmon.cluster.rpc.peer import Context as PeerContext
 from secmon.cluster.rpc.peer import PeerService, RemotePeer
 from secmon.common.background import Background
 from secmon.common.errors import SecmonError
-from secmon.master.callers import Callers
+from secmon.master.callers import CallerVerifier
 from secmon.master.cluster_server import ClusterServer
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_registry import RegistryPublisher
@@ -62,7 +62,7 @@ class MasterRole:
         coordinator = Coordinator(executor, self._find_peer, limits=CallLimits.of(node.options))
         self._provide(coordinator)
         self.router = RoleRouter("master", executor, coordinator=coordinator)
-        self._callers = Callers(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)
+        self._callers = CallerVerifier(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)
 
     def _build_publishers(self) -> None:
         node, option = self._node, self._node.options.get
@@ -135,7 +135,7 @@ class MasterRole:
 
     def _authorize(self, context: PeerContext, call: Call) -> Call:
         """Connected workers only, which say nothing about the caller but the token."""
-        return self._callers.judged(call, self.cluster.sessions.caller(context).name)
+        return self._callers.verified(call, self.cluster.sessions.caller(context).name)
 
     async def _refuse_part(self, call: Call) -> Any:
         raise SecmonError(3009, "workers do not hand out parts")

@@ -19,7 +19,7 @@ from secmon.agents.registry.key_file import MasterKeyFile, WorkerKeyFile
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.silent_agents import SilenceMonitor, SilenceSettings
 from secmon.cluster.node import Node
-from secmon.cluster.updates.check import Updates, read_updates
+from secmon.cluster.updates.check import UpdateService, read_updates
 from secmon.common.background import Background
 from secmon.common.errors import os_text
 from secmon.daemons.active_configuration import substitute_sections
@@ -92,7 +92,7 @@ class ModulesDaemon:
             "key file": KeyFileTask(node),
             "audit anchors": AuditAnchors(node.security, node.clock),
         }
-        updates = Updates(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
+        updates = UpdateService(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
         if updates.settings.enabled and updates.settings.url:
             modules["newer versions"] = UpdateCheckTask(updates, node.clock)
         return modules

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from secmon.cluster.updates.check import Updates
+from secmon.cluster.updates.check import UpdateService
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 
@@ -13,13 +13,13 @@ DAY_SECONDS = 86_400.0
 LOOK_SECONDS = 3600.0
 """Between two checks, and between two attempts of a request that fails."""
 
-ASK_SECONDS = 30.0
+FETCH_SECONDS = 30.0
 
 
 class UpdateCheckTask:
     """Sends a request when the last answer is a day old. Clients of the API can send one too."""
 
-    def __init__(self, updates: Updates, clock: Clock) -> None:
+    def __init__(self, updates: UpdateService, clock: Clock) -> None:
         self._updates, self._clock = updates, clock
         self._failure = ""
 
@@ -33,7 +33,7 @@ class UpdateCheckTask:
         try:
             wait = await self._left()
             if wait <= 0:
-                await self._updates.ask(ASK_SECONDS)
+                await self._updates.fetch(FETCH_SECONDS)
                 wait = DAY_SECONDS
         except SecmonError as error:
             if error.message != self._failure:

@@ -1,4 +1,4 @@
-"""Who asks, of the calls that workers forward: found out here, whatever the worker says.
+"""Who makes the calls that workers forward: verified here, whatever the worker sends.
 
 A worker sends the token of its client. The master verifies it against its own state and draws the identity from it, so
 that a worker can ask for a client only while it holds a token of that client. Without a token it asks for itself.
@@ -13,7 +13,6 @@ from secmon.cluster.catalogue import Operation, Place
 from secmon.cluster.node import Node
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity, local_identity, node_identity
-from secmon.operations.internal import INTERNAL
 from secmon.security.authentication_error import AuthenticationError
 
 log = logging.getLogger("secmon.clusterd.callers")
@@ -22,14 +21,14 @@ SHOWN_TO_NODES = frozenset({"GET /cluster/nodes", "GET /cluster/healthcheck"})
 """What the command line of a worker shows of the cluster: every member may know it."""
 
 
-class Callers:
+class CallerVerifier:
     """Judges the calls that workers forward."""
 
     def __init__(self, node: Node, *, skew_seconds: float) -> None:
         """``skew_seconds``: how far clocks of workers may differ, which have checked the times of tokens by theirs."""
         self._node, self._skew_seconds = node, skew_seconds
 
-    def judged(self, call: Call, worker: str) -> Call:
+    def verified(self, call: Call, worker: str) -> Call:
         """``call`` as the master runs it: of whom the token names, forwarded by ``worker``.
 
         Raises :class:`AuthenticationError` for a token that the master would not accept itself, SecmonError 4000 for
@@ -48,7 +47,7 @@ class Callers:
     def _identity(self, call: Call, worker: str) -> Identity:
         operation = call.operation
         if call.token:
-            if operation.name in _INTERNAL:
+            if operation.internal:
                 raise SecmonError(4000, f"{worker} asked for {operation.name} on behalf of a client")
             return self._node.tokens.verify(self._node.security.view(), call.token, skew_seconds=self._skew_seconds)
         if operation.name in SHOWN_TO_NODES:
@@ -58,9 +57,6 @@ class Callers:
         raise SecmonError(4000, f"{worker} asked for {operation.name} without a token")
 
 
-_INTERNAL = frozenset(operation.name for operation in INTERNAL)
-
-
 def _for_nodes(operation: Operation) -> bool:
     """What workers ask the master for themselves; the rest of the internal operations only the master asks for."""
-    return operation.name in _INTERNAL and operation.place is Place.MASTER
+    return operation.internal and operation.place is Place.MASTER

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message
 
-from secmon.api.problems import Refused
-from secmon.api.request import Bodies, Request, logged_body, logged_query, parse_query, read_body
+from secmon.api.problems import RequestRefused
+from secmon.api.request import BodyMemory, Request, logged_body, logged_query, parse_query, read_body
 
 
 def _request(*headers: tuple[bytes, bytes], client: str = "192.0.2.1") -> Request:
@@ -58,7 +58,7 @@ def test_addresses() -> None:
 
 @pytest.mark.anyio
 async def test_bodies_of_all_requests_have_one_bound_and_one_address_half_of_it() -> None:
-    bodies = Bodies(1000)
+    bodies = BodyMemory(1000)
     chunked = (b"transfer-encoding", b"chunked")
     first, again, other, third = (_request(chunked, client=f"192.0.2.{number}") for number in (1, 1, 2, 3))
 
@@ -66,10 +66,10 @@ async def test_bodies_of_all_requests_have_one_bound_and_one_address_half_of_it(
         return {"type": "http.request", "body": b"x" * 400, "more_body": False}
 
     assert len(await read_body(first, receive, bodies, limit=0, seconds=5)) == 400
-    with pytest.raises(Refused, match="503"):
+    with pytest.raises(RequestRefused, match="503"):
         await read_body(again, receive, bodies, limit=0, seconds=5)
     assert len(await read_body(other, receive, bodies, limit=0, seconds=5)) == 400
-    with pytest.raises(Refused, match="503"):
+    with pytest.raises(RequestRefused, match="503"):
         await read_body(third, receive, bodies, limit=0, seconds=5)
     for each in (again, third):
         bodies.release(each)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from secmon.api.routes import Routes
+from secmon.api.routes import RouteTable
 from tests.api.toys import TOYS
 
-ROUTES = Routes(TOYS)
+ROUTES = RouteTable(TOYS)
 
 
 @pytest.mark.parametrize(

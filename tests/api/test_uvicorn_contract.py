@@ -17,7 +17,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from secmon.api.cycle import AnswerCycle
+from secmon.api.cycle import ResponseCycle
 from secmon.api.protocol import BoundedProtocol
 
 METHODS: dict[Callable[..., object], list[str]] = {
@@ -100,7 +100,7 @@ async def test_ours_takes_no_other_name_of_uvicorn() -> None:
 
 
 def test_a_cycle_starts_in_the_state_that_ours_relies_on() -> None:
-    cycle = cast(Any, AnswerCycle)(
+    cycle = cast(Any, ResponseCycle)(
         scope={"method": "GET"}, transport=None, flow=None, logger=None, access_logger=None, access_log=False,
         default_headers=[], message_event=asyncio.Event(), expect_100_continue=True, keep_alive=True,
         on_response=lambda: None,

@@ -12,7 +12,8 @@ from secmon.cluster.parameters import Listing, ParameterError, read_text
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
 from secmon.common.query import Fields, Sort
-from secmon.operations.all import CATALOGUE
+from secmon.operations.all import CATALOGUE, EXECUTABLE
+from secmon.operations.internal import INTERNAL
 from secmon.security.rbac.authorization import Require
 from tests.folders import REPOSITORY
 from tests.offenders import Offenders
@@ -210,3 +211,10 @@ def test_the_document_has_eight_steps_at_most() -> None:
     steps = [line for line in text.splitlines() if line[:1].isdigit()]
     assert [int(line.split(".")[0]) for line in steps] == list(range(1, len(steps) + 1))
     assert len(steps) <= 8
+
+
+def test_what_daemons_call_has_paths_of_its_own() -> None:
+    """``Operation.internal`` keeps clients and workers from operations that check no permission."""
+    assert [one.name for one in CATALOGUE if one.internal] == []
+    assert [one.name for one in INTERNAL if not one.internal] == []
+    assert {one.name for one in EXECUTABLE} == {one.name for one in (*CATALOGUE, *INTERNAL)}

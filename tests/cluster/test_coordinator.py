@@ -179,7 +179,7 @@ async def test_nodes_that_are_not_there_are_an_answer_too(world: World) -> None:
     nodes = master.services.nodes
     assert nodes is not None
     made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r")
-    answers = await nodes.ask(made, {master.name: RocksQuery(), "nowhere": RocksQuery()})
+    answers = await nodes.call_nodes(made, {master.name: RocksQuery(), "nowhere": RocksQuery()})
     own, other = answers[master.name], answers["nowhere"]
     assert isinstance(own, Outcome)
     assert own.items == [master.name]

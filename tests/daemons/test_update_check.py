@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.cluster.updates.check import Updates, UpdateSettings
+from secmon.cluster.updates.check import UpdateService, UpdateSettings
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.daemons.update_check import DAY_SECONDS, LOOK_SECONDS, UpdateCheckTask
@@ -33,7 +33,7 @@ class Kept:
     def __init__(self, paths: Paths, url: str) -> None:
         self.clock, self.counters = ManualClock(), Counters()
         settings = UpdateSettings(enabled=True, url=url)
-        self.updates = Updates(paths, settings, clock=self.clock, counters=self.counters)
+        self.updates = UpdateService(paths, settings, clock=self.clock, counters=self.counters)
         self.again()
 
     def again(self) -> None:
@@ -58,7 +58,7 @@ async def test_once_a_day(paths: Paths) -> None:
 async def test_a_younger_answer_is_kept(paths: Paths) -> None:
     async with web_server({"/r": PAGE}) as server:
         kept = Kept(paths, server.url("/r"))
-        await kept.updates.ask(20)  # a client did
+        await kept.updates.fetch(20)  # a client did
         kept.clock.advance(DAY_SECONDS - 100)
         kept.again()
         assert await kept.keeper.look() == 100
@@ -71,7 +71,7 @@ async def test_a_younger_answer_is_kept(paths: Paths) -> None:
 async def test_an_answer_from_the_future_does_not_stand(paths: Paths) -> None:
     async with web_server({"/r": PAGE}) as server:
         kept = Kept(paths, server.url("/r"))
-        await kept.updates.ask(20)
+        await kept.updates.fetch(20)
         kept.clock.advance(-timedelta(days=400).total_seconds())
         await kept.keeper.look()
         assert len(server.asked) == 2

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from secmon.cluster.call import Call, parameters_of
 from secmon.cluster.catalogue import Catalogue
-from secmon.cluster.coordinator import Coordinator, LocalPeer, Unreachable
+from secmon.cluster.coordinator import Coordinator, LocalPeer, UnreachablePeer
 from secmon.cluster.executor import Executor
 from secmon.cluster.fan_out import CallLimits
 from secmon.cluster.node import Member, Node, Peer, Role, Services
@@ -251,7 +251,7 @@ class World:
     def _find_peer(self, name: str) -> Peer:
         if name in self.peers:
             return self.peers[name]
-        return LocalPeer(self.nodes[name].executor) if name in self.nodes else Unreachable(name)
+        return LocalPeer(self.nodes[name].executor) if name in self.nodes else UnreachablePeer(name)
 
     async def _find_master(self, worker: str, hold: float) -> "WholePeer | None":
         master = next(iter(self.nodes.values()))

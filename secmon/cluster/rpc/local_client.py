@@ -43,7 +43,7 @@ class LocalClient:
                 connection = self._connection
                 if connection is None or connection.lost:
                     connection = await self._connected()
-                return await connection.ask(data)
+                return await connection.call(data)
         except TimeoutError:
             raise self._named(SecmonError(3021)) from None
         except OSError:
@@ -101,7 +101,7 @@ class _Connection:
         self._answers: dict[int, _Answer] = {}
         self._reading = asyncio.create_task(self._read(reader), name="answers of the cluster daemon")
 
-    async def ask(self, data: bytes) -> Result:
+    async def call(self, data: bytes) -> Result:
         """The result of a call. Raises the error that the answer carries, ConnectionError when the connection ends."""
         number = next(self._numbers) & 0xFFFFFFFF
         answer = self._answers[number] = _Answer()

@@ -2,7 +2,7 @@
 
 gRPC listens on a unix socket whose file is removed at once: only this process can connect to it. The relay's end of
 each connection is bound to an abstract name that carries the client's address, which gRPC reports as its peer; see
-``credentials.address_of``. A connection reaches gRPC with its first bytes: one that says nothing costs a descriptor.
+``credentials.address_of``. A connection is relayed when its first bytes come: a silent one costs a descriptor.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class RelayedPort:
         self._backend = _listen_privately(server, credentials)
         self._limiter, self._trusted_after, self._ends_after = limiter, trusted_after, ends_after
         self._acceptor = Acceptor(self._sockets, limiter, self._serve, log)
-        self._relayed: set[_Relayed] = set()
+        self._relayed: set[_RelayedConnection] = set()
 
     @classmethod
     def for_nodes(
@@ -116,7 +116,7 @@ class RelayedPort:
         if not first:
             return
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        relayed = _Relayed(partial(self._ended, accepted.slot))
+        relayed = _RelayedConnection(partial(self._ended, accepted.slot))
         inside = await self._connect(accepted.address)
         await loop.connect_accepted_socket(lambda: relayed.inside, inside)
         transport, _ = await loop.connect_accepted_socket(lambda: relayed.outside, connection)
@@ -143,7 +143,7 @@ class RelayedPort:
         self._limiter.authenticated(slot)
         slot.busy = True
 
-    def _ended(self, slot: Slot, relayed: "_Relayed") -> None:
+    def _ended(self, slot: Slot, relayed: "_RelayedConnection") -> None:
         self._relayed.discard(relayed)
         self._limiter.release(slot)
 
@@ -161,11 +161,11 @@ def _listen_privately(server: aio.Server, credentials: grpc.ServerCredentials) -
         return os.open(path, os.O_PATH | os.O_CLOEXEC)
 
 
-class _Relayed:
+class _RelayedConnection:
     """Two ends; when one is lost, the other is closed."""
 
     def __init__(self, ended: "partial[None]") -> None:
-        self.outside, self.inside = _End(self), _End(self)
+        self.outside, self.inside = _RelayEnd(self), _RelayEnd(self)
         self.outside.other, self.inside.other = self.inside, self.outside
         self.timers: list[asyncio.TimerHandle] = []
         self._ended = ended
@@ -181,7 +181,7 @@ class _Relayed:
         for end in (self.outside, self.inside):
             end.transport.abort()
 
-    def lost(self, end: "_End") -> None:
+    def lost(self, end: "_RelayEnd") -> None:
         self._open -= 1
         if self._open == 0:
             for timer in self.timers:
@@ -193,13 +193,13 @@ class _Relayed:
             self.timers.append(asyncio.get_running_loop().call_later(LINGER_SECONDS, other.abort))
 
 
-class _End(asyncio.Protocol):
+class _RelayEnd(asyncio.Protocol):
     """What it reads, the other end writes."""
 
-    other: "_End"
+    other: "_RelayEnd"
     transport: asyncio.Transport
 
-    def __init__(self, relayed: _Relayed) -> None:
+    def __init__(self, relayed: _RelayedConnection) -> None:
         self._relayed = relayed
         self.connected = self.lost = False
 

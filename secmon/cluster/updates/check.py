@@ -50,16 +50,16 @@ def read_updates(config: MainConfig) -> UpdateSettings:
     )
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """What the service at ``url`` said at ``asked_at``."""
+class UpdateAnswer(Struct, frozen=True, kw_only=True):
+    """What the service at ``url`` answered at ``asked_at``."""
 
     url: str
     asked_at: datetime
     releases: Releases
 
 
-class Updates:
-    """The update service, as one node knows it. What it says is kept whole: an upgrade changes what is newer."""
+class UpdateService:
+    """The client of the update service. Its whole answer is stored: an upgrade changes which releases are newer."""
 
     def __init__(
         self, paths: Paths, settings: UpdateSettings, *, clock: Clock, counters: Counters,
@@ -69,8 +69,8 @@ class Updates:
         self.settings = settings
         self._paths, self._clock, self._counters, self._trust = paths, clock, counters, trust
 
-    async def ask(self, seconds: float) -> Answer:
-        """Ask now, for so long at most, and keep the answer. Raises 2100 for whatever the service does, 1005."""
+    async def fetch(self, seconds: float) -> UpdateAnswer:
+        """Fetch the releases within ``seconds`` and store them. Raises 2100 for any failure of the service, 1005."""
         url = self.settings.url
         headers = {ID_HEADER: await asyncio.to_thread(installation_id, self._paths)}
         try:
@@ -81,15 +81,15 @@ class Updates:
         except (DownloadError, ValueError) as error:
             self._counters.add("updates.failed")
             raise SecmonError(2100, str(error)) from None
-        answer = Answer(url=url, asked_at=self._clock.now(), releases=releases)
+        answer = UpdateAnswer(url=url, asked_at=self._clock.now(), releases=releases)
         await asyncio.to_thread(self._keep, answer)
         self._counters.add("updates.asked")
         return answer
 
-    def last(self) -> Answer | None:
+    def last(self) -> UpdateAnswer | None:
         """The last answer of the service that is configured now. Raises 1005."""
         try:
-            answer = msgspec.json.decode(self._paths.newer_versions.read_bytes(), type=Answer)
+            answer = msgspec.json.decode(self._paths.newer_versions.read_bytes(), type=UpdateAnswer)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -98,7 +98,7 @@ class Updates:
             return None
         return answer if answer.url == self.settings.url else None
 
-    def _keep(self, answer: Answer) -> None:
+    def _keep(self, answer: UpdateAnswer) -> None:
         try:
             write_file(self._paths.newer_versions, msgspec.json.encode(answer))
         except OSError as error:

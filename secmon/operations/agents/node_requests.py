@@ -120,7 +120,7 @@ async def _answers(
         node: parameters_of(operation, {**errand.params, "agents": numbers}, ctx.node.name)
         for node, numbers in shares.items()
     }
-    return await _nodes(ctx).ask(structs.replace(ctx.call, operation=operation), params)
+    return await _nodes(ctx).call_nodes(structs.replace(ctx.call, operation=operation), params)
 
 
 def _select(connection: Connection, grant: Grant) -> list[LocatedAgent]:

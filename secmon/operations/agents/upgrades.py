@@ -173,7 +173,7 @@ def _wake(ctx: Context, nodes: Set[str]) -> None:
         return
     operation = INTERNAL[WAKE]
     call = structs.replace(ctx.call, operation=operation)
-    asking = calls.ask(call, dict.fromkeys(nodes, operation.defaults))
+    asking = calls.call_nodes(call, dict.fromkeys(nodes, operation.defaults))
     task = asyncio.create_task(asking, name="wake for upgrades")
     _waking.add(task)
     task.add_done_callback(_waking.discard)

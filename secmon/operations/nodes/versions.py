@@ -9,15 +9,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from secmon import API_VERSION
 from secmon.agents.wire.version import parse
 from secmon.cluster.catalogue import Place, operation
-from secmon.cluster.executor import Context, authorizer, reach
+from secmon.cluster.executor import Context, authorizer, wait_for_revision
 from secmon.cluster.parameters import Pretty
-from secmon.cluster.updates.check import Answer, Updates, installation_id, read_updates
+from secmon.cluster.updates.check import UpdateAnswer, UpdateService, installation_id, read_updates
 from secmon.cluster.updates.releases import Release, newer
 from secmon.common.clock import iso_micro, iso_z
 from secmon.common.outcome import Plain
 from secmon.operations.permissions import on_manager
 
-ASK_SECONDS = 4.0
+FETCH_SECONDS = 4.0
 """For a query that a client waits for; less where its request has less than twice as much left."""
 UPDATE = on_manager("update_config")
 
@@ -75,14 +75,14 @@ async def check(ctx: Context, params: VersionQuery) -> Plain:
     """Newer versions of the product, as the update service names them (`force_query`: `manager:update_config`)."""
     node = ctx.node
     if params.force_query:  # any token will do for what is stored, but not to have the master send requests
-        await reach(node, ctx.call)
+        await wait_for_revision(node, ctx.call)
         authorizer(node, ctx.call).check(UPDATE)
-    updates = Updates(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
+    updates = UpdateService(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
     uid = await asyncio.to_thread(installation_id, node.paths)
-    answer: Answer | None = None
+    answer: UpdateAnswer | None = None
     if updates.settings.enabled:
         now = params.force_query
-        answer = await (updates.ask(_seconds(ctx)) if now else asyncio.to_thread(updates.last))
+        answer = await (updates.fetch(_seconds(ctx)) if now else asyncio.to_thread(updates.last))
     found = newer(answer.releases if answer else (), parse(API_VERSION))
     versions = NewVersions(
         uuid=uid,
@@ -99,4 +99,4 @@ async def check(ctx: Context, params: VersionQuery) -> Plain:
 def _seconds(ctx: Context) -> float:
     """So that the service's failure is reported as such, before the request itself times out."""
     deadline = ctx.call.deadline
-    return ASK_SECONDS if deadline is None else min(ASK_SECONDS, (deadline - ctx.node.clock.monotonic()) / 2)
+    return FETCH_SECONDS if deadline is None else min(FETCH_SECONDS, (deadline - ctx.node.clock.monotonic()) / 2)

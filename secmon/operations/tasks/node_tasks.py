@@ -88,7 +88,7 @@ async def _change(ctx: Context, change: Callable[[Connection, int], T]) -> T:
 async def cancel_tasks(ctx: Context, params: CancelTasks) -> Plain:
     """Cancel what waited for the node before its restart; how many."""
     span = ceil(params.seconds)
-    return Plain(data=await _change(ctx, lambda c, now: lifecycle.cancel(c, ctx.asker, before=now - span, now=now)))
+    return Plain(data=await _change(ctx, lambda c, now: lifecycle.cancel(c, ctx.origin, before=now - span, now=now)))
 
 
 @operation(
@@ -97,7 +97,7 @@ async def cancel_tasks(ctx: Context, params: CancelTasks) -> Plain:
 )  # fmt: skip
 async def take_tasks(ctx: Context, params: TakeTasks) -> Plain:
     """Hand the node tasks that wait for it."""
-    jobs = await _change(ctx, lambda c, now: lifecycle.take(c, ctx.asker, params.limit, now=now))
+    jobs = await _change(ctx, lambda c, now: lifecycle.take(c, ctx.origin, params.limit, now=now))
     return Plain(data=to_builtins(jobs))
 
 
@@ -107,7 +107,7 @@ async def take_tasks(ctx: Context, params: TakeTasks) -> Plain:
 )  # fmt: skip
 async def renew_tasks(ctx: Context, params: RenewTasks) -> Plain:
     """Note that the node is at work."""
-    await _change(ctx, lambda c, now: lifecycle.renew(c, ctx.asker, params.tasks, now=now))
+    await _change(ctx, lambda c, now: lifecycle.renew(c, ctx.origin, params.tasks, now=now))
     return Plain()
 
 
@@ -118,7 +118,7 @@ async def renew_tasks(ctx: Context, params: RenewTasks) -> Plain:
 async def finish_task(ctx: Context, params: FinishTask) -> Plain:
     """End a task; whether it was in progress."""
     task, error = params.task, params.error
-    return Plain(data=await _change(ctx, lambda c, now: lifecycle.finish(c, ctx.asker, task, error, now=now)))
+    return Plain(data=await _change(ctx, lambda c, now: lifecycle.finish(c, ctx.origin, task, error, now=now)))
 
 
 @operation(

@@ -10,7 +10,14 @@ from uuid import UUID
 import pytest
 
 from secmon import __version__
-from secmon.cluster.updates.check import ID_HEADER, MAX_BYTES, Updates, UpdateSettings, installation_id, read_updates
+from secmon.cluster.updates.check import (
+    ID_HEADER,
+    MAX_BYTES,
+    UpdateService,
+    UpdateSettings,
+    installation_id,
+    read_updates,
+)
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
@@ -32,14 +39,14 @@ def paths(tmp_path: Path) -> Paths:
     return paths
 
 
-def updates(paths: Paths, url: str, trust: ssl.SSLContext | None = None) -> Updates:
+def updates(paths: Paths, url: str, trust: ssl.SSLContext | None = None) -> UpdateService:
     settings = UpdateSettings(enabled=True, url=url)
-    return Updates(paths, settings, clock=ManualClock(), counters=Counters(), trust=trust)
+    return UpdateService(paths, settings, clock=ManualClock(), counters=Counters(), trust=trust)
 
 
-async def refused(one: Updates, seconds: float = 20.0) -> str:
+async def refused(one: UpdateService, seconds: float = 20.0) -> str:
     with pytest.raises(SecmonError) as caught:
-        await one.ask(seconds)
+        await one.fetch(seconds)
     assert (caught.value.code, caught.value.kind.status) == (2100, 500)
     return caught.value.message
 
@@ -48,7 +55,7 @@ async def test_the_answer_is_kept(paths: Paths) -> None:
     async with web_server({"/r.json?key=1": answer(document(GOOD))}) as server:
         one = updates(paths, server.url("/r.json?key=1"))
         assert one.last() is None
-        found = await one.ask(20)
+        found = await one.fetch(20)
         assert [each.tag for each in found.releases] == ["v4.9.0"]
         assert found.asked_at == ManualClock().now()
         assert one.last() == found
@@ -58,7 +65,7 @@ async def test_the_answer_is_kept(paths: Paths) -> None:
 
 async def test_what_is_sent(paths: Paths) -> None:
     async with web_server({"/r": answer(document())}) as server:
-        await updates(paths, server.url("/r")).ask(20)
+        await updates(paths, server.url("/r")).fetch(20)
         (head,) = server.heads
         assert head == {
             "host": f"127.0.0.1:{server.port}",
@@ -77,7 +84,7 @@ async def test_other_servers_do_not_get_the_id(paths: Paths) -> None:
             "/on": answer(b"", f"Location: {other.url('/there')}", status="302 Found"),
         }
         async with web_server(pages) as server:
-            await updates(paths, server.url("/here")).ask(20)
+            await updates(paths, server.url("/here")).fetch(20)
             assert [ID_HEADER in head for head in server.heads] == [True, True]
         assert [ID_HEADER in head for head in other.heads] == [False]
 
@@ -100,10 +107,10 @@ async def test_other_servers_do_not_get_the_id(paths: Paths) -> None:
 async def test_hostile_and_broken_services(paths: Paths, page: bytes, text: str) -> None:
     async with web_server({"/good": answer(document(GOOD)), "/r": page}) as server:
         url = server.url("/r")
-        await updates(paths, server.url("/good")).ask(20)
+        await updates(paths, server.url("/good")).fetch(20)
         before = paths.newer_versions.read_bytes()
         with pytest.raises(SecmonError, match=text) as caught:
-            await updates(paths, url).ask(20)
+            await updates(paths, url).fetch(20)
         assert caught.value.code == 2100
     assert paths.newer_versions.read_bytes() == before
 
@@ -123,9 +130,9 @@ async def test_failures_and_answers_are_counted(paths: Paths) -> None:
     async with web_server({"/r": answer(document())}) as server:
         for path in ("/r", "/absent", "/r"):
             settings = UpdateSettings(enabled=True, url=server.url(path))
-            one = Updates(paths, settings, clock=ManualClock(), counters=counters)
+            one = UpdateService(paths, settings, clock=ManualClock(), counters=counters)
             if path == "/r":
-                await one.ask(20)
+                await one.fetch(20)
             else:
                 await refused(one)
     assert counters.snapshot() == {"updates.asked": 2, "updates.failed": 1}
@@ -140,7 +147,7 @@ async def test_certificates_are_checked(paths: Paths, tmp_path: Path) -> None:
     trust = ssl.create_default_context(cafile=str(tmp_path / "c"))
     trust.check_hostname = False
     async with web_server({"/r": answer(document(GOOD))}, tls=tls) as server:
-        assert (await updates(paths, server.url("/r"), trust).ask(20)).releases
+        assert (await updates(paths, server.url("/r"), trust).fetch(20)).releases
         assert "certificate" in await refused(updates(paths, server.url("/r")))
 
 
@@ -159,7 +166,7 @@ async def test_missing_folders_are_distinguished_from_the_service(tmp_path: Path
     paths.security.mkdir(parents=True)
     async with web_server({"/r": answer(document())}) as server:
         with pytest.raises(SecmonError, match="var/db") as caught:
-            await updates(paths, server.url("/r")).ask(20)
+            await updates(paths, server.url("/r")).fetch(20)
     assert caught.value.code == 1005
     paths.newer_versions.mkdir(parents=True)
     with pytest.raises(SecmonError, match="newer-versions") as caught:

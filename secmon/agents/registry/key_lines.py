@@ -44,7 +44,7 @@ def parse_keys(text: str) -> KeyLines:
             if agent in found.active:
                 raise ValueError(f"id {padded(agent)} occurs twice")
             if name in names:
-                raise ValueError(f"name {name} stands twice")
+                raise ValueError(f"name {name} occurs twice")
         except ValueError as error:
             found.faults.append(f"line {number}: {error}")
             continue

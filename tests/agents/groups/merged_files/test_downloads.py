@@ -28,7 +28,7 @@ class RemoteSite(Site):
         super().__init__(root)
         self.counters = Counters()
         self.remote = GroupFileDownloads(
-            self.paths, self.store, self.keeper, counters=self.counters, poll_seconds=0.02, download_seconds=5
+            self.paths, self.store, self.merging, counters=self.counters, poll_seconds=0.02, download_seconds=5
         )
 
     def write(self, text: str) -> None:
@@ -56,7 +56,7 @@ def site(tmp_path: Path) -> RemoteSite:
 @asynccontextmanager
 async def working(site: RemoteSite) -> AsyncIterator[None]:
     await site.remote.prepare()
-    tasks = [asyncio.create_task(site.keeper.run()), asyncio.create_task(site.remote.run())]
+    tasks = [asyncio.create_task(site.merging.run()), asyncio.create_task(site.remote.run())]
     try:
         yield
     finally:

@@ -27,13 +27,13 @@ pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback wit
 
 
 class Site:
-    """A master's folder and registry, with a keeper at work."""
+    """A master's folder and registry, with a running task."""
 
     def __init__(self, root: Path) -> None:
         self.paths = Paths(root)
         create_installation_files(self.paths)
         self.store = AgentStore(self.paths.agents_db)
-        self.keeper = self.another(reload_seconds=3600)
+        self.merging = self.another(reload_seconds=3600)
 
     def another(self, *, reload_seconds: float, merging: bool = True) -> MergedFileTask:
         return MergedFileTask(
@@ -61,8 +61,8 @@ def site(tmp_path: Path) -> Site:
 
 
 @asynccontextmanager
-async def working(keeper: MergedFileTask) -> AsyncIterator[None]:
-    task = asyncio.create_task(keeper.run())
+async def working(merging: MergedFileTask) -> AsyncIterator[None]:
+    task = asyncio.create_task(merging.run())
     try:
         yield
     finally:
@@ -73,7 +73,7 @@ async def working(keeper: MergedFileTask) -> AsyncIterator[None]:
 
 
 async def test_edits_are_applied_promptly(site: Site) -> None:
-    async with working(site.keeper):
+    async with working(site.merging):
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
         assert site.files("etc/shared/default")["ar.conf"].startswith(b"restart-ossec0")
         create_group(site.paths, "web")
@@ -92,7 +92,7 @@ async def test_edits_are_applied_promptly(site: Site) -> None:
 async def test_assignments_are_followed(site: Site) -> None:
     create_group(site.paths, "web")
     combined = f"var/multigroups/{group_hash('default,web')}"
-    async with working(site.keeper):
+    async with working(site.merging):
         agent = site.enrol("one", "default", "web")
         await until(lambda: "agent.conf" in site.files(combined))
         assert site.files(combined)["agent.conf"].count(b"<!-- Source file: ") == 2
@@ -104,18 +104,18 @@ async def test_assignments_are_followed(site: Site) -> None:
 
 
 async def test_without_notifications_the_periodic_scan_finds_changes(site: Site) -> None:
-    keeper = site.another(reload_seconds=0.05)
-    async with working(keeper):
+    merging = site.another(reload_seconds=0.05)
+    async with working(merging):
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
-        await keeper._watch.stop()
+        await merging._watch.stop()
         write_file(site.paths.shared / "default/x", b"1")
         await site.shows("etc/shared/default", "x", b"1")
 
 
 async def test_nothing_is_built_while_files_are_written(site: Site) -> None:
-    async with working(site.keeper):
+    async with working(site.merging):
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
-        async with site.keeper.suspended():
+        async with site.merging.suspended():
             for name in "abcdef":
                 write_file(site.paths.shared / "default" / name, b"1")
                 await asyncio.sleep(0.05)
@@ -125,15 +125,15 @@ async def test_nothing_is_built_while_files_are_written(site: Site) -> None:
 
 
 async def test_received_merged_files_are_no_longer_built(site: Site) -> None:
-    async with working(site.keeper):
+    async with working(site.merging):
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
-        site.keeper.receive(["default"])
+        site.merging.receive(["default"])
         write_file(site.paths.shared / "default/merged.mg", b"#default\n!1 x\n1")
         site.enrol("one", "default", "web")
         combined = f"var/multigroups/{group_hash('default,web')}"
         await site.shows(combined, "x", b"1")
         assert site.files("etc/shared/default") == {"x": b"1"}
-        site.keeper.receive([])
+        site.merging.receive([])
         await until(lambda: "agent.conf" in site.files("etc/shared/default"))
 
 
@@ -157,7 +157,7 @@ async def test_a_group_edited_while_a_thousand_agents_connect(site: Site) -> Non
             except ValueError as error:
                 faults.append(str(error))
 
-    async with working(site.keeper):
+    async with working(site.merging):
         site.enrol("one", "default", "web")
         combined = f"var/multigroups/{group_hash('default,web')}"
         await until(lambda: site.files("etc/shared/web") and site.files(combined))
@@ -180,11 +180,11 @@ async def test_the_agent_link_is_notified(site: Site) -> None:
     listener = WakeupListener(site.paths.merged_files_socket)
     await listener.wait(0.01)
     try:
-        async with working(site.keeper):
+        async with working(site.merging):
             async with asyncio.timeout(60):
                 await listener.wait(3600)
             assert "agent.conf" in site.files("etc/shared/default")
-            async with asyncio.timeout(60), site.keeper.suspended():
+            async with asyncio.timeout(60), site.merging.suspended():
                 pass
             async with asyncio.timeout(60):
                 await listener.wait(3600)

@@ -17,7 +17,7 @@ NAME = "windows_eventchannel"
 _SEVERITIES = {"1": "CRITICAL", "2": "ERROR", "3": "WARNING", "4": "INFORMATION", "5": "VERBOSE"}
 _AUDIT_FAILURE, _AUDIT_SUCCESS = 0x10000000000000, 0x20000000000000
 _ESCAPES = {code: json.dumps(chr(code))[1:-1] for code in (*range(0x20), ord('"'))}
-"""Of all but backslashes, which are escaped before."""
+"""JSON escapes of control characters and quotes; backslashes are escaped before."""
 _NOTHING = frozenset(("", "(NULL)", "-"))
 
 

@@ -30,7 +30,7 @@ _UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @dataclass(frozen=True, kw_only=True)
 class OutputSettings:
-    """Which files are written, and when they are rotated within a day; 0: never."""
+    """The files that are written, and their rotation within a day; 0: never."""
 
     alerts_text: bool = True
     alerts_json: bool = True
@@ -83,7 +83,7 @@ def output_series(paths: Paths) -> dict[str, LogSeries]:
 
 
 def output_rotations(paths: Paths, options: InternalOptions) -> list[LogRotation]:
-    """What becomes of the files of past days."""
+    """Rotations that compress and checksum the files of past days."""
     policy = RotationPolicy(
         compress=bool(options.get("monitord.compress")),
         checksums_from=paths.root if options.get("monitord.sign") else None,

@@ -27,7 +27,7 @@ class Mitre:
 
 @dataclass(slots=True)
 class Composite:
-    """What a composite rule counts (ruleset.md 6.8, 6.9).
+    """The events that a composite rule counts (ruleset.md 6.8, 6.9).
 
     ``same`` and ``different`` name static fields or ``location``; the ``_fields`` forms dynamic fields in lower case.
     One of ``sid``, ``group`` and ``regex`` selects the events that count.
@@ -84,7 +84,7 @@ class Candidates(Protocol):
     """An index of children."""
 
     def candidates(self, event: Event) -> Sequence["Rule"]:
-        """Those that may match, in their order."""
+        """Children that can match, in their order."""
 
 
 @dataclass(slots=True, eq=False)

@@ -229,7 +229,7 @@ class RuleLoader:
         if rule.composite is None or text is None:
             return True
         if rule.composite.sid is None:
-            self._warn(7615, f"if_matched_sid {text!r} of rule {draft.id} is no number", draft)
+            self._warn(7615, f"if_matched_sid {text!r} of rule {draft.id} is not a number", draft)
         elif rule.composite.sid not in self.rules.by_id:
             missing = rule.composite.sid
             self._warn(7620, f"rule {missing}, which rule {draft.id} looks back for, is not loaded", draft)

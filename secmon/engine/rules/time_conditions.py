@@ -21,7 +21,7 @@ def time_of_day(text: str) -> TimeTest:
     negated = compact.startswith("!")
     parts = compact.removeprefix("!").split("-")
     if len(parts) != 2:
-        raise ValueError(f"{text!r} is no range of times")
+        raise ValueError(f"{text!r} is not a range of times")
     start, end = (_minute(part) for part in parts)
     if start > end:
         return lambda moment: not end <= moment.hour * 60 + moment.minute <= start
@@ -31,14 +31,14 @@ def time_of_day(text: str) -> TimeTest:
 def _minute(text: str) -> int:
     found = _TIME.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no time")
+        raise ValueError(f"{text!r} is not a time")
     hour, minute, half = int(found[1]), int(found[2] or 0), (found[3] or "").lower()
     if half:
         if not 1 <= hour <= 12:
-            raise ValueError(f"{text!r} is no time")
+            raise ValueError(f"{text!r} is not a time")
         hour = hour % 12 + (12 if half == "pm" else 0)
     if hour > 23 or minute > 59:
-        raise ValueError(f"{text!r} is no time")
+        raise ValueError(f"{text!r} is not a time")
     return hour * 60 + minute
 
 
@@ -55,7 +55,7 @@ def day_of_week(text: str) -> TimeTest:
         raise ValueError("no day is named")
     for name in names:
         if name not in _NAMES:
-            raise ValueError(f"{name!r} is no day")
+            raise ValueError(f"{name!r} is not a day")
         days |= _NAMES[name]
     chosen = frozenset(days)
     return lambda moment: (moment.weekday() in chosen) is not negated

@@ -182,7 +182,7 @@ class _Section:
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
-            raise CaseError(self._file, number, f"{value!r} is no time such as 2024-01-06T03:00") from None
+            raise CaseError(self._file, number, f"{value!r} is not a time such as 2024-01-06T03:00") from None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
     def close(self) -> list[Case]:

@@ -38,7 +38,7 @@ class CloseSession(Common, frozen=True, kw_only=True):
 
 
 class LogtestResult(Struct, omit_defaults=True):
-    """What became of the line; ``codemsg`` is 0, 1 with warnings, -1 with errors."""
+    """The result for the line; ``codemsg`` is 0, 1 with warnings, -1 with errors."""
 
     codemsg: int
     messages: list[str] | None = None

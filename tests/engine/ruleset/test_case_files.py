@@ -77,7 +77,7 @@ def test_time_of_processing(compiled: Ruleset) -> None:
         ("[t]\nlog 1 pass = x\nrule = 1\n[u]", "f.ini:1: section 't' does not say alert and decoder"),
         ("[t]\nlog 1 maybe = x", "f.ini:2: unknown key 'log 1 maybe'"),
         ("[t]\nlog", "f.ini:2: no '=' in 'log'"),
-        ("[t]\nlog 1 pass = x\nat = noon", "f.ini:3: 'noon' is no time"),
+        ("[t]\nlog 1 pass = x\nat = noon", "f.ini:3: 'noon' is not a time"),
     ],
 )
 def test_mistakes(text: str, problem: str) -> None:

@@ -3,13 +3,16 @@
 import os
 import statistics
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
+
+import psutil
 
 from bench import bench_api
 from bench.bare import bare_server
 from bench.harness import Aim, Answer, Client, Figure, load, median_figure, quantile, request
-from bench.nodes import Bench, login, say, token
+from bench.nodes import Bench, login, processes, say, token
 from secmon.security.passwords import hash_password, verify_password
 
 CONNECTIONS = 16
@@ -41,6 +44,7 @@ def measure(bench: Bench) -> list[Figure]:
             floor=alone["starlette_cost_us"], floor_is="bare", aim=Aim(bound=2.0),
         ),
     ]  # fmt: skip
+    figures.append(_processor_time(bench, rounds, seconds))
     targets = _targets(bench)
     with bare_server([target.answer for target in targets]) as port:
         for number, target in enumerate(targets):
@@ -86,6 +90,31 @@ def _compared(target: Target, bare: int, path: str, rounds: int, seconds: float)
             )
         )  # fmt: skip
     return figures
+
+
+def _processor_time(bench: Bench, rounds: int, seconds: float) -> Figure:
+    """What a request that a worker passes to the master takes of the processors, in all processes of both nodes."""
+    say("processor time of GET /cluster/nodes on a worker")
+    cluster = bench.cluster(2)
+    worker = cluster.workers[0]
+    message = request("GET", "/cluster/nodes", token(cluster, worker))
+    everything = [process for node in cluster.nodes for process in processes(node)]
+    taken: list[float] = []
+    for number in range(rounds + 1):
+        time.sleep(seconds)
+        before = _processor_seconds(everything)
+        time.sleep(seconds)
+        idle = _processor_seconds(everything) - before
+        before, start = _processor_seconds(everything), time.perf_counter()
+        requests = len(load(worker.api_port, message, connections=CONNECTIONS, seconds=seconds).taken)
+        used = _processor_seconds(everything) - before - idle * (time.perf_counter() - start) / seconds
+        if number:  # the first warms up
+            taken.append(used / requests * 1e6)
+    return median_figure("GET /cluster/nodes on a worker, processor time of the cluster", taken, "us/req")
+
+
+def _processor_seconds(everything: Sequence[psutil.Process]) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in everything)
 
 
 def _login(bench: Bench, rounds: int, seconds: float) -> list[Figure]:

@@ -21,12 +21,12 @@ class Subscribers:
 
     def publish(self, answer: Answer) -> bool:
         """Queue an item for all subscribers. Returns whether at least one had room."""
-        told = False
+        reported = False
         for queue in self._queues:
             with suppress(asyncio.QueueFull):
                 queue.put_nowait(answer)
-                told = True
-        return told
+                reported = True
+        return reported
 
     async def follow(self) -> AsyncGenerator[bytes, None]:
         """The items of one new subscriber, encoded, until the generator is closed."""

@@ -122,12 +122,12 @@ def test_lines_known_from_elsewhere(master: Paths) -> None:
 @pytest.mark.anyio
 async def test_the_anchor_is_logged_once_a_day(master: Paths, caplog: pytest.LogCaptureFixture) -> None:
     clock, store = ManualClock(), SecurityStore(master.security_db)
-    keeper = AuditAnchors(store, clock)
+    task = AuditAnchors(store, clock)
     reset(master)
     with caplog.at_level(logging.INFO):
         for hours in (0, 1, 24, 1):
             clock.advance(hours * 3600)
-            await keeper.look()
+            await task.look()
     end = store.audit_end()
     assert [record.message.split()[2] for record in caplog.records] == [str(end)] * 2
     store.close()

@@ -70,11 +70,11 @@ async def test_the_end_of_a_vital_task_is_that_of_the_daemon(way: str) -> None:
 
 
 async def test_a_vital_task_is_waited_for_at_a_stop(caplog: pytest.LogCaptureFixture) -> None:
-    tasks, told = Background(), asyncio.Event()
+    tasks, reported = Background(), asyncio.Event()
     written: list[str] = []
 
     async def write() -> None:
-        await told.wait()
+        await reported.wait()
         await asyncio.sleep(0.01)
         written.append("all")
         raise OSError("the disk is full")
@@ -84,7 +84,7 @@ async def test_a_vital_task_is_waited_for_at_a_stop(caplog: pytest.LogCaptureFix
     await asyncio.sleep(0)
     await tasks.stop()
     await failed
-    told.set()
+    reported.set()
     await tasks.ended("writer")
     await tasks.ended("never started")
     assert written == ["all"]

@@ -106,8 +106,8 @@ async def test_long_lived_tasks_are_restarted(
         for reason in REASONS:
             for _, name in kept:
                 assert f"The task {name} ended: {reason}" in caplog.text
-        told = await command(daemon_socket(worker.paths, "secmon-clusterd"), "counters")
-        assert told["task_restarts"]["reporter of agents"] == len(WAYS)
+        reported = await command(daemon_socket(worker.paths, "secmon-clusterd"), "counters")
+        assert reported["task_restarts"]["reporter of agents"] == len(WAYS)
         # All of it works: an agent enrols at the worker, is judged there, and its state reaches the master.
         late = Fleet([server_of(worker)], 1, prefix="late", options=Options(timing=TIMING))
         await late.start()

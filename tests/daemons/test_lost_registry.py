@@ -91,8 +91,8 @@ def test_no_group_is_lost_without_a_word(node: Paths, loss: Callable[[Paths], No
     with pytest.raises(SecmonError) as caught:
         read_supervisor_settings(node)
     assert caught.value.code == 2012
-    for told in (str(node.agents_db), "backup", "worker's copy", "secmon agents rebuild"):
-        assert told in caught.value.message
+    for reported in (str(node.agents_db), "backup", "worker's copy", "secmon agents rebuild"):
+        assert reported in caught.value.message
 
 
 def test_a_registry_may_be_unused(node: Paths) -> None:

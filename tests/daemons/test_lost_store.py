@@ -148,8 +148,14 @@ def test_a_master_without_its_users_does_not_start(master: Paths, lose: Callable
     lose(master)
     existed = master.security_db.exists()
     line = failure(at(master, "start"))
-    for told in (str(master.security_db), "2012", "backup", "secmon cluster promote", "secmon user create-defaults"):
-        assert told in line
+    for reported in (
+        str(master.security_db),
+        "2012",
+        "backup",
+        "secmon cluster promote",
+        "secmon user create-defaults",
+    ):
+        assert reported in line
     assert master.security_db.exists() == existed
     assert str(master.security_db) in failure(at(master, "config", "check"))
 
@@ -184,8 +190,8 @@ def test_a_worker_begins_again_without_its_copy(worker: Paths) -> None:
 def test_a_damaged_store_stops_a_master(master: Paths, damage: Callable[[Paths], None]) -> None:
     damage(master)
     for line in (failure(at(master, "start")), failure(at(master, "config", "check"))):
-        for told in (str(master.security_db), "backup", "secmon cluster promote", "secmon user create-defaults"):
-            assert told in line
+        for reported in (str(master.security_db), "backup", "secmon cluster promote", "secmon user create-defaults"):
+            assert reported in line
     with pytest.raises(SecmonError, match="2012"):
         open_node(read_installation(master))
 

@@ -150,14 +150,14 @@ async def test_a_key_file_that_cannot_be_written_is_logged_once(paths: Paths, ca
     paths.client_keys.unlink(missing_ok=True)
     paths.client_keys.mkdir()
     enrol(node.agents, "one")
-    keeper = KeyFileTask(node)
+    task = KeyFileTask(node)
     with caplog.at_level(logging.ERROR):
         for _ in range(4):
-            await keeper.poll()
+            await task.poll()
     assert len(caplog.records) == 1
     paths.client_keys.rmdir()
     for _ in range(2):
-        await keeper.poll()
+        await task.poll()
     assert paths.client_keys.read_text().startswith("001 one any ")
     node.agents.close()
     node.security.close()

@@ -270,8 +270,8 @@ def test_hung_cluster_daemon_is_reported_until_it_is_replaced(master: tuple[Path
     lines = secmon("status", "--root", str(paths.root)).stdout.splitlines()
     states = dict(line.split() for line in lines)
     assert (states["secmon-clusterd"], states["secmon-apid"]) == ("failed", "running")
-    told = secmon("cluster", "nodes", "--root", str(paths.root), check=False)
-    assert (told.returncode, "did not answer in time" in told.stderr) == (1, True)
+    reported = secmon("cluster", "nodes", "--root", str(paths.root), check=False)
+    assert (reported.returncode, "did not answer in time" in reported.stderr) == (1, True)
     assert ask(port, "/cluster/nodes", token)[1]["error"] in {3020, 3021}
     wait_until(lambda: process_start(hung) is None, "the watchdog kills it")
     wait_until(lambda: ask(port, "/cluster/nodes", token)[0] == 200, "another one serves")
@@ -314,8 +314,8 @@ def test_worker_that_is_refused_says_why(master: tuple[Paths, int], root: Path) 
         wait_until(lambda: said in ask(api, "/cluster/nodes", "Bearer x")[1]["detail"], "the API names the cause")
         status, problem = ask(api, "/cluster/nodes", "Bearer x")
         assert (status, problem["error"]) == (503, 3043)
-        told = secmon("cluster", "nodes", "--root", str(worker.root), check=False)
-        assert (told.returncode, said in told.stderr) == (1, True), told.stderr
+        reported = secmon("cluster", "nodes", "--root", str(worker.root), check=False)
+        assert (reported.returncode, said in reported.stderr) == (1, True), reported.stderr
     finally:
         secmon("stop", "--root", str(worker.root))
 
@@ -344,8 +344,8 @@ def test_commands_while_a_node_stops(alone: tuple[Paths, int]) -> None:
     os.kill(frozen, signal.SIGSTOP)  # so that the stop takes its full time
     stopped = secmon("stop", "--root", root, "--timeout", "1", check=False)
     assert (stopped.returncode, "still runs" in stopped.stderr) == (1, True)
-    told = secmon("status", "--root", root, check=False)
-    assert (told.returncode, f"secmon is being stopped in {root} (process " in told.stderr) == (0, True)
+    reported = secmon("status", "--root", root, check=False)
+    assert (reported.returncode, f"secmon is being stopped in {root} (process " in reported.stderr) == (0, True)
     started = secmon("start", "--root", root, check=False)
     assert (started.returncode, "is still being stopped" in started.stderr) == (1, True)
     reloaded = secmon("reload", "--root", root, check=False)

@@ -28,7 +28,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 class Kept:
-    """A keeper and what it works with; ``again``: as after a restart."""
+    """A task and what it works with; ``again``: as after a restart."""
 
     def __init__(self, paths: Paths, url: str) -> None:
         self.clock, self.counters = ManualClock(), Counters()
@@ -37,7 +37,7 @@ class Kept:
         self.again()
 
     def again(self) -> None:
-        self.keeper = UpdateCheckTask(self.updates, self.clock)
+        self.task = UpdateCheckTask(self.updates, self.clock)
 
 
 async def test_once_a_day(paths: Paths) -> None:
@@ -46,7 +46,7 @@ async def test_once_a_day(paths: Paths) -> None:
         elapsed = 0.0
         times: list[float] = []
         while elapsed < 3 * DAY_SECONDS:
-            wait = await kept.keeper.look()
+            wait = await kept.task.look()
             assert 0 < wait <= LOOK_SECONDS
             if len(server.asked) > len(times):
                 times.append(elapsed)
@@ -61,10 +61,10 @@ async def test_a_younger_answer_is_kept(paths: Paths) -> None:
         await kept.updates.fetch(20)  # a client did
         kept.clock.advance(DAY_SECONDS - 100)
         kept.again()
-        assert await kept.keeper.look() == 100
+        assert await kept.task.look() == 100
         assert len(server.asked) == 1
         kept.clock.advance(100)
-        await kept.keeper.look()
+        await kept.task.look()
         assert len(server.asked) == 2
 
 
@@ -73,7 +73,7 @@ async def test_an_answer_from_the_future_does_not_stand(paths: Paths) -> None:
         kept = Kept(paths, server.url("/r"))
         await kept.updates.fetch(20)
         kept.clock.advance(-timedelta(days=400).total_seconds())
-        await kept.keeper.look()
+        await kept.task.look()
         assert len(server.asked) == 2
 
 
@@ -84,22 +84,22 @@ async def test_a_failure_is_logged_once_and_tried_again_after_an_hour(
         kept = Kept(paths, server.url("/r"))
         with caplog.at_level(logging.ERROR):
             for _ in range(3):
-                assert await kept.keeper.look() == LOOK_SECONDS
+                assert await kept.task.look() == LOOK_SECONDS
                 kept.clock.advance(LOOK_SECONDS)
             assert len(server.asked) == 3
             assert [record.levelname for record in caplog.records] == ["ERROR"]
             assert "status 404" in caplog.text
             server.pages["/r"] = PAGE
-            await kept.keeper.look()
+            await kept.task.look()
             assert kept.counters.snapshot() == {"updates.asked": 1, "updates.failed": 3}
             server.pages.clear()
             kept.clock.advance(DAY_SECONDS)
-            await kept.keeper.look()
+            await kept.task.look()
         assert len(caplog.records) == 2
 
 
 async def test_folders_that_cannot_be_used_do_not_end_it(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
     paths.newer_versions.mkdir()
     kept = Kept(paths, "http://127.0.0.1:1/")
-    assert await kept.keeper.look() == LOOK_SECONDS
+    assert await kept.task.look() == LOOK_SECONDS
     assert "newer-versions" in caplog.text

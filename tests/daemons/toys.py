@@ -24,7 +24,7 @@ class Toy:
     def name(self) -> str:
         return self._context.name
 
-    def _told(self, what: str) -> bool:
+    def _requested(self, what: str) -> bool:
         return (self._context.paths.root / f"{self.name}.{what}").exists()
 
     def note(self, what: str) -> None:
@@ -33,16 +33,16 @@ class Toy:
             journal.write(f"{self.name} {what} {os.getpid()}\n")
 
     async def start(self) -> None:
-        if self._told("fail"):
+        if self._requested("fail"):
             raise ConfigError("toy.yaml", "port", 0, "1 to 65535")
-        if self._told("busy"):
+        if self._requested("busy"):
             raise SecmonError(2010, "port 1: busy")
-        if self._told("hang"):
+        if self._requested("hang"):
             await asyncio.Event().wait()
         self.note("start")
 
     async def finished(self) -> None:
-        while not self._told("quit"):  # noqa: ASYNC110 - a file cannot set an event
+        while not self._requested("quit"):  # noqa: ASYNC110 - a file cannot set an event
             await asyncio.sleep(0.02)
         match (self._context.paths.root / f"{self.name}.quit").read_text():
             case "return":
@@ -54,12 +54,12 @@ class Toy:
         raise RuntimeError("told to quit")
 
     async def stop(self) -> None:
-        if self._told("stubborn"):
+        if self._requested("stubborn"):
             await asyncio.Event().wait()
         self.note("stop")
 
     async def reload(self) -> None:
-        if self._told("badconfig"):
+        if self._requested("badconfig"):
             raise ConfigError("toy.yaml", "port", 0, "1 to 65535")
         self._reloads += 1
         self.note("reload")

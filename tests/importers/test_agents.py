@@ -64,14 +64,14 @@ def old(tmp_path: Path) -> OldManager:
     return old
 
 
-def told(report: Report, *results: str) -> list[str]:
+def reported(report: Report, *results: str) -> list[str]:
     return [str(line) for line in report.lines if line.result in results]
 
 
 def test_a_full_import_and_a_repetition(here: Here, old: OldManager) -> None:
     report = here.take(old)
     assert report.written
-    assert told(report, "warning", "dropped", "refused") == [
+    assert reported(report, "warning", "dropped", "refused") == [
         "warning    group web: agents are in it but it has no folder: one is created"
     ]
     assert here.lines() == [
@@ -113,7 +113,7 @@ def test_a_conflict_stops_the_import(here: Here, old: OldManager) -> None:
     before = here.files(), here.lines()
     report = here.take(old)
     assert not report.written
-    assert [line.partition(": ")[0].split()[1:3] for line in told(report, "refused")] == [
+    assert [line.partition(": ")[0].split()[1:3] for line in reported(report, "refused")] == [
         ["agent", str(old.root / "etc/client.keys")],
         ["file", "linux/extra.txt"],
         ["agent", "007"],
@@ -129,7 +129,7 @@ def test_existing_agents_without_groups_get_theirs(here: Here, old: OldManager) 
         registry.add(connection, New(name="never", id=9, key="x"), now=1)
         registry.remove(connection, [9])
     report = here.take(old)
-    assert told(report, "dropped") == [
+    assert reported(report, "dropped") == [
         "dropped    groups 007: it is in mine here, not in web",
         "dropped    agent 009 never: never with this id was removed here",
     ]
@@ -148,7 +148,7 @@ def test_files_are_removed_again_when_the_store_fails(here: Here, old: OldManage
 
 def test_without_a_database(here: Here, old: OldManager) -> None:
     old.database.unlink()
-    assert "warning    groups" in told(here.take(old, dry_run=True), "warning")[0]
+    assert "warning    groups" in reported(here.take(old, dry_run=True), "warning")[0]
     folder = old.root / "queue/agent-groups"
     folder.mkdir()
     (folder / "001").write_text("default,linux\n")
@@ -176,7 +176,7 @@ def test_groups_that_cannot_be(here: Here, old: OldManager) -> None:
     old.file("we!rd/agent.conf", "x")
     (old.root / "etc/shared/linux/deep").mkdir()
     report = here.take(old)
-    assert told(report, "refused", "dropped") == [
+    assert reported(report, "refused", "dropped") == [
         "dropped    file linux/deep: not a file",
         "dropped    group we!rd: no group can be called so",
         "refused    groups 020: no group can be called a b",

@@ -252,10 +252,10 @@ def test_a_repeated_import_changes_nothing(store: SecurityStore, old: OldStore) 
 def test_a_dry_run_writes_nothing_and_reports_the_same(store: SecurityStore, old: OldStore) -> None:
     old.user(100, "mira")
     before = content(store)
-    told = take_over(store, old, dry_run=True)
+    reported = take_over(store, old, dry_run=True)
     assert content(store) == before
-    assert not told.written
-    assert take_over(store, old).lines == told.lines
+    assert not reported.written
+    assert take_over(store, old).lines == reported.lines
 
 
 def test_progress_is_reported_for_each_row(store: SecurityStore, old: OldStore) -> None:

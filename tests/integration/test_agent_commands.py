@@ -49,7 +49,7 @@ def failed(body: dict[str, Any]) -> dict[int, list[str]]:
     return {entry["error"]["code"]: entry["id"] for entry in body["data"]["failed_items"]}
 
 
-def told(fleet: Background, kind: str) -> Counter[str]:
+def reported(fleet: Background, kind: str) -> Counter[str]:
     return Counter(each.agent for each in fleet.fleet.commands if each.kind == kind)
 
 
@@ -59,14 +59,14 @@ def test_commands_from_any_node_reach_all_agents(three: RealCluster, fleet: Back
         body = three.call(node, "/agents/reconnect", method="PUT")
         assert (sorted(body["data"]["affected_items"]), body["error"]) == (ids, 0)
         # They leave when they hear it, and only those that are back can be asked again.
-        fleet.until(lambda _, asked=asked: told(fleet, "reconnect") == Counter(ids * asked))  # type: ignore[misc]
+        fleet.until(lambda _, asked=asked: reported(fleet, "reconnect") == Counter(ids * asked))  # type: ignore[misc]
         fleet.until(lambda c: c.connected == AGENTS)
         back = SystemClock().now()
         wait_until(lambda back=back: heard_since(three, back) == ids)  # type: ignore[misc]
     body = {"command": "!own", "arguments": ["-x"], "alert": {"data": {"srcip": "192.0.2.7"}}}
     answer = three.call(three.workers[0], "/active-response", method="PUT", json=body)
     assert sorted(answer["data"]["affected_items"]) == ids
-    fleet.until(lambda _: told(fleet, "active-response") == Counter(ids))
+    fleet.until(lambda _: reported(fleet, "active-response") == Counter(ids))
     unknown = three.call(three.workers[1], "/active-response", method="PUT", json={"command": "unheard-of0"})
     assert failed(unknown) == {1652: ids}
 

@@ -35,7 +35,7 @@ async def client(alone: World) -> AsyncIterator[httpx.AsyncClient]:
         await server.stop(grace=1.0)
 
 
-def told(answer: httpx.Response, code: int) -> dict[str, object]:
+def reported(answer: httpx.Response, code: int) -> dict[str, object]:
     """The problem document, checked."""
     assert answer.headers["content-type"].startswith("application/problem+json"), answer.text
     body = answer.json()
@@ -53,7 +53,7 @@ async def test_a_damaged_store_is_reported_in_an_envelope(
         login = await client.post("/security/user/authenticate", auth=("admin", PASSWORD))
         listed = await client.get("/security/users")
     for answer in (login, listed):
-        assert "secmon config check" in str(told(answer, 2013)["remediation"])
+        assert "secmon config check" in str(reported(answer, 2013)["remediation"])
     assert "secmon config check" in caplog.text
     assert not [record for record in caplog.records if record.exc_info]
 
@@ -68,7 +68,7 @@ async def test_a_full_disk_is_reported(alone: World, client: httpx.AsyncClient) 
         assert (await client.post("/agents", json={"name": "first"})).status_code == 200
         fill(folder / "fill")
         refused = await client.post("/agents", json={"name": "second"})
-        body = told(refused, 1021)
+        body = reported(refused, 1021)
         assert "Free space" in str(body["remediation"])
         assert str(paths.agents_db) in str(body["detail"])
         (folder / "fill").unlink()

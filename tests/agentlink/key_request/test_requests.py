@@ -40,14 +40,14 @@ class Scripted:
     """A link and a source in one: records its requests, answers on demand."""
 
     def __init__(self) -> None:
-        self.told: asyncio.Queue[MissingKey | None] = asyncio.Queue()
+        self.reported: asyncio.Queue[MissingKey | None] = asyncio.Queue()
         self.asked: list[str] = []
         self.at_once = self.most_at_once = 0
         self.may = asyncio.Event()
         self.answers: dict[str, bytes | Exception] = {}
 
     async def keys(self) -> AsyncGenerator[MissingKey, None]:
-        while (wanted := await self.told.get()) is not None:
+        while (wanted := await self.reported.get()) is not None:
             yield wanted
         raise SecmonError(1014, "secmon-remoted")
 
@@ -83,7 +83,7 @@ class Bench:
 
     def report(self, *values: str) -> None:
         for value in values:
-            self.script.told.put_nowait(MissingKey("id", value))
+            self.script.reported.put_nowait(MissingKey("id", value))
 
     async def asked(self, value: str, counter: str) -> None:
         """Ask, and wait until that is counted so."""
@@ -145,7 +145,7 @@ async def test_each_key_is_requested_once_at_a_time_and_the_queue_is_bounded(tmp
 async def test_the_link_may_restart(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
         here.script.may.set()
-        here.script.told.put_nowait(None)
+        here.script.reported.put_nowait(None)
         here.report("001")
         await until(lambda: here.count("answered") == 1)
 

@@ -357,7 +357,7 @@ async def test_the_digest_of_the_received_package_is_compared(tmp_path: Path) ->
 
 async def test_tasks_without_an_end_expire(tmp_path: Path) -> None:
     store, clock = TaskStore(tmp_path / "tasks.db"), ManualClock()
-    keeper = TaskExpiry(store, TaskSettings(), clock=clock, counters=Counters())
+    merging = TaskExpiry(store, TaskSettings(), clock=clock, counters=Counters())
     now = int(clock.now().timestamp())
     with store.write() as connection:
         lifecycle.create(connection, [(1, "a")], "upgrade", Work(), now=now - 8 * 86_400)
@@ -368,13 +368,13 @@ async def test_tasks_without_an_end_expire(tmp_path: Path) -> None:
         with store.read() as connection:
             return {agent: task.status for agent, task in lifecycle.last(connection, [1, 2]).items()}
 
-    await keeper.expire()
+    await merging.expire()
     assert statuses() == {2: "In progress"}
     clock.advance(901)
-    await keeper.expire()
+    await merging.expire()
     assert statuses() == {2: "Timeout"}
     clock.advance(8 * 86_400)
-    await keeper.expire()
+    await merging.expire()
     assert statuses() == {}
     store.close()
 
@@ -390,9 +390,9 @@ class UnavailableTaskSource(RegistryTaskSource):
         raise SecmonError(3022)
 
 
-@pytest.mark.parametrize(("patience", "told"), [(0.0, 1), (30.0, 0)])
+@pytest.mark.parametrize(("patience", "reported"), [(0.0, 1), (30.0, 0)])
 async def test_an_unreachable_task_source_is_logged_when_that_lasts(
-    tmp_path: Path, patience: float, told: int, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, patience: float, reported: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     paths, clock, task_source = Paths(tmp_path), SystemClock(), UnavailableTaskSource()
     store = AgentStore(tmp_path / "agents.db")
@@ -406,4 +406,4 @@ async def test_an_unreachable_task_source_is_logged_when_that_lasts(
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     store.close()
-    assert caplog.text.count("cannot be reached") == told
+    assert caplog.text.count("cannot be reached") == reported

@@ -33,7 +33,7 @@ def read(engine: Engine) -> object:
         return connection.execute(text("SELECT x FROM t")).all()
 
 
-def told(fault: StoreFault) -> SecmonError:
+def reported(fault: StoreFault) -> SecmonError:
     found = storage_error(fault)
     assert found is not None
     return found
@@ -43,8 +43,8 @@ def test_damage_found_at_work(engine: Engine, path: Path) -> None:
     damage_table(path, "t")
     with pytest.raises(StoreFault) as caught:
         read(engine)
-    assert told(caught.value).code == 2013
-    assert str(path) in told(caught.value).message
+    assert reported(caught.value).code == 2013
+    assert str(path) in reported(caught.value).message
     assert "secmon restart" in str(caught.value)
 
 
@@ -53,7 +53,7 @@ def test_damage_found_at_the_opening(engine: Engine, path: Path) -> None:
     path.write_bytes(b"no database " * 1000)
     with pytest.raises(StoreFault) as caught:
         open_engine(path)
-    assert told(caught.value).code == 2013
+    assert reported(caught.value).code == 2013
 
 
 def test_damaged_pages_behind_the_first(engine: Engine, path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_full_disk(engine: Engine, path: Path) -> None:
         connection.exec_driver_sql("PRAGMA max_page_count = 2")
     with pytest.raises(StoreFault) as caught, write_transaction(engine) as connection:
         connection.execute(text("INSERT INTO t VALUES (:x)"), {"x": "secret" * 10_000})
-    assert told(caught.value).code == 1021
+    assert reported(caught.value).code == 1021
     assert "Free space" in str(caught.value)
     assert "secret" not in str(caught.value)
     assert read(engine) == [(1,)]
@@ -81,7 +81,7 @@ def test_a_full_disk(engine: Engine, path: Path) -> None:
 def test_a_disk_that_does_not_take_it(engine: Engine, path: Path) -> None:
     with file_size_limit(20_000), pytest.raises(StoreFault) as caught, write_transaction(engine) as connection:
         connection.execute(text("INSERT INTO t VALUES (:x)"), {"x": "much" * 100_000})
-    assert told(caught.value).code == 1005
+    assert reported(caught.value).code == 1005
     assert read(engine) == [(1,)]
 
 

@@ -90,10 +90,10 @@ def test_a_broken_ruleset_replaces_nothing(paths: Paths, caplog: pytest.LogCaptu
     assert live.refresh() is None
     assert live.refresh() is None
     assert live.current is good
-    told = status(paths)
-    assert told["status"] == "rejected"
-    assert (told["error"]["file"], told["error"]["line"]) == ("etc/rules/local_rules.xml", 2)
-    assert told["digest"] == good.digest
+    reported = status(paths)
+    assert reported["status"] == "rejected"
+    assert (reported["error"]["file"], reported["error"]["line"]) == ("etc/rules/local_rules.xml", 2)
+    assert reported["digest"] == good.digest
     assert caplog.text.count("The ruleset does not load") == live.rejections == 1
     local(paths).write_text(rules(100001))
     assert live.refresh() is None

@@ -77,8 +77,8 @@ async def test_every_agent_is_asked_by_its_node(office: Office, links: dict[str,
     body = await office.ask(RESTART)
     assert body["data"]["affected_items"] == ["001", "002", "003", "005", "1000"]
     assert (body["data"]["failed_items"], body["error"]) == ([], 0)
-    told = {name: [number for number, _ in link.sent] for name, link in links.items()}
-    assert told == {"alpha": [1], "beta": [2, 5, 1000], "gamma": [3]}
+    reported = {name: [number for number, _ in link.sent] for name, link in links.items()}
+    assert reported == {"alpha": [1], "beta": [2, 5, 1000], "gamma": [3]}
 
 
 async def test_restarts_in_the_dialect_of_the_agent(office: Office, links: dict[str, MemoryLink]) -> None:

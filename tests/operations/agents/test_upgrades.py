@@ -242,7 +242,7 @@ async def test_thousands_in_one_request(office: Office) -> None:
 
 
 @pytest.fixture
-def told(office: Office) -> Office:
+def reported(office: Office) -> Office:
     """With tasks of three agents in different states."""
     with office.node.tasks.write() as connection:
         lifecycle.create(connection, [(7, "beta"), (1000, "beta")], "upgrade", Work(), now=NOW - 9000)
@@ -253,8 +253,8 @@ def told(office: Office) -> Office:
 
 
 class TestStatus:
-    async def test_whole_items(self, told: Office) -> None:
-        body = await told.ask(STATUS)
+    async def test_whole_items(self, reported: Office) -> None:
+        body = await reported.ask(STATUS)
         assert body["data"]["affected_items"][0] == {
             "task_id": 1, "agent_id": "007", "node": "beta", "module": "upgrade_module", "command": "upgrade",
             "create_time": "2025-12-31T21:30:00Z", "last_update_time": "2025-12-31T22:03:20Z", "status": "Failed",
@@ -281,17 +281,17 @@ class TestStatus:
         ],
         ids=str,
     )
-    async def test_filters(self, told: Office, params: dict[str, Any], expected: list[int]) -> None:
-        body = await told.ask(STATUS, at="beta", **params)
+    async def test_filters(self, reported: Office, params: dict[str, Any], expected: list[int]) -> None:
+        body = await reported.ask(STATUS, at="beta", **params)
         assert [one["task_id"] for one in body["data"]["affected_items"]] == expected
         assert body["data"]["failed_items"] == []
 
-    async def test_select(self, told: Office) -> None:
-        body = await told.ask(STATUS, select=["status"], limit=1)
+    async def test_select(self, reported: Office) -> None:
+        body = await reported.ask(STATUS, select=["status"], limit=1)
         assert body["data"]["affected_items"] == [{"task_id": 1, "status": "Failed"}]
 
     @pytest.mark.parametrize(("params", "code"), [({"q": "work=x"}, 1408), ({"sort": "work"}, 1403)])
-    async def test_refused(self, told: Office, params: dict[str, str], code: int) -> None:
+    async def test_refused(self, reported: Office, params: dict[str, str], code: int) -> None:
         with pytest.raises(SecmonError) as caught:
-            await told.ask(STATUS, **params)
+            await reported.ask(STATUS, **params)
         assert caught.value.code == code

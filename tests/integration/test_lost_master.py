@@ -71,7 +71,7 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_worker() -> None:
         options = heir.paths.local_internal_options.read_text()
         heir.paths.local_internal_options.write_text(options.replace(f"{ANY_PORT}\n", ""))
         assert "secmon cluster promote" in refused_start(heir)
-        assert "Taken over" in secmon(heir, "cluster", "promote")
+        assert "Promoted" in secmon(heir, "cluster", "promote")
         heir.start()
         wait_until(lambda: summary(other) == summary(heir)._replace(replica=True), what="the heir is followed")
         assert summary(heir).revision == before.revision + 1

@@ -199,8 +199,10 @@ def _group_order(sort: Sort, columns: Columns) -> list[ColumnElement[Any]]:
     first = func.max if sort.descending else func.min
     order: list[ColumnElement[Any]] = []
     for name in sort.fields:
-        values = sql_engine.sort_values(Sort((name,)), columns)
-        order += [func.count()] if name == COUNT else [first(value) for value in values]
+        if name == COUNT:  # no column
+            order.append(func.count())
+        else:
+            order += [first(value) for value in sql_engine.sort_values(Sort((name,)), columns)]
     return [one.desc().nulls_last() if sort.descending else one.asc().nulls_first() for one in order]
 
 

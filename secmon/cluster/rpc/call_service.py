@@ -7,7 +7,7 @@ from contextlib import aclosing
 from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Catalogue, Operation
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.cluster.rpc.wire import named_operation, pack_failure, pack_result, unpack_call
+from secmon.cluster.rpc.wire import Authorize, named_operation, pack_failure, pack_result, unpack_call
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
 from secmon.security.authentication_error import AuthenticationError
@@ -15,7 +15,6 @@ from secmon.security.authentication_error import AuthenticationError
 log = logging.getLogger("secmon.clusterd.peer")
 
 Run = Callable[[Call], Awaitable[Result]]
-Authorize = Callable[[Call], Call]
 Relay = Callable[[Operation, pb.ExecuteRequest, float | None], AsyncGenerator[bytes, None] | None]
 
 
@@ -50,7 +49,7 @@ class CallService:
                     async for chunk in relayed:
                         yield chunk
                 return
-            call = authorize(unpack_call(request, operation, deadline, self._node))
+            call = unpack_call(request, operation, deadline, self._node, authorize)
             result = await (self._part if request.part else self._whole)(call)
         except (SecmonError, AuthenticationError) as error:
             log.debug("request %.64r: %.256r failed: %s", request.request_id, request.operation, error)

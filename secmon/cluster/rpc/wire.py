@@ -5,7 +5,7 @@ only passes an answer on passes its bytes.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -94,26 +94,40 @@ def named_operation(request: pb.ExecuteRequest, catalogue: Catalogue, node: str)
     return operation
 
 
-def unpack_call(request: pb.ExecuteRequest, operation: Operation, deadline: float | None, node: str) -> Call:
+Authorize = Callable[[Call], Call]
+
+
+def unpack_call(
+    request: pb.ExecuteRequest,
+    operation: Operation,
+    deadline: float | None,
+    node: str,
+    authorize: Authorize = lambda call: call,
+) -> Call:
     """The call that a peer sent to ``node``, of the operation that :func:`named_operation` found.
 
-    Raises 3036 when it cannot be decoded, 1000 when the parameters are not the operation's.
+    ``authorize`` checks the caller before the parameters are decoded: it returns the call, perhaps with another
+    identity, or raises. Raises 3036 when the call cannot be decoded, 1000 when the parameters are not the operation's.
     """
     try:
         identity = _decode_identity(request.identity)
         _check_size(request.params)
-        params = _decode_params(operation, request.params, node)
     except _UNREADABLE as error:
         raise SecmonError(3036, str(error)) from None
-    return Call(
+    call = Call(
         operation=operation,
-        params=params,
+        params=None,
         identity=identity,
         request_id=request.request_id,
         deadline=deadline,
         client=request.client,
         token=request.token,
     )
+    call = authorize(call)
+    try:
+        return msgspec.structs.replace(call, params=_decode_params(operation, request.params, node))
+    except _UNREADABLE as error:
+        raise SecmonError(3036, str(error)) from None
 
 
 def _decode_params(operation: Operation, data: bytes, node: str) -> Any:

@@ -141,6 +141,16 @@ def test_unknown_operations_and_wrong_parameters_are_refused() -> None:
         unpack_call(request, THINGS, None, "n1")
 
 
+def test_the_caller_is_checked_before_the_parameters() -> None:
+    def refuse(call: Call) -> Call:
+        raise SecmonError(4000, call.operation.name)
+
+    request = called()
+    request.params = msgpack.encode({"agents": "all"})
+    with pytest.raises(SecmonError, match=r"4000.*PUT /things"):
+        unpack_call(request, THINGS, None, "n1", refuse)
+
+
 def test_calls_for_large_pages_are_streamed() -> None:
     assert not called().streamed
     assert not called(limit=LARGE_PAGE).streamed

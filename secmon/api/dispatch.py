@@ -183,15 +183,17 @@ class Dispatcher:
             raise SecmonError(3013)
 
     def _call(self, operation: Operation, params: Any, identity: Identity, request: Request) -> Call:
-        timeout = self._node.api_config.intervals.request_timeout
+        node = self._node
+        waits = getattr(params, "wait_for_complete", False)
+        longest = node.options.get("clusterd.request_timeout_max")
+        timeout = longest if waits else node.api_config.intervals.request_timeout
         request.id = new_request_id()
-        unlimited = getattr(params, "wait_for_complete", False)
         return Call(
             operation=operation,
             params=params,
             identity=identity,
             request_id=request.id,
-            deadline=None if unlimited else self._node.clock.monotonic() + timeout,
+            deadline=node.clock.monotonic() + timeout,
             client=request.client,
             token="" if operation.auth == "basic" else bearer_token(request.header(b"authorization")),
         )

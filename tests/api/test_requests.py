@@ -69,7 +69,7 @@ async def test_the_call(toy: Toy) -> None:
     assert call.deadline == toy.node.clock.monotonic() + 10
     assert len(call.request_id) == 32
     await toy.client.get("/items", params={"wait_for_complete": "true"})
-    assert toy.router.calls[-1].deadline is None
+    assert toy.router.calls[-1].deadline == toy.node.clock.monotonic() + 3600
     assert toy.router.calls[-1].request_id != call.request_id
 
 

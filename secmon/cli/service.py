@@ -254,7 +254,7 @@ def require_running(paths: Paths) -> None:
 
 
 def _ask(paths: Paths, command: str) -> Any:
-    return asyncio.run(SupervisorClient(paths).ask(command))
+    return asyncio.run(SupervisorClient(paths).send(command))
 
 
 def _phase(paths: Paths) -> str:
@@ -265,7 +265,7 @@ def _phase(paths: Paths) -> str:
 def _supervisor(paths: Paths) -> Mapping[str, Any]:
     """The status of the supervisor; empty without an answer in time."""
     try:
-        found: Mapping[str, Any] = asyncio.run(SupervisorClient(paths, timeout=_PHASE_SECONDS).ask("status"))
+        found: Mapping[str, Any] = asyncio.run(SupervisorClient(paths, timeout=_PHASE_SECONDS).send("status"))
     except SecmonError:
         return {}
     return found

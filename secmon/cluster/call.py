@@ -15,7 +15,7 @@ class Call(msgspec.Struct, kw_only=True, frozen=True):
     """One operation asked for by one identity: resolved where it enters a process, then passed on as it is.
 
     ``params`` is an instance of the operation's struct. ``deadline`` is a reading of this host's monotonic clock in
-    seconds; between processes the remaining time travels. ``None`` means no limit (``wait_for_complete``). ``token`` is
+    seconds; between processes the remaining time travels. ``None`` means no limit. ``token`` is
     the client's: a worker sends it to the master, which believes nothing else about the caller; no other node gets it.
     ``node`` is the worker that forwarded the call, by its certificate; empty where the call began on this node.
     """

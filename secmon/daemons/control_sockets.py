@@ -62,7 +62,7 @@ class SupervisorClient:
 
         Raises 1901 (no supervisor), 1902 (refused), 1014 (no answer), 1908 (configuration invalid; nothing stopped).
         """
-        await self.ask("restart")
+        await self.send("restart")
 
     async def known_states(self) -> Mapping[str, str]:
         """See ``cluster.node.Control``. Calls that come while the states are read share the result."""
@@ -85,6 +85,6 @@ class SupervisorClient:
         found: Mapping[str, Any] = await command(daemon_socket(self._paths, daemon), "config", section=section)
         return found
 
-    async def ask(self, name: str) -> Any:
+    async def send(self, name: str) -> Any:
         """Send ``status``, ``restart``, ``reload`` or ``stop``; errors as for :meth:`restart`."""
         return await command(self._paths.control_socket, name, seconds=self._timeout, absent=1901, refused=1902)

@@ -17,7 +17,7 @@ from secmon.security.authentication_error import AuthenticationError
 
 log = logging.getLogger("secmon.clusterd.callers")
 
-SHOWN_TO_NODES = frozenset({"GET /cluster/nodes", "GET /cluster/healthcheck"})
+MEMBER_OPERATIONS = frozenset({"GET /cluster/nodes", "GET /cluster/healthcheck"})
 """What the command line of a worker shows of the cluster: every member may know it."""
 
 
@@ -50,7 +50,7 @@ class CallerVerifier:
             if operation.internal:
                 raise SecmonError(4000, f"{worker} asked for {operation.name} on behalf of a client")
             return self._node.tokens.verify(self._node.security.view(), call.token, skew_seconds=self._skew_seconds)
-        if operation.name in SHOWN_TO_NODES:
+        if operation.name in MEMBER_OPERATIONS:
             return local_identity()
         if _for_nodes(operation):
             return node_identity()

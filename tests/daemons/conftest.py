@@ -48,7 +48,7 @@ class ToyNode:
         return self.process.wait(LIMIT_SECONDS)
 
     def ask(self, command: str) -> Any:
-        return asyncio.run(SupervisorClient(self.paths).ask(command))
+        return asyncio.run(SupervisorClient(self.paths).send(command))
 
     def ask_daemon(self, daemon: str, name: str, **arguments: Any) -> Any:
         return asyncio.run(command(daemon_socket(self.paths, daemon), name, **arguments))

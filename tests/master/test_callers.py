@@ -9,7 +9,7 @@ from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Operation, Place
 from secmon.common.errors import SecmonError
 from secmon.common.identity import local_identity, node_identity
-from secmon.master.callers import SHOWN_TO_NODES, CallerVerifier
+from secmon.master.callers import MEMBER_OPERATIONS, CallerVerifier
 from secmon.operations.all import CATALOGUE
 from secmon.operations.internal import INTERNAL
 from tests.offenders import Offenders
@@ -34,13 +34,13 @@ def test_only_what_nodes_need_is_answered_without_a_token(world: World) -> None:
     verifier = CallerVerifier(world.nodes["alpha"].node, skew_seconds=60)
     with Offenders() as offenders:
         for operation in (*CATALOGUE, *INTERNAL):
-            allowed = operation.name in SHOWN_TO_NODES or (operation.internal and operation.place is Place.MASTER)
+            allowed = operation.name in MEMBER_OPERATIONS or (operation.internal and operation.place is Place.MASTER)
             with offenders.row(operation.name):
                 if allowed:
                     verified = verifier.verified(forwarded(operation), "w1")
                     assert verified.node == "w1"
                     assert verified.identity in (node_identity(), local_identity())
-                    assert verified.identity.local is (operation.name in SHOWN_TO_NODES)
+                    assert verified.identity.local is (operation.name in MEMBER_OPERATIONS)
                 else:
                     with pytest.raises(SecmonError, match="4000"):
                         verifier.verified(forwarded(operation), "w1")

@@ -271,7 +271,7 @@ class Demo:
     async def _stop(self, node: DemoNode) -> None:
         """Stop the node through its own supervisor, which may not be the one that the demo started."""
         with suppress(SecmonError):
-            await SupervisorClient(node.paths).ask("stop")
+            await SupervisorClient(node.paths).send("stop")
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 while node.lock.held():  # noqa: ASYNC110 - another process's lock cannot set an event

@@ -33,8 +33,8 @@ run: $(READY) ## Run a master and two workers here; Ctrl-C stops them
 test: lint ## Lint, types, import rules, all tests
 	$(BIN)/pytest $(PARALLEL)
 
-test-fast: $(READY_DEV) ## All tests but those in the folders that start daemons and clusters
-	$(BIN)/pytest $(PARALLEL) $(SLOW:%=--ignore=tests/%)
+test-fast: $(READY_DEV) ## All tests but slow ones and those that start daemons and clusters (a minute)
+	$(BIN)/pytest $(PARALLEL) --fast $(SLOW:%=--ignore=tests/%)
 
 fuzz: $(READY_DEV) ## Send EXAMPLES new requests to a real cluster for each test of tests/fuzz
 	SECMON_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest $(PARALLEL) --timeout=7200 tests/fuzz

@@ -9,6 +9,7 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.folders import short_root, use_memory
+from tests.slow_tests import slow_tests
 
 _FOLDER = pytest.StashKey[str]()
 """Temporary folder of this run; empty when it is kept for what failed."""
@@ -44,7 +45,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="leave out the tests that tests/slow.txt names")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Slow files start first, so that no process works alone at the end."""
 
     def rank(item: pytest.Item) -> int:
@@ -52,6 +57,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
 
     items.sort(key=rank)
+    if config.getoption("fast"):
+        slow = slow_tests()
+        left_out = [item for item in items if _name(item) in slow]
+        items[:] = [item for item in items if _name(item) not in slow]
+        config.hook.pytest_deselected(items=left_out)
+
+
+def _name(item: pytest.Item) -> str:
+    return item.nodeid.removeprefix("tests/").partition("[")[0]
 
 
 class _Groups(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

@@ -1,8 +1,6 @@
 """The agent store of a node: one SQLite file, shared by the daemons of the node."""
 
-import threading
 import uuid
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
@@ -10,51 +8,26 @@ from sqlalchemy import Connection, Engine, insert, select, update
 
 from secmon.agents.registry.schema import SCHEMA, meta
 from secmon.common.clock import Clock, SystemClock
-from secmon.common.sqlite.engine import read_transaction, write_transaction
+from secmon.common.sqlite.lazy_store import LazyStore
 from secmon.common.sqlite.schema import open_store
 
 FIRST_ID = 1
 
 
-class AgentStore:
-    """Connections to the agents of a node. All calls block: coroutines call through ``asyncio.to_thread``.
+class AgentStore(LazyStore):
+    """The agents of a node at ``path``.
 
     ``durable`` False gives up the last commits at a loss of power, never at a crash: right for states, which agents
     report again within seconds, wrong for the registry.
     """
 
     def __init__(self, path: Path, *, durable: bool = True, clock: Clock | None = None) -> None:
-        """The store at ``path``; opened, and made if missing, at its first use: by then privileges are dropped."""
-        self.path = path
-        self._clock = clock or SystemClock()
-        self._level: Literal["FULL", "NORMAL"] = "FULL" if durable else "NORMAL"
-        self._opened: Engine | None = None
-        self._lock = threading.Lock()
-
-    def read(self) -> AbstractContextManager[Connection]:
-        """One consistent view. Raises SecmonError 2012 for a file of another version."""
-        return read_transaction(self._engine())
-
-    def write(self) -> AbstractContextManager[Connection]:
-        """One transaction that holds the write lock from its start; rolled back on any exception."""
-        return write_transaction(self._engine())
+        super().__init__(path, lambda: _open(path, "FULL" if durable else "NORMAL", clock or SystemClock()))
 
     def revision(self) -> int:
         """Of the registry: grows with each change of an agent's key, address, name or groups."""
         with self.read() as connection:
             return number(connection, "revision")
-
-    def close(self) -> None:
-        with self._lock:
-            if self._opened is not None:
-                self._opened.dispose()
-                self._opened = None
-
-    def _engine(self) -> Engine:
-        with self._lock:
-            if self._opened is None:
-                self._opened = _open(self.path, self._level, self._clock)
-            return self._opened
 
 
 def _open(path: Path, level: Literal["FULL", "NORMAL"], clock: Clock) -> Engine:

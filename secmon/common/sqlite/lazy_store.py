@@ -1,0 +1,41 @@
+"""A SQLite file that is opened at its first use."""
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine
+
+from secmon.common.sqlite.engine import read_transaction, write_transaction
+
+
+class LazyStore:
+    """Transactions on one file. All calls block: coroutines call through ``asyncio.to_thread``."""
+
+    def __init__(self, path: Path, open_engine: Callable[[], Engine]) -> None:
+        """``open_engine`` opens the file, and makes it if missing, at the first use: by then privileges are dropped."""
+        self.path = path
+        self._open_engine = open_engine
+        self._opened: Engine | None = None
+        self._lock = threading.Lock()
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """One consistent view. Raises SecmonError 2012 for a file of another version."""
+        return read_transaction(self._engine())
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """One transaction that holds the write lock from its start; rolled back on any exception."""
+        return write_transaction(self._engine())
+
+    def close(self) -> None:
+        with self._lock:
+            if self._opened is not None:
+                self._opened.dispose()
+                self._opened = None
+
+    def _engine(self) -> Engine:
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open_engine()
+            return self._opened

@@ -18,6 +18,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.common.sqlite.inspection import UnreadableStore, UnusableStore, look_into
 from secmon.common.sqlite.migration import migrate
+from secmon.inventory.schema import SCHEMA as INVENTORY
 from secmon.security.store.schema import SCHEMA as SECURITY
 
 
@@ -47,7 +48,7 @@ def inspect_stores(paths: Paths, *, worker: bool) -> Inspection:
     problems = [one for one in found if one is not None]
     replaceable: dict[Path, str] = {}
     copies = [(paths.security_db, SECURITY), (paths.agents_db, AGENTS)] if worker else []
-    for file, expected in (*copies, (paths.tasks_db, TASKS)):
+    for file, expected in (*copies, (paths.tasks_db, TASKS), (paths.inventory_db, INVENTORY)):
         try:
             if file.exists():
                 look_into(file, expected, lambda _: True)
@@ -63,7 +64,8 @@ def migrate_stores(paths: Paths, clock: Clock) -> None:
 
     Raises SecmonError as :func:`migrate` does.
     """
-    for file, schema in ((paths.security_db, SECURITY), (paths.agents_db, AGENTS), (paths.tasks_db, TASKS)):
+    stores = ((paths.security_db, SECURITY), (paths.agents_db, AGENTS), (paths.tasks_db, TASKS))
+    for file, schema in (*stores, (paths.inventory_db, INVENTORY)):
         migrate(file, schema, clock)
 
 

@@ -24,7 +24,6 @@ DAEMONS = (
 """In the order in which clients see them."""
 
 _SUBSTITUTES: Mapping[str, str] = {
-    "secmon-db": "secmon-modulesd",
     "secmon-execd": "secmon-modulesd",
     "secmon-logcollector": "secmon-analysisd",
     "secmon-monitord": "secmon-modulesd",

@@ -157,6 +157,16 @@ class Paths:
         return self.root / "queue/events-local"
 
     @property
+    def inventory_db(self) -> Path:
+        """What the agents of this node report of their hosts."""
+        return self.root / "queue/db/inventory.db"
+
+    @property
+    def inventory_events(self) -> Path:
+        """The journal of events that the inventory hands to the analysis engine, decoded already."""
+        return self.root / "queue/events-inventory"
+
+    @property
     def queue_socket(self) -> Path:
         """Datagrams of existing tools for the analysis engine."""
         return self.sockets / "queue"

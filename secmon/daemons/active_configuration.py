@@ -16,7 +16,7 @@ _WORDS = {True: "yes", False: "no"}
 
 
 def substitute_sections(node: Node) -> Mapping[str, Any]:
-    """Sections of execd, monitord and db: commands, log formats, silent agents, rotation, and copies of the stores."""
+    """Sections of execd and monitord: commands, log formats, silent agents, rotation."""
     main, options = node.main_config, node.options
     formats = {one.strip() for one in main.text("logging", "log_format", default="plain").split(",")}
     internal = {name: options.get(f"monitord.{name}") for name in _MONITOR}
@@ -27,8 +27,6 @@ def substitute_sections(node: Node) -> Mapping[str, Any]:
         "execd/cluster": main.cluster.as_dict(),
         "monitord/global": {name: main.seconds("global", name, default=default) for name, default in _TIMES},
         "monitord/internal": internal | {"size_rotate": internal["size_rotate"] << 20},
-        "db/wdb": {"backup": [{"database": "global", "enabled": False}]},  # this product makes no such copies
-        "db/internal": {},
     }
 
 

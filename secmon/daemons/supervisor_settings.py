@@ -74,6 +74,7 @@ STANDARD = (
     ProcessSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
     ProcessSpec(name="secmon-authd", factory="secmon.daemons.authd:build"),
     ProcessSpec(name="secmon-analysisd", factory="secmon.daemons.analysisd:build"),
+    ProcessSpec(name="secmon-db", factory="secmon.daemons.db:build"),
     ProcessSpec(name="secmon-remoted", factory="secmon.daemons.remoted:build", needs_root=True),
     ProcessSpec(name="secmon-modulesd", factory="secmon.daemons.modulesd:build"),
     ProcessSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),

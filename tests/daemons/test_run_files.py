@@ -77,14 +77,14 @@ def test_one_living_process_of_several_is_enough(paths: Paths, dead: int) -> Non
 def test_names_with_a_common_prefix_are_distinguished(paths: Paths) -> None:
     RunFiles(paths.run).write_pid("secmon-dbd")
     states = daemon_states(paths)
-    assert (states["secmon-dbd"], states["secmon-db"]) == ("running", "stopped")  # the state of secmon-modulesd
+    assert (states["secmon-dbd"], states["secmon-db"]) == ("running", "stopped")
 
 
 def test_who_does_the_job_of_another_is_its_state(paths: Paths) -> None:
     run = RunFiles(paths.run)
     run.write_pid("secmon-modulesd")
     states = daemon_states(paths)
-    for daemon in ("secmon-execd", "secmon-db", "secmon-monitord", "secmon-modulesd"):
+    for daemon in ("secmon-execd", "secmon-monitord", "secmon-modulesd"):
         assert states[daemon] == "running"
     assert states["secmon-logcollector"] == "stopped"
     run.write_pid("secmon-analysisd")

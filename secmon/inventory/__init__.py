@@ -1,0 +1,1 @@
+"""What hosts report of themselves: integrity of files, inventory, assessments, rootcheck, benchmark scans."""

@@ -1,0 +1,5 @@
+"""The handler of each type of messages (agent-data.md 1.1)."""
+
+from secmon.inventory.changes import Handlers
+
+HANDLERS: Handlers = {}

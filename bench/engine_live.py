@@ -5,28 +5,26 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import cycle, islice
 from pathlib import Path
 
 from bench.harness import Figure, median_figure
+from secmon.engine.input.predecode import Message
 from secmon.engine.ruleset.sources import Sources, compile_sources
 from tests.engine.analysis_kit import Analysis, analysing
 from tests.waiting import wait_until
 
-AGENTS = 9
-TIMES = 5
-"""Times that the logs are sent in one round."""
+EVENTS, QUICK_EVENTS = 20_000, 4000
+"""Events of one round."""
 ENGINES = 2
 _LOOK_SECONDS = 0.002
 _GIVE_UP_SECONDS = 120.0
 
 
-def measure(name: str, sources: Sources, logs: Sequence[bytes], rounds: int) -> list[Figure]:
+def measure(name: str, sources: Sources, messages: Sequence[Message], rounds: int, *, quick: bool) -> list[Figure]:
     """Both in turn, round by round, so that other load affects both."""
-    ruleset = compile_sources(sources)
-    events = [
-        b"1:[%03d] (web%d) any->/var/log/bench:%b" % (number % AGENTS + 1, number % AGENTS + 1, log)
-        for number, log in enumerate([*logs] * TIMES)
-    ]
+    ruleset, number = compile_sources(sources), QUICK_EVENTS if quick else EVENTS
+    events = [b"%b:%b:%b" % (one.queue.encode(), one.location, one.log) for one in islice(cycle(messages), number)]
     rates: dict[int, list[float]] = {1: [], ENGINES: []}
     with ExitStack() as stack:
         analyses = {}

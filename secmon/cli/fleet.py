@@ -18,6 +18,7 @@ from secmon.cli.group import FolderType, echo_json
 from secmon.simulator import PROFILES, Counters, Fleet, Misbehaviour, Options, Server, Timing
 from secmon.simulator.dialect import Dialect
 from secmon.simulator.events import KINDS
+from secmon.simulator.host.host_reports import SCANS
 
 T = TypeVar("T")
 _SPARE_FILES = 200
@@ -106,6 +107,13 @@ def _label(text: str) -> tuple[str, str]:
     show_default=True,
     help="Kinds of events; may be repeated.",
 )
+@click.option(
+    "--scan",
+    "scans",
+    multiple=True,
+    type=click.Choice(SCANS),
+    help="What they report of their hosts: files, inventory, assessments, rootkit checks; may be repeated.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same events.")
 @click.option(
     "--speed",
@@ -171,6 +179,7 @@ def _fleet(servers: tuple[Server, ...], agents: int, chosen: dict[str, Any]) -> 
         labels=dict(chosen["labels"]),
         events_per_second=chosen["rate"],
         content=tuple(chosen["content"]),
+        scans=tuple(chosen["scans"]),
         unpack=chosen["unpack"],
         misbehave=dict(chosen["misbehave"]),
     )

@@ -15,6 +15,7 @@ from secmon.simulator.dialect import Dialect
 from secmon.simulator.enrolment import EnrolmentRefused, Request, enrol
 from secmon.simulator.fleet_state import FleetState
 from secmon.simulator.group_file import GroupFile
+from secmon.simulator.host.host_reports import HostReports
 from secmon.simulator.key_folder import SavedState
 from secmon.simulator.misbehaviour import Behaviour
 from secmon.simulator.options import Timing
@@ -72,6 +73,7 @@ class Agent:
         self.packages = self._upgrading.packages
         self.request_handler = RequestHandler(self)
         self._sender: MessageSender | None = None
+        self.host = HostReports(self)
         self._control = ControlMessages(self)
         self._timers = Timers(fleet.wheel)
         self._fresh = True  # the process has just started
@@ -143,6 +145,7 @@ class Agent:
         self.fleet.counters.restarts += 1
         self._drop(send_shutdown=True)
         self._upgrading.restart()
+        self.host.restarted()
         self.activity = Activity()
         self._fresh = True
         self._timers.set("connect", self.timing.restart, self._connect)
@@ -284,6 +287,7 @@ class Agent:
         self.state = State.OFFLINE
         self._count_sum(None)
         self._control.forget()
+        self.host.lost()
         self._timers.cancel_all()
 
     # While connected
@@ -303,6 +307,7 @@ class Agent:
         if self._fresh:
             self._started()
         self.begin_events()
+        self.host.connected()
         self.behaviour.connected(self)
 
     def _started(self) -> None:
@@ -353,6 +358,14 @@ class Agent:
         """Seal and send one text; nothing without a connection."""
         if self.link is not None:
             self.sender.send(self.link, text)
+
+    def report(self, text: bytes) -> bool:
+        """Send a message about the host; False when the connection takes no more now."""
+        if self.link is None or self.link.full:
+            return False
+        self.sender.send(self.link, text)
+        self.fleet.counters.host_reports += 1
+        return True
 
     def notice(self, text: str) -> None:
         """Send an event about the agent itself."""

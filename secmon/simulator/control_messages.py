@@ -23,6 +23,12 @@ class Handler(Protocol):
     def answer(self, target: str, payload: bytes) -> bytes: ...
 
 
+class Host(Protocol):
+    """Obeys commands about scans."""
+
+    def command(self, text: str) -> None: ...
+
+
 class ControlledAgent(Protocol):
     """The agent that control messages act on."""
 
@@ -47,6 +53,8 @@ class ControlledAgent(Protocol):
     def acknowledged(self) -> None: ...
     def refused(self) -> None: ...
     def take(self, file: GroupFile) -> None: ...
+    @property
+    def host(self) -> "Host": ...
     def restart(self) -> None: ...
     def reconnect(self) -> None: ...
 
@@ -172,10 +180,13 @@ class ControlMessages:
                 agent.reconnect()
         elif text == "syscheck restart":
             self._record("scan", text, text)
+            agent.host.command(text)
         else:
             first, _, rest = text.partition(" ")
             synchronising = rest.startswith("dbsync ") or first.startswith("sca-dump:")
             self._record("sync" if synchronising else "other", first, text)
+            if synchronising:
+                agent.host.command(text)
 
     def _execute(self, text: str) -> None:
         """Handle an active response; restarts are active responses too (agent-link.md 9)."""

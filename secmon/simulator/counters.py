@@ -37,6 +37,7 @@ class Counters:
     clears: int = 0  # upgrade results cleared by the server
 
     events: int = 0  # sent
+    host_reports: int = 0  # messages about hosts sent
     held: int = 0  # events not sent because the connection was full
     messages_in: int = 0
     messages_out: int = 0

@@ -84,6 +84,11 @@ class Dialect:
         return self._since(4, 4)
 
     @property
+    def newer_inventory(self) -> bool:
+        """Reports users, groups and services too."""
+        return self._since(4, 14)
+
+    @property
     def startup_version(self) -> bool:
         """Sends its version at startup and at enrolment."""
         return self._since(4, 6)

@@ -1,5 +1,6 @@
 """Behaviours of misbehaving agents: each is one deviation from a correct agent."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,8 @@ from secmon.simulator.transport import Link
 _OFTEN = 0.1  # of the time between keepalives
 _BURST = 200
 _REMEMBERED = 64
+_LOST = 0.2  # of the messages
+_SUM = re.compile(rb'("checksum":")[0-9a-f]{40}')
 
 
 class MisbehavingAgent(Protocol):
@@ -42,6 +45,13 @@ class MisbehavingAgent(Protocol):
         """Open a second connection and send the startup on it."""
 
 
+class ScannedHost(Protocol):
+    """The host of the agent, as its scanners see it."""
+
+    def restore_backup(self) -> None:
+        """Return to an earlier state."""
+
+
 class Behaviour:
     """A correct agent; subclasses override their deviation."""
 
@@ -60,6 +70,13 @@ class Behaviour:
 
     def sent(self, payload: bytes) -> None:
         """A payload was sent."""
+
+    def reports(self, texts: list[bytes], random: Random) -> list[bytes]:
+        """What becomes of messages about the host."""
+        return texts
+
+    def scanning(self, host: ScannedHost) -> None:
+        """A scan of the host begins."""
 
     def connected(self, agent: MisbehavingAgent) -> None:
         """The server has acknowledged the startup."""
@@ -164,6 +181,27 @@ class _ConnectsTwice(_Periodic):
         agent.open_second()
 
 
+class _LosesReports(Behaviour):
+    def reports(self, texts: list[bytes], random: Random) -> list[bytes]:
+        return [text for text in texts if random.random() >= _LOST]
+
+
+class _ShufflesReports(Behaviour):
+    def reports(self, texts: list[bytes], random: Random) -> list[bytes]:
+        return random.sample(2 * texts, 2 * len(texts))
+
+
+class _RestoredFromBackup(Behaviour):
+    def scanning(self, host: ScannedHost) -> None:
+        host.restore_backup()
+
+
+class _WrongSums(Behaviour):
+    def reports(self, texts: list[bytes], random: Random) -> list[bytes]:
+        wrong = b"%040x" % random.getrandbits(160)
+        return [_SUM.sub(rb"\g<1>" + wrong, text) if b'"integrity_check_' in text else text for text in texts]
+
+
 class _FailedUpgrade(Behaviour):
     installs = False
 
@@ -179,6 +217,10 @@ _KINDS: dict[Misbehaviour, type[Behaviour]] = {
     Misbehaviour.CORRUPT: _CorruptFiles,
     Misbehaviour.CLOCK: _JumpingClock,
     Misbehaviour.TWICE: _ConnectsTwice,
+    Misbehaviour.LOSSY: _LosesReports,
+    Misbehaviour.SHUFFLE: _ShufflesReports,
+    Misbehaviour.RESTORED: _RestoredFromBackup,
+    Misbehaviour.WRONG_SUMS: _WrongSums,
     Misbehaviour.BAD_UPGRADE: _FailedUpgrade,
 }
 

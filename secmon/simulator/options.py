@@ -67,6 +67,10 @@ class Timing:
     """From the start until the result of an upgrade is reported."""
     report_again: float = 300.0
     """Until the first repetition; doubles, to twelve times its value."""
+    first_scan: float = 5.0
+    """From a connection until the scans of the host."""
+    scan: float = 3600.0
+    """Between two scans of the host, each followed by a synchronization."""
     max_lock: float = 600.0
     """Longest time for which ``lock_restart`` postpones automatic restarts."""
 
@@ -105,6 +109,14 @@ class Misbehaviour(Enum):
     """Its clock jumps by hours; keepalives come in bursts."""
     TWICE = "twice"
     """Connects a second time while the first connection is open."""
+    LOSSY = "lossy"
+    """Loses a fifth of the messages about its host."""
+    SHUFFLE = "shuffle"
+    """Sends messages about its host twice, and in another order."""
+    RESTORED = "restored"
+    """Its host is restored from a backup before each scan."""
+    WRONG_SUMS = "wrong-sums"
+    """Sends wrong checksums of ranges."""
     BAD_UPGRADE = "bad-upgrade"
     """Accepts packages and reports that their installation failed."""
 
@@ -139,6 +151,14 @@ class Options:
     events_per_second: float = 0.0
     content: tuple[str, ...] = ("logs",)
     """Kinds of events, of ``secmon.simulator.events.KINDS``."""
+    scans: tuple[str, ...] = ()
+    """What agents report of their hosts, of ``secmon.simulator.host.host_reports.SCANS``."""
+    host_rows: int = 20
+    """Packages, and watched files, of a host."""
+    host_changes: int = 1
+    """Changes of files, and of the inventory, from one scan to the next."""
+    reports_per_second: int = 20
+    """Messages of one agent about its host; agents in the field send 10."""
     sealed_once: int = 0
     """Above 0: encrypt that many events of each agent once and send them repeatedly. It saves processor time of the
     sender; the server must not verify counters."""

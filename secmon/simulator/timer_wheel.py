@@ -111,6 +111,11 @@ class Timers:
         self.cancel(name)
         self._timers[name] = self._wheel.later(delay, callback)
 
+    def pending(self, name: str) -> bool:
+        """Whether the timer ``name`` is set and not due yet."""
+        timer = self._timers.get(name)
+        return timer is not None and timer.callback is not None
+
     def cancel(self, *names: str) -> None:
         for name in names:
             timer = self._timers.pop(name, None)

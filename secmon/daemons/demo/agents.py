@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from secmon.simulator import Counters, Fleet, Options, Server, Timing
+from secmon.simulator.host.host_reports import SCANS
 from secmon.simulator.key_folder import KeyFolder
 
 _SECONDS = 30.0
 _VERSIONS = ("v4.8.2", "v4.8.2", "v4.7.5", "v4.3.11", "v3.13.6")
-_TIMING = Timing(retry=1.0, max_retries=1, after_enrolment=0.5, enrolment_retry=1.0, ack_wait=10.0)
+_TIMING = Timing(scan=30.0, retry=1.0, max_retries=1, after_enrolment=0.5, enrolment_retry=1.0, ack_wait=10.0)
 """Agents in the field take their time; those of the demo find another node at once."""
 
 
@@ -28,7 +29,9 @@ async def demo_agents(demo: Path, servers: Sequence[Server], count: int, ending:
     if not count:
         yield
         return
-    options = Options(timing=_TIMING, versions=_VERSIONS, labels={"environment": "demo"}, events_per_second=0.5)
+    options = Options(
+        timing=_TIMING, versions=_VERSIONS, labels={"environment": "demo"}, events_per_second=0.5, scans=SCANS
+    )
     fleet = Fleet(servers, count, options=options, keys=agents_folder(demo).folder)
     async with fleet:
         try:

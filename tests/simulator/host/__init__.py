@@ -1,0 +1,1 @@
+"""What simulated agents know of their hosts."""

@@ -1,5 +1,6 @@
 """Agents against a scripted server: connections, keepalives, group files, restarts, failover."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,7 +13,8 @@ import pytest
 from secmon.agents.wire import keepalive
 from secmon.agents.wire.crypto import Cipher
 from secmon.simulator import PROFILES, Fleet, Options, Server, Timing
-from secmon.simulator.options import Transport
+from secmon.simulator.host.host_reports import SCANS
+from secmon.simulator.options import Misbehaviour, Transport
 from tests.simulator.server import ScriptedServer, scripted
 from tests.waiting import until
 
@@ -36,6 +38,7 @@ QUICK = Timing(
 MERGED = (
     b"#default\n!6 ar.conf\nreset\n!31 agent.conf\n<agent_config>\n</agent_config>\n!0 empty.txt\n!5 b/c d.txt\nbytes"
 )
+FAULTS = (Misbehaviour.LOSSY, Misbehaviour.SHUFFLE, Misbehaviour.RESTORED, Misbehaviour.WRONG_SUMS)
 
 
 @asynccontextmanager
@@ -238,3 +241,31 @@ async def test_events_sealed_once_are_sent_again(server: ScriptedServer) -> None
         await until(lambda: len(server.agents["001"].texts) >= 40)
     events = [text for text in server.agents["001"].texts if text.startswith(b"1:/var")]
     assert len(set(events)) == 3
+
+
+async def test_hosts_are_reported_and_synchronized(server: ScriptedServer) -> None:
+    timing = replace(QUICK, first_scan=0.05, scan=0.5)
+    async with fleet(server, timing=timing, scans=SCANS, host_rows=3, reports_per_second=1000) as agents:
+        texts = server.agents["001"].texts
+        await until(lambda: any(text.startswith(b"5:fim_file:") for text in texts))
+        check = json.loads(next(text for text in texts if text.startswith(b"5:fim_file:")).split(b":", 2)[2])
+        data = {name: check["data"][name] for name in ("begin", "end", "id")}
+        server.tell("001", f"#!-fim_file dbsync no_data {json.dumps(data)}".encode())
+        server.tell("001", b"#!-sca-dump:example_linux:1")
+        await until(lambda: sum(b'"type":"state"' in text for text in texts) == 3)
+        await until(lambda: any(b'"dump_end"' in text for text in texts))
+        await until(lambda: any(text.startswith(b'8:syscheck:{"type":"event"') for text in texts))
+        await until(lambda: any(text.startswith(b"d:syscollector:") for text in texts))
+        assert agents.counters.host_reports >= 30
+    assert {text[:2] for text in texts if not text.startswith(b"#!-")} == {b"1:", b"5:", b"8:", b"9:", b"d:", b"p:"}
+    assert check["type"] == "integrity_check_global"
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+async def test_faulty_reports(server: ScriptedServer, kind: Misbehaviour) -> None:
+    timing = replace(QUICK, first_scan=0.02, scan=0.1)
+    options: dict[str, Any] = {"scans": SCANS, "host_rows": 10, "reports_per_second": 1000, "misbehave": {kind: 1}}
+    async with fleet(server, timing=timing, **options) as agents:
+        texts = server.agents["001"].texts
+        await until(lambda: sum(text.startswith(b"5:") for text in texts) >= 40)
+        assert agents.counters.connected == 1

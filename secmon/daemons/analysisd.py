@@ -26,7 +26,8 @@ from secmon.engine.service import AnalysisService
 log = logging.getLogger("secmon.analysisd")
 
 _FOLDERS = (
-    "queue/events", "queue/events-local", "queue/fts", "queue/diff", "queue/alerts", "queue/logcollector",
+    "queue/events", "queue/events-local", "queue/events-inventory",
+    "queue/fts", "queue/diff", "queue/alerts", "queue/logcollector",
     "logs/alerts", "logs/archives", "logs/firewall",
     "stats", "stats/totals", "stats/hourly-average", "stats/weekly-average",
 )  # fmt: skip

@@ -9,7 +9,6 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from typing import Any
 
 from secmon.common.clock import Clock
@@ -174,10 +173,10 @@ class AnalysisThread:
             if self._next:
                 self._swap_due()
                 known = ()  # of the previous ruleset
-            if not allowed:
+            if not allowed and not chunk.of_decoded_events:  # whose messages took their share when they were received
                 allowed = self._wait_for_rate_limit(len(chunk.events) - at)
             ahead = known[at] if at < len(known) else None
-            if self._stopping.is_set() or not self._handle(data, chunk.moment, ahead):
+            if self._stopping.is_set() or not self._handle(chunk, data, ahead):
                 return
             allowed -= 1
             self.feed.advance(chunk.journal, chunk.first + at + 1)
@@ -192,14 +191,17 @@ class AnalysisThread:
                 break
         return taken
 
-    def _handle(self, data: bytes, moment: datetime, ahead: bytes | Lookahead | None) -> bool:
+    def _handle(self, chunk: Chunk, data: bytes, ahead: bytes | Lookahead | None) -> bool:
         """Whether the event is done; it is not when the stop comes while it must wait."""
+        pipeline, moment = self.pipeline, chunk.moment
         try:
-            return self._retry(lambda: self.pipeline.handle(data, moment, ahead))
+            if chunk.of_decoded_events:
+                return self._retry(lambda: pipeline.handle_decoded(data, moment))
+            return self._retry(lambda: pipeline.handle(data, moment, ahead))
         except Exception as error:  # noqa: BLE001 - logged, counted: one event must not end the analysis of all others
-            return self._failed(data, moment, error)
+            return self._failed(chunk, data, error)
 
-    def _failed(self, data: bytes, moment: datetime, error: Exception) -> bool:
+    def _failed(self, chunk: Chunk, data: bytes, error: Exception) -> bool:
         """Count the event, log it within the limit, write it as it came; whether it is done."""
         counters = self.pipeline.event_counters
         counters.failed += 1
@@ -208,7 +210,9 @@ class AnalysisThread:
             type(error).__name__, "An event could not be analysed: %r\n%s", data[:_LOGGED_BYTES], trace.rstrip()
         )
         try:
-            return self._retry(lambda: self.pipeline.write_unanalysed(data, moment))
+            return self._retry(
+                lambda: self.pipeline.write_unanalysed(data, chunk.moment, decoded=chunk.of_decoded_events)
+            )
         except Exception as again:  # noqa: BLE001 - counted, and logged as above
             counters.unwritten += 1
             self._failures.warn("unwritten", "The event could not be written unanalysed either: %r", again)

@@ -68,7 +68,7 @@ def build_analysis_thread(
     pool = DecoderPool(processes, env.clock, host=env.short_host, archiving=pipeline.outputs.archives)
     return AnalysisThread(
         pipeline,
-        EventFeed([paths.events, paths.local_events]),
+        EventFeed([paths.events, paths.local_events], paths.inventory_events),
         OutputCheckpoint(output_checkpoint_path(paths)),
         env.clock,
         host=env.short_host,

@@ -7,6 +7,7 @@ from datetime import datetime
 from secmon.engine.engine import Engine, Verdict
 from secmon.engine.event import MANAGER_ID, Event
 from secmon.engine.event_counters import AgentCounts, EventCounters
+from secmon.engine.input.decoded_events import read_decoded_event
 from secmon.engine.input.predecode import split_message
 from secmon.engine.lookahead.codec import LookaheadCodec
 from secmon.engine.lookahead.stateless import OTHER_CONSUMERS, Lookahead, decode_message
@@ -79,12 +80,25 @@ class Pipeline:
             known = ahead or decode_message(self.engine, data, moment)
         self._finish(known, moment)
 
-    def write_unanalysed(self, data: bytes, moment: datetime) -> None:
-        """Write a message whose analysis failed as it came, with an alert of the rule :data:`FAILED`."""
-        message = split_message(data)
-        if message is None or message.queue in OTHER_CONSUMERS:
+    def handle_decoded(self, data: bytes, moment: datetime) -> None:
+        """Apply the rules to one event of the inventory's journal; its message was counted when it was received."""
+        event = read_decoded_event(data, self.engine.ruleset, moment)
+        if event is None:
+            self.event_counters.malformed += 1
             return
-        self._write(Verdict(self.engine.predecode(message, moment), FAILED, alert=True), labels=False)
+        agent = self.event_counters.of(event.agent_id, event.received)
+        self._process(Lookahead(event.queue, agent_id=event.agent_id, event=event), moment, agent)
+
+    def write_unanalysed(self, data: bytes, moment: datetime, *, decoded: bool = False) -> None:
+        """Write a message, or a decoded event, whose analysis failed as it came, with an alert of :data:`FAILED`."""
+        if decoded:
+            event = read_decoded_event(data, self.engine.ruleset, moment)
+        else:
+            message = split_message(data)
+            known = message is not None and message.queue not in OTHER_CONSUMERS
+            event = self.engine.predecode(message, moment) if message is not None and known else None
+        if event is not None:
+            self._write(Verdict(event, FAILED, alert=True), labels=False)
 
     def _finish(self, ahead: Lookahead, moment: datetime) -> None:
         """All that changes counters, state and outputs."""
@@ -94,20 +108,25 @@ class Pipeline:
             return
         if queue == _SYSCHECK:
             self.statistics.syscheck()
+        agent = None if ahead.agent_id == MANAGER_ID else counters.of(ahead.agent_id, int(moment.timestamp()))
+        if ahead.component:
+            counters.total.decoded[ahead.component] += 1
+            if agent is not None:
+                agent.decoded[ahead.component] = agent.decoded.get(ahead.component, 0) + 1
         if queue in OTHER_CONSUMERS:
             counters.for_others += 1
             return
-        counters.total.decoded[ahead.component] += 1
-        agent = None if ahead.agent_id == MANAGER_ID else counters.of(ahead.agent_id, int(moment.timestamp()))
-        if agent is not None:
-            agent.decoded[ahead.component] = agent.decoded.get(ahead.component, 0) + 1
         if event is not None:
             self.engine.state.accumulator.apply(event)
         if event is None or self._firewall(event, agent):
-            self._count_processed(moment)
-            self._apply_rules(ahead)
-            if agent is not None:
-                agent.processed += 1
+            self._process(ahead, moment, agent)
+
+    def _process(self, ahead: Lookahead, moment: datetime, agent: AgentCounts | None) -> None:
+        """Count an event, and apply the rules."""
+        self._count_processed(moment)
+        self._apply_rules(ahead)
+        if agent is not None:
+            agent.processed += 1
 
     def swap(self, ruleset: Ruleset, host: bytes) -> None:
         """Use another ruleset from now on. Memories of rules that count the same events are kept."""

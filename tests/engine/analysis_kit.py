@@ -46,10 +46,8 @@ class Analysis:
     ) -> None:
         self.paths = make_folders(root)
         self.clock = clock or SystemClock()
-        self.writers = [
-            JournalWriter(folder, self.clock, limit=64 << 20, segment=1 << 20)
-            for folder in (self.paths.events, self.paths.local_events)
-        ]
+        self._journals = (self.paths.events, self.paths.local_events, self.paths.inventory_events)
+        self.writers = [JournalWriter(folder, self.clock, limit=64 << 20, segment=1 << 20) for folder in self._journals]
         self.event_counters = EventCounters(int(self.clock.now().timestamp()))
         env = AnalysisEnvironment(
             paths=self.paths,
@@ -74,7 +72,7 @@ class Analysis:
         assert self.thread.failure is None
 
     def committed(self) -> list[int]:
-        return [consumers(folder)["analysisd"] or 0 for folder in (self.paths.events, self.paths.local_events)]
+        return [consumers(folder)["analysisd"] or 0 for folder in self._journals]
 
     def alerts(self) -> list[dict[str, Any]]:
         return read_alerts(self.paths)

@@ -13,8 +13,9 @@ from secmon.engine.analysis_thread import COMMIT_EVENTS
 from secmon.engine.build import output_checkpoint_path
 from secmon.engine.event_rate_limit import EventRateLimit
 from secmon.engine.output.document import Labels
+from secmon.inventory.decoded_event import DecodedEvent, encode_event
 from tests.engine.analysis_kit import Analysis, analysing, read_alerts
-from tests.engine.rules_kit import below, nodes, ruleset
+from tests.engine.rules_kit import NODE_DECODER, below, nodes, ruleset
 from tests.filelimit import file_size_limit
 from tests.folders import REPOSITORY
 from tests.waiting import wait_until
@@ -24,6 +25,12 @@ PLAIN = ruleset(
     "<order>number</order></decoder>",
     '<group name="app,"><rule id="100001" level="5"><decoded_as>app</decoded_as>'
     "<description>number $(number)</description></rule></group>",
+)
+
+SCANS = ruleset(
+    NODE_DECODER,
+    '<group name="scan,"><rule id="100100" level="5"><category>ossec</category><decoded_as>sca</decoded_as>'
+    '<field name="sca.type">^summary$</field><description>scan</description></rule></group>',
 )
 
 
@@ -56,10 +63,44 @@ def test_events_of_both_journals_become_alerts(tmp_path: Path) -> None:
 
 def test_types_of_other_consumers_are_counted_and_left_to_them(tmp_path: Path) -> None:
     with analysing(tmp_path, PLAIN, config="<global><logall_json>yes</logall_json></global>") as one:
-        one.send([f"{kind}:/x:app 1" for kind in "3589depu"])
+        one.send([f"{kind}:[007] (web) any->/x:app 1" for kind in "3589depu"])
         one.drained()
-        assert (one.event_counters.for_others, one.event_counters.total.processed) == (8, 0)
+        counters = one.event_counters
+        assert (counters.for_others, counters.total.processed) == (8, 0)
+        kinds = "dbsync", *(f"modules.{name}" for name in ("ciscat", "rootcheck", "sca", "syscheck", "syscollector"))
+        assert counters.total.decoded == counters.agents[7].decoded == dict.fromkeys(kinds, 1)
         assert (tmp_path / "logs/archives/archives.json").read_bytes() == b""
+
+
+def test_decoded_events_go_through_the_rules(tmp_path: Path) -> None:
+    """They are counted as processed only: their messages were received and decoded before."""
+    found = DecodedEvent(
+        agent=7, name="web", location="(web) any->sca", decoder="sca", fields=[("sca.type", "summary")], log="text"
+    )
+    with analysing(tmp_path, SCANS) as one:
+        one.send([encode_event(found), b"malformed", b""], journal=2)
+        one.drained()
+        (alert,) = one.alerts()
+        assert (alert["agent"]["id"], alert["full_log"], alert["location"]) == ("007", "text", "sca")
+        assert (alert["decoder"], alert["data"]) == ({"name": "sca"}, {"sca": {"type": "summary"}})
+        counters = one.event_counters
+        assert (counters.received, counters.malformed, counters.total.processed) == (0, 2, 1)
+        assert (counters.agents[7].processed, counters.agents[7].alerts) == (1, 1)
+        assert not counters.total.decoded
+
+
+def test_nobody_can_send_a_decoded_event(tmp_path: Path) -> None:
+    """An agent number of 58 makes the second byte a colon, as in messages."""
+    found = DecodedEvent(agent=58, name="web", location="x", decoder="sca", fields=[("sca.type", "summary")], log="")
+    forged = encode_event(found)
+    with analysing(tmp_path, SCANS) as one:
+        one.send([forged, b"1:x:" + forged, b"p:[007] (web) any->sca:" + forged])
+        one.send([forged], journal=1)
+        one.drained()
+        assert one.alerts() == []
+        one.send([forged], journal=2)
+        one.drained()
+        assert len(one.alerts()) == 1
 
 
 def test_a_restart_continues_at_the_committed_position(tmp_path: Path) -> None:

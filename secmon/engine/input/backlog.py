@@ -25,6 +25,7 @@ _SPARE_CHUNKS = 2
 class Chunk:
     """Consecutive events of one journal and one moment. ``number``: that of its batch in the pool.
 
+    ``of_decoded_events``: the inventory has decoded them, so that there is nothing to do ahead.
     ``decoded``: the first events, decoded by the analysis thread while it had to wait; None where that failed.
     """
 
@@ -32,8 +33,14 @@ class Chunk:
     first: int
     events: list[bytes]
     moment: datetime
+    of_decoded_events: bool = False
     number: int | None = None
     decoded: list[Lookahead | None] = field(default_factory=list)
+
+    @property
+    def to_decode(self) -> bool:
+        """Whether this thread can decode events of it ahead of their turn."""
+        return self.number is None and not self.of_decoded_events and len(self.decoded) < len(self.events)
 
 
 class Backlog:
@@ -58,7 +65,7 @@ class Backlog:
                 moment = datetime.fromtimestamp(min(block.at, self._clock.now().timestamp())).astimezone()
                 first = block.first
                 for events in _split(block.events):
-                    self._chunks.append(Chunk(journal, first, events, moment))
+                    self._chunks.append(Chunk(journal, first, events, moment, journal == self._feed.of_decoded_events))
                     first += len(events)
 
     @property
@@ -77,7 +84,7 @@ class Backlog:
         if len(chunks) == 1 and len(chunks[0].events) < MIN_SUBMITTED:
             return
         for chunk in chunks:
-            if chunk.number is None and not chunk.decoded:
+            if chunk.number is None and not chunk.decoded and not chunk.of_decoded_events:
                 chunk.number = pool.submit(chunk.events, chunk.moment)
                 if chunk.number is None:
                     return
@@ -91,9 +98,7 @@ class Backlog:
         if pool is None or number is None:
             return chunk.decoded
         while pool.pending(number):
-            other = next(
-                (one for one in self._chunks if one.number is None and len(one.decoded) < len(one.events)), None
-            )
+            other = next((one for one in self._chunks if one.to_decode), None)
             if other is None:
                 break
             start = len(other.decoded)

@@ -22,8 +22,15 @@ class Batch(NamedTuple):
 class EventFeed:
     """Reads all journals in turn. A position is committed when the outputs of all events before it are written."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        """Registers as a consumer, or continues at the committed position. Raises OSError."""
+    def __init__(self, messages: Sequence[Path], decoded_events: Path) -> None:
+        """Registers as a consumer, or continues at the committed position. Raises OSError.
+
+        ``messages``: the journals of agents' and local messages; ``decoded_events``: that of the inventory. Only the
+        journal says which of them an event is, so that no message can be taken for a decoded event.
+        """
+        folders = [*messages, decoded_events]
+        self.of_decoded_events = len(messages)
+        """Index of the journal of decoded events."""
         self._readers: list[JournalReader] = []
         try:
             for folder in folders:

@@ -42,6 +42,12 @@ def split_message(data: bytes) -> Message | None:
     return Message(chr(data[0]), _ESCAPED.sub(rb"\1", found[0]), data[found.end() + 1 :])
 
 
+def agent_of(location: bytes) -> str:
+    """The number of the agent that an unescaped location names, in text; that of the manager without one."""
+    agent = _AGENT.fullmatch(location)
+    return agent[1].decode() if agent and agent[1] else MANAGER_ID
+
+
 def predecode(message: Message, *, time: datetime, host: bytes) -> Event:
     """The event of a message that is processed at ``time`` on the manager ``host`` (its short name)."""
     header = read_header(message.log)

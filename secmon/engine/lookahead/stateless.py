@@ -13,14 +13,16 @@ from typing import Any, cast
 from secmon.engine.engine import Engine
 from secmon.engine.event import MANAGER_ID, Event
 from secmon.engine.event_counters import component_of
-from secmon.engine.input.predecode import split_message
+from secmon.engine.input.predecode import agent_of, split_message
 from secmon.engine.memory.state import NoState, State, StateNeeded
 from secmon.engine.output.text_records import is_firewall
 from secmon.engine.rules.rule import Rule
 from secmon.engine.rules.rule_search import Selection
 from secmon.engine.ruleset.compiled import Ruleset
 
-OTHER_CONSUMERS = frozenset("3589depu")
+INVENTORY = frozenset("589dep")
+"""Types of messages that ``secmon-db`` decodes; what the rules are to see comes back in its journal."""
+OTHER_CONSUMERS = INVENTORY | frozenset("3u")
 """Types of messages that other consumers read from the journal themselves: no decoder sees them."""
 
 
@@ -28,9 +30,9 @@ OTHER_CONSUMERS = frozenset("3589depu")
 class Lookahead:
     """What is known of a message before it changes any counter, state or output.
 
-    ``queue`` is empty when the message is malformed. ``component``: what it is counted as. ``event`` is None when only
-    counters will change. ``evaluated``: ``selection`` is the result of the rules; otherwise ``resume`` is the path from
-    a root rule down to the first rule that was not evaluated.
+    ``queue`` is empty when the message is malformed. ``component``: what it is counted as, if it is decoded.
+    ``event`` is None when only counters will change. ``evaluated``: ``selection`` is the result of the rules;
+    otherwise ``resume`` is the path from a root rule down to the first rule that was not evaluated.
     """
 
     queue: str
@@ -48,6 +50,8 @@ def decode_message(engine: Engine, data: bytes, moment: datetime) -> Lookahead:
     if message is None:
         return Lookahead("")
     queue = message.queue
+    if queue in INVENTORY:
+        return Lookahead(queue, component_of(queue, message.location), agent_of(message.location))
     if queue in OTHER_CONSUMERS:
         return Lookahead(queue)
     event = engine.decode_stateless(message, moment)

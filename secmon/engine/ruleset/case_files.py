@@ -31,14 +31,16 @@ from secmon.engine.decoders.json_fields import flatten
 from secmon.engine.decoders.json_text import read_object
 from secmon.engine.engine import EVENT_CHANNEL, Engine, Verdict
 from secmon.engine.event import STATIC, Event
-from secmon.engine.input.predecode import Message, predecode
+from secmon.engine.input.decoded_events import decoded_event
+from secmon.engine.input.predecode import Message
 from secmon.engine.matching import MatchLimit
 from secmon.engine.memory.state import State
 from secmon.engine.rules.rule_search import Trace
 from secmon.engine.ruleset.compiled import Ruleset
+from secmon.inventory.decoded_event import DecodedEvent
 
 NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
-LOCATION = b"stdin"
+LOCATION = "stdin"
 LOG_LINE = "1"
 _LOG = re.compile(r"log (\S+) (pass|fail)")
 _FIELD = re.compile(r"field (\S+)")
@@ -229,14 +231,20 @@ def run_case(ruleset: Ruleset, case: Case, trace: Trace | None = None) -> Result
 
 def _process(engine: Engine, case: Case, log: bytes, trace: Trace | None) -> Verdict:
     if case.queue not in INTERNAL:
-        return engine.process(Message(case.queue, LOCATION, log), case.at, trace)
+        return engine.process(Message(case.queue, LOCATION.encode(), log), case.at, trace)
     fields = dict(read_object(log) or ())
-    text = str(fields.pop("log", "")).encode()
-    event = predecode(Message(LOG_LINE, LOCATION, text), time=case.at, host=b"host")
-    event.first_seen = bool(fields.pop("first_seen", False))
-    event.decoder = engine.ruleset.decoders.internal[case.queue]
-    event.category = event.decoder.category
-    flatten(event, fields, event.decoder)
+    found = DecodedEvent(
+        agent=0,
+        name="host",
+        location=LOCATION,
+        decoder=case.queue,
+        fields=[],
+        log=str(fields.pop("log", "")),
+        first_seen=bool(fields.pop("first_seen", False)),
+    )
+    decoder = engine.ruleset.decoders.internal[case.queue]
+    event = decoded_event(found, decoder, case.at)
+    flatten(event, fields, decoder)
     return engine.evaluate(event, trace)
 
 

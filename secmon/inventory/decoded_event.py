@@ -29,8 +29,16 @@ encode_event = msgspec.msgpack.Encoder().encode
 decode_event = msgspec.msgpack.Decoder(DecodedEvent).decode
 
 
-def event_of(message: AgentMessage, decoder: str, fields: list[tuple[str, str]], log: str) -> DecodedEvent:
+def event_of(
+    message: AgentMessage, decoder: str, fields: list[tuple[str, str]], log: str, *, first_seen: bool = False
+) -> DecodedEvent:
     """An event from the agent and the location of ``message``."""
     return DecodedEvent(
-        agent=message.agent, name=message.name, location=message.location, decoder=decoder, fields=fields, log=log
+        agent=message.agent,
+        name=message.name,
+        location=message.location,
+        decoder=decoder,
+        fields=fields,
+        log=log,
+        first_seen=first_seen,
     )

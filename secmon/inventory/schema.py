@@ -181,6 +181,7 @@ sca_checks = Table(
         "reason condition",
         integers="scan_id",
     ),
+    Index("sca_results", "agent_id", "policy_id", "id", "result"),
     sqlite_with_rowid=False,
 )
 """Check ids are unique in a policy only (agent-data.md 5.3)."""
@@ -215,6 +216,7 @@ rootcheck_findings = Table(
     Column("log", Text, nullable=False),
     *_columns(texts="pci_dss cis"),
     UniqueConstraint("agent_id", "log"),
+    Index("rootcheck_findings_by_date", "agent_id", "date_last"),
 )
 """Texts of rootcheck, its scan markers included. Times are those of the node."""
 

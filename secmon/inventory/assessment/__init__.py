@@ -1,0 +1,1 @@
+"""Configuration assessment (agent-data.md 5): what agents report of their policies, and the files of policies."""

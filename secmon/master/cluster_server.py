@@ -10,11 +10,11 @@ from secmon import API_VERSION
 from secmon.cluster.node import Member
 from secmon.cluster.rpc import relay
 from secmon.cluster.rpc.credentials import new_server, server_credentials
-from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
 from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.relay import RelayedPort
+from secmon.cluster.rpc.replica_positions import Positions, no_positions
 from secmon.common.accept.limiter import ConnectionLimiter
 from secmon.common.accept.listening import within_descriptors
 from secmon.common.background import Background
@@ -30,7 +30,7 @@ from secmon.master.known_nodes import KnownNodes
 from secmon.master.membership import MembershipRules
 from secmon.master.membership_service import MembershipService
 from secmon.master.refusal_log import RefusalLog
-from secmon.master.session_table import Positions, SessionTable
+from secmon.master.session_table import SessionTable
 
 log = logging.getLogger("secmon.clusterd.master")
 
@@ -48,11 +48,6 @@ REQUEST_BYTES = {
     "/secmon.v1.Replication/FetchRegistry": 64 * 1024,
     "/secmon.v1.Replication/FetchSecurity": 64 * 1024,
 }
-
-
-def no_positions() -> tuple[pb.Position, pb.Position]:
-    """Positions of a node that replicates nothing."""
-    return pb.Position(), pb.Position()
 
 
 class ClusterServer:

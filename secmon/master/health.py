@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.replica_positions import Positions
 from secmon.common.clock import Clock, iso_micro
 from secmon.master.publish_files import ERROR_LENGTH
 from secmon.master.refusal_log import RefusalLog
-from secmon.master.session_table import Positions, SessionTable
+from secmon.master.session_table import SessionTable
 from secmon.master.worker_session import WorkerSession
 
 NEVER = "n/a"

@@ -11,6 +11,7 @@ from grpc import aio
 from secmon.cluster.node import Member
 from secmon.cluster.rpc.credentials import peer_identity
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.replica_positions import Positions
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.master import membership
@@ -30,8 +31,6 @@ from secmon.master.worker_session import SessionListener, WorkerSession
 
 log = logging.getLogger("secmon.clusterd.membership")
 
-Positions = Callable[[], tuple[pb.Position, pb.Position]]
-"""Positions of this node's security state and of its files."""
 
 _LAST_SEEN_SECONDS = 3600.0  # between two updates of when connected workers were last seen
 

@@ -8,27 +8,21 @@ from grpc import aio
 from secmon import API_VERSION
 from secmon.cluster.lease import LeaseWriter
 from secmon.cluster.rpc.credentials import new_server, server_credentials
-from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.keystore import Keystore
 from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.relay import RelayedPort
+from secmon.cluster.rpc.replica_positions import Positions, no_positions
 from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.worker.lease_extension import LeaseExtender
 from secmon.worker.master_link import MasterLink
-from secmon.worker.master_session import Positions
 
 MASTER_LINK = "link to the master"
 """Name of the task that maintains the link."""
 
 log = logging.getLogger("secmon.clusterd.worker")
-
-
-def no_positions() -> tuple[pb.Position, pb.Position]:
-    """Positions of a node that replicates nothing."""
-    return pb.Position(), pb.Position()
 
 
 class ClusterMember:

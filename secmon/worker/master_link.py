@@ -26,12 +26,13 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
 from secmon.cluster.rpc.link_settings import LinkSettings
+from secmon.cluster.rpc.replica_positions import Positions
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.worker.enrol import enrol
 from secmon.worker.lease_extension import LeaseExtender
 from secmon.worker.link_listener import LinkListener
-from secmon.worker.master_session import JoinCall, MasterSession, Positions
+from secmon.worker.master_session import JoinCall, MasterSession
 from secmon.worker.reconnect_backoff import ReconnectBackoff
 
 log = logging.getLogger("secmon.clusterd.link")

@@ -13,6 +13,7 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
 from secmon.cluster.rpc.link_settings import LinkSettings
+from secmon.cluster.rpc.replica_positions import Positions
 from secmon.common.clock import Clock
 from secmon.worker.lease_extension import LeaseExtender
 
@@ -27,8 +28,6 @@ RENEWAL_PAUSE_SECONDS = 60.0
 SMOOTHING = 1 / 8
 """Weight of the latest round trip in the smoothed one (RFC 6298)."""
 
-Positions = Callable[[], tuple[pb.Position, pb.Position]]
-"""Positions of this node's security state and of its files."""
 JoinCall = aio.StreamStreamCall[pb.WorkerMessage, pb.MasterMessage]
 Opened = Callable[[pb.Welcome], Awaitable[None]]
 Received = Callable[[pb.MasterMessage], Awaitable[None]]

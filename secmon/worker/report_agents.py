@@ -17,7 +17,7 @@ from secmon.agents.state_reports import (
     mark_reported,
     pending_reports,
 )
-from secmon.cluster.rpc.channels import ChannelClosed, closable
+from secmon.cluster.rpc.closed_channel import ChannelClosed, closable
 from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc

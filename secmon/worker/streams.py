@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from grpc import aio
 
-from secmon.cluster.rpc.channels import ChannelClosed, closable
+from secmon.cluster.rpc.closed_channel import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.worker.link_listener import Link

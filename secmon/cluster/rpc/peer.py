@@ -10,7 +10,7 @@ from grpc import aio
 
 from secmon.cluster.call import Call
 from secmon.cluster.rpc.call_service import CallService
-from secmon.cluster.rpc.channels import ChannelClosed, closable
+from secmon.cluster.rpc.closed_channel import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.wire import ResultReader, pack_call, pack_reply
 from secmon.common.clock import Clock

@@ -80,6 +80,7 @@ class _Recording:
     name: tuple[Kind, bytes]
     tests: list[Test] = field(compare=False)
     first_bytes: None = None
+    literals: None = None
 
     def test(self, subject: bytes) -> bool:
         self.tests.append((*self.name, subject))

@@ -1,18 +1,20 @@
-"""Selects the decoder of an event and extracts its fields (ruleset.md 5.4, 5.5)."""
+"""Selects the decoder of an event and extracts its fields (ruleset.md 5.4, 5.5).
 
-from collections.abc import Mapping, Sequence
+Decoders whose patterns cannot match a log are not tried.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from secmon.engine.decoders.decoder import Decoder, Decoders, Offset
 from secmon.engine.event import STATIC, Event
+from secmon.engine.matching import Expression
+from secmon.engine.matching.pattern_index import ANY, Choice, Requirement
 
 _STATIC = frozenset(STATIC)
 
-
 CACHE_SIZE = 4096
 """Program names whose root decoders are cached."""
-_EMPTY = 256
-"""Index for an empty log, which has no first byte."""
 
 
 class Selected(NamedTuple):
@@ -30,64 +32,81 @@ class Plugin(Protocol):
         """Extract fields of ``text`` by the options of ``decoder``, the one that was selected."""
 
 
+class _Branch(NamedTuple):
+    """An alternative below a root: ``decoder`` is selected, and ``chain`` extracts, when ``prematch`` matches.
+
+    Without a ``prematch`` it always is, and ``decoder`` is the root.
+    """
+
+    decoder: Decoder
+    prematch: Expression | None
+    chain: Choice[Decoder]
+
+
+class _Root(NamedTuple):
+    """A root and its branches in the order in which they are tried."""
+
+    decoder: Decoder
+    branches: Choice[_Branch]
+
+
 class DecoderTree:
-    """All decoders of a ruleset, indexed by program name and first byte. Only its cache changes."""
+    """All decoders of a ruleset, by program name and by what their patterns require. Only its cache changes."""
 
     def __init__(self, decoders: Decoders, plugins: Mapping[str, Plugin]) -> None:
-        self._with_program = decoders.with_program
-        self._by_program: dict[bytes, tuple[Decoder, ...]] = {}
-        self._by_first_byte = _by_first_byte(decoders.without_program)
+        self._with_program = [_root(one) for one in decoders.with_program]
+        self._without_program = _choice_of_roots([_root(one) for one in decoders.without_program])
+        self._by_program: dict[bytes, Choice[_Root]] = {}
         self._plugins = plugins
 
     def decode(self, event: Event) -> None:
         """Set decoder, category and fields of ``event``. The first root that matches is final."""
         log = event.log
-        for root in self._roots(event):
-            after = 0
-            if root.prematch is not None:
-                end = root.prematch.search(log)
+        text = log.lower()
+        for root in self._roots(event.program_name).candidates(text):
+            prematch, after = root.decoder.prematch, 0
+            if prematch is not None:
+                end = prematch.search(log)
                 if end is None:
                     continue
                 after = min(end + 1, len(log))
-            self._descend(event, root, after)
+            self._descend(event, text, root, after)
             return
 
-    def _roots(self, event: Event) -> Sequence[Decoder]:
-        """The roots that can match, in their order: by program name, or without one by the first byte of the log."""
-        program = event.program_name
+    def _roots(self, program: bytes | None) -> Choice[_Root]:
+        """The roots for a program name, or those without one."""
         if program is None:
-            return self._by_first_byte[event.log[0] if event.log else _EMPTY]
+            return self._without_program
         found = self._by_program.get(program)
         if found is None:
             if len(self._by_program) >= CACHE_SIZE:
                 self._by_program.clear()
-            found = self._by_program[program] = tuple(
-                one for one in self._with_program if one.program_name is None or one.program_name.test(program)
+            found = self._by_program[program] = _choice_of_roots(
+                [
+                    one
+                    for one in self._with_program
+                    if one.decoder.program_name is None or one.decoder.program_name.test(program)
+                ]
             )
         return found
 
-    def _descend(self, event: Event, root: Decoder, after: int) -> None:
-        log = event.log
-        event.decoder, event.category = root, root.category
-        if not root.children:
-            self._extract(event, [root], Selected(root, after, after))
-            return
-        k, children = 0, root.children
-        while k < len(children):
-            child = children[k]
-            if child.prematch is None:
-                self._extract(event, children[k:], Selected(root, after, after))
+    def _descend(self, event: Event, text: bytes, root: _Root, after: int) -> None:
+        log, decoder = event.log, root.decoder
+        event.decoder, event.category = decoder, decoder.category
+        for child, prematch, chain in root.branches.candidates(text):
+            if prematch is None:
+                self._extract(event, chain.candidates(text), Selected(decoder, after, after))
                 return
             start = after if child.prematch_offset is Offset.AFTER_PARENT else 0
-            end = child.prematch.search(log[start:] if start else log)
+            end = prematch.search(log[start:] if start else log)
             if end is not None:
-                event.decoder, event.category, event.parent = child, child.category, root.name
-                self._extract(event, children[k:], Selected(child, after, min(start + end + 1, len(log))))
+                event.decoder, event.category, event.parent = child, child.category, decoder.name
+                selected = Selected(child, after, min(start + end + 1, len(log)))
+                self._extract(event, chain.candidates(text), selected)
                 return
-            k = _after_group(children, k) if child.continued else k + 1
 
     def _extract(self, event: Event, chain: Sequence[Decoder], selected: Selected) -> None:
-        """Extract with the first decoder of ``chain`` and those of the same name that continue it."""
+        """Extract with each decoder of ``chain`` that matches."""
         log = event.log
         last: int | None = None
         for decoder in chain:
@@ -98,30 +117,25 @@ class DecoderTree:
                 found = decoder.regex.capture(log[start:] if start else log)
                 if found is not None:
                     last = min(start + found.end + 1, len(log))
-                    if not self._assign(event, decoder.order, found.groups):
+                    if not _assign(event, decoder.order, found.groups):
                         return
-            else:
-                return
-            if not decoder.continued:
-                return
-
-    def _assign(self, event: Event, order: Sequence[str], groups: Sequence[bytes]) -> bool:
-        """Assign groups to fields; False when the event has as many dynamic fields as it may have."""
-        for name, value in zip(order, groups, strict=False):
-            if name in _STATIC:
-                event.static[name] = value
-            elif event.fields_full:
-                return False
-            else:
-                event.add_dynamic(name, value)
-        return True
 
 
-def _by_first_byte(roots: Sequence[Decoder]) -> list[tuple[Decoder, ...]]:
-    """The roots whose prematch can match, for each first byte and for an empty log."""
-    firsts = [(one, one.prematch.first_bytes if one.prematch is not None else None) for one in roots]
-    lower = [byte + 32 if 65 <= byte <= 90 else byte for byte in range(_EMPTY + 1)]
-    return [tuple(one for one, first in firsts if first is None or byte in first) for byte in lower]
+def _root(decoder: Decoder) -> _Root:
+    branches = [*_branches(decoder)] if decoder.children else [_Branch(decoder, None, _chain([decoder]))]
+    return _Root(decoder, Choice([(one, _requirement(one.prematch, one.decoder)) for one in branches]))
+
+
+def _branches(root: Decoder) -> Iterator[_Branch]:
+    """The children that a search tries, one after the other, while none matches. One without a prematch ends it."""
+    children, k = root.children, 0
+    while k < len(children):
+        child = children[k]
+        if child.prematch is None:
+            yield _Branch(root, None, _chain(children[k:]))
+            return
+        yield _Branch(child, child.prematch, _chain(children[k:]))
+        k = _after_group(children, k) if child.continued else k + 1
 
 
 def _after_group(children: Sequence[Decoder], k: int) -> int:
@@ -130,6 +144,41 @@ def _after_group(children: Sequence[Decoder], k: int) -> int:
     while k < len(children) and children[k].own_name == name:
         k += 1
     return k
+
+
+def _chain(children: Sequence[Decoder]) -> Choice[Decoder]:
+    """The first of ``children`` and those that continue it, as far as they extract something."""
+    made: list[tuple[Decoder, Requirement]] = []
+    for one in children:
+        if one.plugin is None and one.regex is None:
+            break
+        made.append((one, ANY if one.regex is None or one.plugin is not None else Requirement(one.regex.literals)))
+        if not one.continued:
+            break
+    return Choice(made)
+
+
+def _choice_of_roots(roots: Sequence[_Root]) -> Choice[_Root]:
+    return Choice([(one, _requirement(one.decoder.prematch, one.decoder)) for one in roots])
+
+
+def _requirement(prematch: Expression | None, decoder: Decoder) -> Requirement:
+    """Of the log: the offset of a pattern says where its match begins."""
+    if prematch is None:
+        return ANY
+    return Requirement(prematch.literals, prematch.first_bytes if decoder.prematch_offset is Offset.NONE else None)
+
+
+def _assign(event: Event, order: Sequence[str], groups: Sequence[bytes]) -> bool:
+    """Assign groups to fields; False when the event has as many dynamic fields as it may have."""
+    for name, value in zip(order, groups, strict=False):
+        if name in _STATIC:
+            event.static[name] = value
+        elif event.fields_full:
+            return False
+        else:
+            event.add_dynamic(name, value)
+    return True
 
 
 def _start(offset: Offset, selected: Selected, last: int | None) -> int:

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 from secmon.engine.matching.osmatch import MAX_PATTERN, OSMatch
 from secmon.engine.matching.osregex import OSRegex, OSRegexError
 from secmon.engine.matching.pcre import Pcre, PcreError
+from secmon.engine.matching.pcre_literals import literals_of
 
 Kind = Literal["osmatch", "osregex", "pcre2", "string"]
 
@@ -31,6 +32,10 @@ class Expression(Protocol):
     @property
     def first_bytes(self) -> frozenset[int] | None:
         """The possible first bytes of a match, in lower case; None when it can be any."""
+
+    @property
+    def literals(self) -> tuple[bytes, ...] | None:
+        """Texts in lower case, one of which every match contains; None when none is known."""
 
     def test(self, subject: bytes) -> bool:
         """Whether it matches."""
@@ -62,7 +67,7 @@ def compile_expression(kind: Kind, pattern: bytes) -> Expression:
 class _Match:
     """OS_Match knows no end index: a match counts as one of the whole subject."""
 
-    __slots__ = ("matcher", "test")
+    __slots__ = ("literals", "matcher", "test")
     first_bytes = None
 
     def __init__(self, pattern: bytes) -> None:
@@ -70,6 +75,8 @@ class _Match:
             raise PatternError(f"it is longer than {MAX_PATTERN} bytes")
         self.matcher = OSMatch(pattern)
         self.test = self.matcher.test
+        known = self.matcher.literals
+        self.literals = None if known is None else tuple(known)
 
     def search(self, subject: bytes) -> int | None:
         return len(subject) - 1 if self.test(subject) else None
@@ -79,12 +86,13 @@ class _Match:
 
 
 class _Regex:
-    __slots__ = ("first_bytes", "matcher", "search")
+    __slots__ = ("first_bytes", "literals", "matcher", "search")
 
     def __init__(self, pattern: bytes) -> None:
         self.matcher = OSRegex(pattern)
         self.search = self.matcher.search
         self.first_bytes = self.matcher.first_bytes
+        self.literals = tuple(one.required for one in self.matcher.alternatives)
 
     def test(self, subject: bytes) -> bool:
         return self.search(subject) is not None
@@ -95,12 +103,13 @@ class _Regex:
 
 
 class _Pcre2:
-    __slots__ = ("first_bytes", "matcher", "test")
+    __slots__ = ("first_bytes", "literals", "matcher", "test")
 
     def __init__(self, pattern: bytes) -> None:
         self.matcher = Pcre(pattern)
         self.test = self.matcher.test
         self.first_bytes = self.matcher.first_bytes
+        self.literals = literals_of(pattern)
 
     def search(self, subject: bytes) -> int | None:
         found = self.matcher.capture(subject)
@@ -114,11 +123,12 @@ class _Pcre2:
 class _Text:
     """Equality; only of the rule element ``action``."""
 
-    __slots__ = ("text",)
+    __slots__ = ("literals", "text")
     first_bytes = None
 
     def __init__(self, pattern: bytes) -> None:
         self.text = pattern
+        self.literals = (pattern.lower(),)
 
     def test(self, subject: bytes) -> bool:
         return subject == self.text

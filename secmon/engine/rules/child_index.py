@@ -1,76 +1,90 @@
 """Finds the children of a rule that an event can match: the same result as evaluating all of them, but faster.
 
-A child whose preconditions name another decoder, or other values of a field, is skipped. The order of the rest is kept.
+A child is skipped when a text of the event cannot match one of its conditions. The order of the rest is kept.
 Conditions with side effects come after those that are indexed here, so skipping a child skips no side effect.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from secmon.engine.event import Event
-from secmon.engine.rules.rule import Rule
+from secmon.engine.matching.pattern_index import Members, PatternIndex
+from secmon.engine.rules.rule import Precondition, Rule
 
 MIN_CHILDREN = 4
-"""A rule with fewer children has no index."""
-FIELDS = 2
-"""Fields that one index uses."""
-CACHE_SIZE = 4096
-"""Combinations of values whose candidates are cached."""
+"""A rule with fewer children has no index; a text that fewer children test is not indexed."""
+MAX_TEXTS = 8
+"""Texts that one index uses."""
 
-IndexKey = tuple[int, tuple[bytes | None, ...]]
+Bit = int
+"""One child in a set of children: the first one is bit 0."""
 
 
 class ChildIndex:
     """The children of one rule."""
 
-    __slots__ = ("_children", "_fields", "_known", "_wanted")
+    __slots__ = ("_any_decoder", "_by_decoder", "_members", "_texts")
 
     def __init__(self, children: Sequence[Rule]) -> None:
-        self._children = children
-        names = Counter(need.field_name for child in children for need in child.preconditions if need.field_name)
-        self._fields = tuple(name for name, count in names.most_common(FIELDS) if count >= MIN_CHILDREN)
-        preconditions = [need for child in children for need in child.preconditions]
-        self._wanted = tuple(
-            frozenset().union(*(need.values for need in preconditions if need.field_name == name))
-            for name in self._fields
-        )
-        self._known: dict[IndexKey, tuple[Rule, ...]] = {}
+        self._members = Members(children)
+        self._any_decoder = 0
+        self._by_decoder: defaultdict[int, int] = defaultdict(int)
+        tests: defaultdict[str, list[tuple[Bit, Precondition]]] = defaultdict(list)
+        for at, child in enumerate(children):
+            if child.decoder is None:
+                self._any_decoder |= 1 << at
+            else:
+                self._by_decoder[child.decoder] |= 1 << at
+            for one in child.preconditions:
+                tests[one.text].append((1 << at, one))
+        most = sorted(tests.values(), key=len, reverse=True)[:MAX_TEXTS]
+        every = (1 << len(children)) - 1
+        self._texts = [_TextIndex(found, every) for found in most if len(found) >= MIN_CHILDREN]
 
     def candidates(self, event: Event) -> Sequence[Rule]:
         """Children that may match, in their order."""
-        key = (event.decoder.id if event.decoder is not None else 0, self._values(event))
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) >= CACHE_SIZE:
-                self._known.clear()
-            found = self._known[key] = tuple(child for child in self._children if self._can_match(child, key))
-        return found
-
-    def _values(self, event: Event) -> tuple[bytes | None, ...]:
-        """The indexed fields; None for a value that no child names, so that events cannot fill the cache."""
-        values = (_value(event, name) for name in self._fields)
-        return tuple(value if value in wanted else None for value, wanted in zip(values, self._wanted, strict=True))
-
-    def _can_match(self, child: Rule, key: IndexKey) -> bool:
-        decoder, values = key
-        for need in child.preconditions:
-            if need.decoders is not None:
-                if decoder not in need.decoders:
-                    return False
-            elif need.field_name in self._fields:
-                value = values[self._fields.index(need.field_name)]
-                if value is None or value not in need.values:
-                    return False
-        return True
+        found = self._any_decoder
+        if event.decoder is not None:
+            found |= self._by_decoder.get(event.decoder.id, 0)
+        for index in self._texts:
+            if not found:
+                return ()
+            if found & index.tested:
+                found &= index.possible(event)
+        return self._members.of(found)
 
 
-def _value(event: Event, name: str) -> bytes | None:
-    """A field in lower case; dynamic ones are called ``.name``."""
-    value = event.names.get(name[1:]) if name.startswith(".") else event.static.get(name)
-    return None if value is None else value.lower()
+class _TextIndex:
+    """What children require of one text of an event."""
+
+    __slots__ = ("_by_value", "_getter", "_patterns", "_untested", "tested")
+
+    def __init__(self, tests: Sequence[tuple[Bit, Precondition]], every: int) -> None:
+        best = dict(sorted(tests, key=_knowledge))  # of two tests of one child the one that says more
+        self._getter = tests[0][1].getter
+        self.tested = sum(best)
+        """Children that test the text."""
+        self._untested = every & ~self.tested
+        self._by_value: defaultdict[bytes, int] = defaultdict(int)
+        for bit, one in best.items():
+            for value in one.values or ():
+                self._by_value[value] |= bit
+        self._patterns = PatternIndex((bit, one.requirement) for bit, one in best.items() if one.values is None)
+
+    def possible(self, event: Event) -> int:
+        """Children that can match the text of ``event``."""
+        value = self._getter(event)
+        if value is None:
+            return self._untested
+        text = value.lower()
+        return self._untested | self._by_value.get(text, 0) | self._patterns.possible(text)
 
 
-def index_children(rules: Sequence[Rule]) -> None:
+def _knowledge(test: tuple[Bit, Precondition]) -> tuple[bool, bool]:
+    return test[1].values is not None, test[1].requirement.literals is not None
+
+
+def index_children(rules: Iterable[Rule]) -> None:
     """Give every rule with many children an index. Call it when all rules are loaded."""
     for rule in rules:
         rule.index = ChildIndex(rule.children) if len(rule.children) >= MIN_CHILDREN else None

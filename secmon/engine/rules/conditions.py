@@ -5,17 +5,22 @@ from collections.abc import Callable, Mapping
 from secmon.engine.event import Event
 from secmon.engine.matching.osmatch import OSMatch
 from secmon.engine.memory.state import State
-from secmon.engine.rules.rule import Condition, Precondition
-from secmon.engine.rules.rule_reader import Draft, ListLookup, TextElement
-from secmon.engine.rules.text_conditions import GETTERS, LIST_GETTERS, dynamic, precondition_of, text_condition
+from secmon.engine.rules.rule import Condition, Getter, Precondition
+from secmon.engine.rules.rule_reader import Draft, ListLookup
+from secmon.engine.rules.text_conditions import (
+    GETTERS,
+    LIST_GETTERS,
+    TextElement,
+    dynamic,
+    precondition_of,
+    text_condition,
+)
 from secmon.engine.ruleset.cdb_list import CdbList
 
 _BEFORE_FIELDS = ("program_name", "id", "system_name", "protocol", "match", "regex", "action", "url", "location")
 _AFTER_ADDRESSES = ("srcport", "dstport")
 _AFTER_PREDICATE = ("user", "srcgeoip", "dstgeoip")
 _AFTER_CALENDAR = ("data", "extra_data", "hostname", "status")
-_INDEXED = ("id", "action", "status")
-"""Static fields whose exact values an index uses."""
 
 
 def conditions_of(draft: Draft, lists: Mapping[str, CdbList]) -> tuple[tuple[Condition, ...], tuple[Precondition, ...]]:
@@ -24,20 +29,19 @@ def conditions_of(draft: Draft, lists: Mapping[str, CdbList]) -> tuple[tuple[Con
     preconditions: list[Precondition] = []
     if draft.decoded_as is not None:
         found.append(_decoded_as(draft.decoded_as))
-        preconditions.append(Precondition(decoders=frozenset((draft.decoded_as,))))
+
+    def add(name: str, getter: Getter, text: TextElement) -> None:
+        found.append(text_condition(getter, text))
+        preconditions.append(precondition_of(name, getter, text))
 
     def texts(names: tuple[str, ...]) -> None:
         for name in names:
             if name in draft.texts:
-                text = draft.texts[name]
-                found.append(_text(GETTERS[name], text))
-                if name in _INDEXED:
-                    _note(preconditions, precondition_of(name, text.content, text.kind, negated=text.negated))
+                add(name, GETTERS[name], draft.texts[name])
 
     texts(_BEFORE_FIELDS)
     for name, text in draft.fields:
-        found.append(_text(dynamic(name), text))
-        _note(preconditions, precondition_of(f".{name.lower()}", text.content, text.kind, negated=text.negated))
+        add(f".{name.lower()}", dynamic(name), text)
     found += [_address(name, draft.address_tests[name], negated) for name, (_, negated) in draft.addresses.items()]
     texts(_AFTER_ADDRESSES)
     found += [draft.predicate] if draft.predicate is not None else []
@@ -49,16 +53,6 @@ def conditions_of(draft: Draft, lists: Mapping[str, CdbList]) -> tuple[tuple[Con
     found += [_first_time] if draft.first_time else []
     found += [_list(use, lists[use.path]) for use in draft.lists]
     return tuple(found), tuple(preconditions)
-
-
-def _note(preconditions: list[Precondition], one: Precondition | None) -> None:
-    if one is not None:
-        preconditions.append(one)
-
-
-def _text(getter: Callable[[Event], bytes | None], text: TextElement) -> Condition:
-    assert text.expression is not None, "compiled when the rule was read"
-    return text_condition(getter, text.expression, negated=text.negated)
 
 
 def _decoded_as(decoder: int) -> Condition:

@@ -6,11 +6,14 @@ from typing import Literal, Protocol
 
 from secmon.engine.event import CompositeKey, Event
 from secmon.engine.matching import Expression
+from secmon.engine.matching.pattern_index import ANY, Requirement
 from secmon.engine.memory.fts import static_or_location
 from secmon.engine.memory.state import State
 
 Category = Literal["syslog", "firewall", "ids", "web-log", "squid", "windows", "ossec"]
 Condition = Callable[[Event, State], bool]
+Getter = Callable[[Event], bytes | None]
+"""A text of an event; None: the event lacks it."""
 
 DEFAULT_FREQUENCY = 2
 ALERT_LEVEL, MAIL_LEVEL = 1, 7
@@ -69,15 +72,16 @@ class Composite:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """A property of every event that a rule can match: an index skips the rule for other events.
+    """A text of the event that a rule tests: an index skips the rule for events that lack the text or fail here.
 
-    ``decoders``: ids, one of which the event has. ``field_name``, ``values``: a field and its possible values in lower
-    case.
+    ``text`` is a name of the text, the same for all rules. ``values``: all that can match, in lower case; otherwise
+    ``requirement`` says what is known.
     """
 
-    decoders: frozenset[int] | None = None
-    field_name: str | None = None
-    values: frozenset[bytes] = frozenset()
+    text: str
+    getter: Getter
+    values: frozenset[bytes] | None = None
+    requirement: Requirement = ANY
 
 
 class Candidates(Protocol):
@@ -106,6 +110,8 @@ class Rule:
     ignore: int = 0
     """Seconds after the rule has fired in which it does not alert."""
     composite: Composite | None = None
+    decoder: int | None = None
+    """The id of ``decoded_as``."""
     conditions: tuple[Condition, ...] = ()
     preconditions: tuple[Precondition, ...] = ()
     ignored_fields: tuple[str, ...] = ()

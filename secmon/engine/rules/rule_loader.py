@@ -165,6 +165,7 @@ class RuleLoader:
 
     def _compile(self, rule: Rule, draft: Draft) -> None:
         """Set conditions and preconditions; the search of a composite is the last condition."""
+        rule.decoder = draft.decoded_as
         rule.conditions, rule.preconditions = conditions_of(draft, self._lists)
         if draft.is_composite:
             rule.composite = self._composite(draft)

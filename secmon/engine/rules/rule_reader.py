@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import cast, get_args
 
 from secmon.engine.decoders.decoder import Decoders
-from secmon.engine.matching import Expression, PatternError, compile_expression
+from secmon.engine.matching import PatternError, compile_expression
 from secmon.engine.matching.expression import Kind
 from secmon.engine.rules.addresses import address_test
 from secmon.engine.rules.predicates import PREDICATES
 from secmon.engine.rules.rule import Category, Condition, Mitre
-from secmon.engine.rules.text_conditions import DEFAULT_KINDS, GETTERS, LIST_GETTERS, NOT_DYNAMIC
+from secmon.engine.rules.text_conditions import DEFAULT_KINDS, GETTERS, LIST_GETTERS, NOT_DYNAMIC, TextElement
 from secmon.engine.rules.time_conditions import TimeTest, day_of_week, time_of_day
 from secmon.engine.ruleset.cdb_list import Lookup
 from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
@@ -39,16 +39,6 @@ _LOWER_ONLY = frozenset(
      "different_dstgeoip", "not_same_source_ip", "not_same_id"]
 )  # fmt: skip
 """Names that must be in lower case."""
-
-
-@dataclass(slots=True)
-class TextElement:
-    """A text element: repetitions are joined, type and negation are those of the last one."""
-
-    kind: Kind
-    content: bytes = b""
-    negated: bool = False
-    expression: Expression | None = None
 
 
 @dataclass(slots=True)

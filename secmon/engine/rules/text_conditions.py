@@ -1,15 +1,24 @@
 """Conditions on texts of an event, and the field that each element tests (ruleset.md 6.2)."""
 
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from secmon.engine.event import STATIC, Event
 from secmon.engine.matching import Expression
 from secmon.engine.matching.expression import Kind
+from secmon.engine.matching.pattern_index import Requirement
 from secmon.engine.memory.state import State
-from secmon.engine.rules.rule import Condition, Precondition
+from secmon.engine.rules.rule import Condition, Getter, Precondition
 
-Getter = Callable[[Event], bytes | None]
+
+@dataclass(slots=True)
+class TextElement:
+    """A text element: repetitions are joined, type and negation are those of the last one."""
+
+    kind: Kind
+    content: bytes = b""
+    negated: bool = False
+    expression: Expression | None = None
 
 
 def _static(name: str) -> Getter:
@@ -73,10 +82,11 @@ def dynamic(name: str) -> Getter:
     return lambda event: event.names.get(key)
 
 
-def text_condition(getter: Getter, expression: Expression, *, negated: bool) -> Condition:
+def text_condition(getter: Getter, text: TextElement) -> Condition:
     """A field that the event lacks never matches, negated or not."""
-    test = expression.test
-    if negated:
+    assert text.expression is not None, "compiled when the rule was read"
+    test = text.expression.test
+    if text.negated:
 
         def unlike(event: Event, state: State) -> bool:
             value = getter(event)
@@ -91,6 +101,7 @@ def text_condition(getter: Getter, expression: Expression, *, negated: bool) -> 
     return like
 
 
+_TESTS_OF_LOG = ("match", "regex")
 _EXACT = re.compile(rb"\^([^\^$|!\\()+*]+)\$")
 
 
@@ -106,7 +117,11 @@ def exact_values(pattern: bytes, kind: Kind) -> frozenset[bytes] | None:
     return frozenset(one[1].lower() for one in found if one)
 
 
-def precondition_of(name: str, pattern: bytes, kind: Kind, *, negated: bool) -> Precondition | None:
-    """The precondition of a text element on the field ``name``; None when it has none."""
-    values = None if negated else exact_values(pattern, kind)
-    return None if values is None else Precondition(field_name=name, values=values)
+def precondition_of(name: str, getter: Getter, text: TextElement) -> Precondition:
+    """The precondition of a text element; ``name`` is the element or field that it tests."""
+    assert text.expression is not None, "compiled when the rule was read"
+    same = "log" if name in _TESTS_OF_LOG else name
+    if text.negated:
+        return Precondition(same, getter)
+    known = Requirement(text.expression.literals, text.expression.first_bytes)
+    return Precondition(same, getter, exact_values(text.content, text.kind), known)

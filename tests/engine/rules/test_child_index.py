@@ -12,6 +12,14 @@ CONDITIONS = st.one_of(
     st.sampled_from(["^200$", "^200$|^401$", "^4", "401"]).map(lambda code: f"<id>{code}</id>"),
     st.sampled_from(["^200$", "^4"]).map(lambda code: f'<id negate="yes">{code}</id>'),
     WORDS.map(lambda word: f"<match>{word}</match>"),
+    st.sampled_from(["from 192|del", "!code 4", "code 401$|^put", "^get"]).map(lambda text: f"<match>{text}</match>"),
+    st.sampled_from(["^del", "code 40", r"from \S+ code|put", "^a"]).map(lambda text: f"<regex>{text}</regex>"),
+    st.sampled_from(["(?i)^del", "code 2|put", "^noded?$"]).map(lambda text: f'<match type="pcre2">{text}</match>'),
+    st.sampled_from(["^noded$", "other"]).map(lambda name: f"<program_name>{name}</program_name>"),
+    st.sampled_from(["/x", "/long|/path"]).map(
+        lambda url: f'<url negate="{"yes" if url == "/x" else "no"}">{url}</url>'
+    ),
+    st.sampled_from(["^1$", "one"]).map(lambda value: f'<field name="absent">{value}</field>'),
     st.sampled_from(["node", "sca"]).map(lambda name: f"<decoded_as>{name}</decoded_as>"),
     st.just(""),
 )
@@ -59,4 +67,4 @@ def test_values_of_events_are_not_remembered() -> None:
     ]
     index = compiled.rules.by_id[100300].index
     assert isinstance(index, ChildIndex)
-    assert len(index._known) == 11
+    assert len(index._members._known) == 11

@@ -93,7 +93,6 @@ OPTIONS: Mapping[str, Option] = {
         0, 0, 64, "Cores for the analysis; 0: all but one for the rest, at most 9; 1: no helper processes."
     ),
     "analysisd.debug": Option(0, 0, 2, "Detail of the log of the analysis."),
-    "db.debug": Option(0, 0, 2, "Detail of the log of what agents report of their hosts."),
     "apid.debug": Option(0, 0, 2, "Detail of the API's log."),
     "remoted.recv_counter_flush": Option(128, 10, 999_999, "Messages after which counters of agents are written."),
     "remoted.comp_average_printout": Option(19_999, 10, 999_999, "Kept for existing files."),
@@ -125,6 +124,12 @@ OPTIONS: Mapping[str, Option] = {
     "remoted.state_interval": Option(5, 0, 86_400, "Seconds between two looks for counters no longer needed; 0: none."),
     "remoted.hold_seconds": Option(20, 1, 50, "Seconds that an agent with too many events is not read at a time."),
     "remoted.events_mb": Option(256, 16, 65_536, "Megabytes of events that may wait for their analysis."),
+    "db.max_file_entries": Option(
+        200_000, 1000, 10_000_000, "Files and registry entries of an agent that are stored; further ones are refused."
+    ),
+    "db.max_rows": Option(
+        50_000, 1000, 10_000_000, "Rows of an agent in each table of its inventory; further ones are refused."
+    ),
     "modulesd.debug": Option(0, 0, 2, "Detail of the log of groups, agents and upgrades."),
     "remoted.debug": Option(0, 0, 2, "Detail of the log of the agents' connections."),
     "daemons.stop_timeout": Option(30, 1, 600, "Seconds that a daemon has to stop before it is killed."),

@@ -18,6 +18,7 @@ from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.node_builder import Installation, read_installation
 from secmon.inventory.handlers import HANDLERS
 from secmon.inventory.reader import Answer, InventoryReader
+from secmon.inventory.row_limits import RowLimits
 from secmon.inventory.store import InventoryStore
 from secmon.journal.journal import JournalWriter
 
@@ -93,10 +94,17 @@ class InventoryDaemon:
     def _open(self) -> None:
         paths, clock = self._installation.paths, SystemClock()
         restore_folders(paths, _FOLDERS)
-        limit = self._installation.options.get("analysisd.events_mb") << 20
+        option = self._installation.options.get
+        limit = option("analysisd.events_mb") << 20
         self._events = JournalWriter(paths.inventory_events, clock, limit=limit, segment=limit // _SEGMENTS)
         self._reader = InventoryReader(
-            self._store, paths.events, self._events, HANDLERS, clock=clock, counters=self._counters
+            self._store,
+            paths.events,
+            self._events,
+            HANDLERS,
+            clock=clock,
+            counters=self._counters,
+            limits=RowLimits(option("db.max_file_entries"), option("db.max_rows")),
         )
 
     async def _read(self) -> None:

@@ -4,11 +4,25 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, CursorResult, Executable, Table
-from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Executable,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    select,
+    update,
+)
+from sqlalchemy.dialects.sqlite import dialect, insert
 
-from secmon.inventory.decoded_event import DecodedEvent
+from secmon.inventory.components import SYNCHRONIZED, components_with
+from secmon.inventory.decoded_event import DecodedEvent, event_of
 from secmon.inventory.message import AgentMessage
+from secmon.inventory.row_limits import RowLimits
+from secmon.inventory.schema import fim_entries, row_refusals, synchronizations
 
 Row = Mapping[str, Any]
 """A row by columns; a column that it lacks becomes null."""
@@ -18,34 +32,79 @@ class Changes:
     """The changes of one transaction, in the order of the messages.
 
     Rows are gathered by table and written together. A statement sees all rows that were saved in its table before it.
+
+    A row that is saved or deleted voids the manager's checksum of its components in ``synchronizations``: the next
+    global check reads the rows (agent-data.md 2.4). So rows of synchronized tables are written by :meth:`save` and
+    :meth:`delete` only.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, limits: RowLimits | None = None) -> None:
         """``connection``: in a write transaction, whose owner sends answers and events after the commit."""
-        self._connection = connection
-        self._rows: dict[Table, list[dict[str, Any]]] = {}
+        self._connection, self._limits = connection, limits or RowLimits()
+        self._message: AgentMessage | None = None
+        self._rows: dict[Table, list[tuple[Any, ...]]] = {}
+        self._changed: dict[Table, set[tuple[int, str | None]]] = {}
         self.answers: list[tuple[int, str]] = []
         """Control messages for agents, by number: the texts after ``#!-`` (agent-data.md 1.2)."""
         self.events: list[DecodedEvent] = []
+        self.refused = 0
+        """Rows beyond the limits of their agents."""
+
+    def begin(self, message: AgentMessage) -> None:
+        """What follows is for ``message``."""
+        self._message = message
 
     def save(self, table: Table, row: Row) -> None:
-        """Insert ``row``, or replace the whole row with its primary key."""
-        self._rows.setdefault(table, []).append({name: row.get(name) for name in _columns(table)})
+        """Insert ``row``, or replace the whole row with its primary key. A row beyond the limit is not stored."""
+        if table in SYNCHRONIZED:
+            if not self._limits.admits(table, row, self._scalar):
+                self._refuse(table)
+                return
+            self._change(table, row["agent_id"], row["type"] if table is fim_entries else None)
+        self._rows.setdefault(table, []).append(tuple(map(row.get, _columns(table))))
 
-    def execute(self, table: Table, statement: Executable) -> CursorResult[Any]:
+    def delete(self, table: Table, agent: int, *conditions: ColumnElement[bool], **values: object) -> int:
+        """Delete rows of ``agent`` after the rows saved in ``table``; returns how many.
+
+        ``values``: of the parameters in ``conditions``.
+        """
+        wanted = delete(table).where(table.c.agent_id == bindparam("agent"), *conditions)
+        deleted = self.execute(table, wanted, {"agent": agent, **values}).rowcount
+        if deleted and table in SYNCHRONIZED:
+            self._change(table, agent, None)
+            self._limits.deleted(table, agent, deleted)
+        return deleted
+
+    def execute(
+        self, table: Table, statement: Executable, parameters: Mapping[str, object] | None = None
+    ) -> CursorResult[Any]:
         """Run a statement on ``table`` after the rows saved in it."""
         self.flush(table)
-        return self._connection.execute(statement)
+        return self._connection.execute(statement, parameters)
 
     def flush(self, table: Table) -> None:
         """Write the rows saved in ``table``."""
         if rows := self._rows.pop(table, None):
-            self._connection.execute(_replacement(table), rows)
+            self._connection.exec_driver_sql(_replacement(table), rows)
 
     def flush_all(self) -> None:
         """Write all rows. To be called before the commit."""
         for table in list(self._rows):
             self.flush(table)
+        self.void_checksums()
+
+    def void_checksums(self) -> None:
+        """Clear the manager's checksums of components whose rows have changed."""
+        voided = [
+            {"agent": agent, "name": name}
+            for table, rows in self._changed.items()
+            for agent, row_type in rows
+            for name in components_with(table, row_type)
+        ]
+        self._changed.clear()
+        if voided:
+            self.flush(synchronizations)
+            self._connection.execute(_VOID, voided)
 
     def answer(self, agent: int, text: str) -> None:
         self.answers.append((agent, text))
@@ -53,6 +112,47 @@ class Changes:
     def report(self, event: DecodedEvent) -> None:
         """Pass ``event`` on to the analysis."""
         self.events.append(event)
+
+    def _scalar(self, table: Table, question: Select[Any], parameters: Mapping[str, object]) -> Any:
+        return self.execute(table, question, parameters).scalar()
+
+    def _refuse(self, table: Table) -> None:
+        """Count a row. The first one of an agent on a day of messages is an event."""
+        self.refused += 1
+        message = self._message
+        if message is None:
+            return
+        day = int(message.received // _DAY_SECONDS)
+        reported = self._scalar(row_refusals, _LAST_REFUSAL, {"agent": message.agent})
+        if reported is None or reported < day:
+            self.save(row_refusals, {"agent_id": message.agent, "day": day})
+            limit = self._limits.limit(table)
+            log = (
+                f"secmon-db: agent {message.agent:03} reports more than {limit} rows for {table.name}: they are refused"
+            )
+            fields = [
+                ("type", "row_limit"),
+                ("operation_type", "REFUSED"),
+                ("table", table.name),
+                ("limit", str(limit)),
+            ]
+            self.report(event_of(message, "syscollector", fields, log))
+
+    def _change(self, table: Table, agent: int, row_type: str | None) -> None:
+        self._changed.setdefault(table, set()).add((agent, row_type))
+
+
+_DAY_SECONDS = 86_400
+_LAST_REFUSAL = select(row_refusals.c.day).where(row_refusals.c.agent_id == bindparam("agent"))
+_VOID = (
+    update(synchronizations)
+    .where(
+        synchronizations.c.agent_id == bindparam("agent"),
+        synchronizations.c.component == bindparam("name"),
+        synchronizations.c.last_manager_checksum != "",
+    )
+    .values(last_manager_checksum="")
+)
 
 
 @cache
@@ -62,8 +162,10 @@ def _columns(table: Table) -> tuple[str, ...]:
 
 
 @cache
-def _replacement(table: Table) -> Insert:
-    return insert(table).prefix_with("OR REPLACE")
+def _replacement(table: Table) -> str:
+    """The statement for rows as tuples: SQLAlchemy's own way to bind rows costs more than the insertion."""
+    statement = insert(table).prefix_with("OR REPLACE")
+    return str(statement.compile(dialect=dialect(), column_keys=list(_columns(table))))
 
 
 class Handler(Protocol):
@@ -71,7 +173,7 @@ class Handler(Protocol):
     after a kill the same messages must lead to the same events."""
 
     def __call__(self, message: AgentMessage, changes: Changes) -> None:
-        """Store what ``message`` says. Raises MalformedMessage or UnsupportedMessage before it has changed anything."""
+        """Store what ``message`` says. Raises MalformedMessage before it has changed anything."""
 
 
 Handlers = Mapping[str, Handler]

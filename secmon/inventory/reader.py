@@ -19,7 +19,8 @@ from secmon.common.counters import Counters
 from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.inventory.changes import Changes, Handlers
 from secmon.inventory.decoded_event import DecodedEvent, encode_event
-from secmon.inventory.message import AgentMessage, MalformedMessage, UnsupportedMessage, read_message
+from secmon.inventory.message import AgentMessage, MalformedMessage, read_message
+from secmon.inventory.row_limits import RowLimits
 from secmon.inventory.schema import reader_positions
 from secmon.inventory.store import InventoryStore
 from secmon.journal.journal import Block, JournalReader, JournalWriter
@@ -53,12 +54,14 @@ class InventoryReader:
         *,
         clock: Clock,
         counters: Counters,
+        limits: RowLimits | None = None,
     ) -> None:
         """Registers as a reader of the journal in the folder ``messages``, or continues where the store is.
 
         ``events``: the journal for the analysis; the caller closes it. Raises OSError, StoreFault.
         """
         self._store, self._events, self._handlers, self._counters = store, events, handlers, counters
+        self._limits = limits or RowLimits()
         self._warnings = WarningLimiter(log, clock, window_seconds=_WARNING_SECONDS, per_window=_WARNINGS)
         known = consumer_path(messages, CONSUMER).exists()
         self._reader = JournalReader(messages, CONSUMER)
@@ -139,14 +142,20 @@ class InventoryReader:
 
     def _store_all(self, messages: Sequence[AgentMessage], end: int) -> list[Answer]:
         """Store the messages before number ``end`` in one transaction. Raises what the store and its journal raise."""
-        with self._store.write() as connection:
-            changes = Changes(connection)
-            for message in messages:
-                self._handle(message, changes)
-            changes.flush_all()
-            self._append(changes.events)
-            _write_position(connection, end, self._next_event + len(changes.events))
+        try:
+            with self._store.write() as connection:
+                changes = Changes(connection, self._limits)
+                for message in messages:
+                    self._handle(message, changes)
+                changes.flush_all()
+                self._append(changes.events)
+                _write_position(connection, end, self._next_event + len(changes.events))
+        except BaseException:
+            self._limits.forget()
+            raise
         self._next_event += len(changes.events)
+        if changes.refused:
+            self._counters.add("inventory.refused_by_limit", changes.refused)
         return changes.answers
 
     def _store_each(self, messages: Sequence[AgentMessage], end: int) -> list[Answer]:
@@ -162,11 +171,9 @@ class InventoryReader:
         return answers
 
     def _handle(self, message: AgentMessage, changes: Changes) -> None:
+        changes.begin(message)
         try:
             self._handlers[message.queue](message, changes)
-        except UnsupportedMessage as error:
-            self._counters.add("inventory.unsupported")
-            log.debug("A message of agent %03d (type %s) is dropped: %s", message.agent, message.queue, error)
         except MalformedMessage as error:
             self._counters.add("inventory.malformed")
             self._warn(message, str(error))

@@ -243,6 +243,14 @@ reader_positions = Table(
 own journal will have.
 """
 
+row_refusals = Table(
+    "row_refusals",
+    metadata,
+    _agent_id(),
+    Column("day", Integer, nullable=False),
+)
+"""The last day, counted from 1970, on which it was reported that an agent has more rows than it may."""
+
 SCANNED = (
     hardware,
     operating_systems,

@@ -1,0 +1,1 @@
+"""The system inventory ("syscollector"; docs/reference/agent-data.md 4)."""

@@ -106,7 +106,7 @@ def _schemas(operations: Iterable[Operation]) -> tuple[Schemas, Json]:
     types: list[Any] = [Problem, FailedItems, NodeErrors]
     for operation in operations:
         types += [one.schema for one in operation.parameters if one.schema is not bytes]
-        types += [one for one in (operation.item, operation.data) if one is not None]
+        types += [one for one in (operation.item, operation.data, *operation.extra.values()) if one is not None]
     found, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return {_key(one): schema for one, schema in zip(types, found, strict=True)}, components
 
@@ -203,7 +203,7 @@ def _success(operation: Operation, schemas: Schemas, components: Json) -> Json:
                 "total_affected_items": {"type": "integer"},
                 "total_failed_items": {"type": "integer"},
                 "failed_items": {"type": "array", "items": schemas[_key(FailedItems)]},
-                **{name: msgspec.json.schema(kind) for name, kind in operation.extra.items()},
+                **{name: schemas[_key(kind)] for name, kind in operation.extra.items()},
             },
             "required": [
                 "affected_items",

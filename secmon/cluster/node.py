@@ -25,6 +25,7 @@ from secmon.config.api import ApiConfig
 from secmon.config.auth import read_auth
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
+from secmon.inventory.store import InventoryStore
 from secmon.security.login_attempts import FailedLogins
 from secmon.security.passwords import HashingThreads
 from secmon.security.store.security_store import SecurityStore
@@ -314,6 +315,8 @@ class Node:
     """Adds agents; on the master."""
     tasks: TaskStore = field(init=False)
     """Upgrades of agents; on the master."""
+    inventory: InventoryStore = field(init=False)
+    """What the agents that report to this node have sent of their hosts."""
     memberships: Memberships = field(init=False)
     hashing: HashingThreads = field(default_factory=HashingThreads)
 
@@ -324,6 +327,7 @@ class Node:
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
         self.memberships = Memberships(self.agents)
         self.tasks = TaskStore(self.paths.tasks_db)
+        self.inventory = InventoryStore(self.paths.inventory_db)
         self.registrar = AgentRegistrar(self.agents, self.paths, self.clock, read_auth(self.main_config))
 
     @property

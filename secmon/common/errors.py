@@ -152,6 +152,7 @@ CATALOGUE: dict[int, ErrorSpec] = {
         "No active response has this name",
         "Use a name of the manager's ar.conf, or ! and the name of a program on the agents",
     ),
+    1603: ErrorSpec(_U, "The status is not one of all, outstanding and solved", "Use one of these"),
     1701: ErrorSpec(_N, "The agent does not exist", "List the agents with GET /agents?select=id,name"),
     1703: ErrorSpec(_U, "Agent 000 is the manager: the action cannot be applied to it", "Choose another agent"),
     1705: ErrorSpec(_U, "An agent with this name exists already", "Choose another name"),
@@ -221,6 +222,7 @@ CATALOGUE: dict[int, ErrorSpec] = {
     2000: ErrorSpec(_I, "The API configuration is not valid", "Correct api.yaml and restart"),
     2003: ErrorSpec(_U, "The database cannot answer the query", "Check the query"),
     2004: ErrorSpec(_I, "The API configuration cannot be read", "Check the permissions of api.yaml"),
+    2007: ErrorSpec(_U, "There is no data of the agent", "Check that the agent has connected once"),
     2010: ErrorSpec(
         _I, "An address cannot be listened on", "Choose another host or port in the file named, or free the port"
     ),

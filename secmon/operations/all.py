@@ -22,6 +22,7 @@ from secmon.operations.security import policies as security_policies
 from secmon.operations.security import roles as security_roles
 from secmon.operations.security import rules as security_rules
 from secmon.operations.security import users as security_users
+from secmon.operations.syscollector import read as syscollector_read
 from secmon.operations.tasks import node_tasks as tasks_node_tasks
 from secmon.operations.tasks import status as tasks_status
 
@@ -59,6 +60,7 @@ AREAS = (
     events,
     stats,
     components,
+    syscollector_read,
 )
 
 EXECUTABLE = Catalogue()

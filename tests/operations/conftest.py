@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from secmon.operations.all import EXECUTABLE
+from tests.operations.inventory.hosts import register
+from tests.operations.office import Office
 from tests.operations.world import World, make_security_db
 
 
@@ -37,3 +40,14 @@ def cluster(empty_world: World) -> World:
         empty_world.start(name)
     empty_world.membership.gone.append("delta")
     return empty_world
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, security_db: Path) -> Iterator[Office]:
+    """The master alpha with the workers beta and gamma, whose agents are those of ``inventory.hosts``."""
+    world = World(tmp_path, security_db, catalogue=EXECUTABLE)
+    for name in ("alpha", "beta", "gamma"):
+        world.start(name)
+    register(world)
+    yield Office(world)
+    world.close()

@@ -7,9 +7,11 @@ made first is there for what follows. :data:`FAILING` has those that fail in the
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from secmon.inventory.schema import metadata
 from tests.agents.rows import agent, put
 from tests.operations.analyst import LOGIN_RULE, stocked
 from tests.operations.fields import MemoryLink
+from tests.operations.inventory.hosts import full_row, store
 from tests.operations.world import CALLERS, PASSWORD, World
 
 MADE = str(100 + len(CALLERS))
@@ -31,6 +33,7 @@ _MAIN_CONFIG = b"<ossec_config><global><logall>no</logall></global></ossec_confi
 _STATISTICS = ("stats", "stats/hourly", "stats/weekly", "stats/analysisd", "stats/remoted")
 _LINK = {"daemons_list": ["secmon-remoted"]}
 _OF_A_NODE = ("logs", "logs/summary", "status", "info", "configuration", *_STATISTICS)
+_HOST_DATA = ("hardware", "hotfixes", "netaddr", "netiface", "netproto", "os", "packages", "ports", "processes")
 
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     # The nodes.
@@ -45,6 +48,12 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "GET /manager/configuration/{component}/{configuration}": _ACTIVE,
     "PUT /cluster/restart": _NODES,
     "PUT /manager/restart": {},
+    # What hosts report.
+    **{
+        f"GET /syscollector/{{agent_id}}/{name}": _AGENT
+        for name in (*_HOST_DATA, "users", "groups", "services", "browser_extensions")
+    },
+    **{f"GET /experimental/syscollector/{name}": _AGENTS for name in _HOST_DATA},
     # Agents and their groups.
     "POST /groups": {"body": {"group_id": "made"}},
     "POST /agents": {"body": {"name": "first"}},
@@ -185,6 +194,8 @@ def prepare(world: World) -> None:
         with node.agents.write() as connection:
             known = {"version": "Wazuh v4.7.0", "connection_status": "active", "group": "web", "node_name": "beta"}
             put(connection, [agent(2, os_platform="ubuntu", os_major="22", os_minor="04", os_arch="x86_64", **known)])
+        for table in metadata.sorted_tables:
+            store(node.inventory, table, full_row(table))
         (node.paths.shared / "web").mkdir()
         (node.paths.shared / "web/agent.conf").write_bytes(_CONF)
         (node.paths.shared / "ar.conf").write_text("restart-wazuh0 - restart - 0\n")

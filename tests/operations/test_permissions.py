@@ -50,7 +50,7 @@ def traces(world: World) -> list[Any]:
             node.security.view().revision,
             vars(node.services.agent_link),
         ]
-        for tables in (node.agents, node.tasks):
+        for tables in (node.agents, node.tasks, node.inventory):
             with tables.read() as connection:
                 found.append(list(connection.connection.iterdump()))
     return found

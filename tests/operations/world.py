@@ -264,6 +264,7 @@ class World:
             one.node.security.close()
             one.node.agents.close()
             one.node.tasks.close()
+            one.node.inventory.close()
 
     def call(self, operation: str, user: str, params: Mapping[str, Any], *, on: Running) -> Call:
         """The call of ``user`` as ``on`` would receive it."""

@@ -72,9 +72,11 @@ def columns_of(source: FromClause) -> Columns:
         "status": Column(c.connection_status, sort=(c.connection_status.concat(""),)),
         "node_name": Column(c.node_name, sort=(c.node_name.concat(""),)),
         "registerIP": Column(c.register_ip, sort=(c.register_ip.concat(""),)),
-        "dateAdd": Column(c.date_add, Kind.DATE, guard=apart, render=_date),
-        "lastKeepAlive": Column(c.last_keepalive, Kind.DATE, sort=(c.last_keepalive + 0,), guard=apart, render=_date),
-        "disconnection_time": Column(c.disconnection_time, Kind.NUMBER, render=_disconnection),
+        "dateAdd": Column(c.date_add, Kind.DATE, guard=apart, render=calendar_date),
+        "lastKeepAlive": Column(
+            c.last_keepalive, Kind.DATE, sort=(c.last_keepalive + 0,), guard=apart, render=calendar_date
+        ),
+        "disconnection_time": Column(c.disconnection_time, Kind.NUMBER, render=date_if_any),
         "group": Column(c.group, Kind.MEMBERS, member=_in_group if source is agents else None),
         "os.version": Column(c.os_version, sort=(cast(c.os_major, Integer), cast(c.os_minor, Integer))),
     }
@@ -181,7 +183,7 @@ def iso_offset(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def _date(seconds: int) -> str | None:
+def calendar_date(seconds: int) -> str | None:
     """None for a time outside the calendar: a wrong time in one row must not fail the request."""
     try:
         return iso_offset(seconds)
@@ -189,8 +191,8 @@ def _date(seconds: int) -> str | None:
         return None
 
 
-def _disconnection(seconds: int) -> str | None:
-    return _date(seconds) if seconds else None
+def date_if_any(seconds: int) -> str | None:
+    return calendar_date(seconds) if seconds else None
 
 
 def _in_group(name: str) -> ColumnElement[bool]:

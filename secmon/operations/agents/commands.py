@@ -223,7 +223,7 @@ def answer_seconds(ctx: Context) -> float | None:
 )  # fmt: skip
 async def restart_own_agents(ctx: Context, params: OwnAgents) -> Outcome:
     """Restart agents of this node."""
-    return await _send(ctx, await _versions(ctx, params.agents), restart_message)
+    return await send_each(ctx, await _versions(ctx, params.agents), restart_message)
 
 
 @operation(
@@ -232,7 +232,7 @@ async def restart_own_agents(ctx: Context, params: OwnAgents) -> Outcome:
 )  # fmt: skip
 async def reconnect_own_agents(ctx: Context, params: OwnAgents) -> Outcome:
     """Have agents of this node connect again. Agents older than v4.3.0 ignore the message."""
-    return await _send(ctx, dict.fromkeys(params.agents), lambda _: RECONNECT)
+    return await send_each(ctx, dict.fromkeys(params.agents), lambda _: RECONNECT)
 
 
 async def _versions(ctx: Context, numbers: Sequence[int]) -> dict[int, str | None]:
@@ -242,7 +242,7 @@ async def _versions(ctx: Context, numbers: Sequence[int]) -> dict[int, str | Non
     return {number: known.get(number) for number in numbers}
 
 
-async def _send(ctx: Context, versions: Mapping[int, str | None], message: Callable[[str | None], str]) -> Outcome:
+async def send_each(ctx: Context, versions: Mapping[int, str | None], message: Callable[[str | None], str]) -> Outcome:
     """Send each agent the message for its version, without waiting for its effect."""
     texts = [(number, message(version)) for number, version in versions.items()]
     unsent = set(await link_of(ctx).send(texts))

@@ -4,7 +4,7 @@ A node is called with an internal operation that takes the numbers of its agents
 of the agents it has served. If a node does not answer, only its own agents fail (cluster.md 5.6).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -52,15 +52,11 @@ async def call_nodes(ctx: Context, errand: NodeRequest, grant: Grant, *, hidden:
     The manager fails with 1703, unknown ids with 1701, agents that are not active with 1707. Failures with codes that
     are ``hidden`` are left out.
     """
-    found = await read_agents(ctx, lambda connection: _select(connection, grant))
+    found = await find_agents(ctx, grant)
     outcome = _unknown_agents(grant, {one.id for one in found})
     if lost := [one.id for one in found if one.status != "active"]:
         outcome.fail(SecmonError(1707), *lost)
-    shares: dict[str, list[int]] = {}
-    for one in found:
-        if one.status == "active":
-            shares.setdefault(_node_of(ctx, one), []).append(one.number)
-    for share in await _call_shares(ctx, errand, shares):
+    for share in await call_shares(ctx, errand, [one for one in found if one.status == "active"]):
         outcome.items += share.items
         outcome.failures += share.failures
         outcome.node_errors |= share.node_errors
@@ -73,14 +69,23 @@ async def locate_agent(ctx: Context, agent: str, *, inactive: int = 1707, manage
     """The one agent that the request names. Raises 1701, and the codes given, with its id."""
     if agent == MANAGER_ID:
         raise SecmonError(manager, ids=(agent,))
-    found = await read_agents(
-        ctx, lambda connection: _select(connection, Grant(kind="agent:id", explicit=True, ids=(agent,)))
-    )
+    found = await find_agent(ctx, agent)
+    if found.status != "active":
+        raise SecmonError(inactive, ids=(agent,))
+    return found
+
+
+async def find_agent(ctx: Context, agent: str) -> LocatedAgent:
+    """The one agent that the request names, connected or not. Raises 1701 with its id."""
+    found = await find_agents(ctx, Grant(kind="agent:id", explicit=True, ids=(agent,)))
     if not found:
         raise SecmonError(1701, ids=(agent,))
-    if found[0].status != "active":
-        raise SecmonError(inactive, ids=(agent,))
     return found[0]
+
+
+async def find_agents(ctx: Context, grant: Grant) -> list[LocatedAgent]:
+    """The agents that ``grant`` permits, ordered by number; the manager is none of them."""
+    return await read_agents(ctx, lambda connection: _select(connection, grant))
 
 
 async def call_node(ctx: Context, errand: NodeRequest, agent: LocatedAgent) -> Result:
@@ -104,8 +109,11 @@ def _unknown_agents(grant: Grant, known: Collection[str]) -> Outcome:
     return outcome
 
 
-async def _call_shares(ctx: Context, errand: NodeRequest, shares: Mapping[str, Sequence[int]]) -> list[Outcome]:
-    """The answers of the nodes, each for its agents."""
+async def call_shares(ctx: Context, errand: NodeRequest, located: Iterable[LocatedAgent]) -> list[Outcome]:
+    """The answers of the nodes, each for its agents; those of a node that does not answer fail."""
+    shares: dict[str, list[int]] = {}
+    for one in located:
+        shares.setdefault(_node_of(ctx, one), []).append(one.number)
     if not shares:
         return []
     answers = await _answers(ctx, errand, shares)

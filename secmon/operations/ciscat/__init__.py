@@ -1,0 +1,1 @@
+"""``/ciscat``: results of benchmark scans."""

@@ -1,0 +1,1 @@
+"""``/rootcheck``: findings of the rootkit and policy scan."""

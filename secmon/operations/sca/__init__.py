@@ -1,0 +1,1 @@
+"""``/sca``: results of configuration assessments."""

@@ -1,0 +1,1 @@
+"""``/syscheck``: files and registry entries whose integrity agents watch."""

@@ -1,0 +1,1 @@
+"""``/syscollector``: the hardware, system, software, processes, ports, networks and users of hosts."""

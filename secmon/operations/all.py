@@ -7,12 +7,18 @@ from secmon.operations.agents import overview, upgrades
 from secmon.operations.agents import read as agents_read
 from secmon.operations.agents import runtime as agents_runtime
 from secmon.operations.agents import write as agents_write
+from secmon.operations.ciscat import read as ciscat_read
 from secmon.operations.groups import files as groups_files
 from secmon.operations.groups import groups
 from secmon.operations.internal import INTERNAL
 from secmon.operations.nodes import cluster, components, logs, manager, root, upload, versions
 from secmon.operations.nodes import statistics as stats
+from secmon.operations.rootcheck import clear as rootcheck_clear
+from secmon.operations.rootcheck import read as rootcheck_read
+from secmon.operations.rootcheck import scan as rootcheck_scan
 from secmon.operations.ruleset import decoders, events, lists, logtest, rules
+from secmon.operations.sca import checks as sca_checks
+from secmon.operations.sca import policies as sca_policies
 from secmon.operations.security import actions as security_actions
 from secmon.operations.security import configuration as security_configuration
 from secmon.operations.security import links as security_links
@@ -22,6 +28,9 @@ from secmon.operations.security import policies as security_policies
 from secmon.operations.security import roles as security_roles
 from secmon.operations.security import rules as security_rules
 from secmon.operations.security import users as security_users
+from secmon.operations.syscheck import clear as syscheck_clear
+from secmon.operations.syscheck import read as syscheck_read
+from secmon.operations.syscheck import scan as syscheck_scan
 from secmon.operations.syscollector import read as syscollector_read
 from secmon.operations.tasks import node_tasks as tasks_node_tasks
 from secmon.operations.tasks import status as tasks_status
@@ -61,6 +70,15 @@ AREAS = (
     stats,
     components,
     syscollector_read,
+    syscheck_read,
+    syscheck_clear,
+    syscheck_scan,
+    rootcheck_read,
+    rootcheck_clear,
+    rootcheck_scan,
+    sca_policies,
+    sca_checks,
+    ciscat_read,
 )
 
 EXECUTABLE = Catalogue()

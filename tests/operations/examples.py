@@ -7,7 +7,7 @@ made first is there for what follows. :data:`FAILING` has those that fail in the
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from secmon.inventory.schema import metadata
+from secmon.inventory.schema import metadata, rootcheck_findings
 from tests.agents.rows import agent, put
 from tests.operations.analyst import LOGIN_RULE, stocked
 from tests.operations.fields import MemoryLink
@@ -54,6 +54,18 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         for name in (*_HOST_DATA, "users", "groups", "services", "browser_extensions")
     },
     **{f"GET /experimental/syscollector/{name}": _AGENTS for name in _HOST_DATA},
+    **{
+        f"GET /{path}": _AGENT
+        for path in (
+            *("syscheck/{agent_id}", "syscheck/{agent_id}/last_scan", "rootcheck/{agent_id}"),
+            *("rootcheck/{agent_id}/last_scan", "sca/{agent_id}", "ciscat/{agent_id}/results"),
+        )
+    },
+    "GET /sca/{agent_id}/checks/{policy_id}": _AGENT | {"policy_id": "text"},
+    "GET /experimental/ciscat/results": _AGENTS,
+    **{f"PUT /{area}": _AGENTS for area in ("syscheck", "rootcheck")},
+    **{f"DELETE /{area}/{{agent_id}}": _AGENT for area in ("syscheck", "rootcheck")},
+    **{f"DELETE /experimental/{area}": _AGENTS for area in ("syscheck", "rootcheck")},
     # Agents and their groups.
     "POST /groups": {"body": {"group_id": "made"}},
     "POST /agents": {"body": {"name": "first"}},
@@ -157,6 +169,8 @@ FAILING: Mapping[str, int] = {
     "GET /manager/stats/analysisd": 1308,
     "GET /agents/{agent_id}/stats/{component}": 1118,
     "PUT /agents/upgrade_custom": 1006,
+    "DELETE /syscheck/{agent_id}": 1760,
+    "DELETE /experimental/syscheck": 1760,
     "POST /event": 1010,
     "POST /events": 1010,
     "PUT /logtest": 1013,
@@ -196,6 +210,8 @@ def prepare(world: World) -> None:
             put(connection, [agent(2, os_platform="ubuntu", os_major="22", os_minor="04", os_arch="x86_64", **known)])
         for table in metadata.sorted_tables:
             store(node.inventory, table, full_row(table))
+        ended = {**full_row(rootcheck_findings), "id": 3, "log": "Ending rootcheck scan."}
+        store(node.inventory, rootcheck_findings, ended)
         (node.paths.shared / "web").mkdir()
         (node.paths.shared / "web/agent.conf").write_bytes(_CONF)
         (node.paths.shared / "ar.conf").write_text("restart-wazuh0 - restart - 0\n")

@@ -5,25 +5,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, false, func, literal, or_, select
+from sqlalchemy import ColumnElement, Select, false, or_
 
 from secmon.common.query import Fields, Query, Sort, sql_engine
 from secmon.common.query.columns import Column, Kind
+from secmon.operations.inventory.columns import among
 
 AGENT_ID, ROW_KEY = "agent_id", "row_key"
-"""Columns of every data set besides its fields: the agent, and what tells its rows apart."""
+"""Columns of every data set besides its fields: the agent, and what is unique to each of its rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
     """Rows of agents, as the API shows them.
 
-    ``name``: as in paths. ``source``: all rows of all agents; ``agent`` and ``key`` are columns of it, of which ``key``
-    is unique for an agent. ``columns``: the fields. ``required``: fields that are returned whatever ``select`` says,
-    except with ``distinct``. ``alternatives``: fields, one of which must have the value of a filter that is not itself
-    a field. ``components``: names on the wire of the synchronizations that keep the rows (agent-data.md 2.1).
-    ``shows_agent``: items have the agent's id. ``nested``: prefixes that are objects in every item; others are where an
-    item has two fields of the prefix, or more; None: all are (agent-data.md 4.8).
+    ``name``: as in paths. ``source``: all rows of all agents; ``agent`` and ``key`` are columns of it, of which
+    ``key`` is unique for an agent. ``columns``: the fields. ``required``: fields that are returned whatever
+    ``select`` says, except with ``distinct``. ``filters``: the columns of filters that are no fields; one of them
+    must have the value. ``components``: names on the wire of the synchronizations that keep the rows (agent-data.md
+    2.1). ``shows_agent``: items have the agent's id. ``nested``: prefixes that are objects in every item; others are
+    where an item has two fields of the prefix, or more; None: all are (agent-data.md 4.8).
     """
 
     name: str
@@ -33,7 +34,7 @@ class DataSet:
     columns: Mapping[str, Column]
     default_sort: Sort
     required: tuple[str, ...] = ()
-    alternatives: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    filters: Mapping[str, Sequence[Column]] = field(default_factory=dict)
     components: tuple[str, ...] = ()
     shows_agent: bool = True
     nested: frozenset[str] | None = None
@@ -59,16 +60,13 @@ class DataSet:
 
     def rows_of(self, agents: Sequence[int]) -> Select[Any]:
         """The rows of these agents, however many there are."""
-        if len(agents) == 1:
-            return self.source.where(self.agent == agents[0])
-        numbers = func.json_each(literal(f"[{','.join(map(str, agents))}]")).table_valued("value")
-        return self.source.where(self.agent.in_(select(numbers.c.value)))
+        return self.source.where(among(self.agent, agents))
 
     def conditions(self, filters: Mapping[str, str]) -> list[ColumnElement[bool]]:
         """What rows must meet; the value ``all`` is no filter, except for columns that hold it."""
         found = []
         for name, value in filters.items():
-            columns = [self.columns[each] for each in self.alternatives.get(name, (name,))]
+            columns = self.filters.get(name) or [self.columns[name]]
             if value != "all" or not columns[0].all_keyword:
                 found.append(or_(false(), *(sql_engine.equals(column, [value]) for column in columns)))
         return found

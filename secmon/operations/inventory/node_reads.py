@@ -1,7 +1,7 @@
 """The internal operations by which a node answers for its agents: rows of one data set, and the age of the rows."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,11 +57,18 @@ def read_name(data_set: DataSet) -> str:
     return f"GET /internal/own-inventory/{data_set.name}"
 
 
-def declare_node_read(data_set: DataSet) -> None:
-    """Add the internal operation for ``data_set`` to the catalogue."""
+NodeRead = Callable[[Context, OwnRows, DataSet], Outcome]
+"""Reads rows of agents of this node. It blocks."""
+
+
+def declare_node_read(data_set: DataSet, read_rows: NodeRead | None = None) -> None:
+    """Add the internal operation for ``data_set`` to the catalogue.
+
+    ``read_rows``: for data sets whose items are not rows of one statement.
+    """
 
     async def read(ctx: Context, params: OwnRows) -> Outcome:
-        return await asyncio.to_thread(_read, ctx, params, data_set)
+        return await asyncio.to_thread(read_rows or _read, ctx, params, data_set)
 
     path = read_name(data_set).removeprefix("GET ")
     INTERNAL.add(

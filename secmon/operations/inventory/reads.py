@@ -30,10 +30,11 @@ from secmon.operations.inventory.node_reads import Synchronization, read_name
 NEVER_CONNECTED = "never_connected"
 
 
-async def read_agent(ctx: Context, params: Any, data_set: DataSet) -> Result:
+async def read_agent(ctx: Context, params: Any, data_set: DataSet, *, unknown: int | None = None) -> Result:
     """The rows of the agent that ``params`` names; none of the manager, which reports nothing of its own host.
 
-    An unknown agent is a failed item 1701. Raises 2007 for an agent that never connected, and what its node raises.
+    An agent that does not exist is a failed item 1701; with ``unknown``, this error of the whole request. Raises 2007
+    for an agent that never connected, and what its node raises.
     """
     read_query(params, data_set.fields)  # a wrong query is refused whichever node would be asked
     outcome = Outcome(extra={"synchronization": to_builtins(Synchronization())} if data_set.components else {})
@@ -44,6 +45,8 @@ async def read_agent(ctx: Context, params: Any, data_set: DataSet) -> Result:
     except SecmonError as error:
         if error.code != 1701:
             raise
+        if unknown is not None:
+            raise SecmonError(unknown, ids=error.ids) from None
         outcome.fail(error)
         return outcome
     return await call_node(ctx, NodeRequest(read_name(data_set), _asked(params, data_set)), agent)
@@ -98,6 +101,6 @@ def _asked(params: Struct, data_set: DataSet) -> dict[str, Any]:
     filters = {
         name: str(value)
         for name, value in given.items()
-        if value is not None and (name in data_set.columns or name in data_set.alternatives)
+        if value is not None and (name in data_set.columns or name in data_set.filters)
     }
     return {name: value for name, value in given.items() if name in QUERY_PARAMETERS} | {"filters": filters}

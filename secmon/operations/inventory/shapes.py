@@ -55,26 +55,29 @@ def with_filters(base: type[Struct], filters: Mapping[str, Any]) -> type[Struct]
     return defstruct(f"Filtered{base.__name__}", fields, bases=(base,), frozen=True, kw_only=True)
 
 
-def item_type(title: str, data_set: DataSet) -> type[Struct]:
+def item_type(title: str, data_set: DataSet, **types: Any) -> type[Struct]:
     """The shape of an item: what it has not, or what was not selected, is left out.
 
-    ``a.b`` is a member of the object ``a``, or where ``a`` would have no other member, of the item itself.
+    ``types``: those of fields that are not shown as they are stored. ``a.b`` is a member of the object ``a``, or
+    where ``a`` would have no other member, of the item itself.
     """
     members: dict[str, Any] = {AGENT_ID: str} if data_set.shows_agent else {}
     objects: dict[str, dict[str, Any]] = {}
     for name, column in data_set.columns.items():
         prefix, _, last = name.partition(".")
+        kind = types.get(name) or _json_type(column)
         if last:
-            objects.setdefault(prefix, {})[last] = _json_type(column)
+            objects.setdefault(prefix, {})[last] = kind
         if not last or (data_set.nested is not None and prefix not in data_set.nested):
-            members[name] = _json_type(column)
+            members[name] = kind
     for prefix, parts in objects.items():
         if len(parts) > 1 or data_set.nested is None or prefix in data_set.nested:
-            members[prefix] = _partial(f"{title}{prefix.title().replace('_', '')}", parts)
-    return _partial(title, members)
+            members[prefix] = partial_type(f"{title}{prefix.title().replace('_', '')}", parts)
+    return partial_type(title, members)
 
 
-def _partial(name: str, members: Mapping[str, Any]) -> type[Struct]:
+def partial_type(name: str, members: Mapping[str, Any]) -> type[Struct]:
+    """An object with these members, of which each may be missing."""
     fields = [
         (_attribute(each), kind | UnsetType, msgspec.field(name=each, default=UNSET)) for each, kind in members.items()
     ]

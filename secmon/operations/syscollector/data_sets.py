@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Integer, Numeric, Table, case, func, select
+from sqlalchemy import Table, select
 
 from secmon.cluster.parameters import Alphanumeric
-from secmon.common.clock import iso_z
 from secmon.common.query import Sort
-from secmon.common.query.columns import Column, Kind
+from secmon.common.query.columns import Column
 from secmon.inventory import schema
+from secmon.operations.inventory.columns import columns_of, iso_text, scan_time
 from secmon.operations.inventory.data_sets import DataSet
 from secmon.operations.inventory.shapes import Count, Digits
 
-_AGENT_TIME = "[0-9][0-9][0-9][0-9]/[0-9][0-9]/[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]*"
 _NESTED = frozenset({"scan", "os", "ram", "cpu", "local", "remote", "tx", "rx"})
 
 
@@ -37,33 +35,14 @@ class InventorySet:
     experimental: bool = True
 
 
-def iso_text(stored: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A time as agents write it, as ISO 8601 in UTC; other text as it is."""
-    iso = func.replace(func.substr(stored, 1, 10), "/", "-") + "T" + func.substr(stored, 12, 8) + "+00:00"
-    return case((stored.op("GLOB")(_AGENT_TIME), iso), else_=stored)
-
-
-def iso_second(moment: datetime) -> str:
-    """``moment`` in the form of :func:`iso_text`."""
-    return iso_z(moment).replace("Z", "+00:00")
-
-
-def scan_time(stored: ColumnElement[Any]) -> Column:
-    """The time of a scan, which is compared as a date."""
-    return Column(iso_text(stored), Kind.DATE, encode=iso_second)
-
-
 def _columns(table: Table, names: str) -> dict[str, Column]:
-    """Columns by the names of the fields; ``a.b`` is the column ``a_b``."""
-    return {name: _column(name, table.c[name.replace(".", "_")]) for name in names.split()}
-
-
-def _column(name: str, stored: ColumnElement[Any]) -> Column:
-    if name in ("scan.time", "scan_time"):
-        return scan_time(stored)
-    if name == "install_time":
-        return Column(iso_text(stored))
-    return Column(stored, Kind.NUMBER if isinstance(stored.type, Integer | Numeric) else Kind.TEXT)
+    """The fields, with their times."""
+    found = columns_of(table, names)
+    for name in found.keys() & {"scan.time", "scan_time"}:
+        found[name] = scan_time(table.c.scan_time)
+    if "install_time" in found:
+        found["install_time"] = Column(iso_text(table.c.install_time))
+    return found
 
 
 def _data_set(name: str, component: str, table: Table, names: str, scan: str = "scan.id") -> DataSet:

@@ -6,11 +6,11 @@ from pathlib import Path
 _IN_SOURCES = Path(__file__).resolve().parents[2] / "ruleset"
 _INSTALLED = Path(sysconfig.get_path("data")) / "share/secmon/ruleset"
 
-FOLDERS = ("decoders", "rules", "lists")
+FOLDERS = ("decoders", "rules", "lists", "sca")
 
 
 def default_ruleset_folder() -> Path:
-    """The folder with ``decoders``, ``rules`` and ``lists``: of the source tree, else where packages put data."""
+    """The folder with :data:`FOLDERS`: of the source tree, else where packages put data."""
     return _IN_SOURCES if (_IN_SOURCES / "rules").is_dir() else _INSTALLED
 
 

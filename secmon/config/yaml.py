@@ -22,10 +22,11 @@ class NoAliases(yaml.parser.Parser, yaml.composer.Composer):
         return super().compose_node(parent, index)
 
 
-class _Loader(NoAliases, yaml.SafeLoader):
-    """The safe loader without duplicate keys, of which the first would be ignored."""
+class _UniqueKeys(yaml.constructor.BaseConstructor):
+    """Part of a loader that rejects duplicate keys, of which the first would be ignored."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """See ``yaml.constructor``. Raises ConstructorError, which is a MarkedYAMLError."""
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
@@ -35,10 +36,21 @@ class _Loader(NoAliases, yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_yaml(data: bytes | str, file: str, *, code: int) -> object:
-    """Plain values of the YAML in ``data``. Raises ConfigError ``code``, which names ``file`` and the line."""
+class _Loader(_UniqueKeys, NoAliases, yaml.SafeLoader):
+    """Plain values."""
+
+
+class _TextLoader(_UniqueKeys, NoAliases, yaml.BaseLoader):
+    """Every scalar is a text: 1.10 is no number."""
+
+
+def read_yaml(data: bytes | str, file: str, *, code: int, texts: bool = False) -> object:
+    """Plain values of the YAML in ``data``; with ``texts`` every scalar is a text.
+
+    Raises ConfigError ``code``, which names ``file`` and the line.
+    """
     try:
-        return yaml.load(data, _Loader)  # a safe loader: plain values only
+        return yaml.load(data, _TextLoader if texts else _Loader)  # both are safe: plain values only
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(file, f"line {line}", Fault(error.problem), "valid YAML", code=code) from error

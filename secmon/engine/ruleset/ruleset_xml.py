@@ -16,6 +16,12 @@ _SPACES = re.compile(rb"[ \t\n\r\v\f]*")
 _NAME = re.compile(rb"(?:[^> \t\n\r\v\f/]|/(?!>))+")
 _COMMENT_END = re.compile(rb"-->|!>")
 _ATTRIBUTE = re.compile(rb"([^=<>/ \t\n\r\v\f]+)=[ \t\n\r\v\f]*")
+_LEAF = re.compile(
+    rb"""[ \t\n\r\v\f]*+<([A-Za-z][\w.-]*+)((?:[ \t\n\r\v\f]++[A-Za-z][\w.-]*+=(?:"[^">]*+"|'[^'>]*+'))*+)"""
+    rb"""[ \t\n\r\v\f]*+(?:/>|>([^<]*+)(?<!\\)</\1>)"""
+)
+"""A whole element without children, in its usual form."""
+_LEAF_ATTRIBUTE = re.compile(rb"""([\w.-]+)=(?:"([^"]*)"|'([^']*)')""")
 _VARIABLE_ENDS = b"$.|, "
 
 
@@ -90,6 +96,7 @@ class _Reader:
         roots = self.roots
         opened: list[Element] = []
         while True:
+            self._leaves(opened)
             text, what = self._content(inside=bool(opened))
             if opened:
                 opened[-1].content += text
@@ -112,6 +119,28 @@ class _Reader:
                 opened.append(element)
                 if len(opened) > MAX_DEPTH:
                     raise self._error(f"more than {MAX_DEPTH} levels of elements")
+
+    def _leaves(self, opened: list[Element]) -> None:
+        """Read the elements without children that come next, as far as they are in their usual form.
+
+        Most elements are. What is left is read by the other methods, which know every form and every error.
+        """
+        if len(opened) == MAX_DEPTH:
+            return
+        siblings = opened[-1].children if opened else self.roots
+        while (found := _LEAF.match(self._data, self._at)) and found.end() - self._at <= MAX_TEXT:
+            name, written, content = found.groups()
+            attributes: dict[str, bytes] = {}
+            if written:
+                pairs = _LEAF_ATTRIBUTE.findall(written)
+                attributes = {key.decode("latin-1"): value or other for key, value, other in pairs}
+                if len(attributes) < len(pairs):
+                    return
+            if opened:
+                opened[-1].content = b""
+            self._at = found.end(1)
+            siblings.append(Element(name.decode("latin-1"), self._line_now(), attributes, content or b""))
+            self._at = found.end()
 
     def _content(self, *, inside: bool) -> tuple[bytes, str]:
         """Text up to the next tag, comments left out, and what comes: ``open``, ``close`` or ``end``."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.engine.ruleset.ruleset_xml import MAX_DEPTH, MAX_TEXT, VariableError, XmlError, parse
+from secmon.engine.ruleset.ruleset_xml import MAX_DEPTH, MAX_TEXT, Element, VariableError, XmlError, _Reader, parse
 
 
 def flat(data: str) -> list[tuple[str, str, dict[str, str]]]:
@@ -116,3 +116,45 @@ def test_anything_is_elements_or_an_error_within_the_file(data: bytes) -> None:
         line = error.line
     assert 1 <= line <= data.count(b"\n") + 1
     assert all(one.key != "var" for one in roots)
+
+
+class _EveryForm(_Reader):
+    """A reader without the short way for usual elements."""
+
+    def _leaves(self, opened: list[Element]) -> None:
+        return
+
+
+def read(reader: _Reader) -> list[object]:
+    """The elements up to the first error, and that error."""
+    found: list[object] = []
+    try:
+        reader.read()
+    except XmlError as error:
+        found.append(str(error))
+    pending = [*reader.roots]
+    while pending:
+        one = pending.pop()
+        found.append((one.name, one.line, one.attributes, one.content, len(one.children)))
+        pending += one.children
+    return found
+
+
+TAGS = st.sampled_from(
+    ["<a>", "</a>", "<b c='d'>", "</b>", "<b/>", '<a b="1" c="2"/>', "<a b='1' b='2'>", "\n", "text", "\\", " ", "<!-- c -->",
+     "<a\n b='>'>", "<A.-1 >x</A.-1>", "<a>1\\</a>", "<a>C:\\\\x</a>", "<a/x>", "<", ">", "<b c= 'd'>y</b>", "<a\n>z\n</a>"]
+)  # fmt: skip
+
+
+@given(st.lists(TAGS, max_size=14).map("".join), st.booleans())
+def test_usual_elements_are_read_as_all_others(text: str, cut: bool) -> None:
+    data = text.encode()
+    assert read(_Reader(data, cut=cut)) == read(_EveryForm(data, cut=cut))
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH])
+@pytest.mark.parametrize("leaf", ["<a>x</a>", "<a/>", f"<a>{'x' * MAX_TEXT}</a>", f"<a b='{'x' * (MAX_TEXT + 1)}'/>"])
+def test_usual_elements_have_the_same_limits(leaf: str, depth: int) -> None:
+    data = ("<a>" * depth + leaf + "</a>" * depth).encode()
+    for cut in (False, True):
+        assert read(_Reader(data, cut=cut)) == read(_EveryForm(data, cut=cut))

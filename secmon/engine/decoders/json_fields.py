@@ -28,6 +28,7 @@ STATIC_KEYS = {
 
 MAX_NAME = 1000
 """Characters of a field name; no rule names a longer one. It bounds the output of a long name above many values."""
+_OBJECTS = (dict, tuple)
 _INT_MOST, _INT_LEAST = 2**31 - 1, -(2**31)
 
 
@@ -41,11 +42,12 @@ def decode_json(event: Event, text: bytes, decoder: Decoder) -> None:
 def flatten(event: Event, value: Members | dict[str, Any], decoder: Decoder) -> None:
     """Fields of an object, depth first, in its order. Of a name that occurs twice, conditions see the first value."""
     given: set[str] = set()
+    dynamic, limit = event.dynamic, event.field_limit
     for name, item in _leaves(value):
         static = STATIC_KEYS.get(name)
-        if static in given or (static is None and (event.fields_full or len(name) > MAX_NAME)):
+        if static in given or (static is None and (len(dynamic) >= limit or len(name) > MAX_NAME)):
             continue
-        text = _text(item, decoder)
+        text = to_bytes(item) if type(item) is str else _text(item, decoder)
         if text is None:
             continue
         if static is None:
@@ -63,18 +65,17 @@ def _leaves(value: Members | dict[str, Any]) -> Iterator[tuple[str, Any]]:
     stack = [("", _members(value))]
     while stack:
         prefix, items = stack[-1]
-        found = next(items, None)
-        if found is None:
-            stack.pop()
-            continue
-        key, item = found
-        name = prefix + (key if key.isascii() else printable(to_bytes(key)))
-        if not isinstance(item, dict | tuple):
-            yield name, item
-        elif len(stack) < MAX_DEPTH and len(name) <= MAX_NAME:
-            stack.append((f"{name}.", _members(item)))
+        for key, item in items:
+            name = prefix + (key if key.isascii() else printable(to_bytes(key)))
+            if not isinstance(item, _OBJECTS):
+                yield name, item
+            elif len(stack) < MAX_DEPTH and len(name) <= MAX_NAME:
+                stack.append((f"{name}.", _members(item)))
+                break
+            else:
+                yield name, None
         else:
-            yield name, None
+            stack.pop()
 
 
 def _members(value: Members | dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -147,5 +148,4 @@ def _leaf(value: Any) -> str:
     return _quoted(value) if isinstance(value, str) else scalar(value)
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+_quoted = json.JSONEncoder(ensure_ascii=False).encode

@@ -101,6 +101,17 @@ _APPLE_FIELDS = re.compile(rb"\[(\w+) ([^\]]*)\]")
 _APPLE_START = 25
 _PROXY = _form("1999______.__9 ", rb"(?:.{6}|.{7}) ")
 _PROXY_TIME, _PROXY_SHORTEST = 14, 32
+_FORMS = re.compile(
+    b"|".join(
+        b"(%b)" % one.pattern
+        for one in (*(form for form, _ in _WITH_HOST), *(form for form, *_ in _TIME_ONLY), _APPLE, _PROXY)
+    ),
+    re.DOTALL,
+)
+"""All forms in the order in which they are tried."""
+_FIRST_TIME_ONLY = len(_WITH_HOST) + 1
+_NUMBER_APPLE = _FIRST_TIME_ONLY + len(_TIME_ONLY)
+"""Numbers of the forms without a host, and of the bracketed one."""
 _UMLAUT = "ä".encode()
 
 _NAME = rb"[A-Za-z0-9()\-./@_]"
@@ -117,16 +128,19 @@ def read_header(log: bytes) -> Header:
     """Recognise one of the eleven header forms; a log without a header is returned whole."""
     if log[1:3] == _UMLAUT and _SYSLOG.match(log[:1] + b"_" + log[3:]):
         return _with_host(log, log[:15], 17)  # a German March; the time loses its last digit
-    for form, size in _WITH_HOST:
-        if form.match(log):
-            size = size or log.index(b"Z ") + 2
-            return _with_host(log, log[: size - 1], size)
-    for form, start, end, rest in _TIME_ONLY:
-        if form.match(log):
-            return Header(log[start:end], None, None, log[rest:])
-    if _APPLE.match(log):
+    found = _FORMS.match(log)
+    number = found.lastindex if found else None
+    if number is None:
+        return Header(None, None, None, log)
+    if number < _FIRST_TIME_ONLY:
+        size = _WITH_HOST[number - 1][1] or log.index(b"Z ") + 2
+        return _with_host(log, log[: size - 1], size)
+    if number < _NUMBER_APPLE:
+        _, start, end, rest = _TIME_ONLY[number - _FIRST_TIME_ONLY]
+        return Header(log[start:end], None, None, log[rest:])
+    if number == _NUMBER_APPLE:
         return _bracketed(log)
-    if len(log) >= _PROXY_SHORTEST and _PROXY.match(log):
+    if len(log) >= _PROXY_SHORTEST:
         body = log[_PROXY_TIME:].lstrip(b" ")
         return Header(log[: len(log) - len(body) - 1], None, None, body)
     return Header(None, None, None, log)

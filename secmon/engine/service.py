@@ -27,6 +27,7 @@ from secmon.engine.logtest.logtest_protocol import MAX_REQUEST as LOGTEST_REQUES
 from secmon.engine.logtest.logtest_protocol import TOO_LONG as LOGTEST_TOO_LONG
 from secmon.engine.logtest.logtest_protocol import answer as answer_logtest
 from secmon.engine.logtest.logtest_sessions import Sessions, SessionSettings
+from secmon.engine.matching.implementation import FORM
 from secmon.engine.output.document import Documents
 from secmon.engine.output.outputs import OutputSettings, output_rotations, tidy_outputs
 from secmon.engine.ruleset.live_ruleset import Compiled, LiveRuleset
@@ -107,6 +108,8 @@ class AnalysisService:
             self._tasks.vital("local files", self._local_files.run)
         for note in self.session_settings.notes:
             log.warning("%s", note)
+        if FORM == "plain":
+            log.info("Patterns are matched without the compiled module, several times slower (docs/analysis.md)")
 
     async def stop(self) -> None:
         """Accept nothing new, store what was accepted, finish the current event and commit."""
@@ -158,6 +161,7 @@ class AnalysisService:
             return {}
         return self.statistics() | {
             "analysis": {
+                "matchers": FORM,
                 "waits_for": thread.waits_for or local.trouble,
                 "waits": thread.waits,
                 "possibly_repeated": thread.repeated,

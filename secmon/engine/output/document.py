@@ -15,6 +15,7 @@ import msgspec
 from secmon.engine.engine import Verdict
 from secmon.engine.event import STATIC, Event, printable
 from secmon.engine.output.describe import describe
+from secmon.engine.output.integrity import DECODERS, integrity_object
 from secmon.engine.rules.rule import Rule
 
 GROUPS_LIMIT = 1023
@@ -102,7 +103,10 @@ class Documents:
             made["previous_output"] = printable(b"\n".join(event.previous))
         if full_log or (full_log is None and (rule is None or rule.full_log)):
             made["full_log"] = printable(event.full_log)
-        _add_decoding(made, event)
+        integrity = event.decoder is not None and event.decoder.name in DECODERS
+        if integrity:
+            made["syscheck"] = integrity_object(event)
+        _add_decoding(made, event, data=not integrity)
         made["location"] = printable(_place(event))
         if agentless is not None:
             script, user, host = (printable(one) for one in agentless.groups())
@@ -207,8 +211,8 @@ def mitre_of(rule: Rule, techniques: Techniques | None) -> Object | None:
     return {"id": list(ids), "tactic": list(tactics), "technique": list(names)} if tactics else None
 
 
-def _add_decoding(made: Object, event: Event) -> None:
-    """From ``predecoder`` to ``data``."""
+def _add_decoding(made: Object, event: Event, *, data: bool) -> None:
+    """From ``predecoder`` to ``data``, if that is wanted."""
     before: Object = {}
     if event.program_name is not None:
         before["program_name"] = printable(event.program_name)
@@ -221,10 +225,10 @@ def _add_decoding(made: Object, event: Event) -> None:
     made["decoder"] = _decoder(event)
     if event.previous_log is not None:
         made["previous_log"] = printable(event.previous_log)
-    if event.static or event.dynamic:
-        data = _data(event)
-        if data:
-            made["data"] = data
+    if data and (event.static or event.dynamic):
+        found = _data(event)
+        if found:
+            made["data"] = found
 
 
 def _decoder(event: Event) -> Object:

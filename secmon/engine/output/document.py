@@ -15,7 +15,7 @@ import msgspec
 from secmon.engine.engine import Verdict
 from secmon.engine.event import STATIC, Event, printable
 from secmon.engine.output.describe import describe
-from secmon.engine.output.integrity import DECODERS, integrity_object
+from secmon.engine.output.integrity import integrity_object, is_integrity
 from secmon.engine.rules.rule import Rule
 
 GROUPS_LIMIT = 1023
@@ -103,7 +103,7 @@ class Documents:
             made["previous_output"] = printable(b"\n".join(event.previous))
         if full_log or (full_log is None and (rule is None or rule.full_log)):
             made["full_log"] = printable(event.full_log)
-        integrity = event.decoder is not None and event.decoder.name in DECODERS
+        integrity = is_integrity(event)
         if integrity:
             made["syscheck"] = integrity_object(event)
         _add_decoding(made, event, data=not integrity)

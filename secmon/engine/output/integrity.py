@@ -10,7 +10,7 @@ import msgspec
 from secmon.engine.decoders.decoder import INTERNAL
 from secmon.engine.event import Event, printable
 
-DECODERS = frozenset(name for name in INTERNAL if name.startswith("syscheck_"))
+_DECODERS = frozenset(name for name in INTERNAL if name.startswith("syscheck_"))
 """Names of the decoders of these events."""
 
 _BEFORE = "_before"
@@ -32,11 +32,61 @@ _AUDIT: Mapping[str, Mapping[str, str]] = {
 }
 """Fields of the event by object and member."""
 
+_LINES = {
+    "size": "Size",
+    "perm": "Permissions",
+    "mtime": "Date",
+    "inode": "Inode",
+    "uid": "User id",
+    "uname": "User",
+    "gid": "Group id",
+    "gname": "Group",
+    "md5": "MD5",
+    "sha1": "SHA-1",
+    "sha256": "SHA-256",
+    "win_attributes": "File attributes",
+    "value_type": "Type of the value",
+}
+"""The attributes in a text, by fields."""
+_AUDIT_LINES = {
+    "user_name": "User",
+    "audit_name": "Login user",
+    "effective_name": "Effective user",
+    "group_name": "Group",
+    "process_name": "Process",
+    "process_id": "Process id",
+    "cwd": "Folder",
+    "parent_name": "Parent process",
+}
+"""Who made the change, by fields."""
+
 Fields = Mapping[str, str]
 
 
+def is_integrity(event: Event) -> bool:
+    """Whether the event is about a file or an entry of the registry."""
+    return event.decoder is not None and event.decoder.name in _DECODERS
+
+
+def integrity_lines(event: Event) -> list[bytes]:
+    """The attributes of the entry, who changed it, and the difference of its content, for alerts as text."""
+    names = event.names
+    lines: list[bytes] = []
+    for title, labels in (("Attributes:", _LINES), ("Changed by:", _AUDIT_LINES)):
+        found = [f" - {label}: {_line(name, names[name])}" for name, label in labels.items() if names.get(name)]
+        lines += (line.encode("utf-8", "surrogateescape") for line in ([title, *found] if found else ()))
+    if difference := names.get("changed_content"):
+        lines += (b"Difference:", difference)
+    return lines
+
+
+def _line(name: str, value: bytes) -> str:
+    text = value.decode("utf-8", "surrogateescape").replace("\n", " ")
+    return _local_time(text) if name == "mtime" else text
+
+
 def integrity_object(event: Event) -> dict[str, Any]:
-    """The object for an event of one of ``DECODERS``. Empty values are left out."""
+    """The object for an event about a file or an entry of the registry. Empty values are left out."""
     fields = {name: printable(value) for name, value in event.names.items() if value}
     return dict(_members(fields))
 

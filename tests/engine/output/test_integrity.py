@@ -12,6 +12,8 @@ from secmon.engine.decoders.decoder import INTERNAL
 from secmon.engine.engine import Verdict
 from secmon.engine.input.decoded_events import read_decoded_event
 from secmon.engine.output.document import Documents, Origin, encode
+from secmon.engine.output.text_records import alert_record
+from secmon.engine.rules.rule import Rule
 from secmon.inventory.decoded_event import DecodedEvent, encode_event
 from secmon.inventory.integrity.alert_fields import alert_fields
 from secmon.inventory.integrity.integrity_event import read_event
@@ -19,15 +21,22 @@ from tests.engine.rules_kit import START, nodes
 from tests.inventory.integrity.reports import KEY, KEY_ADDED, MODIFIED, VALUE_MODIFIED
 
 RULESET = nodes("")
+RULE = Rule(550, 7, "", 0, description=b"changed")
 
 
-def document(fields: list[tuple[str, str]], decoder: str = "syscheck_integrity_changed") -> Any:
+def verdict(
+    fields: list[tuple[str, str]], decoder: str = "syscheck_integrity_changed", rule: Rule | None = None
+) -> Verdict:
     found = DecodedEvent(
         agent=4, name="web", location="(web) 192.0.2.4->syscheck", decoder=decoder, fields=fields, log="text"
     )
     event = read_decoded_event(encode_event(found), RULESET, START)
     assert event is not None
-    return json.loads(encode(Documents(Origin("mgr")).of(Verdict(event, None, alert=False), "1.0")))
+    return Verdict(event, rule, alert=False)
+
+
+def document(fields: list[tuple[str, str]], decoder: str = "syscheck_integrity_changed") -> Any:
+    return json.loads(encode(Documents(Origin("mgr")).of(verdict(fields, decoder), "1.0")))
 
 
 def shown(report: dict[str, Any]) -> Any:
@@ -79,6 +88,21 @@ def test_entries_of_the_registry() -> None:
     value = shown(VALUE_MODIFIED)
     assert (value["value_name"], value["value_type"]) == ("Setting", "REG_SZ")
     assert (value["size_before"], value["size_after"]) == ("4", "6")
+
+
+def test_an_alert_as_text() -> None:
+    found = alert_fields(read_event(MODIFIED | {"mode": "realtime"}))
+    lines = alert_record(verdict(found, rule=RULE), "1.0").decode().split("\n")
+    assert lines[lines.index("text") :] == [
+        "text",
+        "Attributes:",
+        " - Size: 9", " - Permissions: rw-------", " - Date: 2023-11-15T03:46:39", " - Inode: 1002", " - User id: 0",
+        " - User: root", " - Group id: 0", " - Group: root", " - MD5: c1", " - SHA-1: 7b", " - SHA-256: 27",
+        "Changed by:",
+        " - User: root", " - Login user: dana", " - Effective user: root", " - Group: root", " - Process: /usr/bin/vi",
+        " - Process id: 4242", " - Folder: /srv", " - Parent process: /usr/bin/bash",
+        "Difference:", "1c1", "< old", "---", "> new", "", "",
+    ]  # fmt: skip
 
 
 def test_attributes_of_windows() -> None:

@@ -26,6 +26,7 @@ from secmon.config.auth import read_auth
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
 from secmon.inventory.store import InventoryStore
+from secmon.knowledge.attack.source import AttackSource
 from secmon.security.login_attempts import FailedLogins
 from secmon.security.passwords import HashingThreads
 from secmon.security.store.security_store import SecurityStore
@@ -320,6 +321,7 @@ class Node:
     """Upgrades of agents; on the master."""
     inventory: InventoryStore = field(init=False)
     """What the agents that report to this node have sent of their hosts."""
+    attack: AttackSource = field(init=False)
     memberships: Memberships = field(init=False)
     hashing: HashingThreads = field(default_factory=HashingThreads)
 
@@ -328,6 +330,7 @@ class Node:
         difference = 2 * self.options.get("clusterd.max_clock_skew") if self.clustered else 0
         self.tokens = Tokens(self.clock, clock_difference_seconds=difference)
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
+        self.attack = AttackSource(self.paths)
         self.memberships = Memberships(self.agents)
         self.tasks = TaskStore(self.paths.tasks_db)
         self.inventory = InventoryStore(self.paths.inventory_db)

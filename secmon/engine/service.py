@@ -50,7 +50,7 @@ MAX_LOCAL_BYTES = 32 << 20
 """Bytes of local events that may wait for their journal."""
 _ALERT_BYTES = 1 << 20
 """The size that clients see of the queue of alerts that wait for the disk."""
-_WATCHED = ("etc/rules", "etc/decoders", "etc/lists")
+_WATCHED = ("etc/rules", "etc/decoders", "etc/lists", "etc/attack")
 
 ActiveAgents = Callable[[], Awaitable[set[int]]]
 """Numbers of the agents whose counters are kept."""
@@ -297,8 +297,18 @@ class AnalysisService:
 
     async def _refresh(self, *, configuration: bool = False) -> None:
         made: Compiled | None = await asyncio.to_thread(self.live_ruleset.refresh, configuration=configuration)
+        if await asyncio.to_thread(self._techniques_changed):
+            made = self.live_ruleset.current  # alerts name the techniques of rules
         if made is not None and self.thread is not None:
             self.thread.swap(made.ruleset, made.sources)
+
+    def _techniques_changed(self) -> bool:
+        techniques = self._env.techniques
+        if techniques is None:
+            return False
+        before = techniques.generation
+        techniques.technique("")
+        return techniques.generation != before
 
     async def _watch_thread(self) -> None:
         """Raise the error that ended the analysis thread."""

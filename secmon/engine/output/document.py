@@ -4,7 +4,7 @@ Logs are bytes, the object is UTF-8: a byte that is not part of a character is w
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -17,6 +17,7 @@ from secmon.engine.event import STATIC, Event, printable
 from secmon.engine.output.describe import describe
 from secmon.engine.output.integrity import integrity_object, is_integrity
 from secmon.engine.rules.rule import Rule
+from secmon.knowledge.attack.knowledge_base import AttackTechnique
 
 GROUPS_LIMIT = 1023
 """Bytes of the group string of a rule that are shown."""
@@ -35,17 +36,13 @@ _AGENTLESS = re.compile(rb"\(([^)]*)\) ([^@>]*)@([^>]*)->", re.DOTALL)
 Object = dict[str, Any]
 
 
-class Technique(NamedTuple):
-    """A technique of MITRE ATT&CK; ``tactics``: names by external id."""
-
-    name: str
-    tactics: Mapping[str, str]
-
-
 class Techniques(Protocol):
     """Techniques by id; revoked and deprecated ones are unknown."""
 
-    def technique(self, external_id: str) -> Technique | None: ...
+    generation: int
+    """Grows with each change of a technique."""
+
+    def technique(self, external_id: str) -> AttackTechnique | None: ...
 
 
 class Labels(NamedTuple):

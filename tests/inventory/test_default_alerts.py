@@ -18,7 +18,7 @@ from secmon.inventory.decoded_event import encode_event
 from secmon.inventory.handlers import HANDLERS
 from secmon.inventory.message import AgentMessage
 from tests.engine.rules_kit import START
-from tests.inventory.assessment.assessed_agent import Results, check, summary
+from tests.inventory.assessment.assessed_agent import check, summary
 from tests.inventory.handled_messages import HandledMessages, message_of
 
 

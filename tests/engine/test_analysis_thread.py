@@ -89,6 +89,22 @@ def test_decoded_events_go_through_the_rules(tmp_path: Path) -> None:
         assert not counters.total.decoded
 
 
+def test_a_decoded_event_whose_analysis_fails_is_an_alert(tmp_path: Path) -> None:
+    costly = ruleset(
+        NODE_DECODER,
+        '<group name="scan,"><rule id="100100" level="5"><category>ossec</category><decoded_as>sca</decoded_as>'
+        '<field name="sca.type" type="pcre2">(a+)+$</field><description>scan</description></rule></group>',
+    )
+    fields = [("sca.type", "a" * 60 + "b")]
+    found = DecodedEvent(agent=7, name="web", location="(web) any->sca", decoder="sca", fields=fields, log="text")
+    with analysing(tmp_path, costly) as one:
+        one.send([encode_event(found)], journal=2)
+        one.drained()
+        (alert,) = one.alerts()
+        assert (alert["rule"]["id"], alert["full_log"], alert["agent"]["id"]) == ("10", "text", "007")
+        assert one.event_counters.failed == 1
+
+
 def test_nobody_can_send_a_decoded_event(tmp_path: Path) -> None:
     """An agent number of 58 makes the second byte a colon, as in messages."""
     found = DecodedEvent(agent=58, name="web", location="x", decoder="sca", fields=[("sca.type", "summary")], log="")

@@ -75,7 +75,7 @@ class Dispatcher:
         self._shared = SharedLoginFailures(node, router, self._logins)
         self._authenticator = Authenticator(node, self._logins, router)
         largest = config.max_upload_size
-        self._bodies = BodyMemory(max(BODY_MEMORY_BYTES, 4 * largest) if largest else math.inf)
+        self._bodies = BodyMemory(max(BODY_MEMORY_BYTES, 4 * largest) if largest else math.inf, self._is_known)
         self._cors = Cors(config.cors) if config.cors.enabled else None
         self._in_flight = 0
         self._entries: list[_LogEntry] = []
@@ -260,19 +260,20 @@ class Dispatcher:
         """The user for the log: of the identity, a Basic header, or the token of a request that was refused early."""
         if request.identity is not None:
             return request.identity.user
-        header = request.header(b"authorization")
-        if header is None:
-            return UNKNOWN_USER
-        if (name := claimed_user(header)) is not None:
-            return name
+        name = claimed_user(request.header(b"authorization"))
+        return name if name is not None else self._holder(request) or UNKNOWN_USER
+
+    def _holder(self, request: Request) -> str | None:
+        """The user of a token that was accepted before and still would be."""
         try:
-            token = bearer_token(header)
-        except AuthenticationError:
-            return UNKNOWN_USER
-        try:
-            return self._node.tokens.recognise(self._node.security.view(), token) or UNKNOWN_USER
-        except StoreFault:  # the request failed for it, and said so
-            return UNKNOWN_USER
+            token = bearer_token(request.header(b"authorization"))
+            return self._node.tokens.recognise(self._node.security.view(), token)
+        except (AuthenticationError, StoreFault):  # the request fails for it, and says so
+            return None
+
+    def _is_known(self, request: Request) -> bool:
+        """Whether the client has authenticated before, by its address or by its token."""
+        return request.from_known_address or self._holder(request) is not None
 
     def _log_soon(self, entry: "_LogEntry") -> None:
         """Log behind the answers of this turn of the loop, all in one write; a crash loses no more than these."""

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from secmon.api.cycle import ResponseCycle
-from secmon.api.request import ON_AUTHENTICATED
+from secmon.api.request import KNOWN_ADDRESS, ON_AUTHENTICATED
 from secmon.common.accept.acceptor import Accepted
 from secmon.common.accept.limiter import AcceptLimits, ConnectionLimiter
 from secmon.common.counters import Counters
@@ -239,7 +239,9 @@ class BoundedProtocol(HttpToolsProtocol):
         path = url.path.decode("ascii")
         scope["path"] = unquote(path) if "%" in path else path
         scope["query_string"] = url.query or b""
-        cast(dict[str, Any], scope)[ON_AUTHENTICATED] = self._authenticated
+        ours = cast(dict[str, Any], scope)
+        ours[ON_AUTHENTICATED] = self._authenticated
+        ours[KNOWN_ADDRESS] = self._limiter.knows(self._accepted.address)
 
     def _authenticated(self) -> None:
         """A request of this connection has a valid token or password."""

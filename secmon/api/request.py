@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -20,6 +20,9 @@ MIN_BODY_RATE = 500
 ON_AUTHENTICATED = "secmon.on_authenticated"
 """Key of the scope: a function to call when the request has proved who asks."""
 
+KNOWN_ADDRESS = "secmon.known_address"
+"""Key of the scope: whether the client's address has authenticated before."""
+
 
 class Request:
     """Method, path, query, headers, peer; later also body and identity, for the answer and the log.
@@ -29,7 +32,7 @@ class Request:
     never believed.
     """
 
-    __slots__ = ("body", "client", "headers", "held", "id", "identity", "method", "path", "query", "scope")
+    __slots__ = ("body", "client", "headers", "held", "id", "identity", "known", "method", "path", "query", "scope")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -41,6 +44,7 @@ class Request:
         self.body = b""
         self.identity: Identity | None = None
         self.held = 0
+        self.known = False
         self.id = ""
 
     @property
@@ -60,6 +64,11 @@ class Request:
         return None if value is None else value.decode("latin-1").strip()
 
     @property
+    def from_known_address(self) -> bool:
+        """Whether a client of the same address has authenticated before."""
+        return bool(self.scope[KNOWN_ADDRESS])
+
+    @property
     def media_type(self) -> str:
         """Content-Type without its parameters; no header counts as octets (conventions.md 2.2)."""
         return (self.header(b"content-type") or "application/octet-stream").partition(";")[0].strip().lower()
@@ -74,32 +83,45 @@ class BodyMemory:
     """The memory that the bodies of all requests may take together, in bytes.
 
     Bodies are read before the token is checked, so without this bound a few hundred clients without one could fill the
-    memory of the host. One address gets half of it at most.
+    memory of the host. Half of it is for known clients only. One address gets at most half of what its kind may take.
     """
 
-    def __init__(self, capacity: float) -> None:
-        self._capacity = capacity
-        self._by_address: Counter[str] = Counter()
+    def __init__(self, capacity: float, is_known: Callable[[Request], bool] = lambda _request: False) -> None:
+        """``is_known``: whether the client of a request has authenticated before."""
+        self._capacity, self._is_known = capacity, is_known
+        self._by_address: Counter[tuple[bool, str]] = Counter()
         self.held = 0
+        self._held_by_strangers = 0
 
     def hold(self, request: Request, size: int) -> None:
         """``size`` more bytes for ``request``. Raises :class:`RequestRefused` 503 when there is no room."""
-        group = address_group(request.client)
-        if self.held + size > self._capacity or self._by_address[group] + size > self._capacity / 2:
+        if not request.held:
+            request.known = self._is_known(request)
+        if request.known:
+            limit, taken = self._capacity, self.held
+        else:
+            limit, taken = self._capacity / 2, self._held_by_strangers
+        full = taken + size > limit or self.held + size > self._capacity
+        if full or self._by_address[_holder(request)] + size > limit / 2:
             raise RequestRefused(503, "Too many request bodies at once", close=True)
-        self.held += size
-        self._by_address[group] += size
-        request.held += size
+        self._add(request, size)
 
     def release(self, request: Request) -> None:
         """``request`` is over."""
         if request.held:
-            group = address_group(request.client)
-            self._by_address[group] -= request.held
-            if not self._by_address[group]:
-                del self._by_address[group]
-            self.held -= request.held
-            request.held = 0
+            self._add(request, -request.held)
+            if not self._by_address[_holder(request)]:
+                del self._by_address[_holder(request)]
+
+    def _add(self, request: Request, size: int) -> None:
+        request.held += size
+        self.held += size
+        self._held_by_strangers += 0 if request.known else size
+        self._by_address[_holder(request)] += size
+
+
+def _holder(request: Request) -> tuple[bool, str]:
+    return request.known, address_group(request.client)
 
 
 async def read_body(request: Request, receive: Receive, bodies: BodyMemory, *, limit: int, seconds: float) -> bytes:

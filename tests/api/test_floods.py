@@ -12,6 +12,7 @@ import pytest
 
 from secmon.api.protocol import ConnectionLimits
 from secmon.common.accept.limiter import AcceptLimits
+from secmon.common.clock import SystemClock
 from secmon.config.api import Https
 from tests.api.conftest import Serve, Toy
 from tests.api.toys import api_config
@@ -103,6 +104,36 @@ async def other_address(toy: Toy):  # type: ignore[no-untyped-def]
     writer.write(b"GET /items HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     yield await reader.read()
     writer.close()
+
+
+async def test_bodies_of_strangers_leave_room_for_who_has_a_token(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a body each from many addresses; then clients with a body, from yet another address."""
+    monkeypatch.setattr("secmon.api.dispatch.BODY_MEMORY_BYTES", 0)
+    head = b"PUT /items HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    body = b'{"name": "%b", "count": 1}' % (b"x" * 9000)
+    async with (
+        serve(api_config(max_upload_size=10_000), clock=SystemClock()) as toy,
+        contextlib.AsyncExitStack() as stack,
+    ):
+
+        async def send(address: str, data: bytes) -> asyncio.StreamReader:
+            reader, writer = await asyncio.open_connection("127.0.0.1", toy.server.port, local_addr=(address, 0))
+            stack.callback(writer.close)
+            writer.write(data)
+            return reader
+
+        token = await toy.token()
+        assert (await toy.client.get("/items", headers={"Authorization": f"Bearer {token}"})).status_code == 200
+        for number in range(2, 8):
+            await send(f"127.0.0.{number}", head + b"Content-Length: 9500\r\n\r\n" + body)
+        whole = b"Content-Length: %d\r\n\r\n" % len(body) + body
+        await until(lambda: toy.server._dispatcher._bodies.held > 18_000)  # type: ignore[union-attr]
+        stranger = await send("127.0.0.8", head + whole)
+        assert (await stranger.read()).startswith(b"HTTP/1.1 503")
+        known = await send("127.0.0.9", head + b"Authorization: Bearer " + token.encode() + b"\r\n" + whole)
+        assert (await known.read()).startswith(b"HTTP/1.1 200")
 
 
 async def test_a_body_has_no_credit_for_what_came_early(serve: Serve) -> None:

@@ -86,8 +86,7 @@ class ConnectionLimiter:
     def take(self, address: str, close: Callable[[], None]) -> Slot | None:
         """A place for a connection from ``address``; None when there is none. Another may lose its place for it."""
         group = address_group(address)
-        known = group in self._authenticated or self._is_known(address)
-        pool = self._known if known else self._strangers
+        pool = self._known if self.knows(address) else self._strangers
         if self._is_full(pool, group):
             victim = self._victim(pool, group)
             if victim is None:
@@ -98,6 +97,10 @@ class ConnectionLimiter:
         pool.add(slot)
         self._counters.set(f"{self._name}.connections.open", len(self))
         return slot
+
+    def knows(self, address: str) -> bool:
+        """Whether ``address`` has authenticated, or is one to keep room for."""
+        return address_group(address) in self._authenticated or self._is_known(address)
 
     def release(self, slot: Slot) -> None:
         """The connection has ended; also for a slot that was released before."""

@@ -1,4 +1,4 @@
-"""Secrets in what is logged: found by the names of the values, and in addresses with a password."""
+"""Secrets in what is logged: found by the names of the values, also within texts, and in addresses with a password."""
 
 import math
 import re
@@ -11,13 +11,30 @@ _SEPARATORS = str.maketrans("", "", "-_. ")
 _SECRET = re.compile(
     r"passw|passphrase|pwd|secret|token(?!exptimeout)|authorization|cookie|credential"
     r"|(?:api|private|shared|access|account|application|encryption|cluster|agent)key|hookurl|^key$"
+    r"|jwt|bearer|signature|sessionid|^otp$"
 )
+_SECRET_WORD = re.compile(r"(?:^|[-_. ])(?i:pass|pin|otp)$|[a-z]P(?:ass|in)$")
+"""As the last word only: many other words contain these."""
+_ASSIGNED = re.compile(r"(?<![\w.-])(?P<name>[\w.-]{1,256})(?P<sign>!?=|[<>~])[^\s;,()&]+")
+"""A condition of a query, a parameter of an address."""
+_SIGNS = frozenset("=<>~")
 _WITH_PASSWORD = re.compile(r"://[^/\s@]*@")
 
 
 def is_secret(name: str) -> bool:
     """Whether ``name`` is that of a secret: ``password``, ``Api-Key``, ``auth_token``, ..., in any letter case."""
-    return _SECRET.search(name.lower().translate(_SEPARATORS)) is not None
+    return _SECRET.search(name.lower().translate(_SEPARATORS)) is not None or _SECRET_WORD.search(name) is not None
+
+
+def _masked_value(assigned: re.Match[str]) -> str:
+    return f"{assigned['name']}{assigned['sign']}{MASK}" if is_secret(assigned["name"]) else assigned[0]
+
+
+def _beginning(text: str, length: int) -> str:
+    """At most ``length`` characters; an address that is cut off is left out, as its password has no end."""
+    shown = text[:length]
+    address = shown.rfind("://")
+    return shown if address < 0 or "@" in shown[address:] else shown[:address]
 
 
 class SecretMasker:
@@ -65,7 +82,11 @@ class SecretMasker:
         return masked
 
     def _text(self, text: str) -> str:
-        """``text`` without the user and password of addresses in it."""
+        """``text`` without the user and password of addresses in it, and without the values of secrets."""
         self._left -= len(text)
+        if self._limit is not None and len(text) > self._limit:
+            text = _beginning(text, self._limit)
         shown = _WITH_PASSWORD.sub(f"://{MASK}@", text) if "://" in text and "@" in text else text
+        if not _SIGNS.isdisjoint(shown):
+            shown = _ASSIGNED.sub(_masked_value, shown)
         return shown[: self._limit] if self.cut else shown

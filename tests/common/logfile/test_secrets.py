@@ -14,6 +14,8 @@ NAMES = (
     "password", "Password", "PASSWD", "new_password", "db.password", "api_key", "apiKey", "API-KEY", "key", "KEY",
     "token", "access_token", "X-Auth-Token", "Authorization", "Set-Cookie", "client_secret", "SecretValue",
     "shared_key", "private-key", "credentials", "hook_url", "passphrase",
+    "pass", "authd.pass", "smtp_Pass", "userPass", "PIN", "card-pin", "otp", "sessionId", "session_id", "jwt", "bearer",
+    "X-Signature",
 )  # fmt: skip
 
 
@@ -23,7 +25,22 @@ def test_names_of_secrets(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["auth_token_exp_timeout", "keys_count", "monkey", "user", "name", "keyboard", "agent_id", "compass"]
+    "name",
+    [
+        "auth_token_exp_timeout",
+        "keys_count",
+        "monkey",
+        "user",
+        "name",
+        "keyboard",
+        "agent_id",
+        "compass",
+        "pass_count",
+        "spin",
+        "laptop",
+        "session",
+        "passing",
+    ],
 )
 def test_other_names(name: str) -> None:
     assert not is_secret(name)
@@ -48,6 +65,29 @@ def test_a_copy_is_made() -> None:
 def test_addresses_lose_their_password() -> None:
     text = f"from https://ana:{SECRET}@repo.example/wpk/ and http://[::1]/a@b"
     assert SecretMasker().apply([text]) == ["from https://****@repo.example/wpk/ and http://[::1]/a@b"]
+
+
+def test_texts_lose_the_values_of_secrets() -> None:
+    texts = {
+        "q": f"name=web;password={SECRET},(token~{SECRET});api.key!={SECRET}",
+        "Referer": f"https://host/x?a=1&access_token={SECRET}&b=2",
+    }
+    assert SecretMasker().apply(texts) == {
+        "q": "name=web;password=****,(token~****);api.key!=****",
+        "Referer": "https://host/x?a=1&access_token=****&b=2",
+    }
+
+
+@pytest.mark.parametrize("limit", range(1, 60))
+def test_no_limit_cuts_a_secret_free(limit: int) -> None:
+    for text in (
+        f"see https://ana:{SECRET}@repo.example",
+        f"x?password={SECRET}&a=1",
+        f"a=1 {'x' * 20} token={SECRET}",
+    ):
+        shown = SecretMasker(limit).apply(text)
+        assert not any(part in shown for part in ("Zx", SECRET[3:]))
+        assert len(shown) <= max(limit, len(SecretMasker().apply(text)))
 
 
 _values = st.sampled_from([SECRET, [SECRET], {"a": [SECRET]}])

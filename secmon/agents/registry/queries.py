@@ -7,9 +7,10 @@ the page, so that the database reads one table and can use its indexes.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Subquery, and_, case, false, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, Subquery, and_, case, false, func, or_, select
 
 from secmon.agents.registry.agent_fields import (
     BY_ID,
@@ -22,9 +23,10 @@ from secmon.agents.registry.agent_fields import (
     in_scope,
     is_agent_id,
 )
-from secmon.agents.registry.schema import agent_groups, agents
+from secmon.agents.registry.schema import agents
 from secmon.common.query import Page, Query, Sort, sql_engine
 from secmon.common.query.columns import Column, nest
+from secmon.common.query.sql_engine import Rows
 from secmon.common.query.syntax import Node
 from secmon.security.rbac.evaluate import Scope
 
@@ -44,21 +46,34 @@ def read_page(
     manager: Subquery | None = None,
 ) -> Page:
     """The page of ``query``, sorted by id unless it says otherwise. Equal sort values are in the order of ids."""
+    found = read_rows(connection, query, now=now, where=where, manager=manager)
+    return Page(found.items(), found.total)
+
+
+def read_rows(
+    connection: Connection,
+    query: Query,
+    *,
+    now: datetime,
+    where: Sequence[Condition] = (),
+    manager: Subquery | None = None,
+) -> Rows:
+    """As :func:`read_page`, for those who want no items but their text."""
     if query.distinct:
-        source = agents if manager is None else agents_and_manager(manager)
-        return _fetch(connection, query, source, columns_of(source), now, where)
-    row = None if manager is None else _manager(connection, query, manager, now, where)
-    if row is None:
-        return _fetch(connection, query, agents, _COLUMNS, now, where)
-    item, sort_values = row
-    total, place = _count(connection, query, sort_values, now, where)
+        return _fetch(connection, query, agents if manager is None else agents_and_manager(manager), now, where)
+    if manager is None:
+        return _fetch(connection, query, agents, now, where)
+    first = _fetch(connection, replace(query, offset=0, limit=1), manager, now, where, total=1).rows
+    if not first:  # it does not match
+        return _fetch(connection, query, agents, now, where)
     offset, limit = query.offset, query.limit
+    total, place = (None, 0) if _by_id(query) else _place(connection, query, manager, now, where)
     if not offset <= place < offset + limit:
-        rest = replace(query, offset=offset - (place < offset))
-        return Page(_items(connection, rest, now, where), total + 1)
-    items = _items(connection, replace(query, limit=limit - 1), now, where) if limit > 1 else []
-    items.insert(place - offset, item)
-    return Page(items, total + 1)
+        rest = _fetch(connection, replace(query, offset=offset - (place < offset)), agents, now, where, total)
+        return rest._replace(total=rest.total + 1)
+    rest = _fetch(connection, replace(query, limit=limit - 1), agents, now, where, total)
+    rows = [*rest.rows[: place - offset], *first, *rest.rows[place - offset :]]
+    return rest._replace(rows=rows, total=rest.total + 1)
 
 
 def read_ids(
@@ -111,21 +126,6 @@ def read_platforms(connection: Connection, where: Sequence[Condition] = ()) -> l
     return list(connection.execute(statement.order_by(platform)).scalars())
 
 
-def count_platforms(connection: Connection, where: Sequence[Condition] = ()) -> dict[str, int]:
-    """How many agents run on each platform, in the order of the platforms' bytes."""
-    platform = agents.c.os_platform
-    statement = select(platform, func.count()).where(platform != "", *(one(_COLUMNS) for one in where))
-    return dict(map(tuple, connection.execute(statement.group_by(platform).order_by(platform))))
-
-
-def count_groups(connection: Connection, where: Sequence[Condition] = ()) -> dict[str, int]:
-    """How many agents are in each group that has any, in the order of the groups' bytes."""
-    group = agent_groups.c.name
-    members = select(group, func.count()).join(agents, agents.c.id == agent_groups.c.agent_id)
-    statement = members.where(*(one(_COLUMNS) for one in where)).group_by(group).order_by(group)
-    return dict(map(tuple, connection.execute(statement)))
-
-
 def count_states(connection: Connection, where: Sequence[Condition] = ()) -> list[tuple[str, str, int]]:
     """How many agents have each pair of connection status and state of their group configuration."""
     pair = (_grouping(_COLUMNS["status"]), agents.c.group_config_status)
@@ -137,23 +137,23 @@ def _fetch(
     connection: Connection,
     query: Query,
     source: FromClause,
-    columns: Columns,
     now: datetime,
     where: Sequence[Condition],
-) -> Page:
-    return sql_engine.fetch(connection, _statements(query, source, columns, now, where), columns)
+    total: int | None = None,
+) -> Rows:
+    columns = columns_of(source)
+    statement, tie = _listing(source)
+    restrict = and_(*(one(columns) for one in where)) if where else None
+    statements = sql_engine.apply(
+        statement, query, columns, FIELDS, now=now, restrict=restrict, default_sort=BY_ID, tie=(tie,)
+    )
+    return sql_engine.fetch_rows(connection, statements, columns, total=total)
 
 
-def _items(connection: Connection, query: Query, now: datetime, where: Sequence[Condition]) -> list[dict[str, object]]:
-    statements = _statements(query, agents, _COLUMNS, now, where)
-    return sql_engine.fetch_items(connection, statements, _COLUMNS)
-
-
-def _statements(
-    query: Query, source: FromClause, columns: Columns, now: datetime, where: Sequence[Condition]
-) -> sql_engine.Statements:
-    base = select(source).where(*(one(columns) for one in where))
-    return sql_engine.apply(base, query, columns, FIELDS, now=now, default_sort=BY_ID, tie=(tie(columns),))
+@lru_cache(maxsize=8)
+def _listing(source: FromClause) -> tuple[Select[Any], ColumnElement[int]]:
+    """All rows of ``source``, and the order of rows with equal sort values."""
+    return select(source), tie(columns_of(source))
 
 
 def tie(columns: Columns) -> ColumnElement[int]:
@@ -164,30 +164,22 @@ def tie(columns: Columns) -> ColumnElement[int]:
     return columns["id"].expression + 0
 
 
-def _manager(
+def _by_id(query: Query) -> bool:
+    """Whether the manager comes first: its id is the lowest."""
+    return query.sort is None or query.sort == BY_ID
+
+
+def _place(
     connection: Connection, query: Query, manager: Subquery, now: datetime, where: Sequence[Condition]
-) -> tuple[dict[str, object], Sequence[Any]] | None:
-    """The manager's item and its sort values; None if it does not match."""
-    columns = columns_of(manager)
-    statements = _statements(replace(query, offset=0, limit=1), manager, columns, now, where)
-    found = sql_engine.fetch_items(connection, statements, columns)
-    if not found:
-        return None
-    return found[0], connection.execute(select(*sql_engine.sort_values(query.sort or BY_ID, columns))).one()
-
-
-def _count(
-    connection: Connection, query: Query, manager: Sequence[Any], now: datetime, where: Sequence[Condition]
 ) -> tuple[int, int]:
     """The number of matching agents without the manager, and the number of those that sort before it."""
-    conditions = [*sql_engine.where(query, _COLUMNS, now), *(one(_COLUMNS) for one in where)]
     sort = query.sort or BY_ID
-    counted: list[ColumnElement[Any]] = [func.count()]
-    if sort != BY_ID:  # the manager's id is the lowest
-        earlier = _before(sql_engine.sort_values(sort, _COLUMNS), manager, descending=sort.descending)
-        counted.append(func.sum(case((earlier, 1), else_=0)))
-    row = connection.execute(select(*counted).select_from(agents).where(*conditions)).one()
-    return row[0], (row[1] or 0) if len(row) > 1 else 0
+    values = connection.execute(select(*sql_engine.sort_values(sort, columns_of(manager)))).one()
+    conditions = [*sql_engine.where(query, _COLUMNS, now), *(one(_COLUMNS) for one in where)]
+    earlier = _before(sql_engine.sort_values(sort, _COLUMNS), values, descending=sort.descending)
+    counted = select(func.count(), func.sum(case((earlier, 1), else_=0)))
+    total, before = connection.execute(counted.select_from(agents).where(*conditions)).one()
+    return total, before or 0
 
 
 def _before(

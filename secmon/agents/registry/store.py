@@ -4,7 +4,7 @@ import uuid
 from pathlib import Path
 from typing import Literal
 
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, Engine, bindparam, insert, select, update
 
 from secmon.agents.registry.schema import SCHEMA, meta
 from secmon.common.clock import Clock, SystemClock
@@ -12,6 +12,7 @@ from secmon.common.sqlite.lazy_store import LazyStore
 from secmon.common.sqlite.schema import open_store
 
 FIRST_ID = 1
+_VALUE = select(meta.c.value).where(meta.c.name == bindparam("name"))
 
 
 class AgentStore(LazyStore):
@@ -37,7 +38,8 @@ def _open(path: Path, level: Literal["FULL", "NORMAL"], clock: Clock) -> Engine:
 
 def get(connection: Connection, name: str) -> str | None:
     """A value of ``meta``."""
-    return connection.execute(select(meta.c.value).where(meta.c.name == name)).scalar_one_or_none()
+    value: str | None = connection.execute(_VALUE, {"name": name}).scalar_one_or_none()
+    return value
 
 
 def number(connection: Connection, name: str) -> int:

@@ -1,12 +1,14 @@
 """Fields of an SQL collection: their columns in the database, and items from rows."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement
 
 from secmon.common.query.shaping import Item
@@ -54,43 +56,86 @@ class Column:
     @property
     def show(self) -> Callable[[Any], object] | None:
         """How clients see a stored value that is not null; None: as it is."""
-        return self.render or {Kind.ID: _padded, Kind.MEMBERS: _split}.get(self.kind)
+        return self.render or _SHOWN.get(self.kind)
 
 
-def shaper(names: Iterable[str], columns: Mapping[str, Column]) -> Callable[[Iterable[object]], Item]:
-    """A function from rows, their values in the order of ``names``, to items: ``os.name`` becomes a member of ``os``.
+class Shape:
+    """How rows become items: ``os.name`` is a member of ``os``, values are as their columns show them.
 
-    Nulls and the text ``(null)`` are left out (conventions.md 13.4). ``columns`` says how to show the values.
+    Nulls and the text ``(null)`` are left out (conventions.md 13.4). Made by :func:`shape_of`.
     """
-    plan = [(*_place(name), columns[name].show if name in columns else None) for name in names]
-    places = {(*parents, last) for parents, last, _ in plan}
-    if both := [".".join(path) for path in places if any(path == other[: len(path)] for other in places - {path})]:
-        raise ValueError(f"a value and an object at once: {', '.join(both)}")
 
-    def shape(row: Iterable[object]) -> Item:
-        item: Item = {}
-        for (parents, last, show), value in zip(plan, row, strict=True):
-            if value is None or value == "(null)":
+    def __init__(self, names: Sequence[str], shows: Sequence[Callable[[Any], object] | None]) -> None:
+        """``names`` and how the values are shown, in the order of the columns. Raises ValueError."""
+        self._shows = shows
+        self._record = _Record(tuple((name.split("."), index) for index, name in enumerate(names)))
+
+    def records(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
+        """The items as structs, which are encoded in half the time."""
+        if not rows:
+            return []
+        shown = [_shown(values, show) for values, show in zip(zip(*rows, strict=True), self._shows, strict=True)]
+        return self._record.made_of(shown)
+
+    def items(self, rows: Sequence[Sequence[Any]]) -> list[Item]:
+        """The items as objects."""
+        made: list[Item] = msgspec.to_builtins(self.records(rows))
+        return made
+
+
+class _Record:
+    """A struct whose members are columns, or structs in turn; what is None is left out of its JSON."""
+
+    def __init__(self, places: tuple[tuple[list[str], int], ...]) -> None:
+        """The path below this struct and the index of each column. Raises ValueError for a value that is an object."""
+        self._members: dict[str, int | _Record] = {}
+        for path, index in places:
+            if path[0] in self._members:
                 continue
-            if show is not None and (value := show(value)) is None:
-                continue
-            level: Any = item
-            for parent in parents:
-                level = level.setdefault(parent, {})
-            level[last] = value
-        return item
+            below = tuple((other[1:], at) for other, at in places if other[0] == path[0])
+            if len(below) > 1 and any(not other for other, _ in below):
+                raise ValueError(f"a value and an object at once: {path[0]}")
+            self._members[path[0]] = index if len(path) == 1 else _Record(below)
+        keys = {f"m{number}": name for number, name in enumerate(self._members)}
+        self._type = msgspec.defstruct(
+            "Record", [(key, Any, None) for key in keys], rename=keys, omit_defaults=True, gc=False
+        )
 
-    return shape
+    def made_of(self, columns: Sequence[Sequence[Any]]) -> list[Any]:
+        return list(map(self._type, *(self._values(member, columns) for member in self._members.values())))
+
+    @staticmethod
+    def _values(member: "int | _Record", columns: Sequence[Sequence[Any]]) -> Sequence[Any]:
+        if isinstance(member, int):
+            return columns[member]
+        empty = member._type()
+        return [None if one == empty else one for one in member.made_of(columns)]
 
 
-def _place(name: str) -> tuple[tuple[str, ...], str]:
-    *parents, last = name.split(".")
-    return tuple(parents), last
+def _shown(values: Sequence[Any], show: Callable[[Any], object] | None) -> Sequence[Any]:
+    """One column's values; None where there is none."""
+    if "(null)" in values:
+        values = [None if value == "(null)" else value for value in values]
+    return values if show is None else [None if value is None else show(value) for value in values]
+
+
+@lru_cache(maxsize=256)
+def _shape(names: tuple[str, ...], shows: tuple[Callable[[Any], object] | None, ...]) -> Shape:
+    return Shape(names, shows)
+
+
+def shape_of(names: Iterable[str], columns: Mapping[str, Column]) -> Shape:
+    """The shape of rows with values of these ``names``; ``columns`` says how to show them.
+
+    Raises ValueError where one name is that of a value and of an object.
+    """
+    ordered = tuple(names)
+    return _shape(ordered, tuple(columns[name].show if name in columns else None for name in ordered))
 
 
 def nest(row: Mapping[str, object], columns: Mapping[str, Column] | None = None) -> Item:
-    """One row keyed by field names as :func:`shaper` shows it."""
-    return shaper(row, columns or {})(row.values())
+    """One row keyed by field names as a :class:`Shape` shows it."""
+    return shape_of(row, columns or {}).items([tuple(row.values())])[0]
 
 
 def _padded(number: object) -> str:
@@ -99,6 +144,9 @@ def _padded(number: object) -> str:
 
 def _split(members: str) -> list[str]:
     return members.split(",") if members else []
+
+
+_SHOWN: Mapping[Kind, Callable[[Any], object]] = {Kind.ID: _padded, Kind.MEMBERS: _split}
 
 
 _TIGHT_VERSION = re.compile(r"([A-Za-z]+?)(v[0-9])")

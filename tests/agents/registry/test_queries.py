@@ -1,8 +1,10 @@
 """Pages of agents: the database's answers against those worked out from Python objects."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from secmon.agents.registry.agent_fields import (
     FIELDS,
     Condition,
+    calendar_date,
     in_scope,
     is_agent_id,
     manager_row,
@@ -289,3 +292,17 @@ def test_the_system_of_this_host_is_known() -> None:
     assert system.os_uname is not None
     assert system.os_uname.count(" |") == 4
     assert system.os_name
+
+
+@given(st.integers(-(2**63), 2**63) | st.integers(-(10**11), 10**12))
+def test_dates_are_those_of_the_calendar(seconds: int) -> None:
+    try:
+        expected = datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        expected = None
+    assert calendar_date(seconds) == expected
+
+
+def test_what_is_no_date_is_none() -> None:
+    assert [calendar_date(value) for value in (math.inf, -math.inf, math.nan)] == [None] * 3
+    assert calendar_date(0.5) == "1970-01-01T00:00:00+00:00"

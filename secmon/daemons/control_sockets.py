@@ -16,13 +16,14 @@ from secmon.common.ipc.commands import CommandServer, Handler, command
 from secmon.common.ipc.server import Limits
 from secmon.common.paths import Paths
 from secmon.common.privileges import Account
+from secmon.common.readings import RecentReading
 from secmon.daemons.run_files import daemon_states
 from secmon.daemons.service_user import share
 
 PROBE_SECONDS = 2.0
 """Time a daemon has to answer when its state is asked for."""
 STATES_SECONDS = 0.5
-"""How long the states that were read serve calls that only need to know whether daemons run."""
+"""How old the states of daemons may be when they are given to a caller."""
 LIMITS = Limits(request=64 * 1024, clients=64, idle_seconds=10.0)
 """Of each control socket."""
 
@@ -54,8 +55,8 @@ class SupervisorClient:
     def __init__(self, paths: Paths, *, timeout: float = 30.0) -> None:
         self._paths = paths
         self._timeout = timeout
-        self._reading: asyncio.Future[dict[str, str]] | None = None
-        self._read_until = 0.0
+        self._known = RecentReading(lambda: asyncio.to_thread(daemon_states, paths), STATES_SECONDS)
+        self._checked = RecentReading(self._check, STATES_SECONDS)
 
     async def restart(self) -> None:
         """Ask for a restart (manager.md 13.1): answered after the configuration is validated, before it begins.
@@ -65,15 +66,14 @@ class SupervisorClient:
         await self.send("restart")
 
     async def known_states(self) -> Mapping[str, str]:
-        """See ``cluster.node.Control``. Calls that come while the states are read share the result."""
-        now = asyncio.get_running_loop().time()
-        if self._reading is None or (self._reading.done() and now >= self._read_until):
-            self._read_until = now + STATES_SECONDS
-            self._reading = asyncio.ensure_future(asyncio.to_thread(daemon_states, self._paths))
-        return self._reading.result() if self._reading.done() else await asyncio.shield(self._reading)
+        """See ``cluster.node.Control``."""
+        return await self._known.value()
 
     async def checked_states(self) -> Mapping[str, str]:
         """See ``cluster.node.Control``. Takes :data:`PROBE_SECONDS` at most."""
+        return await self._checked.value()
+
+    async def _check(self) -> dict[str, str]:
         states = await asyncio.to_thread(daemon_states, self._paths)
         running = list(dict.fromkeys(serving_daemon(daemon) for daemon, state in states.items() if state == "running"))
         heard = await asyncio.gather(*(answers(daemon_socket(self._paths, each), PROBE_SECONDS) for each in running))

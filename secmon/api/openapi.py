@@ -13,9 +13,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from secmon import API_VERSION
-from secmon.api.responses import json_text
 from secmon.cluster.catalogue import Catalogue, Operation, Place
 from secmon.cluster.parameters import NoParams, Parameter
+from secmon.common.json_text import json_text
 from secmon.common.outcome import Raw
 from secmon.operations.all import CATALOGUE
 from secmon.security.rbac.authorization import Require

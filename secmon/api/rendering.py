@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from secmon.api.problems import NodeErrors, error_problem
-from secmon.api.responses import JSON_TYPE, ApiResponse, Header, json_text
+from secmon.api.responses import JSON_TYPE, ApiResponse, Header
 from secmon.cluster.catalogue import Operation
 from secmon.cluster.executor import Inventory
 from secmon.cluster.node import Node
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.identity import Identity
-from secmon.common.outcome import Raw, Result, envelope
+from secmon.common.outcome import Raw, Result, envelope, envelope_text
 from secmon.common.sqlite.faults import StoreFault
 from secmon.security.rbac.authorization import Authorizer, Require
 
@@ -30,7 +30,7 @@ def render(node: Node, operation: Operation, result: Result, identity: Identity,
     body = envelope(result, operation.messages)
     if errors := body.get("dapi_errors"):
         body["dapi_errors"] = _hide_names(node, identity, errors)
-    return ApiResponse(200, json_text(body, pretty=pretty), JSON_TYPE, extra)
+    return ApiResponse(200, envelope_text(result, body, pretty=pretty), JSON_TYPE, extra)
 
 
 def deprecation(operation: Operation) -> list[Header]:

@@ -1,10 +1,7 @@
-"""What goes back to a client: JSON text (conventions.md 13.2) and the headers of every response (10.1)."""
+"""What goes back to a client: the headers of every response (conventions.md 10.1), ready to be sent."""
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
-import msgspec
 from starlette.responses import Response
 
 Header = tuple[bytes, bytes]
@@ -25,10 +22,6 @@ JSON_TYPE = b"application/json; charset=utf-8"
 TEXT_TYPE = b"text/plain; charset=utf-8"
 CLOSE: Header = (b"connection", b"close")
 
-# Results are trees; to look for circles costs a quarter of the time.
-_COMPACT = json.JSONEncoder(default=msgspec.to_builtins, check_circular=False)
-_PRETTY = json.JSONEncoder(default=msgspec.to_builtins, check_circular=False, indent=3)
-
 
 class ApiResponse(Response):
     """A response whose header bytes are ready: nothing is encoded twice on the hot path."""
@@ -43,8 +36,3 @@ class ApiResponse(Response):
             (b"content-length", b"%d" % len(body)),
             *extra,
         ]
-
-
-def json_text(value: Any, *, pretty: bool = False) -> bytes:
-    """``value`` as JSON in ASCII; structs become objects. ``", "`` and ``": "`` separate, pretty indents by 3."""
-    return (_PRETTY if pretty else _COMPACT).encode(value).encode("ascii")

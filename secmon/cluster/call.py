@@ -18,6 +18,7 @@ class Call(msgspec.Struct, kw_only=True, frozen=True):
     seconds; between processes the remaining time travels. ``None`` means no limit. ``token`` is
     the client's: a worker sends it to the master, which believes nothing else about the caller; no other node gets it.
     ``node`` is the worker that forwarded the call, by its certificate; empty where the call began on this node.
+    ``text``: the items of the result may be JSON text (``Outcome.text``).
     """
 
     operation: Operation
@@ -28,6 +29,7 @@ class Call(msgspec.Struct, kw_only=True, frozen=True):
     client: str = ""
     token: str = ""
     node: str = ""
+    text: bool = False
 
     def __repr__(self) -> str:
         return f"Call({self.operation.name!r}, {self.title})"

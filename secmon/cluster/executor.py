@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, msgpack, structs
 
 from secmon.agents.groups.folders import list_groups
 from secmon.cluster.call import Call
@@ -56,6 +56,22 @@ class Context:
     def grant(self, kind: str) -> Grant:
         """What the caller may touch of ``kind``; the operation declared a requirement on it."""
         return self.grants[kind]
+
+    async def remembered(self, version: Hashable, make: Callable[[], Outcome]) -> Outcome:
+        """The outcome of ``make``, which blocks; or the one that it gave when ``version`` was the same.
+
+        It depends on the parameters, on the grants, and on state of which ``version`` was read before this call.
+        None: on something else too.
+        """
+        call, answers = self.call, self.node.answers
+        if version is None or not call.text:
+            return await asyncio.to_thread(make)
+        question = call.operation.name, msgpack.encode(call.params), tuple(self.grants.items())
+        known = answers.find(question, version)
+        if known is None:
+            known = await asyncio.to_thread(lambda: _page(call, make()).with_text())
+            answers.keep(question, version, known)
+        return known
 
     async def change_security(self, change: Callable[[WriteTransaction], object]) -> None:
         """One transaction on the security store, off the event loop, written to the audit log. On the master only.
@@ -135,14 +151,11 @@ class Executor:
     async def run(self, call: Call) -> Result:
         """The whole answer of this node: authorized, run, filtered, paged."""
         result = await self._bounded(call, self._authorized(call))
-        fields = call.operation.fields
-        if isinstance(result, Outcome) and fields is not None:
-            page = query.run(result.items, read_query(call.params, fields), fields, call.operation.default_sort)
-            result.items, result.total = list(page.items), page.total
-        return result
+        return _page(call, result) if isinstance(result, Outcome) else result
 
     async def run_part(self, call: Call) -> Result:
         """This node's share of a call that the coordinator has authorized and will page."""
+        call = structs.replace(call, text=False)
         result = await self._bounded(call, self._granted(call, {}))
         fields = call.operation.fields
         if isinstance(result, Outcome) and fields is not None:
@@ -212,6 +225,15 @@ class Executor:
         if not error.nodes and error.kind is not Kind.TOO_MANY_REQUESTS:
             error.nodes = {self.node.name: error.message}
         return error
+
+
+def _page(call: Call, whole: Outcome) -> Outcome:
+    """The page that ``call`` asks for; ``whole`` itself where the operation has made it."""
+    fields = call.operation.fields
+    if fields is not None and not whole.text:
+        page = query.run(whole.items, read_query(call.params, fields), fields, call.operation.default_sort)
+        whole.items, whole.total = list(page.items), page.total
+    return whole
 
 
 async def wait_for_revision(node: Node, call: Call) -> None:

@@ -5,7 +5,7 @@ cluster; master, worker and daemons implement them.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -15,6 +15,7 @@ from secmon.agents.registry.memberships import Memberships
 from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.tasks.store import TaskStore
+from secmon.cluster.answers import Answers
 from secmon.cluster.call import Call
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
@@ -26,7 +27,6 @@ from secmon.config.auth import read_auth
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
 from secmon.inventory.store import InventoryStore
-from secmon.knowledge.attack.source import AttackSource
 from secmon.security.login_attempts import FailedLogins
 from secmon.security.passwords import HashingThreads
 from secmon.security.store.security_store import SecurityStore
@@ -118,7 +118,7 @@ class Control(Protocol):
         """State of the 17 daemons, in the order of manager.md 8.1; half a second old at most. Raises 1913."""
 
     async def checked_states(self) -> Mapping[str, str]:
-        """The states of now, as far as each daemon that runs is found to answer: one that does not has failed."""
+        """As known, as far as each daemon that runs was found to answer: one that does not has failed."""
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         """``{section: ...}``, as in force in a daemon of this node.
@@ -201,8 +201,8 @@ Changed = Mapping[str, bytes | None]
 class RulesetFiles(Protocol):
     """Files of rules, decoders and lists of this node (analysis-api.md 2 to 5), read from disk at each call.
 
-    All methods block and may be called from any thread. Paths are relative to the installation folder, and so are the
-    ids of errors. An ``OSError`` becomes the error with which the kind of file says so.
+    All methods but ``version`` block and may be called from any thread. Paths are relative to the installation folder,
+    and so are the ids of errors. An ``OSError`` becomes the error with which the kind of file says so.
 
     ``changes`` is held from the judgement of a change until it is made: each is judged on what the one before left.
     """
@@ -211,6 +211,9 @@ class RulesetFiles(Protocol):
 
     def names(self, kind: RulesetKind) -> Set[str]:
         """Base names of all files that permissions may be about (analysis-api.md 11)."""
+
+    async def version(self, kind: XmlKind) -> Hashable:
+        """Equal while ``definitions`` gives the same, read off the files after this call. Raises as ``listed``."""
 
     def listed(self, kind: XmlKind) -> Sequence[RulesetFile]:
         """The files that the configuration names, in its order. Raises 1200, 1500, 1101."""
@@ -275,9 +278,6 @@ class Analysis(Protocol):
     async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
         """Counters of the engine (manager.md 10.1), or of these agents (11.1); times in seconds since 1970."""
 
-    async def ruleset(self, *, refresh: bool = False) -> Mapping[str, Any]:
-        """What is in force, and what is wrong with the files; with ``refresh`` they are looked at before."""
-
     async def logtest(self, command: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """The whole answer of the log test (analysis-api.md 6.4): ``error``, ``data``, ``message``."""
 
@@ -321,16 +321,15 @@ class Node:
     """Upgrades of agents; on the master."""
     inventory: InventoryStore = field(init=False)
     """What the agents that report to this node have sent of their hosts."""
-    attack: AttackSource = field(init=False)
     memberships: Memberships = field(init=False)
     hashing: HashingThreads = field(default_factory=HashingThreads)
+    answers: Answers = field(default_factory=Answers)
 
     def __post_init__(self) -> None:
         # The clock of a worker may be ahead of the master's, and that of another one behind it.
         difference = 2 * self.options.get("clusterd.max_clock_skew") if self.clustered else 0
         self.tokens = Tokens(self.clock, clock_difference_seconds=difference)
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
-        self.attack = AttackSource(self.paths)
         self.memberships = Memberships(self.agents)
         self.tasks = TaskStore(self.paths.tasks_db)
         self.inventory = InventoryStore(self.paths.inventory_db)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from secmon.common.errors import CATALOGUE, Kind, SecmonError
+from secmon.common.json_text import json_text
 
 Id = str | int
 
@@ -36,6 +37,9 @@ class Outcome(msgspec.Struct, kw_only=True, tag="outcome"):
 
     ``total`` counts the matches before paging (``None``: as many as there are items). ``extra`` holds further members
     of ``data``. ``notes`` are appended to the message. ``node_errors`` becomes ``dapi_errors``.
+
+    ``text`` is the JSON text of the items, in place of ``items`` and with a ``total``: what has been encoded once goes
+    to the client as it is. Only whole answers have it, to calls that take it (``Call.text``), never a node's part.
     """
 
     items: list[Any] = []
@@ -44,10 +48,17 @@ class Outcome(msgspec.Struct, kw_only=True, tag="outcome"):
     extra: dict[str, Any] = {}
     notes: list[str] = []
     node_errors: dict[str, str] = {}
+    text: bytes = b""
 
     @property
     def count(self) -> int:
         return len(self.items) if self.total is None else self.total
+
+    def with_text(self) -> "Outcome":
+        """The same with its items as text."""
+        if self.text:
+            return self
+        return msgspec.structs.replace(self, items=[], total=self.count, text=json_text(self.items))
 
     def fail(self, error: SecmonError, *ids: Id) -> None:
         """Record that ``ids`` (by default those of the error) failed."""
@@ -138,6 +149,20 @@ def _describe(code: int, extra: str | None) -> dict[str, Any]:
 def _id_order(ids: set[Id]) -> Any:
     numeric = all(isinstance(one, int) or one.isdecimal() for one in ids)
     return int if numeric else str
+
+
+_BEFORE_ITEMS = b'{"data": {"affected_items": '
+_NO_ITEMS = _BEFORE_ITEMS + b"[]"
+
+
+def envelope_text(result: Outcome | Plain, body: Mapping[str, Any], *, pretty: bool) -> bytes:
+    """``body``, the envelope of ``result``, as clients receive it."""
+    text = json_text(body, pretty=pretty)
+    if not isinstance(result, Outcome) or not result.text:
+        return text
+    if not text.startswith(_NO_ITEMS):
+        raise ValueError("items as text do not go into a body that is indented, or has others")
+    return b"".join((_BEFORE_ITEMS, result.text, memoryview(text)[len(_NO_ITEMS) :]))
 
 
 def envelope(result: Outcome | Plain, messages: Messages) -> dict[str, Any]:

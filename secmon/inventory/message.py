@@ -17,10 +17,6 @@ class MalformedMessage(Exception):
     """A message that says nothing usable; the text is the reason. It is counted and dropped (agent-data.md 12)."""
 
 
-class UnsupportedMessage(Exception):
-    """A message of a form that only old agents send; the text is the reason. It is counted and dropped quietly."""
-
-
 @dataclass(frozen=True, slots=True)
 class AgentMessage:
     """A message of an agent. Invalid UTF-8 in it is replaced by U+FFFD.

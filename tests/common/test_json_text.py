@@ -1,4 +1,4 @@
-"""JSON text of answers: what the standard library makes, whoever made it."""
+"""JSON text of answers: the same as that of the standard library."""
 
 import json
 from datetime import UTC, datetime

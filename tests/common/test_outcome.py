@@ -1,11 +1,23 @@
 """Envelopes and merging (conventions.md 1)."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from secmon.common.errors import SecmonError
-from secmon.common.outcome import ItemFailure, Messages, Outcome, Plain, absorb, envelope, failed_items, merge
+from secmon.common.outcome import (
+    ItemFailure,
+    Messages,
+    Outcome,
+    Plain,
+    absorb,
+    envelope,
+    envelope_text,
+    failed_items,
+    merge,
+)
 
 TEXTS = Messages(all="all", some="some", none="none")
 
@@ -48,6 +60,24 @@ def test_failures_are_grouped_sorted_and_unique() -> None:
 def test_a_plain_result_has_only_what_it_holds() -> None:
     assert envelope(Plain(message="bye", notes=["late: w1"]), TEXTS) == {"message": "bye. late: w1", "error": 0}
     assert envelope(Plain(data={"a": 1}), TEXTS) == {"data": {"a": 1}, "error": 0}
+
+
+@given(st.lists(st.text() | st.dictionaries(st.text(), st.integers()), max_size=5), st.integers(0, 3))
+def test_items_as_text_are_in_their_place(items: list[Any], more: int) -> None:
+    plain = Outcome(items=items, total=len(items) + more, extra={"more": 1}, notes=["[]"])
+    plain.fail(SecmonError(1730), "[]")
+    text = plain.with_text()
+    assert text.items == []
+    assert text.with_text() is text
+    shown = [envelope_text(one, envelope(one, TEXTS), pretty=False) for one in (plain, text)]
+    assert shown[0] == shown[1]
+
+
+def test_items_as_text_are_never_indented_nor_merged() -> None:
+    text = Outcome(items=[1]).with_text()
+    with pytest.raises(ValueError, match="indented"):
+        envelope_text(text, envelope(text, TEXTS), pretty=True)
+    assert merge([text]) == Outcome(total=1)
 
 
 def test_extra_members_merge() -> None:

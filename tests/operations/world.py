@@ -24,7 +24,8 @@ from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
-from secmon.common.outcome import Outcome, Plain, Raw, Result, envelope
+from secmon.common.json_text import json_text
+from secmon.common.outcome import Outcome, Plain, Raw, Result, envelope, envelope_text
 from secmon.common.paths import Paths
 from secmon.config.api import load_api_config
 from secmon.config.cluster import ClusterSection
@@ -288,6 +289,14 @@ class World:
         running = self.nodes[at] if at else next(iter(self.nodes.values()))
         return await running.router.route(self.call(operation, user, params, on=running))
 
+    async def text(self, operation: str, user: str = "admin", /, *, at: str = "", **params: Any) -> Outcome:
+        """As :meth:`run`, with items as text: as the API routes a call (``Call.text``)."""
+        running = self.nodes[at] if at else next(iter(self.nodes.values()))
+        call = self.call(operation, user, params, on=running)
+        result = await running.router.route(structs.replace(call, text=True))
+        assert isinstance(result, Outcome)
+        return result
+
     async def outcome(self, operation: str, user: str = "admin", /, **options: Any) -> Outcome:
         result = await self.run(operation, user, **options)
         assert isinstance(result, Outcome)
@@ -308,6 +317,15 @@ class World:
         result = await self.run(name, user, **options)
         assert not isinstance(result, Raw)
         return envelope(result, self._catalogue[name].messages)
+
+    async def same_as_text(self, name: str, user: str = "admin", /, **options: Any) -> dict[str, Any]:
+        """As :meth:`body`, which is neither text nor remembered: both give the same."""
+        body, messages = await self.body(name, user, **options), self._catalogue[name].messages
+        for _ in range(2):
+            text = await self.text(name, user, **options)
+            shown = envelope_text(text, envelope(text, messages), pretty=False)
+            assert msgspec.json.decode(shown) == msgspec.json.decode(json_text(body))
+        return body
 
 
 class WholePeer:

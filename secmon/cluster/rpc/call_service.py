@@ -9,7 +9,7 @@ from secmon.cluster.catalogue import Catalogue, Operation
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.wire import Authorize, named_operation, pack_failure, pack_result, unpack_call
 from secmon.common.errors import SecmonError
-from secmon.common.outcome import Result
+from secmon.common.outcome import Outcome, Result
 from secmon.security.authentication_error import AuthenticationError
 
 log = logging.getLogger("secmon.clusterd.peer")
@@ -51,6 +51,8 @@ class CallService:
                 return
             call = unpack_call(request, operation, deadline, self._node, authorize)
             result = await (self._part if request.part else self._whole)(call)
+            if call.text and isinstance(result, Outcome):
+                result = result.with_text()
         except (SecmonError, AuthenticationError) as error:
             log.debug("request %.64r: %.256r failed: %s", request.request_id, request.operation, error)
             yield pack_failure(error)

@@ -60,6 +60,7 @@ def pack_call(call: Call, *, part: bool) -> pb.ExecuteRequest:
     )
     request.part, request.token = part, call.token
     request.streamed = (getattr(call.params, "limit", None) or 0) > LARGE_PAGE
+    request.text = call.text and not part and not request.streamed
     return request
 
 
@@ -122,6 +123,7 @@ def unpack_call(
         deadline=deadline,
         client=request.client,
         token=request.token,
+        text=request.text and not request.part,
     )
     call = authorize(call)
     try:
@@ -161,6 +163,11 @@ def pack_result(result: Result) -> Iterator[bytes]:
     """
     if not isinstance(result, Outcome):
         yield _chunk(head=_encoder.encode(result))
+        return
+    if len(result.text) > MAX_CHUNK_BYTES:
+        yield _chunk(head=_encoder.encode(msgspec.structs.replace(result, text=b"")))
+        for start in range(0, len(result.text), MAX_CHUNK_BYTES):
+            yield _chunk(text=result.text[start : start + MAX_CHUNK_BYTES])
         return
     if len(result.items) <= ITEMS_PER_CHUNK:
         whole = _encoder.encode(msgspec.structs.replace(result, total=result.count))
@@ -207,6 +214,7 @@ class ResultReader:
 
     def __init__(self) -> None:
         self._result: Result | None = None
+        self._texts: list[bytes] = []
         self._left = MAX_ANSWER_BYTES
 
     def add(self, data: bytes) -> None:
@@ -223,17 +231,25 @@ class ResultReader:
             case "head":
                 self._result = _decode_result(chunk.head)
             case "items" if isinstance(self._result, Outcome):
-                self._left -= len(chunk.items)
-                if self._left < 0:
-                    raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_BYTES} bytes")
+                self._count(chunk.items)
                 self._result.items.extend(_decode_items(chunk.items))
+            case "text" if isinstance(self._result, Outcome):
+                self._count(chunk.text)
+                self._texts.append(chunk.text)
             case piece:
                 raise SecmonError(3036, f"unexpected piece {piece!r}")
+
+    def _count(self, piece: bytes) -> None:
+        self._left -= len(piece)
+        if self._left < 0:
+            raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_BYTES} bytes")
 
     def result(self) -> Result:
         """The whole answer. Raises 3036 when nothing has come."""
         if self._result is None:
             raise SecmonError(3036, "empty answer")
+        if self._texts and isinstance(self._result, Outcome):
+            self._result.text = b"".join(self._texts)
         return self._result
 
 

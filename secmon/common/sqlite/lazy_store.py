@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
+from secmon.common.sqlite.commit_watch import CommitWatch
 from secmon.common.sqlite.engine import read_transaction, write_transaction
 
 
@@ -18,6 +19,7 @@ class LazyStore:
         self.path = path
         self._open_engine = open_engine
         self._opened: Engine | None = None
+        self._watch: CommitWatch | None = None
         self._lock = threading.Lock()
 
     def read(self) -> AbstractContextManager[Connection]:
@@ -28,8 +30,19 @@ class LazyStore:
         """One transaction that holds the write lock from its start; rolled back on any exception."""
         return write_transaction(self._engine())
 
+    def version(self) -> int:
+        """Differs from its last value after any commit, by any thread or process: takes microseconds."""
+        self._engine()
+        with self._lock:
+            if self._watch is None:
+                self._watch = CommitWatch(self.path)
+            return self._watch.token()
+
     def close(self) -> None:
         with self._lock:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
             if self._opened is not None:
                 self._opened.dispose()
                 self._opened = None

@@ -1,5 +1,6 @@
 """The files of rules and decoders that the configuration names (analysis-api.md 2.5)."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,8 @@ def listed_files(root: Path, part: Part) -> list[RulesetFile]:
 def _members(root: Path, folder: Folder, excludes: set[str]) -> Iterator[RulesetFile]:
     """Files directly in the folder. Those that the engine excludes are ``disabled``."""
     try:
-        names = sorted(each.name for each in (root / folder.path).iterdir() if each.suffix == ".xml" and each.is_file())
+        with os.scandir(root / folder.path) as entries:
+            names = sorted(each.name for each in entries if Path(each.name).suffix == ".xml" and each.is_file())
     except OSError:
         return  # the engine continues without the folder too, with a warning
     for name in names:

@@ -10,8 +10,14 @@ T = TypeVar("T")
 Stamp = tuple[int, int, int]
 
 
+def stamp_of(path: str | Path) -> Stamp:
+    """Modification time, size and inode. Raises OSError."""
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 class FileCache(Generic[T]):
-    """Values by key, each with the modification time, size and inode of its file. For any thread.
+    """Values by key, each with the stamp of its file. For any thread.
 
     The product replaces files, which changes the inode; editors change the time or the size.
     """
@@ -25,8 +31,7 @@ class FileCache(Generic[T]):
 
         The stamp is taken before the value is made: a change in between is noticed by the next call.
         """
-        found = os.stat(path)
-        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        stamp = stamp_of(path)
         with self._lock:
             known = self._known.get(key)
         if known is not None and known[0] == stamp:

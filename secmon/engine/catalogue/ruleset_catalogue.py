@@ -4,17 +4,19 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from secmon.cluster.node import Definitions, RulesetFile, RulesetKind, XmlKind
 from secmon.common.errors import SecmonError, os_text, write_error
 from secmon.common.file_io import sync_folder, write_file
 from secmon.common.paths import Paths
+from secmon.common.readings import NextReading
 from secmon.engine.catalogue.configured_files import ConfiguredFiles, listed_files, read_configured
 from secmon.engine.catalogue.decoder_items import decoder_items
-from secmon.engine.catalogue.file_cache import FileCache
+from secmon.engine.catalogue.file_cache import FileCache, Stamp, stamp_of
 from secmon.engine.catalogue.file_kinds import KINDS, unreadable
 from secmon.engine.catalogue.list_entries import check_entries, find_lists, read_entries
 from secmon.engine.catalogue.rule_items import rule_items
@@ -24,6 +26,7 @@ from secmon.engine.ruleset.ruleset_xml import XmlError, parse
 FILE_MODE = 0o660
 
 Items = list[dict[str, Any]]
+State = tuple[tuple[RulesetFile, Stamp | None], ...]
 
 
 class RulesetCatalogue:
@@ -35,6 +38,10 @@ class RulesetCatalogue:
         self._root = paths.root
         self._configured: FileCache[ConfiguredFiles] = FileCache()
         self._items: dict[XmlKind, FileCache[Items]] = {"rule": FileCache(), "decoder": FileCache()}
+        self._states: dict[XmlKind, NextReading[State]] = {
+            kind: NextReading(partial(asyncio.to_thread, self._state, kind)) for kind in self._items
+        }
+        self._known: dict[XmlKind, State] = {}
         self._changing = threading.Lock()
         self.changes = asyncio.Lock()
 
@@ -46,6 +53,16 @@ class RulesetCatalogue:
         if kind == "list":
             return {name for name in every if "." not in name}
         return {name for name in every if name.endswith(".xml")}
+
+    async def version(self, kind: XmlKind) -> Hashable:
+        return await self._states[kind].value()
+
+    def _state(self, kind: XmlKind) -> State:
+        """The listed files, each with its stamp; None for one that has vanished meanwhile. The same object if equal."""
+        state = tuple((file, _stamp(f"{self._root}/{file.path}")) for file in self.listed(kind))
+        if state != self._known.get(kind):
+            self._known[kind] = state
+        return self._known[kind]
 
     def listed(self, kind: XmlKind) -> Sequence[RulesetFile]:
         return listed_files(self._root, self._section().part(kind))
@@ -171,3 +188,10 @@ class RulesetCatalogue:
                 raise SecmonError(1906, ids=(path,)) from None
             except OSError as error:
                 raise SecmonError(1907, f"{path}: {error.strerror}", ids=(path,)) from None
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        return stamp_of(path)
+    except OSError:
+        return None

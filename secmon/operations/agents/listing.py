@@ -7,13 +7,14 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Subquery
 
-from secmon.agents.registry.agent_fields import MANAGER_ID, Condition, in_scope, manager_row, own_system
-from secmon.agents.registry.queries import count_states, read_page, unknown_ids
+from secmon.agents.registry.agent_fields import FIELDS, MANAGER_ID, Condition, in_scope, manager_row, own_system
+from secmon.agents.registry.queries import count_states, read_rows, unknown_ids
 from secmon.agents.registry.store import number
 from secmon.cluster.executor import Context
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome
-from secmon.common.query import Page, Query
+from secmon.common.query import Query
+from secmon.common.query.syntax import clauses
 from secmon.security.rbac.authorization import Grant, Require
 from secmon.security.rbac.evaluate import Scope
 
@@ -45,25 +46,34 @@ def scope_conditions(scope: Scope) -> list[Condition]:
     return [] if scope.everything else [in_scope(scope)]
 
 
-async def list_page(ctx: Context, query: Query, where: Sequence[Condition] = (), *, manager: bool = True) -> Outcome:
+async def list_page(
+    ctx: Context, query: Query, where: Sequence[Condition] = (), *, manager: bool = True, ages: bool = False
+) -> Outcome:
     """The page that ``query`` asks for of the agents that meet ``where`` and that the caller may read.
 
-    ``manager`` False leaves out agent 000. Ids that the request names and that no agent has fail with 1701.
+    ``manager`` False leaves out agent 000. ``ages``: what meets ``where`` changes as time goes by. Ids that the request
+    names and that no agent has fail with 1701.
     """
     grant = ctx.grant("agent:id")
     scope, now = scope_of(grant), ctx.node.clock.now()
     conditions = [*scope_conditions(scope), *where]
 
-    def read(connection: Connection) -> tuple[Page, list[str]]:
-        row = manager_in_scope(ctx, connection, scope) if manager else None
-        page = read_page(connection, query, now=now, where=conditions, manager=row)
-        return page, unknown_ids(connection, grant.ids) if grant.explicit else []
+    def read() -> Outcome:
+        with ctx.node.agents.read() as connection:
+            row = manager_in_scope(ctx, connection, scope) if manager else None
+            rows = read_rows(connection, query, now=now, where=conditions, manager=row)
+            outcome = Outcome(total=rows.total)
+            if ctx.call.text:
+                outcome.text = rows.text()
+            else:
+                outcome.items = rows.items()
+            if grant.explicit and (unknown := unknown_ids(connection, grant.ids)):
+                outcome.fail(SecmonError(1701), *unknown)
+            return outcome
 
-    page, unknown = await read_agents(ctx, read)
-    outcome = Outcome(items=list(page.items), total=page.total)
-    if unknown:
-        outcome.fail(SecmonError(1701), *unknown)
-    return outcome
+    timeless = not ages and (query.q is None or all(clause.field not in FIELDS.dates for clause in clauses(query.q)))
+    version = (ctx.node.agents.version(), socket.gethostname()) if timeless else None
+    return await ctx.remembered(version, read)
 
 
 def manager_in_scope(ctx: Context, connection: Connection, scope: Scope) -> Subquery | None:

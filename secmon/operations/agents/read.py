@@ -149,7 +149,7 @@ async def list_agents(ctx: Context, params: AgentsQuery) -> Outcome:
     """Agents, and the manager as agent 000."""
     extra = {"group_config_status": params.group_config_status}
     where = conditions(params, ctx.node.clock.now(), status=params.status, extra=extra)
-    return await list_page(ctx, read_query(params, FIELDS), where)
+    return await list_page(ctx, read_query(params, FIELDS), where, ages=params.older_than is not None)
 
 
 @operation(

@@ -1,13 +1,12 @@
 """``/decoders``: decoders and their files (analysis-api.md 3 and 5)."""
 
-import asyncio
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
-from secmon.cluster.node import Definitions, RulesetFile
+from secmon.cluster.node import Definitions
 from secmon.cluster.parameters import (
     Alphanumeric,
     Common,
@@ -35,9 +34,9 @@ from secmon.operations.ruleset.file_operations import (
     PutXmlFile,
     XmlFileQuery,
     delete_file,
+    from_definitions,
     listed_files,
     read_file,
-    ruleset_of,
     trimmed,
     upload_file,
 )
@@ -91,21 +90,11 @@ class ParentsQuery(Common, frozen=True, kw_only=True):
 )  # fmt: skip
 async def read_decoders(ctx: Context, params: DecodersQuery) -> Outcome:
     """Decoders as the files have them, whether or not the engine uses them."""
-    return _filtered(await _definitions(ctx), params)
-
-
-async def _definitions(ctx: Context) -> Definitions:
-    """The decoders of all files that the caller may read."""
-    scope = ctx.grant("decoder:file").scope
-
-    def permitted(file: RulesetFile) -> bool:
-        return file.filename in scope
-
-    return await asyncio.to_thread(ruleset_of(ctx).definitions, "decoder", permitted)
+    return await from_definitions(ctx, "decoder", lambda found: _filtered(found, params))
 
 
 def _filtered(found: Definitions, params: DecodersQuery) -> Outcome:
-    outcome = _outcome(found)
+    outcome = Outcome(items=list(found.items))
     if params.decoder_names is not None:
         wanted = set(params.decoder_names)
         for missing in wanted - {item["name"] for item in found.items}:
@@ -122,22 +111,17 @@ def _filtered(found: Definitions, params: DecodersQuery) -> Outcome:
     return outcome
 
 
-def _outcome(found: Definitions) -> Outcome:
-    outcome = Outcome(items=list(found.items))
-    for failure in found.failures:
-        outcome.fail(failure)
-    return outcome
-
-
 @operation(
     "GET", "/decoders/parents", params=ParentsQuery, require=(SEE_DECODERS,), item=Decoder, fields=FIELDS,
     default_sort=BY_PLACE, messages=DECODERS,
 )  # fmt: skip
 async def read_parents(ctx: Context, params: ParentsQuery) -> Outcome:
     """Decoders that have no parent."""
-    outcome = _outcome(await _definitions(ctx))
-    outcome.items = [item for item in outcome.items if "parent" not in item["details"]]
-    return outcome
+    return await from_definitions(ctx, "decoder", _parents)
+
+
+def _parents(found: Definitions) -> Outcome:
+    return Outcome(items=[item for item in found.items if "parent" not in item["details"]])
 
 
 @operation(

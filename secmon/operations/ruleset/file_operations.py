@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from secmon.cluster.executor import Context
-from secmon.cluster.node import Finding, RulesetFile, RulesetFiles, RulesetKind, RulesetValidation, XmlKind
+from secmon.cluster.node import Definitions, Finding, RulesetFile, RulesetFiles, RulesetKind, RulesetValidation, XmlKind
 from secmon.cluster.parameters import Common, text_format
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.outcome import Messages, Outcome, Raw, Result
@@ -95,6 +95,20 @@ def _validation(ctx: Context) -> RulesetValidation:
 
 def trimmed(folder: str | None) -> str | None:
     return None if folder is None else folder.rstrip("/")
+
+
+async def from_definitions(ctx: Context, kind: XmlKind, make: Callable[[Definitions], Outcome]) -> Outcome:
+    """The answer that ``make`` draws, from parameters alone, from the definitions in files that the caller may read."""
+    files, scope = ruleset_of(ctx), ctx.grant(f"{kind}:file").scope
+
+    def work() -> Outcome:
+        found = files.definitions(kind, lambda file: file.filename in scope)
+        outcome = make(found)
+        for failure in found.failures:
+            outcome.fail(failure)
+        return outcome
+
+    return await ctx.remembered(await files.version(kind), work)
 
 
 async def listed_files(ctx: Context, kind: XmlKind, *, folder: str | None, status: str) -> Outcome:

@@ -1,6 +1,5 @@
 """``/rules``: detection rules, their groups and requirements, and their files (analysis-api.md 2 and 5)."""
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
@@ -8,7 +7,7 @@ from msgspec import Meta, Struct, field
 
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context, read_query
-from secmon.cluster.node import Definitions, RulesetFile
+from secmon.cluster.node import Definitions
 from secmon.cluster.parameters import (
     Alphanumeric,
     Common,
@@ -37,9 +36,9 @@ from secmon.operations.ruleset.file_operations import (
     XmlFileQuery,
     XmlNames,
     delete_file,
+    from_definitions,
     listed_files,
     read_file,
-    ruleset_of,
     upload_file,
 )
 from secmon.security.rbac.authorization import Require
@@ -135,25 +134,12 @@ class RequirementQuery(ValuesQuery, frozen=True, kw_only=True):
 )  # fmt: skip
 async def read_rules(ctx: Context, params: RulesQuery) -> Outcome:
     """Rules of the files, loaded by the engine or not."""
-    found = await _definitions(ctx)
-    return await asyncio.to_thread(_filtered, found, params)
-
-
-async def _definitions(ctx: Context) -> Definitions:
-    """The rules of all files that the caller may read."""
-    scope = ctx.grant("rule:file").scope
-
-    def permitted(file: RulesetFile) -> bool:
-        return file.filename in scope
-
-    return await asyncio.to_thread(ruleset_of(ctx).definitions, "rule", permitted)
+    return await from_definitions(ctx, "rule", lambda found: _filtered(found, params))
 
 
 def _filtered(found: Definitions, params: RulesQuery) -> Outcome:
     """Unknown ids are failed items, even where other filters would exclude their rules."""
     outcome = Outcome()
-    for failure in found.failures:
-        outcome.fail(failure)
     items: Iterable[Mapping[str, Any]] = found.items
     if params.rule_ids is not None:
         wanted = set(params.rule_ids)
@@ -184,7 +170,7 @@ def _matches(item: Mapping[str, Any], params: RulesQuery) -> bool:
 @operation("GET", "/rules/groups", params=ValuesQuery, require=(SEE_RULES,), item=str, messages=VALUES)
 async def read_groups(ctx: Context, params: ValuesQuery) -> Outcome:
     """The groups of all rules."""
-    return _values(await _definitions(ctx), "groups", params)
+    return await from_definitions(ctx, "rule", lambda found: _values(found, "groups", params))
 
 
 @operation(
@@ -192,16 +178,14 @@ async def read_groups(ctx: Context, params: ValuesQuery) -> Outcome:
 )  # fmt: skip
 async def read_requirement(ctx: Context, params: RequirementQuery) -> Outcome:
     """The values that rules have of a requirement."""
-    return _values(await _definitions(ctx), params.requirement.replace("-", "_"), params)
+    name = params.requirement.replace("-", "_")
+    return await from_definitions(ctx, "rule", lambda found: _values(found, name, params))
 
 
 def _values(found: Definitions, name: str, params: ValuesQuery) -> Outcome:
     values = dict.fromkeys(value for item in found.items for value in item[name])
     page = query.run_plain(values, read_query(params, PLAIN))
-    outcome = Outcome(items=list(page.items), total=page.total)
-    for failure in found.failures:
-        outcome.fail(failure)
-    return outcome
+    return Outcome(items=list(page.items), total=page.total)
 
 
 @operation(

@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import sqlite3
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
@@ -14,9 +13,8 @@ import msgspec
 from sqlalchemy import Connection, Engine, delete, exc, insert, select
 
 from secmon.common.errors import SecmonError
+from secmon.common.sqlite.commit_watch import CommitWatch
 from secmon.common.sqlite.engine import read_transaction, write_transaction
-from secmon.common.sqlite.faults import fault_of
-from secmon.common.sqlite.files import connect
 from secmon.common.sqlite.schema import open_store
 from secmon.security.store.position import (
     AuditEnd,
@@ -61,9 +59,7 @@ class SecurityStore:
         self.writable = writable
         self._kept_revisions = kept_revisions
         self._engine: Engine = open_store(path, SCHEMA, first_rows=self._first_rows)
-        # A connection of its own: PRAGMA data_version changes when any *other* connection has committed.
-        self._watch = connect(path)
-        self._watch_lock = threading.Lock()
+        self._watch = CommitWatch(path)
         self._load_lock = threading.Lock()
         self._cached_position: tuple[int, Position] | None = None
         self._cached_view: tuple[int, SecurityView] | None = None
@@ -72,8 +68,7 @@ class SecurityStore:
 
     def close(self) -> None:
         """Release all connections."""
-        with self._watch_lock:
-            self._watch.close()
+        self._watch.close()
         self._engine.dispose()
 
     def _first_rows(self, connection: Connection) -> None:
@@ -83,11 +78,7 @@ class SecurityStore:
 
     def version_token(self) -> int:
         """A number that differs from its last value after any commit, by any thread or process (microseconds)."""
-        with self._watch_lock:
-            try:
-                return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
-            except sqlite3.Error as error:
-                raise fault_of(self.path, error) or error from error
+        return self._watch.token()
 
     def position(self) -> Position:
         """Identity, revision and bookkeeping, read again only when something was committed."""

@@ -206,3 +206,32 @@ def test_a_message_of_millions_of_items_is_refused_before_it_is_decoded() -> Non
     bomb = pb.ExecuteChunk(items=b"\xdd" + count.to_bytes(4, "big") + b"\xc0" * count).SerializeToString()
     with pytest.raises(SecmonError, match="length <= 500"):
         _read([*pack_result(Outcome()), bomb])
+
+
+@pytest.mark.parametrize("size", [2, MAX_CHUNK_BYTES, MAX_CHUNK_BYTES + 1, 3 * MAX_CHUNK_BYTES])
+def test_items_as_text_cross_in_pieces_of_any_size(size: int) -> None:
+    sent = Outcome(text=b"[%b]" % (b"1" * (size - 2)), total=1)
+    sent.fail(SecmonError(1730), "zeta")
+    got, chunks = _across(sent)
+    assert got == sent
+    assert all(len(chunk) < MAX_CHUNK_BYTES + 1000 for chunk in chunks)
+
+
+def test_text_without_end_is_refused() -> None:
+    reader = ResultReader()
+    reader.add(next(pack_result(Outcome())))
+    piece = pb.ExecuteChunk(text=b"1" * MAX_CHUNK_BYTES).SerializeToString()
+    for _ in range(MAX_ANSWER_BYTES // MAX_CHUNK_BYTES):
+        reader.add(piece)
+    with pytest.raises(SecmonError, match="3036"):
+        reader.add(piece)
+
+
+@pytest.mark.parametrize(("part", "limit", "text"), [(False, 500, True), (True, 500, False), (False, 1001, False)])
+def test_only_whole_answers_in_one_message_are_asked_for_as_text(part: bool, limit: int, text: bool) -> None:
+    call = Call(operation=THINGS, params=Given(limit=limit), identity=node_identity(), request_id="r1", text=True)
+    request = pack_call(call, part=part)
+    assert request.text is text
+    assert unpack_call(request, THINGS, None, "n1").text is text
+    request.part, request.text = True, True  # as a node might that is not ours
+    assert not unpack_call(request, THINGS, None, "n1").text

@@ -23,7 +23,7 @@ def office(alone: World) -> Office:
 
 
 async def ids(office: Office, user: str = "admin", /, **params: Any) -> list[int]:
-    body = await office.ask(RULES, user, select=["id"], **params)
+    body = await office.world.same_as_text(RULES, user, select=["id"], **params)
     return [item["id"] for item in body["data"]["affected_items"]]
 
 

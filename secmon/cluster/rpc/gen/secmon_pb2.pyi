@@ -908,6 +908,7 @@ class ExecuteRequest(_message.Message):
     CLIENT_FIELD_NUMBER: _builtins.int
     TOKEN_FIELD_NUMBER: _builtins.int
     STREAMED_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
     operation: _builtins.str
     """a name of the catalogue, never code"""
     params: _builtins.bytes
@@ -923,6 +924,8 @@ class ExecuteRequest(_message.Message):
     """of the API client, to the master only; empty: a call of the node itself"""
     streamed: _builtins.bool
     """the answer may be large: Execute rather than Call"""
+    text: _builtins.bool
+    """the items of the answer may be JSON text, for a client that gets them as they are"""
     def __init__(
         self,
         *,
@@ -934,10 +937,11 @@ class ExecuteRequest(_message.Message):
         client: _builtins.str = ...,
         token: _builtins.str = ...,
         streamed: _builtins.bool = ...,
+        text: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "identity", b"identity", "operation", b"operation", "params", b"params", "part", b"part", "request_id", b"request_id", "streamed", b"streamed", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "identity", b"identity", "operation", b"operation", "params", b"params", "part", b"part", "request_id", b"request_id", "streamed", b"streamed", "text", b"text", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -972,10 +976,13 @@ class ExecuteChunk(_message.Message):
     HEAD_FIELD_NUMBER: _builtins.int
     ITEMS_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
     head: _builtins.bytes
     """msgpack of the result without its items"""
     items: _builtins.bytes
     """msgpack array"""
+    text: _builtins.bytes
+    """JSON text of items, cut anywhere"""
     @_builtins.property
     def failure(self) -> Global___Failure: ...
     def __init__(
@@ -984,12 +991,13 @@ class ExecuteChunk(_message.Message):
         head: _builtins.bytes = ...,
         items: _builtins.bytes = ...,
         failure: Global___Failure | None = ...,
+        text: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "head", b"head", "items", b"items", "piece", b"piece"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "head", b"head", "items", b"items", "piece", b"piece", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "head", b"head", "items", b"items", "piece", b"piece"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "head", b"head", "items", b"items", "piece", b"piece", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_piece: _TypeAlias = _typing.Literal["head", "items", "failure"]  # noqa: Y015
+    _WhichOneofReturnType_piece: _TypeAlias = _typing.Literal["head", "items", "failure", "text"]  # noqa: Y015
     _WhichOneofArgType_piece: _TypeAlias = _typing.Literal["piece", b"piece"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_piece) -> _WhichOneofReturnType_piece | None: ...
 

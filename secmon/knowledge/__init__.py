@@ -1,1 +1,0 @@
-"""What is known of the world outside: tactics and techniques of attackers."""

@@ -1,1 +1,0 @@
-"""``/mitre``: MITRE ATT&CK."""

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench import agents_read, convergence, engine, fanout, fleet, fullsync, idle, requests, security
+from bench import agents_read, convergence, engine, fanout, fleet, fullsync, idle, inventory, requests, security
 from bench.harness import Figure, table, write_results
 from bench.nodes import Bench, say
 
@@ -21,6 +21,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "idle": idle.measure,
     "engine": engine.measure,
     "agents": agents_read.measure,
+    "inventory": inventory.measure,
 }
 
 

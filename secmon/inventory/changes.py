@@ -13,6 +13,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
+    literal_column,
     select,
     update,
 )
@@ -40,7 +41,7 @@ class Changes:
 
     def __init__(self, connection: Connection, limits: RowLimits | None = None) -> None:
         """``connection``: in a write transaction, whose owner sends answers and events after the commit."""
-        self._connection, self._limits = connection, limits or RowLimits()
+        self._connection, self.limits = connection, limits or RowLimits()
         self._message: AgentMessage | None = None
         self._rows: dict[Table, list[tuple[Any, ...]]] = {}
         self._changed: dict[Table, set[tuple[int, str | None]]] = {}
@@ -49,6 +50,8 @@ class Changes:
         self.events: list[DecodedEvent] = []
         self.refused = 0
         """Rows beyond the limits of their agents."""
+        self.refused_checks = 0
+        """Checks beyond those limits."""
 
     def begin(self, message: AgentMessage) -> None:
         """What follows is for ``message``."""
@@ -57,7 +60,7 @@ class Changes:
     def save(self, table: Table, row: Row) -> None:
         """Insert ``row``, or replace the whole row with its primary key. A row beyond the limit is not stored."""
         if table in SYNCHRONIZED:
-            if not self._limits.admits(table, row, self._scalar):
+            if not self.limits.admits(table, row, self._scalar):
                 self._refuse(table)
                 return
             self._change(table, row["agent_id"], row["type"] if table is fim_entries else None)
@@ -72,7 +75,7 @@ class Changes:
         deleted = self.execute(table, wanted, {"agent": agent, **values}).rowcount
         if deleted and table in SYNCHRONIZED:
             self._change(table, agent, None)
-            self._limits.deleted(table, agent, deleted)
+            self.limits.deleted(table, agent, deleted)
         return deleted
 
     def execute(
@@ -96,7 +99,7 @@ class Changes:
     def void_checksums(self) -> None:
         """Clear the manager's checksums of components whose rows have changed."""
         voided = [
-            {"agent": agent, "name": name}
+            (agent, name)
             for table, rows in self._changed.items()
             for agent, row_type in rows
             for name in components_with(table, row_type)
@@ -104,7 +107,7 @@ class Changes:
         self._changed.clear()
         if voided:
             self.flush(synchronizations)
-            self._connection.execute(_VOID, voided)
+            self._connection.exec_driver_sql(_VOID, voided)
 
     def answer(self, agent: int, text: str) -> None:
         self.answers.append((agent, text))
@@ -126,7 +129,7 @@ class Changes:
         reported = self._scalar(row_refusals, _LAST_REFUSAL, {"agent": message.agent})
         if reported is None or reported < day:
             self.save(row_refusals, {"agent_id": message.agent, "day": day})
-            limit = self._limits.limit(table)
+            limit = self.limits.limit(table)
             log = (
                 f"secmon-db: agent {message.agent:03} reports more than {limit} rows for {table.name}: they are refused"
             )
@@ -144,14 +147,15 @@ class Changes:
 
 _DAY_SECONDS = 86_400
 _LAST_REFUSAL = select(row_refusals.c.day).where(row_refusals.c.agent_id == bindparam("agent"))
-_VOID = (
+_VOID = str(
     update(synchronizations)
     .where(
         synchronizations.c.agent_id == bindparam("agent"),
         synchronizations.c.component == bindparam("name"),
-        synchronizations.c.last_manager_checksum != "",
+        synchronizations.c.last_manager_checksum != literal_column("''"),
     )
-    .values(last_manager_checksum="")
+    .values(last_manager_checksum=literal_column("''"))
+    .compile(dialect=dialect())
 )
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,8 +16,7 @@ class MalformedMessage(Exception):
     """A message that says nothing usable; the text is the reason. It is counted and dropped (agent-data.md 12)."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentMessage:
+class AgentMessage(msgspec.Struct, frozen=True):
     """A message of an agent. Invalid UTF-8 in it is replaced by U+FFFD.
 
     ``location`` is unescaped and begins with ``(name) address->``. ``received``: when the journal got it, in seconds
@@ -55,11 +53,12 @@ def read_message(data: bytes, received: float, number: int) -> AgentMessage | No
     head = _HEAD.match(text)
     if head is None:
         return None
+    location = head["location"]
     return AgentMessage(
         queue=head["queue"],
         agent=int(head["agent"]),
         name=head["name"],
-        location=_ESCAPED.sub(r"\1", head["location"]),
+        location=_ESCAPED.sub(r"\1", location) if "|" in location else location,
         body=text[head.end() :],
         received=received,
         number=number,

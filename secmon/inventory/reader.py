@@ -30,7 +30,7 @@ log = logging.getLogger("secmon.db")
 
 CONSUMER = "inventory"
 """Name of the reader among those of the journal."""
-BATCH_BYTES = 1 << 20
+BATCH_BYTES = 4 << 20
 """Bytes of the journal that are read at once, and stored in one transaction."""
 _WARNINGS = 5
 _WARNING_SECONDS = 60.0
@@ -154,8 +154,9 @@ class InventoryReader:
             self._limits.forget()
             raise
         self._next_event += len(changes.events)
-        if changes.refused:
-            self._counters.add("inventory.refused_by_limit", changes.refused)
+        for name, number in (("refused_by_limit", changes.refused), ("checks_refused", changes.refused_checks)):
+            if number:
+                self._counters.add(f"inventory.{name}", number)
         return changes.answers
 
     def _store_each(self, messages: Sequence[AgentMessage], end: int) -> list[Answer]:

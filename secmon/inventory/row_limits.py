@@ -1,7 +1,9 @@
-"""How many rows an agent may have in a table, so that none fills the store."""
+"""How many rows an agent may have in a table and have compared, so that none takes the store for itself."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Select, Table, bindparam, func, literal, select
@@ -12,6 +14,10 @@ MAX_FILES = 200_000
 """Rows of an agent in ``fim_entries``, unless configured otherwise: what agents report at most by default."""
 MAX_ROWS = 50_000
 """Rows of an agent in each other table, unless configured otherwise."""
+MAX_COMPARED = 2_000_000
+"""Rows of an agent that are read in a minute to answer its checks. A table of 100,000 rows of which every one differs,
+checked at the agents' rate of 10 messages a second, needs half of it."""
+_MINUTE_SECONDS = 60
 _KNOWN_COUNTS = 100_000
 """Counts that are kept in memory; each is of an agent and a table."""
 _NEAR = 0.9
@@ -37,6 +43,8 @@ class RowLimits:
         """``files``: rows of an agent in ``fim_entries``; ``others``: in each other table."""
         self._files, self._others = files, others
         self._counts: dict[tuple[Table, int], _Count] = {}
+        self._compared: Counter[int] = Counter()
+        self._minute = 0
 
     def limit(self, table: Table) -> int:
         return self._files if table is fim_entries else self._others
@@ -64,6 +72,18 @@ class RowLimits:
         if count := self._counts.get((table, agent)):
             count.rows -= rows
 
+    def may_compare(self, agent: int, time: float) -> bool:
+        """Whether rows may be read for a check that came at ``time``, in seconds since 1970."""
+        minute = int(time // _MINUTE_SECONDS)
+        if minute != self._minute:
+            self._minute = minute
+            self._compared.clear()
+        return self._compared[agent] < MAX_COMPARED
+
+    def compared(self, agent: int, rows: int) -> None:
+        """``rows`` were read for a check."""
+        self._compared[agent] += rows
+
     def forget(self) -> None:
         """Count again: a transaction was rolled back."""
         self._counts.clear()
@@ -75,10 +95,12 @@ class RowLimits:
         return found
 
 
+@cache
 def _number(table: Table) -> Select[Any]:
     return select(func.count()).select_from(table).where(table.c.agent_id == bindparam("agent"))
 
 
+@cache
 def _same(table: Table) -> Select[Any]:
     return select(literal(1)).where(*(column == bindparam(f"key_{column.name}") for column in _key(table)))
 

@@ -22,7 +22,7 @@ def integer(value: object) -> int | None:
     Fractions are cut off. What is outside 64 bits becomes the nearest integer within.
     """
     if isinstance(value, int):
-        return saturated(int(value))
+        return int(value) if -MAX_INTEGER <= value <= MAX_INTEGER else saturated(value)
     if isinstance(value, float):
         return saturated(int(value)) if math.isfinite(value) else None
     if isinstance(value, str) and _NUMBER.fullmatch(value):

@@ -18,19 +18,21 @@ TYPES: Mapping[str, EntryType] = {
 }
 """The types of entries as they are stored, by their names in messages."""
 
-_TEXTS = {
-    "uid": "uid",
-    "gid": "gid",
-    "uname": "user_name",
-    "gname": "group_name",
-    "md5": "hash_md5",
-    "sha1": "hash_sha1",
-    "sha256": "hash_sha256",
-    "attributes": "attributes",
-    "symbolic_path": "symbolic_path",
-    "value_type": "value_type",
-    "checksum": "checksum",
-}
+_TEXTS = tuple(
+    {
+        "uid": "uid",
+        "gid": "gid",
+        "uname": "user_name",
+        "gname": "group_name",
+        "md5": "hash_md5",
+        "sha1": "hash_sha1",
+        "sha256": "hash_sha256",
+        "attributes": "attributes",
+        "symbolic_path": "symbolic_path",
+        "value_type": "value_type",
+        "checksum": "checksum",
+    }.items()
+)
 """Members of ``attributes`` by columns."""
 _INDEX_VERSION = 3
 """From this version on, entries of the registry are named by their hash (``index``)."""
@@ -55,8 +57,11 @@ def entry_row(agent: int, data: Mapping[str, Any]) -> dict[str, Any] | None:
     full_path = _full_path(data, kind, file)
     if full_path is None:
         return None
-    row = {column: text(attributes.get(member)) or None for column, member in _TEXTS.items()}
-    return row | {
+    row: dict[str, Any] = {
+        column: (value if type(value := attributes.get(member)) is str else text(value)) or None
+        for column, member in _TEXTS
+    }
+    row |= {
         "agent_id": agent,
         "type": TYPES[kind],
         "full_path": full_path,
@@ -70,6 +75,7 @@ def entry_row(agent: int, data: Mapping[str, Any]) -> dict[str, Any] | None:
         "mtime": integer(attributes.get("mtime")),
         "inode": _inode(attributes.get("inode")),
     }
+    return row
 
 
 def entry_key(data: Mapping[str, Any], kind: str) -> str:

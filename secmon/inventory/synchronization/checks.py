@@ -6,11 +6,11 @@ from functools import cache
 from typing import Literal
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
+from sqlalchemy import Select, and_, bindparam, select
 
 from secmon.inventory.changes import Changes
-from secmon.inventory.components import Component
-from secmon.inventory.message import MalformedMessage
+from secmon.inventory.components import LEGACY, Component
+from secmon.inventory.message import AgentMessage, MalformedMessage
 from secmon.inventory.synchronization import bookkeeping
 
 Verdict = Literal["match", "checksum_fail", "no_data"]
@@ -37,20 +37,25 @@ class Check:
     checksum: str
 
 
-def check(component: Component, agent: int, wanted: Check, changes: Changes) -> None:
+def check(component: Component, message: AgentMessage, wanted: Check, changes: Changes) -> None:
     """Compare, delete rows that the agent does not have, and answer unless the rows are equal.
 
-    Rows outside the range are deleted first: this voids the checksum of an earlier match, and is in no range.
+    Rows outside the range are deleted first: this voids the checksum of an earlier match, and they are in no range.
+    A check for which more rows would be read than an agent may ask for is not answered; it is counted.
     """
+    agent = message.agent
     answer = msgspec.json.encode({"begin": wanted.begin, "end": wanted.end, "id": wanted.round}).decode()
     if len(answer.encode()) > _ANSWER_BYTES:
         raise MalformedMessage("begin and end are too long to be repeated")
+    if not changes.limits.may_compare(agent, message.received):
+        changes.refused_checks += 1
+        return
     _delete(component, agent, wanted, changes)
     record = bookkeeping.read(component, agent, changes) if wanted.kind == "global" else None
     if record is not None and wanted.checksum and record.last_manager_checksum == wanted.checksum:
         verdict: Verdict = "match"
     else:
-        verdict = _compare(component, agent, wanted, changes)
+        verdict = _compare(component, message, wanted, changes)
     if record is not None:
         bookkeeping.write(
             component, agent, record.after_check(wanted.round, wanted.checksum, verdict == "match"), changes
@@ -66,30 +71,36 @@ def clear(component: Component, agent: int, round_: int, changes: Changes) -> No
     bookkeeping.write(component, agent, record.after_check(round_, "", True), changes)
 
 
-def _compare(component: Component, agent: int, wanted: Check, changes: Changes) -> Verdict:
+def _compare(component: Component, message: AgentMessage, wanted: Check, changes: Changes) -> Verdict:
+    agent, table = message.agent, component.table
+    if wanted.kind == "global" and not component.types:
+        changes.delete(table, agent, table.c.checksum.in_(["", LEGACY]))
     values = {"agent": agent, "begin": wanted.begin, "end": wanted.end}
-    found = changes.execute(component.table, _checksums(component), values)
+    found = changes.execute(table, _checksums(component), values)
     digest, rows = hashlib.sha1(usedforsecurity=False), 0
     for checksums in found.scalars().partitions(_ROWS):
         rows += len(checksums)
         digest.update("".join(filter(None, checksums)).encode())
+    changes.limits.compared(agent, rows)
     if not rows:
         return "no_data"
     if rows > 1 and wanted.begin == wanted.end:  # several rows of one name: the agent sends its own again
-        changes.delete(
-            component.table, agent, component.in_ranges, component.key == bindparam("begin"), begin=wanted.begin
-        )
+        changes.delete(table, agent, component.in_ranges, component.key == bindparam("begin"), begin=wanted.begin)
         return "checksum_fail"
     return "match" if digest.hexdigest() == wanted.checksum else "checksum_fail"
 
 
 def _delete(component: Component, agent: int, wanted: Check, changes: Changes) -> None:
     """Delete the rows that the agent does not have, as the check says."""
+    key, mine = component.key, component.of_agent
+    before, after = key < bindparam("begin"), key > bindparam("end")
     if wanted.kind == "global" or (wanted.kind == "left" and wanted.tail is None):
-        values = {"begin": wanted.begin, "end": wanted.end}
-        changes.delete(component.table, agent, _outside(component, wanted.kind == "global"), **values)
+        # Two statements: one with both conditions would read the whole table.
+        changes.delete(component.table, agent, mine, before, begin=wanted.begin)
+        changes.delete(component.table, agent, mine, after, end=wanted.end)
     elif wanted.kind == "left":
-        changes.delete(component.table, agent, _between(component), end=wanted.end, tail=wanted.tail)
+        between = and_(after, key < bindparam("tail"))
+        changes.delete(component.table, agent, mine, between, end=wanted.end, tail=wanted.tail)
 
 
 @cache
@@ -98,19 +109,3 @@ def _checksums(component: Component) -> Select[tuple[str]]:
     key, table = component.key, component.table
     in_range = key.between(bindparam("begin"), bindparam("end"))
     return select(table.c.checksum).where(component.in_ranges, in_range).order_by(key)
-
-
-@cache
-def _outside(component: Component, with_legacy: bool) -> ColumnElement[bool]:
-    """The rows outside the range, and those that are in no range at all."""
-    key = component.key
-    outside = or_(key < bindparam("begin"), key > bindparam("end"))
-    if with_legacy and not component.types:
-        outside = or_(outside, component.table.c.checksum.in_(["", "legacy"]))
-    return and_(component.of_agent, outside)
-
-
-@cache
-def _between(component: Component) -> ColumnElement[bool]:
-    """The rows between the halves of a split."""
-    return and_(component.of_agent, component.key > bindparam("end"), component.key < bindparam("tail"))

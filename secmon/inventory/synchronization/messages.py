@@ -32,7 +32,7 @@ def synchronize(message: AgentMessage, changes: Changes) -> None:
     elif kind == "integrity_clear":
         clear(component, message.agent, _round(data), changes)
     elif kind.startswith(_CHECK):
-        check(component, message.agent, _check(kind.removeprefix(_CHECK), data), changes)
+        check(component, message, _check(kind.removeprefix(_CHECK), data), changes)
     else:
         raise MalformedMessage("the type of the message is not known")
 

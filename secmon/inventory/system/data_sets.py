@@ -5,6 +5,7 @@ Sources: docs/reference/agent-data.md 4.1, 4.3, 4.6; newer-versions.md 3.1 to 3.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlalchemy import Table
 
@@ -34,7 +35,7 @@ class DataSet:
     unsigned: tuple[str, ...] = ()
     defaults: Mapping[str, int] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The column that names a row in ranges."""
         return next(column.name for column in self.table.primary_key if column.name != "agent_id")

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Float, Integer
-
 from secmon.inventory.message import MalformedMessage
 from secmon.inventory.system.data_sets import NETWORK_ADDRESSES, DataSet
 from secmon.inventory.values import integer, is_number, real, text
@@ -17,6 +15,7 @@ Members = Mapping[str, Any]
 _NEVER_NULL = ("format", "location")
 _DHCP = (None, "enabled", "disabled", "unknown", "BOOTP")
 _HIGHEST_SHARE = 100
+_CONVERSIONS: Mapping[type, Callable[[object], object]] = {str: text, int: integer, float: real}
 _UNSTORED = {"metric", "dhcp"}
 _REFERENCE = (
     *("architecture", "os_name", "os_version", "os_codename", "os_major", "os_minor", "os_patch", "os_build"),
@@ -25,12 +24,13 @@ _REFERENCE = (
 
 
 class _Source(NamedTuple):
-    """Where a column has its value from: the ``names`` of the member, and how the value is converted."""
+    """Where a column has its value from: the member, ``others`` of its names, the type, and how it is converted."""
 
     column: str
-    names: tuple[str, ...]
+    name: str
+    others: tuple[str, ...]
+    kind: type[str | int | float]
     convert: Callable[[object], object]
-    numeric: bool
 
 
 def named(data_set: DataSet, data: Mapping[str, Any]) -> Members:
@@ -45,13 +45,18 @@ def converted_row(data_set: DataSet, members: Members, *, strict: bool) -> dict[
     null. An empty text is null. Raises MalformedMessage.
     """
     row: dict[str, Any] = {}
-    for column, names, convert, numeric in _sources(data_set):
-        value = next((members[name] for name in names if name in members), None)
+    for column, name, others, kind, convert in _sources(data_set):
+        value = members.get(name)
+        if value is None and others:
+            value = next((members[other] for other in others if other in members), None)
+        if type(value) is kind is str:  # nearly all values
+            row[column] = value or None
+            continue
         found = convert(value)
         if strict and found is None:
             if value is not None:
                 raise MalformedMessage(f"{column} has a value of a wrong type")
-            found = 0 if numeric else None
+            found = None if kind is str else 0
         row[column] = None if found == "" else found
     _complete(data_set, row)
     return row
@@ -117,12 +122,11 @@ def _sources(data_set: DataSet) -> tuple[_Source, ...]:
     for column in data_set.table.columns:
         if column.name in ("agent_id", "scan_id", "reference", data_set.key):
             continue
-        whole, fraction = isinstance(column.type, Integer), isinstance(column.type, Float)
-        convert: Callable[[object], object] = integer if whole else real if fraction else text
+        kind = column.type.python_type
+        convert: Callable[[object], object] = _CONVERSIONS[kind]
         if column is NETWORK_ADDRESSES.table.c.proto:
             convert = protocol
-        names = (column.name, *data_set.names.get(column.name, ()))
-        found.append(_Source(column.name, names, convert, whole or fraction))
+        found.append(_Source(column.name, column.name, data_set.names.get(column.name, ()), kind, convert))
     return tuple(found)
 
 

@@ -168,3 +168,15 @@ def test_an_answer_repeats_what_was_asked(manager: HandledMessages) -> None:
     component, protocol, verdict, body = answer.split(" ", 3)
     assert (component, protocol, verdict) == ("fim_file", "dbsync", "no_data")
     assert json.loads(body) == {name: data[name] for name in ("begin", "end", "id")}
+
+
+def test_checks_of_too_many_rows_are_not_answered(manager: HandledMessages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secmon.inventory.row_limits.MAX_COMPARED", 4)
+    for name in ("a", "b", "c"):
+        send(manager, {"component": "fim_file", "type": "state", "data": state("fim_file", name)})
+    check = {"begin": "a", "end": "c", "checksum": "differs", "id": 1}
+    body = {"component": "fim_file", "type": "integrity_check_right", "data": check}
+    changes = manager.handle(
+        *(message_of("fim_file", body, received=time) for time in (60.0, 70.0, 80.0, 119.0, 120.0))
+    )
+    assert (len(changes.answers), changes.refused_checks) == (3, 2)

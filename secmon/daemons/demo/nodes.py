@@ -317,11 +317,16 @@ class Demo:
     def _about_agents(self, url: str) -> list[str]:
         if not self._agents:
             return []
-        query = "select=id,name,status,node_name,version&pretty=true"
+        ask = f'  curl -k -s -H "Authorization: Bearer $TOKEN" "{url}'
         return [
             "",
             f"{self._agents} simulated agents are spread over the nodes and send events (--agents 0: none). See them:",
-            f'  curl -k -s -H "Authorization: Bearer $TOKEN" "{url}/agents?{query}"',
+            f'{ask}/agents?select=id,name,status,node_name,version&pretty=true"',
+            "",
+            "They report on their hosts too: installed packages, changed files, and how well a host is configured.",
+            f'{ask}/syscollector/001/packages?select=name,version&limit=5&pretty=true"',
+            f'{ask}/syscheck/001?summary=true&sort=-date&limit=5&pretty=true"',
+            f'{ask}/sca/001?select=name,score,pass,fail&pretty=true"',
         ]
 
 

@@ -5,7 +5,9 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY requirements.lock ./
 RUN pip --python /opt/venv/bin/python install --require-hashes -r requirements.lock
-COPY pyproject.toml README.md ./
+# The compiler of setup.py; it is not part of the image of a node.
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+COPY pyproject.toml setup.py README.md ./
 COPY secmon ./secmon
 COPY ruleset ./ruleset
 RUN pip --python /opt/venv/bin/python install --no-deps .

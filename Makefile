@@ -9,6 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 READY_DEV := $(VENV)/.installed-dev
+# Sources of the module that setup.py compiles.
+COMPILED := $(addprefix secmon/engine/matching/,matchers.py compiled_matchers.pxd)
 PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
 EXAMPLES ?= 500
@@ -40,8 +42,8 @@ fuzz: $(READY_DEV) ## Send EXAMPLES new requests to a real cluster for each test
 	SECMON_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest $(PARALLEL) --timeout=7200 tests/fuzz
 
 lint: $(READY_DEV) ## Lint, types, import rules
-	$(BIN)/ruff check secmon tests bench
-	$(BIN)/ruff format --check secmon tests bench
+	$(BIN)/ruff check secmon tests bench setup.py
+	$(BIN)/ruff format --check secmon tests bench setup.py
 	$(BIN)/mypy secmon tests bench
 	$(BIN)/lint-imports
 
@@ -63,13 +65,14 @@ lock: $(READY_DEV) ## Renew the locked versions of all dependencies
 	  --no-emit-trusted-host --no-emit-find-links --no-header --no-annotate --strip-extras $$extra \
 	  -o requirements$${extra:+-dev}.lock pyproject.toml; done
 
-$(READY): pyproject.toml requirements.lock | $(BIN)/pip
+$(READY): pyproject.toml setup.py requirements.lock $(COMPILED) | $(BIN)/pip
 	@echo "Installing the libraries ..."
 	@$(PIP) --require-hashes -r requirements.lock
 	@echo "Installing secmon ..."
 	@$(PIP) --quiet --no-deps -e .
 	@touch $@
 	@echo "Installed: $(BIN)/secmon"
+	@$(BIN)/python -c 'from secmon.engine.matching.implementation import FORM; print("Matchers of the analysis:", FORM)'
 
 $(READY_DEV): requirements-dev.lock $(READY)
 	@echo "Installing the developer tools ..."

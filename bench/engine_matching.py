@@ -16,8 +16,8 @@ import pcre2  # type: ignore[import-untyped]  # the package has no stubs
 from secmon.engine.decoders import decoder_loader
 from secmon.engine.engine import Engine
 from secmon.engine.input.predecode import Message
-from secmon.engine.matching import Expression, compile_expression
-from secmon.engine.matching.expression import Found, Kind
+from secmon.engine.matching import Expression, Found, compile_expression
+from secmon.engine.matching.expression import Kind
 from secmon.engine.rules import rule_reader
 from secmon.engine.rules.rule import Rule
 from secmon.engine.ruleset.compiled import Ruleset

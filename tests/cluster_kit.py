@@ -1,11 +1,13 @@
 """A master and workers in one process: real gRPC and TLS on free ports, temporary folders, quick timings."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import grpc
 from grpc import aio
 
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
@@ -149,3 +151,29 @@ class Recorder:
 
     def left(self, session: WorkerSession) -> None:
         self.leaves.append((session.name, session.reason or ""))
+
+
+class Slow:
+    """A service whose calls last until ``free`` is set."""
+
+    METHOD = "/test.Slow/Work"
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+        self.sizes: list[int] = []
+
+    def add_to(self, server: aio.Server) -> None:
+        handler = grpc.unary_unary_rpc_method_handler(
+            self._work, pb.RenewRequest.FromString, pb.RenewReply.SerializeToString
+        )
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Slow", {"Work": handler}),))
+
+    @staticmethod
+    def call(channel: aio.Channel) -> aio.UnaryUnaryMultiCallable[bytes, bytes]:
+        """Sends requests of any bytes."""
+        return channel.unary_unary(Slow.METHOD, None, None)
+
+    async def _work(self, request: pb.RenewRequest, _context: object) -> pb.RenewReply:
+        self.sizes.append(len(request.csr))
+        await self.free.wait()
+        return pb.RenewReply()

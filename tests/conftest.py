@@ -16,7 +16,8 @@ _FOLDER = pytest.StashKey[str]()
 
 SHARED_CLUSTER = "the shared cluster"
 _USES_IT = tuple(
-    f"integration/test_{name}" for name in ("answers", "agents", "agent_commands", "groups", "ruleset", "survival")
+    f"integration/test_{name}"
+    for name in ("answers", "agents", "agent_commands", "groups", "integrity", "ruleset", "survival")
 )
 _LONGEST_FIRST = (SHARED_CLUSTER, "integration", "daemons", "fuzz", "simulator", "operations", "cluster")
 

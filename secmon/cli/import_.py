@@ -18,14 +18,19 @@ _PROGRESS_FROM = 2_000
 """Rows from which progress is shown."""
 
 
-@click.group("import", cls=LazyGroup, lazy={"agents": "secmon.cli.import_agents:agents"})
+@click.group(
+    "import",
+    cls=LazyGroup,
+    lazy={"agents": "secmon.cli.import_agents:agents", "attack": "secmon.cli.import_attack:attack"},
+)
 def import_() -> None:
-    """Import data of another manager.
+    """Import data of other managers, and of ATT&CK.
 
     \b
     Examples:
       secmon import rbac rbac.db
       secmon import agents /var/ossec
+      secmon import attack enterprise-attack.json
     """
 
 

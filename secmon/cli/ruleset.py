@@ -19,12 +19,13 @@ from secmon.engine.rules.rule_loader import FIRST_NON_ROOT_ID
 from secmon.engine.ruleset.case_files import Case, CaseError, Result, find_files, read_file, run_case
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.diagnostics import Message, RulesetError
+from secmon.knowledge.attack.knowledge_base import KnowledgeBase
 
 MOST_SHOWN = 20
 _CASES = click.Path(path_type=Path, exists=True)
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, lazy={"coverage": "secmon.cli.ruleset_coverage:coverage"})
 def ruleset() -> None:
     """Check, test and measure rules and decoders.
 
@@ -43,6 +44,8 @@ def check(source: RulesetSource, as_json: bool) -> None:
 
     Example:  secmon ruleset check --root /opt/secmon
 
+    Techniques of MITRE ATT&CK that rules name and that are unknown, revoked or deprecated are warnings.
+
     Exit status: 0 no errors or warnings, 1 errors or warnings, 2 wrong usage.
     """
     compiled: Ruleset | None = None
@@ -53,19 +56,34 @@ def check(source: RulesetSource, as_json: bool) -> None:
     except RulesetError as error:
         messages = [error.message]
     counted = _sizes(compiled) if compiled else None
+    techniques = wrong_techniques(compiled, source.attack()) if compiled else {}
     if as_json:
         shown = [
             {"severity": one.severity, "number": one.number, "file": one.file, "line": one.line, "message": one.text}
             for one in messages
         ]
-        echo_json({"valid": compiled is not None, "counts": counted, "messages": shown})
+        valid = compiled is not None
+        echo_json({"valid": valid, "counts": counted, "messages": shown, "wrong_techniques": techniques})
     else:
         for one in messages:
             place = f"{one.file}:{one.line}: " if one.line else f"{one.file}: " if one.file else ""
             click.echo(f"{place}{one.severity.lower()} {one.number}: {one.text}")
+        for technique, (reason, rules) in techniques.items():
+            click.echo(f"{technique} is {reason} in ATT&CK: rules {', '.join(map(str, rules))}")
         if counted:
             click.echo(f"{source.name}: " + ", ".join(f"{number} {name}" for name, number in counted.items()))
-    sys.exit(1 if messages else 0)
+    sys.exit(1 if messages or techniques else 0)
+
+
+def wrong_techniques(compiled: Ruleset, attack: KnowledgeBase) -> dict[str, tuple[str, list[int]]]:
+    """Techniques that rules name and that are not in use: why, and the rules, by id."""
+    found: dict[str, tuple[str, list[int]]] = {}
+    for rule in compiled.rules.by_id.values():
+        for technique in dict.fromkeys(one.technique for one in rule.mitre):
+            if technique not in attack.techniques:
+                reason = attack.unused.get(technique, "unknown")
+                found.setdefault(technique, (reason, []))[1].append(rule.id)
+    return dict(sorted(found.items()))
 
 
 def _sizes(compiled: Ruleset) -> dict[str, int]:

@@ -13,6 +13,8 @@ from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.diagnostics import RulesetError
 from secmon.engine.ruleset.sources import collect_folder, compile_installation, compile_sources
+from secmon.knowledge.attack.knowledge_base import KnowledgeBase
+from secmon.knowledge.attack.source import AttackSource
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +33,10 @@ class RulesetSource:
             return compile_sources(collect_folder(self._folder))
         require_installation(self._paths)
         return compile_installation(self._paths)
+
+    def attack(self) -> KnowledgeBase:
+        """The ATT&CK in force there; of a folder, that of the product."""
+        return AttackSource(self._paths or Paths(self._folder)).current()
 
     def usable(self) -> Ruleset:
         """As ``compile``, but an error of the ruleset ends the command with one line."""

@@ -27,6 +27,7 @@ from secmon.config.auth import read_auth
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
 from secmon.inventory.store import InventoryStore
+from secmon.knowledge.attack.source import AttackSource
 from secmon.security.login_attempts import FailedLogins
 from secmon.security.passwords import HashingThreads
 from secmon.security.store.security_store import SecurityStore
@@ -278,6 +279,9 @@ class Analysis(Protocol):
     async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
         """Counters of the engine (manager.md 10.1), or of these agents (11.1); times in seconds since 1970."""
 
+    async def ruleset(self, *, refresh: bool = False) -> Mapping[str, Any]:
+        """What is in force, and what is wrong with the files; with ``refresh`` they are looked at before."""
+
     async def logtest(self, command: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """The whole answer of the log test (analysis-api.md 6.4): ``error``, ``data``, ``message``."""
 
@@ -321,6 +325,7 @@ class Node:
     """Upgrades of agents; on the master."""
     inventory: InventoryStore = field(init=False)
     """What the agents that report to this node have sent of their hosts."""
+    attack: AttackSource = field(init=False)
     memberships: Memberships = field(init=False)
     hashing: HashingThreads = field(default_factory=HashingThreads)
     answers: Answers = field(default_factory=Answers)
@@ -330,6 +335,7 @@ class Node:
         difference = 2 * self.options.get("clusterd.max_clock_skew") if self.clustered else 0
         self.tokens = Tokens(self.clock, clock_difference_seconds=difference)
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
+        self.attack = AttackSource(self.paths)
         self.memberships = Memberships(self.agents)
         self.tasks = TaskStore(self.paths.tasks_db)
         self.inventory = InventoryStore(self.paths.inventory_db)

@@ -8,7 +8,7 @@ authorities.
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -38,11 +38,13 @@ async def download(
     trust: ssl.SSLContext | None = None,
     headers: Mapping[str, str] | None = None,
     patience: float = _PATIENCE_SECONDS,
+    progress: Callable[[int, int | None], None] = lambda received, total: None,
 ) -> bytes:
     """The content at ``url``: at most ``limit`` bytes, within ``seconds`` for everything.
 
     ``trust`` None: the system's authorities. ``headers``: further ones, for the server that ``url`` names; one that it
     redirects to does not get them. ``patience``: seconds after which an answer that is too slow is abandoned.
+    ``progress`` is called with the bytes received and, if it is known, their number in all.
     Raises DownloadError.
     """
     first = url
@@ -52,7 +54,7 @@ async def download(
             for _ in range(MAX_REDIRECTS + 1):
                 parts = check_url(url)
                 further = (headers or {}) if _same_server(parts, first) else {}
-                answer = await _get(parts, _Bounds(limit, patience, reach), trust, further)
+                answer = await _get(parts, _Bounds(limit, patience, reach, progress), trust, further)
                 if answer.status not in _REDIRECTS:
                     return answer.content()
                 reach = answer.reach
@@ -84,6 +86,7 @@ class _Bounds(NamedTuple):
     limit: int
     patience: float
     reach: int | None
+    progress: Callable[[int, int | None], None] = lambda received, total: None
 
 
 def _reach(address: str) -> int:
@@ -126,6 +129,12 @@ class _Answer:
         """Bytes of the content so far."""
         return len(self._body)
 
+    @property
+    def length(self) -> int | None:
+        """Bytes of the content, as the server announces them."""
+        length = self._headers.get(b"content-length", b"")
+        return int(length) if length.isdigit() else None
+
     def feed(self, data: bytes) -> None:
         self._head_size += 0 if self._headed else len(data)
         try:
@@ -152,10 +161,9 @@ class _Answer:
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
-        length = self._headers.get(b"content-length", b"")
         self._headed = self.status >= 200  # interim answers come before the real one
-        if length.isdigit() and int(length) > self._limit:
-            raise DownloadError(f"it has {int(length)} bytes, more than {self._limit}")
+        if self.length is not None and self.length > self._limit:
+            raise DownloadError(f"it has {self.length} bytes, more than {self._limit}")
 
     def on_body(self, data: bytes) -> None:
         self._body += data
@@ -189,20 +197,21 @@ async def _get(url: SplitResult, bounds: _Bounds, trust: ssl.SSLContext | None, 
         if bounds.reach is not None and answer.reach > bounds.reach:
             raise DownloadError(f"it redirects to {host}, an address inside this network")
         writer.write(_request(url, headers))
-        await _read_answer(reader, answer, bounds.patience)
+        await _read_answer(reader, answer, bounds)
         return answer
     finally:
         writer.transport.abort()  # nothing is left to be said; a slow peer must not keep us
 
 
-async def _read_answer(reader: asyncio.StreamReader, answer: _Answer, patience: float) -> None:
-    started = asyncio.get_running_loop().time()
+async def _read_answer(reader: asyncio.StreamReader, answer: _Answer, bounds: _Bounds) -> None:
+    started, patience = asyncio.get_running_loop().time(), bounds.patience
     try:
         async with asyncio.timeout_at(started + patience) as limit:
             while not answer.complete:
                 data = await reader.read(_CHUNK)
                 if data:
                     answer.feed(data)
+                    bounds.progress(answer.received, answer.length)
                 else:
                     answer.end()
                 limit.reschedule(started + patience + answer.received / _MIN_RATE)

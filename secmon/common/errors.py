@@ -219,6 +219,9 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1911: ErrorSpec(_U, "The uploaded file is not UTF-8 text", "Send UTF-8"),
     1912: ErrorSpec(_U, "The upload has no body", "Send a body"),
     1913: ErrorSpec(_I, "The process table cannot be read", "Mount /proc and grant access"),
+    1914: ErrorSpec(
+        _U, "The ruleset on disk cannot be used", "Correct the file named; the previous ruleset is in force"
+    ),
     2000: ErrorSpec(_I, "The API configuration is not valid", "Correct api.yaml and restart"),
     2003: ErrorSpec(_U, "The database cannot answer the query", "Check the query"),
     2004: ErrorSpec(_I, "The API configuration cannot be read", "Check the permissions of api.yaml"),

@@ -167,6 +167,16 @@ class Paths:
         return self.root / "queue/events-inventory"
 
     @property
+    def attack(self) -> Path:
+        """The imported ATT&CK file: replicated from the master."""
+        return self.etc / "attack/attack.jsonl.gz"
+
+    @property
+    def previous_attack(self) -> Path:
+        """The file that the last import has replaced, on the master."""
+        return self.root / "var/db/previous-attack.jsonl.gz"
+
+    @property
     def queue_socket(self) -> Path:
         """Datagrams of existing tools for the analysis engine."""
         return self.sockets / "queue"

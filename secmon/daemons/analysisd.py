@@ -22,6 +22,7 @@ from secmon.engine.build import AnalysisEnvironment
 from secmon.engine.output.labels import StoredLabels
 from secmon.engine.ruleset.diagnostics import RulesetError
 from secmon.engine.service import AnalysisService
+from secmon.knowledge.attack.source import AttackSource
 
 log = logging.getLogger("secmon.analysisd")
 
@@ -67,6 +68,7 @@ class AnalysisDaemon:
             counters=Counters(),
             host=socket.gethostname(),
             labels=labels,
+            techniques=AttackSource(paths),
         )
         service = self.service = AnalysisService(env, self._active_agents, self.tasks)
         try:

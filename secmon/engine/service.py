@@ -27,6 +27,7 @@ from secmon.engine.logtest.logtest_protocol import MAX_REQUEST as LOGTEST_REQUES
 from secmon.engine.logtest.logtest_protocol import TOO_LONG as LOGTEST_TOO_LONG
 from secmon.engine.logtest.logtest_protocol import answer as answer_logtest
 from secmon.engine.logtest.logtest_sessions import Sessions, SessionSettings
+from secmon.engine.matching.implementation import FORM
 from secmon.engine.output.document import Documents
 from secmon.engine.output.outputs import OutputSettings, output_rotations, tidy_outputs
 from secmon.engine.ruleset.live_ruleset import Compiled, LiveRuleset
@@ -49,7 +50,7 @@ MAX_LOCAL_BYTES = 32 << 20
 """Bytes of local events that may wait for their journal."""
 _ALERT_BYTES = 1 << 20
 """The size that clients see of the queue of alerts that wait for the disk."""
-_WATCHED = ("etc/rules", "etc/decoders", "etc/lists")
+_WATCHED = ("etc/rules", "etc/decoders", "etc/lists", "etc/attack")
 
 ActiveAgents = Callable[[], Awaitable[set[int]]]
 """Numbers of the agents whose counters are kept."""
@@ -107,6 +108,8 @@ class AnalysisService:
             self._tasks.vital("local files", self._local_files.run)
         for note in self.session_settings.notes:
             log.warning("%s", note)
+        if FORM == "plain":
+            log.info("Patterns are matched without the compiled module, several times slower (docs/analysis.md)")
 
     async def stop(self) -> None:
         """Accept nothing new, store what was accepted, finish the current event and commit."""
@@ -158,6 +161,7 @@ class AnalysisService:
             return {}
         return self.statistics() | {
             "analysis": {
+                "matchers": FORM,
                 "waits_for": thread.waits_for or local.trouble,
                 "waits": thread.waits,
                 "possibly_repeated": thread.repeated,
@@ -293,8 +297,18 @@ class AnalysisService:
 
     async def _refresh(self, *, configuration: bool = False) -> None:
         made: Compiled | None = await asyncio.to_thread(self.live_ruleset.refresh, configuration=configuration)
+        if await asyncio.to_thread(self._techniques_changed):
+            made = self.live_ruleset.current  # alerts name the techniques of rules
         if made is not None and self.thread is not None:
             self.thread.swap(made.ruleset, made.sources)
+
+    def _techniques_changed(self) -> bool:
+        techniques = self._env.techniques
+        if techniques is None:
+            return False
+        before = techniques.generation
+        techniques.technique("")
+        return techniques.generation != before
 
     async def _watch_thread(self) -> None:
         """Raise the error that ended the analysis thread."""

@@ -177,7 +177,7 @@ class Handler(Protocol):
     after a kill the same messages must lead to the same events."""
 
     def __call__(self, message: AgentMessage, changes: Changes) -> None:
-        """Store what ``message`` says. Raises MalformedMessage before it has changed anything."""
+        """Store what ``message`` says. Raises MalformedMessage or UnsupportedMessage before it has changed anything."""
 
 
 Handlers = Mapping[str, Handler]

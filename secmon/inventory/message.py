@@ -16,6 +16,10 @@ class MalformedMessage(Exception):
     """A message that says nothing usable; the text is the reason. It is counted and dropped (agent-data.md 12)."""
 
 
+class UnsupportedMessage(Exception):
+    """A message of a form that only old agents send; the text is the reason. It is counted and dropped quietly."""
+
+
 class AgentMessage(msgspec.Struct, frozen=True):
     """A message of an agent. Invalid UTF-8 in it is replaced by U+FFFD.
 

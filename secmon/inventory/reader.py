@@ -19,7 +19,7 @@ from secmon.common.counters import Counters
 from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.inventory.changes import Changes, Handlers
 from secmon.inventory.decoded_event import DecodedEvent, encode_event
-from secmon.inventory.message import AgentMessage, MalformedMessage, read_message
+from secmon.inventory.message import AgentMessage, MalformedMessage, UnsupportedMessage, read_message
 from secmon.inventory.row_limits import RowLimits
 from secmon.inventory.schema import reader_positions
 from secmon.inventory.store import InventoryStore
@@ -175,6 +175,9 @@ class InventoryReader:
         changes.begin(message)
         try:
             self._handlers[message.queue](message, changes)
+        except UnsupportedMessage as error:
+            self._counters.add("inventory.unsupported")
+            log.debug("A message of agent %03d (type %s) is dropped: %s", message.agent, message.queue, error)
         except MalformedMessage as error:
             self._counters.add("inventory.malformed")
             self._warn(message, str(error))

@@ -2,7 +2,7 @@
 
 import re
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from secmon.inventory.changes import Changes
 from secmon.inventory.decoded_event import event_of
@@ -36,23 +36,23 @@ def handle_rootcheck(message: AgentMessage, changes: Changes) -> None:
     changes.report(event_of(message, DECODER, fields, text, first_seen=new))
 
 
+_MINE = findings.c.agent_id == bindparam("agent")
+_REPEATED = update(findings).where(_MINE, findings.c.log == bindparam("text")).values(date_last=bindparam("now"))
+_COUNT = select(func.count()).select_from(findings).where(_MINE)
+_OLDEST = (
+    select(findings.c.id).where(_MINE, findings.c.log.not_in(MARKERS)).order_by(findings.c.date_last).limit(1)
+).scalar_subquery()
+
+
 def _store(text: str, agent: int, now: int, changes: Changes) -> bool:
     """Note that ``text`` was reported ``now``, in seconds since 1970: whether it is new."""
-    known = (findings.c.agent_id == agent) & (findings.c.log == text)
-    if changes.execute(findings, update(findings).where(known).values(date_last=now)).rowcount:
+    if changes.execute(findings, _REPEATED, {"agent": agent, "text": text, "now": now}).rowcount:
         return False
-    count = select(func.count()).select_from(findings).where(findings.c.agent_id == agent)
-    if changes.execute(findings, count).scalar_one() >= MAX_FINDINGS:
-        _delete_oldest(agent, changes)
+    if changes.execute(findings, _COUNT, {"agent": agent}).scalar_one() >= MAX_FINDINGS:
+        changes.delete(findings, agent, findings.c.id == _OLDEST)
     row = {"agent_id": agent, "date_first": now, "date_last": now, "log": text}
     changes.save(findings, {**row, "pci_dss": _tag("PCI_DSS", text), "cis": _tag("CIS", text)})
     return True
-
-
-def _delete_oldest(agent: int, changes: Changes) -> None:
-    others = (findings.c.agent_id == agent) & findings.c.log.not_in(MARKERS)
-    oldest = select(findings.c.id).where(others).order_by(findings.c.date_last).limit(1).scalar_subquery()
-    changes.execute(findings, delete(findings).where(findings.c.id == oldest))
 
 
 def _tag(name: str, text: str) -> str | None:

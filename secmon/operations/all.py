@@ -11,7 +11,8 @@ from secmon.operations.ciscat import read as ciscat_read
 from secmon.operations.groups import files as groups_files
 from secmon.operations.groups import groups
 from secmon.operations.internal import INTERNAL
-from secmon.operations.nodes import cluster, components, logs, manager, root, upload, versions
+from secmon.operations.mitre import read as mitre_read
+from secmon.operations.nodes import cluster, components, logs, manager, root, ruleset_reload, upload, versions
 from secmon.operations.nodes import statistics as stats
 from secmon.operations.rootcheck import clear as rootcheck_clear
 from secmon.operations.rootcheck import read as rootcheck_read
@@ -61,6 +62,7 @@ AREAS = (
     manager,
     logs,
     upload,
+    ruleset_reload,
     versions,
     rules,
     decoders,
@@ -79,6 +81,7 @@ AREAS = (
     sca_policies,
     sca_checks,
     ciscat_read,
+    mitre_read,
 )
 
 EXECUTABLE = Catalogue()

@@ -1,7 +1,8 @@
 """A worker passes the calls that it cannot answer itself to the master, and the bytes of the answers back."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from typing import Protocol
 
 import msgspec
@@ -10,7 +11,9 @@ from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Operation
 from secmon.cluster.node import Node, Peer
 from secmon.cluster.routing import forwards_all
+from secmon.cluster.rpc.flow_control import WINDOW_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.request_budget import MAX_REQUEST_BYTES
 from secmon.common.errors import SecmonError
 from secmon.common.identity import node_identity
 from secmon.common.outcome import Result
@@ -47,6 +50,7 @@ class MasterForwarder:
         self._find_master = find_master
         self._hold_seconds = hold_seconds
         self._refusal = refusal
+        self._large_request = asyncio.Lock()
 
     async def execute(self, call: Call, *, part: bool) -> Result:
         """See ``cluster.node.Peer``. Raises 3023 when the master stays away."""
@@ -66,18 +70,42 @@ class MasterForwarder:
     async def _relayed(self, request: pb.ExecuteRequest, deadline: float | None) -> AsyncGenerator[bytes, None]:
         master = await self._master(deadline)
         request.identity = _NODE_IDENTITY  # the master draws the caller from the token, and believes nothing else
-        async with aclosing(master.relay(request, deadline)) as chunks:
+        async with self._turn(request, deadline), aclosing(master.relay(request, deadline)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
+    @asynccontextmanager
+    async def _turn(self, request: pb.ExecuteRequest, deadline: float | None) -> AsyncIterator[None]:
+        """One large request at a time: the master receives two messages of a node at once, and small ones go past.
+
+        Raises 3018 for a request that the master does not receive, 3021 when the turn does not come in time.
+        """
+        size = request.ByteSize()
+        if size > MAX_REQUEST_BYTES:
+            raise self._named(SecmonError(3018, f"it has {size} bytes, {MAX_REQUEST_BYTES} are allowed"))
+        if size <= WINDOW_BYTES:
+            yield
+            return
+        try:
+            async with asyncio.timeout(None if deadline is None else deadline - self._node.clock.monotonic()):
+                await self._large_request.acquire()
+        except TimeoutError:
+            raise self._named(SecmonError(3021)) from None
+        try:
+            yield
+        finally:
+            self._large_request.release()
+
+    def _named(self, error: SecmonError) -> SecmonError:
+        error.nodes = {self._node.name: error.message}
+        return error
+
     async def _master(self, deadline: float | None) -> Master:
-        node, hold = self._node, self._hold_seconds
+        hold = self._hold_seconds
         if deadline is not None:
-            hold = max(0.0, min(hold, (deadline - node.clock.monotonic()) / 2))
+            hold = max(0.0, min(hold, (deadline - self._node.clock.monotonic()) / 2))
         master = await self._find_master(hold)
         if master is None:
             refusal = self._refusal()
-            lost = SecmonError(3023, f"the master refuses it: {refusal}" if refusal else None)
-            lost.nodes = {node.name: lost.message}
-            raise lost
+            raise self._named(SecmonError(3023, f"the master refuses it: {refusal}" if refusal else None))
         return master

@@ -16,11 +16,12 @@ from secmon.cluster.rpc.certificates import MASTER_NAME, NodeCredentials, finger
 from secmon.cluster.rpc.credentials import channel_credentials, open_channel
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.request_budget import MAX_REQUEST_BYTES, STREAMS_PER_NODE
 from secmon.master import report_service
 from secmon.master.worker_session import MAX_MESSAGE_BYTES
 from secmon.worker.cluster_member import ClusterMember
 from secmon.worker.master_session import JoinCall
-from tests.cluster_kit import KEY, ClusterKit, Recorder
+from tests.cluster_kit import KEY, ClusterKit, Recorder, Services, Slow
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -40,11 +41,13 @@ async def connected(kit: ClusterKit, credentials: NodeCredentials) -> AsyncItera
 
 
 @asynccontextmanager
-async def attacked(folder: Path) -> AsyncIterator[tuple[ClusterKit, NodeCredentials, Recorder]]:
+async def attacked(
+    folder: Path, services: Services = ()
+) -> AsyncIterator[tuple[ClusterKit, NodeCredentials, Recorder]]:
     """A cluster with the worker ``alpha``, and the credentials of ``beta``, whose node has gone."""
     kit = ClusterKit(folder)
     try:
-        await kit.start_master(max_messages_per_second=200)
+        await kit.start_master(services=services, max_messages_per_second=200)
         for name in ("alpha", "beta"):
             await kit.start_worker(name)
         await kit.joined("alpha", "beta")
@@ -168,6 +171,36 @@ async def test_a_message_above_the_limit_is_not_read(tmp_path: Path) -> None:
         with pytest.raises(aio.AioRpcError) as caught:
             await pb_grpc.MembershipStub(channel).Renew(pb.RenewRequest(csr=bytes(65 * 1024 * 1024)))
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_the_requests_of_a_node_wait_for_its_own_only(tmp_path: Path) -> None:
+    service = Slow()
+    large = pb.RenewRequest(csr=bytes(MAX_REQUEST_BYTES - 1000)).SerializeToString()
+    async with (
+        attacked(tmp_path, [service.add_to]) as (kit, credentials, _),
+        connected(kit, credentials) as first,
+        connected(kit, credentials) as second,
+    ):
+        calls = [service.call(channel)(large) for channel in (first, second) for _ in range(3)]
+        await until(lambda: len(service.sizes) == 2)
+        assert kit.workers[0].link.channel is not None
+        other = service.call(kit.workers[0].link.channel)(b"")
+        await until(lambda: len(service.sizes) == 3)
+        assert service.sizes[-1] == 0
+        service.free.set()
+        for call in (*calls, other):
+            await call
+        assert len(service.sizes) == 7
+
+
+async def test_sessions_of_a_node_that_do_not_begin_are_replaced(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as (kit, credentials, _), connected(kit, credentials) as channel:
+        silent = [pb_grpc.MembershipStub(channel).Join(None) for _ in range(20)]
+        await until(lambda: sum(call.done() for call in silent) >= 20 - STREAMS_PER_NODE)
+        async with joined(kit, channel, credentials):
+            assert kit.master.sessions.get("beta") is not None
+        for call in silent:
+            call.cancel()
 
 
 async def test_a_certificate_without_a_session_gives_no_access(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "GET /manager/configuration/{component}/{configuration}": _ACTIVE,
     "PUT /cluster/restart": _NODES,
     "PUT /manager/restart": {},
+    "PUT /cluster/analysisd/reload": _NODES,
+    "PUT /manager/analysisd/reload": {},
     # What hosts report.
     **{
         f"GET /syscollector/{{agent_id}}/{name}": _AGENT
@@ -76,6 +78,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         for name in ("/no_group", "/outdated", "/stats/distinct", "/summary/os", "/summary/status", "/uninstall")
     },
     "GET /agents": _AGENTS,
+    "GET /agents/summary": _AGENTS,
     "GET /agents/{agent_id}/key": _AGENT,
     "GET /agents/{agent_id}/group/is_sync": _AGENT,
     "GET /agents/{agent_id}/config/{component}/{configuration}": _AGENT
@@ -168,6 +171,8 @@ FAILING: Mapping[str, int] = {
     "GET /cluster/{node_id}/stats/analysisd": 1308,
     "GET /manager/stats/analysisd": 1308,
     "GET /agents/{agent_id}/stats/{component}": 1118,
+    "PUT /cluster/analysisd/reload": 1121,
+    "PUT /manager/analysisd/reload": 1121,
     "PUT /agents/upgrade_custom": 1006,
     "DELETE /syscheck/{agent_id}": 1760,
     "DELETE /experimental/syscheck": 1760,

@@ -27,10 +27,11 @@ def with_default(decoders: str, *rules: str) -> Sources:
 
 
 def test_step_by_step(examples: list[str]) -> None:
-    decoders, rules, cases, overwrite = examples
-    compiled = compile_sources(with_default(decoders, rules, overwrite))
+    decoders, rules, cases, host_rules, host_cases, overwrite = examples
+    compiled = compile_sources(with_default(decoders, rules, host_rules, overwrite))
     assert [str(one) for one in compiled.messages] == []
-    assert [one.problem for one in (run_case(compiled, case) for case in read_cases(cases, "doc"))] == ["", ""]
+    shown = read_cases(cases, "doc") + read_cases(host_cases, "doc")
+    assert [run_case(compiled, case).problem for case in shown] == ["", "", ""]
     assert compiled.rules.by_id[10021].level == 0
 
 

@@ -23,7 +23,7 @@ from secmon.agents.registry.agent_fields import (
     in_scope,
     is_agent_id,
 )
-from secmon.agents.registry.schema import agents
+from secmon.agents.registry.schema import agent_groups, agents
 from secmon.common.query import Page, Query, Sort, sql_engine
 from secmon.common.query.columns import Column, nest
 from secmon.common.query.sql_engine import Rows
@@ -124,6 +124,21 @@ def read_platforms(connection: Connection, where: Sequence[Condition] = ()) -> l
     platform = agents.c.os_platform
     statement = select(platform).distinct().where(platform != "", *(one(_COLUMNS) for one in where))
     return list(connection.execute(statement.order_by(platform)).scalars())
+
+
+def count_platforms(connection: Connection, where: Sequence[Condition] = ()) -> dict[str, int]:
+    """How many agents run on each platform, in the order of the platforms' bytes."""
+    platform = agents.c.os_platform
+    statement = select(platform, func.count()).where(platform != "", *(one(_COLUMNS) for one in where))
+    return dict(map(tuple, connection.execute(statement.group_by(platform).order_by(platform))))
+
+
+def count_groups(connection: Connection, where: Sequence[Condition] = ()) -> dict[str, int]:
+    """How many agents are in each group that has any, in the order of the groups' bytes."""
+    group = agent_groups.c.name
+    members = select(group, func.count()).join(agents, agents.c.id == agent_groups.c.agent_id)
+    statement = members.where(*(one(_COLUMNS) for one in where)).group_by(group).order_by(group)
+    return dict(map(tuple, connection.execute(statement)))
 
 
 def count_states(connection: Connection, where: Sequence[Condition] = ()) -> list[tuple[str, str, int]]:

@@ -12,12 +12,12 @@ from cryptography import x509
 from secmon.cluster.rpc import certificates, flow_control
 from secmon.cluster.rpc.certificates import NodeCredentials, PeerIdentity, identity_of
 from secmon.cluster.rpc.keystore import Keystore
-from secmon.cluster.rpc.request_limits import RequestLimits
+from secmon.cluster.rpc.request_budget import MAX_REQUEST_BYTES, RequestBudget
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-"""Of any message between nodes that know each other: an upload travels whole, everything else large is streamed."""
+"""Of a message that a node sends, and of an answer that it receives; for requests see ``request_budget``."""
 HANDSHAKE_SECONDS = 20.0
 """Time for a connection with its TLS session and the client's certificate, on both sides: about four round trips, and
 what is lost of them is sent again."""
@@ -42,15 +42,15 @@ PEER_PREFIX = "secmon-peer/"
 
 def new_server(
     *,
-    max_message_bytes: int = MAX_MESSAGE_BYTES,
+    max_message_bytes: int = MAX_REQUEST_BYTES,
     calls_per_connection: int | None = None,
     request_bytes: Mapping[str, int] | None = None,
 ) -> grpc.aio.Server:
-    """A server with the house's options; ``calls_per_connection`` at a time, ``request_bytes``: see RequestLimits."""
+    """A server with the house's options; ``calls_per_connection`` at a time, ``request_bytes``: see RequestBudget."""
     options = [*_SERVER, ("grpc.max_receive_message_length", max_message_bytes)]
     if calls_per_connection is not None:
         options.append(("grpc.max_concurrent_streams", calls_per_connection))
-    return grpc.aio.server(options=options, interceptors=[RequestLimits(request_bytes)] if request_bytes else [])
+    return grpc.aio.server(options=options, interceptors=[RequestBudget(request_bytes or {})])
 
 
 def server_credentials(keystore: Keystore, clock: Clock, *, clients: bool) -> grpc.ServerCredentials:

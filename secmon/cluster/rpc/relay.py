@@ -34,7 +34,7 @@ FIRST_BYTES_SECONDS = 10.0
 LINGER_SECONDS = 5.0
 """Time for a peer to take what waits for it when the other end is gone."""
 READ_BYTES = 65_536
-NODE_LIMITS = AcceptLimits(total=512, reserved=256, per_address=128)
+NODE_LIMITS = AcceptLimits(total=512, reserved=256, per_address=128, per_known_address=256)
 DESCRIPTORS = 3
 """That a relayed connection takes: the client's, and both ends of the one to gRPC."""
 _numbers = itertools.count()

@@ -26,14 +26,15 @@ _IPV6_GROUP_BITS = 64
 class AcceptLimits(Struct, frozen=True, kw_only=True):
     """``total`` connections, of which ``reserved`` are for known addresses only.
 
-    ``per_address``: connections of one address that have not authenticated. All addresses of an IPv6 /64 count as one:
-    a host can use them all. ``grace_seconds``: for so long a connection is not closed to make room for another one of
-    its address, which is refused.
+    ``per_address``: connections of one address that have not authenticated; ``per_known_address``: those that have, 0
+    means no limit. All addresses of an IPv6 /64 count as one: a host can use them all. ``grace_seconds``: for so long a
+    connection is not closed to make room for another one of its address, which is refused.
     """
 
     total: int
     reserved: int
     per_address: int
+    per_known_address: int = 0
     grace_seconds: float = 0.0
 
 
@@ -91,9 +92,7 @@ class ConnectionLimiter:
             if victim is None:
                 self._note("refused", group)
                 return None
-            self._note("evicted", victim.group)
-            self.release(victim)
-            victim.close()
+            self._evict(victim)
         slot = Slot(group, close, self._clock.monotonic())
         pool.add(slot)
         self._counters.set(f"{self._name}.connections.open", len(self))
@@ -118,6 +117,14 @@ class ConnectionLimiter:
             self._authenticated.popitem(last=False)
         if self._strangers.discard(slot) or self._known.discard(slot):
             self._proved.add(slot)
+            if 0 < self.limits.per_known_address < self._proved.count(slot.group):
+                self._evict(self._proved.oldest(slot.group))
+
+    def _evict(self, slot: Slot) -> None:
+        """Close ``slot`` in favour of another one."""
+        self._note("evicted", slot.group)
+        self.release(slot)
+        slot.close()
 
     def _is_full(self, pool: "_Pool", group: str) -> bool:
         limits = self.limits
@@ -199,6 +206,9 @@ class _Pool:
         if not slots:
             del self._groups[slot.group]
         return True
+
+    def oldest(self, group: str) -> Slot:
+        return next(iter(self._groups[group]))
 
     def oldest_idle(self, group: str | None = None) -> Slot | None:
         slots = self._all if group is None else self._groups[group]

@@ -1,5 +1,6 @@
 """Listening sockets, and the descriptors that their connections take."""
 
+import math
 import resource
 import socket
 
@@ -62,4 +63,5 @@ def within_descriptors(limits: AcceptLimits, *, each: int = 1, share: float = 1.
         total=available,
         reserved=int(limits.reserved * factor),
         per_address=max(4, int(limits.per_address * factor)),
+        per_known_address=math.ceil(limits.per_known_address * factor),
     )

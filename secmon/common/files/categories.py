@@ -28,6 +28,7 @@ CATEGORIES = (
     Category("etc/rules"),
     Category("etc/decoders"),
     Category("etc/lists"),
+    Category("etc/attack"),
 )
 
 _EXCLUDED_NAMES = frozenset({"ar.conf", "ossec.conf"})

@@ -48,15 +48,16 @@ def decode_eventchannel(event: Event, decoder: Decoder) -> bool:
 
 
 def convert(data: bytes) -> Converted | None:
-    """The event of an agent in the form that rules match; None for anything else."""
+    """The event of an agent in the form that rules match; only its message if the XML cannot be read at all.
+
+    None for anything else.
+    """
     received = dict(reversed(read_object(data, cut_text=True) or ()))  # the first of each name
     event, message = received.get("Event"), received.get("Message")
     if not isinstance(event, str):
         return None
     # Backslashes are doubled before anything else: one before a bracket would hide it.
     roots, whole = parse_beginning(to_bytes(event.replace("\\", "\\\\")))
-    if not roots and not whole:
-        return None
     sections = [one for root in roots for one in (root.children if root.key == "event" else [root])]
     win: dict[str, dict[str, Any]] = {"system": {}, "eventdata": {}}
     for section in sections:
@@ -123,9 +124,11 @@ def _other(section: Element, win: dict[str, dict[str, Any]]) -> None:
 
 
 def _severity(system: dict[str, Any], sections: list[Element]) -> None:
-    """An empty level is one of 0; none at all is unknown."""
-    named = any(child.key == "level" for one in sections if one.key == "system" for child in one.children)
-    level = str(system.get("level", "0" if named else ""))
+    """Only events with a level and keywords have a severity (agent-data.md 8.2). An empty level is one of 0."""
+    named = {child.key for one in sections if one.key == "system" for child in one.children}
+    if not named >= {"level", "keywords"}:
+        return
+    level = str(system.get("level", "0"))
     found = _SEVERITIES.get(level, "UNKNOWN")
     if level == "0":
         try:

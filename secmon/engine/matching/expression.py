@@ -1,12 +1,12 @@
 """One interface for the pattern languages, chosen by the ``type`` of an element (ruleset.md 3.5)."""
 
 from functools import lru_cache
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from secmon.engine.matching.osmatch import MAX_PATTERN, OSMatch
 from secmon.engine.matching.osregex import OSRegex, OSRegexError
 from secmon.engine.matching.pcre import Pcre, PcreError
-from secmon.engine.matching.pcre_literals import literals_of
+from secmon.engine.matching.results import Found
 
 Kind = Literal["osmatch", "osregex", "pcre2", "string"]
 
@@ -17,13 +17,6 @@ CACHE_SIZE = 32768
 
 class PatternError(ValueError):
     """The text is not a pattern of its language."""
-
-
-class Found(NamedTuple):
-    """A match: the index of the last byte consumed (with the exceptions of ruleset.md 3.2), and the groups."""
-
-    end: int
-    groups: list[bytes]
 
 
 class Expression(Protocol):
@@ -55,9 +48,9 @@ def compile_expression(kind: Kind, pattern: bytes) -> Expression:
             case "osmatch":
                 return _Match(pattern)
             case "osregex":
-                return _Regex(pattern)
+                return OSRegex(pattern)
             case "pcre2":
-                return _Pcre2(pattern)
+                return Pcre(pattern)
             case "string":
                 return _Text(pattern)
     except (OSRegexError, PcreError) as error:
@@ -83,41 +76,6 @@ class _Match:
 
     def capture(self, subject: bytes) -> Found | None:
         return Found(len(subject) - 1, []) if self.test(subject) else None
-
-
-class _Regex:
-    __slots__ = ("first_bytes", "literals", "matcher", "search")
-
-    def __init__(self, pattern: bytes) -> None:
-        self.matcher = OSRegex(pattern)
-        self.search = self.matcher.search
-        self.first_bytes = self.matcher.first_bytes
-        self.literals = tuple(one.required for one in self.matcher.alternatives)
-
-    def test(self, subject: bytes) -> bool:
-        return self.search(subject) is not None
-
-    def capture(self, subject: bytes) -> Found | None:
-        found = self.matcher.capture(subject)
-        return None if found is None else Found(*found)
-
-
-class _Pcre2:
-    __slots__ = ("first_bytes", "literals", "matcher", "test")
-
-    def __init__(self, pattern: bytes) -> None:
-        self.matcher = Pcre(pattern)
-        self.test = self.matcher.test
-        self.first_bytes = self.matcher.first_bytes
-        self.literals = literals_of(pattern)
-
-    def search(self, subject: bytes) -> int | None:
-        found = self.matcher.capture(subject)
-        return None if found is None else found[0]
-
-    def capture(self, subject: bytes) -> Found | None:
-        found = self.matcher.capture(subject)
-        return None if found is None else Found(*found)
 
 
 class _Text:

@@ -5,20 +5,17 @@ from typing import Any
 
 import pcre2  # type: ignore[import-untyped]  # the package has no stubs
 
+from secmon.engine.matching.pcre_literals import literals_of
+from secmon.engine.matching.results import Found, MatchLimit
+
 _BEGINNING = re.compile(rb"\^(?:\(\?i\))?([A-Za-z0-9 _\-:=<%])(?![?*{])")
 """Patterns whose first byte is known."""
 _JIT_STACK = -46
 """PCRE2_ERROR_JIT_STACKLIMIT."""
-_SHOWN = 200
-"""Bytes of a pattern in messages."""
 
 
 class PcreError(ValueError):
     """The pattern is not one of PCRE2; the text says why."""
-
-
-class MatchLimit(Exception):
-    """A pattern needs too many steps on a subject, so that the result is unknown. The event must still be reported."""
 
 
 class Pcre:
@@ -28,7 +25,7 @@ class Pcre:
     stack, too: a subject that exceeds it is tested again by the interpreter, which takes what it needs from the heap.
     """
 
-    __slots__ = ("_pattern", "_text")
+    __slots__ = ("_pattern", "_text", "literals")
 
     def __init__(self, pattern: bytes) -> None:
         """Raises PcreError."""
@@ -37,6 +34,7 @@ class Pcre:
         except (pcre2.PatternError, pcre2.LibraryError) as error:
             raise PcreError(str(error)) from None
         self._text = pattern
+        self.literals = literals_of(pattern)
 
     @property
     def first_bytes(self) -> frozenset[int] | None:
@@ -48,7 +46,12 @@ class Pcre:
         """Raises MatchLimit."""
         return self._search(subject) is not None
 
-    def capture(self, subject: bytes) -> tuple[int, list[bytes]] | None:
+    def search(self, subject: bytes) -> int | None:
+        """The end index, -1 for an empty match at the start. Raises MatchLimit."""
+        found = self._search(subject)
+        return None if found is None else found.end() - 1
+
+    def capture(self, subject: bytes) -> Found | None:
         """End index (-1 for an empty match at the start), and groups up to the last that took part.
 
         Raises MatchLimit.
@@ -59,19 +62,15 @@ class Pcre:
         groups = found.groups()
         while groups and groups[-1] is None:
             groups = groups[:-1]
-        return found.end() - 1, [group or b"" for group in groups]
+        return Found(found.end() - 1, [group or b"" for group in groups])
 
     def _search(self, subject: bytes) -> Any:
         try:
             return self._pattern.search(subject)
         except pcre2.LibraryError as error:
             if error.code != _JIT_STACK:
-                raise self._limit(error) from None
+                raise MatchLimit(self._text, error) from None
         try:
             return pcre2.compile(self._text, jit=False).search(subject)
         except pcre2.LibraryError as error:
-            raise self._limit(error) from None
-
-    def _limit(self, error: Exception) -> MatchLimit:
-        shown = self._text[:_SHOWN].decode("utf-8", "backslashreplace")
-        return MatchLimit(f"the pattern {shown!r} costs too much on this event: {error}")
+            raise MatchLimit(self._text, error) from None

@@ -4,7 +4,7 @@ Logs are bytes, the object is UTF-8: a byte that is not part of a character is w
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -15,7 +15,9 @@ import msgspec
 from secmon.engine.engine import Verdict
 from secmon.engine.event import STATIC, Event, printable
 from secmon.engine.output.describe import describe
+from secmon.engine.output.integrity import integrity_object, is_integrity
 from secmon.engine.rules.rule import Rule
+from secmon.knowledge.attack.knowledge_base import AttackTechnique
 
 GROUPS_LIMIT = 1023
 """Bytes of the group string of a rule that are shown."""
@@ -34,17 +36,13 @@ _AGENTLESS = re.compile(rb"\(([^)]*)\) ([^@>]*)@([^>]*)->", re.DOTALL)
 Object = dict[str, Any]
 
 
-class Technique(NamedTuple):
-    """A technique of MITRE ATT&CK; ``tactics``: names by external id."""
-
-    name: str
-    tactics: Mapping[str, str]
-
-
 class Techniques(Protocol):
     """Techniques by id; revoked and deprecated ones are unknown."""
 
-    def technique(self, external_id: str) -> Technique | None: ...
+    generation: int
+    """Grows with each change of a technique."""
+
+    def technique(self, external_id: str) -> AttackTechnique | None: ...
 
 
 class Labels(NamedTuple):
@@ -102,7 +100,10 @@ class Documents:
             made["previous_output"] = printable(b"\n".join(event.previous))
         if full_log or (full_log is None and (rule is None or rule.full_log)):
             made["full_log"] = printable(event.full_log)
-        _add_decoding(made, event)
+        integrity = is_integrity(event)
+        if integrity:
+            made["syscheck"] = integrity_object(event)
+        _add_decoding(made, event, data=not integrity)
         made["location"] = printable(_place(event))
         if agentless is not None:
             script, user, host = (printable(one) for one in agentless.groups())
@@ -207,8 +208,8 @@ def mitre_of(rule: Rule, techniques: Techniques | None) -> Object | None:
     return {"id": list(ids), "tactic": list(tactics), "technique": list(names)} if tactics else None
 
 
-def _add_decoding(made: Object, event: Event) -> None:
-    """From ``predecoder`` to ``data``."""
+def _add_decoding(made: Object, event: Event, *, data: bool) -> None:
+    """From ``predecoder`` to ``data``, if that is wanted."""
     before: Object = {}
     if event.program_name is not None:
         before["program_name"] = printable(event.program_name)
@@ -221,10 +222,10 @@ def _add_decoding(made: Object, event: Event) -> None:
     made["decoder"] = _decoder(event)
     if event.previous_log is not None:
         made["previous_log"] = printable(event.previous_log)
-    if event.static or event.dynamic:
-        data = _data(event)
-        if data:
-            made["data"] = data
+    if data and (event.static or event.dynamic):
+        found = _data(event)
+        if found:
+            made["data"] = found
 
 
 def _decoder(event: Event) -> Object:

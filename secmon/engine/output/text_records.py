@@ -11,6 +11,7 @@ from secmon.engine.engine import Verdict
 from secmon.engine.event import Event
 from secmon.engine.output.describe import describe
 from secmon.engine.output.document import Labels
+from secmon.engine.output.integrity import integrity_lines, is_integrity
 
 _MONTHS: Final = tuple(calendar.month_abbr)  # fixed at import: a later locale changes nothing
 _LINES = (
@@ -52,9 +53,13 @@ def alert_record(
     static = event.static
     lines += [label + _one_line(value) for label, name in _LINES if (value := static.get(name))]
     lines.append(event.full_log)
-    lines += [b"%b: %b" % (name.encode("utf-8", "surrogateescape"), value) for name, value in event.dynamic if value]
+    lines += integrity_lines(event) if is_integrity(event) else _fields(event)
     lines += event.previous
     return _BOUNDARY.sub(b"\n ", b"\n".join(lines)) + b"\n\n"
+
+
+def _fields(event: Event) -> list[bytes]:
+    return [b"%b: %b" % (name.encode("utf-8", "surrogateescape"), value) for name, value in event.dynamic if value]
 
 
 def custom_record(template: str, verdict: Verdict, number: str) -> bytes:

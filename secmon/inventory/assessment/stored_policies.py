@@ -4,8 +4,9 @@ import hashlib
 import re
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
-from sqlalchemy import ColumnElement, Table, delete, func, select, update
+from sqlalchemy import BindParameter, ColumnElement, Select, Table, bindparam, func, select, update
 
 from secmon.inventory.assessment.messages import Check, CheckMessage, Summary
 from secmon.inventory.changes import Changes
@@ -39,6 +40,41 @@ def hash_of(results: list[str]) -> str:
     return hashlib.sha256(joined.encode()).hexdigest()
 
 
+_AGENT: BindParameter[int] = bindparam("agent")
+_POLICY: BindParameter[str] = bindparam("policy")
+_CHECK: BindParameter[int] = bindparam("check")
+
+
+def _policy_column(table: Table) -> ColumnElement[str]:
+    return table.c.id if table is sca_policies else table.c.policy_id
+
+
+def _select(column: ColumnElement[Any], table: Table) -> Select[Any]:
+    """A column of a policy's rows."""
+    return select(column).where(table.c.agent_id == _AGENT, _policy_column(table) == _POLICY)
+
+
+def _count(table: Table) -> Select[Any]:
+    return select(func.count()).select_from(table).where(table.c.agent_id == _AGENT)
+
+
+_TABLES = (sca_policies, sca_scans, sca_checks, sca_check_compliance, sca_check_rules)
+_RESULT = _select(sca_checks.c.result, sca_checks).where(sca_checks.c.id == _CHECK)
+_RESULTS = _select(sca_checks.c.result, sca_checks).order_by(sca_checks.c.id)
+_SCAN_HASH = _select(sca_scans.c.hash, sca_scans)
+_FILE_HASH = _select(sca_policies.c.hash_file, sca_policies)
+_COUNTS = {table: _count(table) for table in (sca_checks, sca_scans)}
+_KNOWN = {
+    table: select(_policy_column(table)).distinct().where(table.c.agent_id == _AGENT)
+    for table in (sca_policies, sca_scans, sca_checks)
+}
+_NEW_RESULT = (
+    update(sca_checks)
+    .where(sca_checks.c.agent_id == _AGENT, sca_checks.c.policy_id == _POLICY, sca_checks.c.id == _CHECK)
+    .values(scan_id=bindparam("scan"), result=bindparam("new_result"), reason=bindparam("new_reason"))
+)
+
+
 class StoredPolicies:
     """What the store has of one agent."""
 
@@ -47,35 +83,28 @@ class StoredPolicies:
 
     def result(self, policy: str, check: int) -> str | None:
         """The result of a check; None when it is not stored."""
-        wanted = self._of(sca_checks, policy) & (sca_checks.c.id == check)
-        found = self._changes.execute(sca_checks, select(sca_checks.c.result).where(wanted)).scalar_one_or_none()
-        return None if found is None else str(found)
+        return self._text(sca_checks, _RESULT, policy=policy, check=check)
 
     def check_count(self) -> int:
         """The checks of all policies."""
-        counted = select(func.count()).select_from(sca_checks).where(sca_checks.c.agent_id == self._agent)
-        return int(self._changes.execute(sca_checks, counted).scalar_one())
+        return self._count(sca_checks)
 
     def scan_count(self) -> int:
-        counted = select(func.count()).select_from(sca_scans).where(sca_scans.c.agent_id == self._agent)
-        return int(self._changes.execute(sca_scans, counted).scalar_one())
+        """The policies with a scan."""
+        return self._count(sca_scans)
 
     def scan_hash(self, policy: str) -> str | None:
         """The results hash of the last summary; None when no scan is stored."""
-        wanted = select(sca_scans.c.hash).where(self._of(sca_scans, policy))
-        found = self._changes.execute(sca_scans, wanted).scalar_one_or_none()
-        return None if found is None else str(found)
+        return self._text(sca_scans, _SCAN_HASH, policy=policy)
 
     def file_hash(self, policy: str) -> str | None:
         """The hash of the policy's file; None when the policy is not stored."""
-        wanted = select(sca_policies.c.hash_file).where(self._of(sca_policies, policy))
-        found = self._changes.execute(sca_policies, wanted).scalar_one_or_none()
-        return None if found is None else str(found)
+        return self._text(sca_policies, _FILE_HASH, policy=policy)
 
     def results_hash(self, policy: str) -> str | None:
         """The results hash of the stored checks; None when there are none."""
-        wanted = select(sca_checks.c.result).where(self._of(sca_checks, policy)).order_by(sca_checks.c.id)
-        results = [str(one) for one in self._changes.execute(sca_checks, wanted).scalars()]
+        found = self._changes.execute(sca_checks, _RESULTS, {"agent": self._agent, "policy": policy})
+        results = [str(one) for one in found.scalars()]
         return hash_of(results) if results else None
 
     def add_check(self, found: CheckMessage) -> None:
@@ -89,10 +118,9 @@ class StoredPolicies:
 
     def update_check(self, found: CheckMessage) -> None:
         """A stored check gets another scan, result and reason; its texts remain until the policy's file changes."""
-        check = found.check
-        values = {"scan_id": found.id, "result": result_of(check), "reason": check.reason}
-        wanted = self._of(sca_checks, found.policy_id) & (sca_checks.c.id == check.id)
-        self._changes.execute(sca_checks, update(sca_checks).where(wanted).values(values))
+        key = {"agent": self._agent, "policy": found.policy_id, "check": found.check.id}
+        values = {"scan": found.id, "new_result": result_of(found.check), "new_reason": found.check.reason}
+        self._changes.execute(sca_checks, _NEW_RESULT, {**key, **values})
 
     def save_scan(self, summary: Summary) -> None:
         row = {
@@ -116,32 +144,33 @@ class StoredPolicies:
 
     def delete_policy(self, policy: str) -> None:
         """Delete the policy with its scan and its checks."""
-        for table in (sca_policies, sca_scans, sca_checks, sca_check_compliance, sca_check_rules):
-            self._changes.execute(table, delete(table).where(self._of(table, policy)))
+        for table in _TABLES:
+            self._changes.delete(table, self._agent, _policy_column(table) == _POLICY, policy=policy)
 
     def delete_other_policies(self, kept: set[str]) -> None:
         """Delete all policies but ``kept``, and checks of policies that no summary has named."""
         known: set[str] = set()
-        for table in (sca_policies, sca_scans, sca_checks):
-            wanted = select(_policy_column(table)).distinct().where(table.c.agent_id == self._agent)
-            known.update(self._changes.execute(table, wanted).scalars())
+        for table, wanted in _KNOWN.items():
+            known.update(self._changes.execute(table, wanted, {"agent": self._agent}).scalars())
         for policy in known - kept:
             self.delete_policy(policy)
 
     def delete_checks_of_other_scans(self, policy: str, scan: int) -> None:
-        gone = self._of(sca_checks, policy) & (sca_checks.c.scan_id != scan)
-        self._changes.execute(sca_checks, delete(sca_checks).where(gone))
-        left = select(sca_checks.c.id).where(self._of(sca_checks, policy))
+        other = sca_checks.c.scan_id != bindparam("scan")
+        self._changes.delete(
+            sca_checks, self._agent, sca_checks.c.policy_id == _POLICY, other, policy=policy, scan=scan
+        )
+        left = _select(sca_checks.c.id, sca_checks)
         for table in (sca_check_compliance, sca_check_rules):
-            orphaned = self._of(table, policy) & table.c.check_id.not_in(left)
-            self._changes.execute(table, delete(table).where(orphaned))
+            orphaned = table.c.check_id.not_in(left)
+            self._changes.delete(table, self._agent, table.c.policy_id == _POLICY, orphaned, policy=policy)
 
-    def _of(self, table: Table, policy: str) -> ColumnElement[bool]:
-        return (table.c.agent_id == self._agent) & (_policy_column(table) == policy)
+    def _text(self, table: Table, question: Select[Any], **values: object) -> str | None:
+        found = self._changes.execute(table, question, {"agent": self._agent, **values}).scalar_one_or_none()
+        return None if found is None else str(found)
 
-
-def _policy_column(table: Table) -> ColumnElement[str]:
-    return table.c.id if table is sca_policies else table.c.policy_id
+    def _count(self, table: Table) -> int:
+        return int(self._changes.execute(table, _COUNTS[table], {"agent": self._agent}).scalar_one())
 
 
 def compliance_of(check: Check) -> Iterator[tuple[str, str]]:

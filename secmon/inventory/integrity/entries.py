@@ -34,7 +34,7 @@ _TEXTS = tuple(
     }.items()
 )
 """Members of ``attributes`` by columns."""
-_INDEX_VERSION = 3
+INDEX_VERSION = 3
 """From this version on, entries of the registry are named by their hash (``index``)."""
 
 
@@ -93,7 +93,7 @@ def _full_path(data: Mapping[str, Any], kind: str, file: str) -> str | None:
     version = data.get("version")
     if not is_number(version):
         return None
-    if version >= _INDEX_VERSION:
+    if version >= INDEX_VERSION:
         return _first_text(data, "index")
     path = f"{_first_text(data, 'arch')} {_escaped(file)}"
     return path if kind == "registry_key" else f"{path}:{_escaped(_first_text(data, 'value_name'))}"

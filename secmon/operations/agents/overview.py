@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct
 from sqlalchemy import Connection
 
 from secmon.agents.registry.agent_fields import FIELDS
-from secmon.agents.registry.queries import count_combinations, read_page
+from secmon.agents.registry.queries import count_combinations, count_groups, count_platforms, read_page
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Common
@@ -15,12 +15,14 @@ from secmon.common.query import Query
 from secmon.common.query.query import MAX_LIMIT
 from secmon.operations.agents.listing import (
     READ_ANY,
+    READ_NAMED,
     manager_in_scope,
     read_agents,
     scope_conditions,
     scope_of,
     summarize,
 )
+from secmon.operations.agents.parameters import AgentId
 from secmon.operations.agents.read import Agent, StatusSummary, Text
 from secmon.operations.groups.groups import Group, GroupsQuery, read_groups
 from secmon.security.rbac.authorization import Require
@@ -64,6 +66,33 @@ class Overview(Struct):
     agent_status: StatusSummary
     agent_version: list[AgentsOfVersion]
     last_registered_agent: list[Agent]
+
+
+class NamedAgents(Common, frozen=True, kw_only=True):
+    """The agents to count; without a list all that the caller may read."""
+
+    agents_list: list[AgentId] | None = None
+
+
+class AgentCounts(Struct):
+    """How many agents there are of each status, platform and group; the manager is not counted."""
+
+    status: dict[str, int]
+    os: dict[str, int]
+    groups: dict[str, int]
+
+
+@operation("GET", "/agents/summary", params=NamedAgents, place=Place.MASTER, data=AgentCounts, require=(READ_NAMED,))
+async def count_agents(ctx: Context, params: NamedAgents) -> Plain:
+    """How many agents there are of each status, platform and group."""
+    where = scope_conditions(scope_of(ctx.grant("agent:id")))
+
+    def read(connection: Connection) -> dict[str, dict[str, int]]:
+        status = summarize(connection, where)["connection"]
+        del status["total"]
+        return {"status": status, "os": count_platforms(connection, where), "groups": count_groups(connection, where)}
+
+    return Plain(data=await read_agents(ctx, read))
 
 
 @operation(

@@ -78,6 +78,18 @@ def test_who_authenticates_is_known_and_keeps_its_place() -> None:
     assert not {"first", "again"} & set(port.closed)
 
 
+def test_an_address_that_has_authenticated_does_not_keep_others_out() -> None:
+    port = Port(total=10, reserved=5, per_address=5, per_known_address=5)
+    for number in range(20):
+        slot = port.take("198.51.100.1", str(number))
+        assert slot is not None
+        port.limiter.authenticated(slot)
+        slot.busy = True
+    assert port.closed == [str(number) for number in range(15)]
+    assert (len(port.limiter), port.count(".evicted")) == (5, 15)
+    assert all(port.take(f"192.0.2.{number}") for number in range(5))
+
+
 def test_the_grace_of_a_connection_is_against_its_own_address_only() -> None:
     port = Port(total=2, reserved=0, per_address=2, grace_seconds=1.0)
     assert port.take("198.51.100.1", "old")

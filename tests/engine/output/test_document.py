@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from secmon.engine.engine import Verdict
 from secmon.engine.event import Event
-from secmon.engine.output.document import Documents, Labels, Origin, Technique, encode, mitre_of, split_groups
+from secmon.engine.output.document import Documents, Labels, Origin, encode, mitre_of, split_groups
 from secmon.engine.output.text_records import alert_record, archive_line, complete, custom_record, firewall_line
 from secmon.engine.rules.rule import Mitre, Rule
+from secmon.knowledge.attack.knowledge_base import AttackTechnique
 from tests.engine.rules_kit import LOCATION, START, Bench, ruleset
 
 VAULT = r"""<decoder name="vault"><program_name>^vaultd$</program_name></decoder>
@@ -129,10 +130,12 @@ def test_groups_and_requirements() -> None:
 class Known:
     """Two techniques."""
 
-    def technique(self, external_id: str) -> Technique | None:
+    generation = 1
+
+    def technique(self, external_id: str) -> AttackTechnique | None:
         return {
-            "T1110": Technique("Brute Force", {"TA0006": "Credential Access"}),
-            "T1078": Technique("Valid Accounts", {"TA0001": "Initial Access", "TA0003": "Persistence"}),
+            "T1110": AttackTechnique("Brute Force", {"TA0006": "Credential Access"}),
+            "T1078": AttackTechnique("Valid Accounts", {"TA0001": "Initial Access", "TA0003": "Persistence"}),
         }.get(external_id)
 
 

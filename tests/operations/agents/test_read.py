@@ -56,6 +56,22 @@ async def listed(office: Office, user: str = "admin", /, operation: str = LIST, 
     return " ".join(item["id"] for item in body["data"]["affected_items"])
 
 
+async def test_agents_are_counted_by_status_platform_and_group(office: Office) -> None:
+    assert (await office.ask("GET /agents/summary"))["data"] == {
+        "status": {"active": 1, "disconnected": 1, "never_connected": 1, "pending": 1},
+        "os": {"ubuntu": 2, "windows": 1},
+        "groups": {"default": 2, "web": 2},
+    }
+    await office.caller("webs", ("agent:read", "agent:group:web", "allow"))
+    for asked in ({}, {"agents_list": ["001", "002", "1000", "999"]}):
+        assert (await office.ask("GET /agents/summary", "webs", **asked))["data"] == {
+            "status": {"active": 1, "disconnected": 0, "never_connected": 0, "pending": 1},
+            "os": {"ubuntu": 2},
+            "groups": {"default": 1, "web": 2},
+        }
+    assert (await office.refused("GET /agents/summary", "webs", agents_list=["002"])).code == 4000
+
+
 async def test_whole_items(office: Office) -> None:
     body = await office.ask(LIST)
     own, *others = body["data"]["affected_items"]

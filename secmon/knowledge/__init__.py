@@ -1,0 +1,1 @@
+"""What is known of the world outside: tactics and techniques of attackers."""

@@ -1,0 +1,1 @@
+"""``/mitre``: MITRE ATT&CK."""

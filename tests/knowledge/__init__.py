@@ -1,0 +1,1 @@
+"""MITRE ATT&CK."""

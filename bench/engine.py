@@ -23,9 +23,9 @@ from secmon.engine.input.predecode import Message
 from secmon.engine.memory.state import State
 from secmon.engine.output.document import Documents, Origin
 from secmon.engine.output.text_records import alert_record
-from secmon.engine.rules.rule_loader import DraftCache
 from secmon.engine.ruleset.case_files import find_files, read_file
 from secmon.engine.ruleset.compiled import File, Ruleset, RulesetSettings
+from secmon.engine.ruleset.load_cache import LoadCache
 from secmon.engine.ruleset.sources import Sources, collect_folder, compile_sources
 
 ROOT = Path(__file__).parents[1]
@@ -117,7 +117,7 @@ def _compile_times(sources: Sources, rounds: int) -> list[Figure]:
     """As an upload is checked: with what is known of the files before it."""
     full, rule, decoder = [], [], []
     for _ in range(rounds):
-        cache = DraftCache()
+        cache = LoadCache()
         full.append(_compile_time(sources, cache))
         sources.rules[-1] = _changed(sources.rules[-1])
         rule.append(_compile_time(sources, cache))
@@ -131,7 +131,7 @@ def _compile_times(sources: Sources, rounds: int) -> list[Figure]:
     ]
 
 
-def _compile_time(sources: Sources, cache: DraftCache) -> float:
+def _compile_time(sources: Sources, cache: LoadCache) -> float:
     started = time.process_time()
     compile_sources(sources, cache=cache)
     return time.process_time() - started

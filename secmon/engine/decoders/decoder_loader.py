@@ -1,6 +1,7 @@
 """Loads decoder files into the tree of decoders (ruleset.md 5.1 to 5.3)."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import cast, get_args
 
 from secmon.engine.decoders.decoder import INTERNAL, Category, Decoder, Decoders, Offset
@@ -8,6 +9,7 @@ from secmon.engine.event import STATIC
 from secmon.engine.matching import Expression, PatternError, compile_expression
 from secmon.engine.matching.expression import Kind
 from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
+from secmon.engine.ruleset.load_cache import ReadFiles
 from secmon.engine.ruleset.ruleset_xml import Element, VariableError, XmlError, parse
 
 LOCAL_FILE = "etc/decoders/local_decoder.xml"
@@ -25,14 +27,21 @@ _PROGRAM_KINDS = ("osmatch", "osregex", "pcre2")
 class DecoderLoader:
     """Loads files in load order; :meth:`finish` completes the set."""
 
-    def __init__(self, diagnostics: Diagnostics, *, order_size: int = 256) -> None:
-        """``order_size``: names that one ``order`` may hold."""
+    def __init__(
+        self, diagnostics: Diagnostics, *, order_size: int = 256, known: ReadFiles[Decoder] | None = None
+    ) -> None:
+        """``order_size``: names that one ``order`` may hold. ``known``: files of the previous load."""
         self._diagnostics = diagnostics
         self._order_size = order_size
+        self._known = known or ReadFiles[Decoder]()
         self._decoders = Decoders()
 
-    def load(self, file: str, data: bytes) -> list[Decoder]:
-        """Add the decoders of one file, and return them. Raises RulesetError."""
+    def load(self, file: str, data: bytes) -> None:
+        """Add the decoders of one file. Raises RulesetError."""
+        for one in self._known.read(file, data, self._diagnostics, self._read):
+            self._add(replace(one, children=[]))  # what was read is kept unchanged for the next load
+
+    def _read(self, file: str, data: bytes, diagnostics: Diagnostics) -> list[Decoder]:
         try:
             roots = parse(data)
         except VariableError as error:
@@ -41,10 +50,7 @@ class DecoderLoader:
             raise RulesetError(1226, f"XML error: {error.problem}", file=file, line=error.line) from None
         if not roots and file != LOCAL_FILE:
             raise RulesetError(1226, "the file holds no element", file=file)
-        return [
-            self._add(_Reader(file, element, at, self._diagnostics, self._order_size).read())
-            for at, element in enumerate(roots)
-        ]
+        return [_Reader(file, element, at, diagnostics, self._order_size).read() for at, element in enumerate(roots)]
 
     def finish(self) -> Decoders:
         """Assign ids, and the names of parents to children."""
@@ -64,17 +70,16 @@ class DecoderLoader:
             made.internal[name] = Decoder(name, "", 0, id=made.ids[name], own_name=name, category="ossec")
         return made
 
-    def _add(self, decoder: Decoder) -> Decoder:
+    def _add(self, decoder: Decoder) -> None:
         if decoder.parent is None:
             (self._decoders.with_program if decoder.has_program else self._decoders.without_program).append(decoder)
-            return decoder
+            return
         parents = self._decoders.roots(decoder.parent)
         if not parents:
             raise _error(decoder, 2101, f"parent decoder {decoder.parent!r} is not known")
         for parent in parents:
             _check_siblings(parent, decoder)
             parent.children.append(decoder)
-        return decoder
 
 
 def _check_siblings(parent: Decoder, decoder: Decoder) -> None:
@@ -293,9 +298,15 @@ class _Reader:
         return RulesetError(number, f"decoder {self._decoder.own_name!r}: {text}", file=self._file, line=line)
 
 
-def load_decoders(files: Iterable[tuple[str, bytes]], diagnostics: Diagnostics, *, order_size: int = 256) -> Decoders:
+def load_decoders(
+    files: Iterable[tuple[str, bytes]],
+    diagnostics: Diagnostics,
+    *,
+    order_size: int = 256,
+    known: ReadFiles[Decoder] | None = None,
+) -> Decoders:
     """All decoders of ``files`` (name and content, in load order). Raises RulesetError."""
-    loader = DecoderLoader(diagnostics, order_size=order_size)
+    loader = DecoderLoader(diagnostics, order_size=order_size, known=known)
     for file, data in files:
         loader.load(file, data)
     return loader.finish()

@@ -19,9 +19,9 @@ from secmon.common.ipc.framing import frame, take_frames
 from secmon.engine.engine import Engine
 from secmon.engine.lookahead.codec import LookaheadCodec
 from secmon.engine.lookahead.stateless import look_ahead, stateless_engine
-from secmon.engine.rules.rule_loader import DraftCache
 from secmon.engine.ruleset.compiled import RulesetSettings, compile_ruleset
 from secmon.engine.ruleset.diagnostics import RulesetError
+from secmon.engine.ruleset.load_cache import LoadCache
 
 _CHUNK = 1 << 16
 _PR_SET_PDEATHSIG = 1
@@ -77,7 +77,7 @@ class DecoderProcess:
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
-        self._cache = DraftCache()
+        self._cache = LoadCache()
         self._engine: Engine | None = None
         self._codec: LookaheadCodec | None = None
         self._archiving = False

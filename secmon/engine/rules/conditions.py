@@ -23,12 +23,16 @@ _AFTER_PREDICATE = ("user", "srcgeoip", "dstgeoip")
 _AFTER_CALENDAR = ("data", "extra_data", "hostname", "status")
 
 
-def conditions_of(draft: Draft, lists: Mapping[str, CdbList]) -> tuple[tuple[Condition, ...], tuple[Precondition, ...]]:
-    """All conditions but the search of a composite; and the preconditions that follow from them."""
+def conditions_of(draft: Draft, decoder: int | None, lists: Mapping[str, CdbList]) -> tuple[Condition, ...]:
+    """All conditions but the search of a composite. ``decoder``: the id of ``decoded_as``."""
+    first = () if decoder is None else (_decoded_as(decoder),)
+    return (*first, *draft.conditions, *(_list(use, lists[use.path]) for use in draft.lists))
+
+
+def own_conditions(draft: Draft) -> tuple[tuple[Condition, ...], tuple[Precondition, ...]]:
+    """The conditions that depend on the draft alone, and the preconditions that follow from them."""
     found: list[Condition] = []
     preconditions: list[Precondition] = []
-    if draft.decoded_as is not None:
-        found.append(_decoded_as(draft.decoded_as))
 
     def add(name: str, getter: Getter, text: TextElement) -> None:
         found.append(text_condition(getter, text))
@@ -51,7 +55,6 @@ def conditions_of(draft: Draft, lists: Mapping[str, CdbList]) -> tuple[tuple[Con
     texts(_AFTER_CALENDAR)
     found += [_changed(draft.id)] if draft.check_diff else []
     found += [_first_time] if draft.first_time else []
-    found += [_list(use, lists[use.path]) for use in draft.lists]
     return tuple(found), tuple(preconditions)
 
 

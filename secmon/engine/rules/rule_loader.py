@@ -1,20 +1,20 @@
 """Loads rule files into the tree of rules (ruleset.md 6.3 to 6.5)."""
 
-import hashlib
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from secmon.engine.decoders.decoder import Decoders
 from secmon.engine.matching import PatternError, compile_expression
 from secmon.engine.matching.osmatch import OSMatch, search_word
 from secmon.engine.rules.composite import composite_condition
-from secmon.engine.rules.conditions import conditions_of
+from secmon.engine.rules.conditions import conditions_of, own_conditions
 from secmon.engine.rules.rule import ALERT_LEVEL, DEFAULT_FREQUENCY, MAIL_LEVEL, Composite, Rule
 from secmon.engine.rules.rule_reader import Draft, RuleReader
 from secmon.engine.ruleset.cdb_list import CdbList
-from secmon.engine.ruleset.diagnostics import Diagnostics, Message, RulesetError
+from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
+from secmon.engine.ruleset.load_cache import ReadFiles
 from secmon.engine.ruleset.ruleset_xml import Element, VariableError, XmlError, parse
 
 FIRST_NON_ROOT_ID = 10
@@ -31,41 +31,6 @@ class Rules:
     by_id: dict[int, Rule] = field(default_factory=dict)
 
 
-class ReadFile(NamedTuple):
-    """A parsed file of rules. It does not depend on other files of rules, and is most of the work of a load."""
-
-    drafts: list[Draft]
-    messages: list[Message]
-
-
-class DraftCache:
-    """Parsed files of the previous load, reused by a load in which few files differ.
-
-    A parsed file depends on decoders and settings: :meth:`begin` clears the cache when these differ.
-    """
-
-    def __init__(self) -> None:
-        self._depends_on: object = None
-        self._known: dict[tuple[str, bytes], ReadFile] = {}
-        self._used: dict[tuple[str, bytes], ReadFile] = {}
-
-    def begin(self, depends_on: object) -> None:
-        """Start a load. ``depends_on``: decoders and settings, to compare with those of the previous load."""
-        if depends_on != self._depends_on:
-            self._known = {}
-        self._depends_on, self._used = depends_on, {}
-
-    def finish(self) -> None:
-        """End a load: files that it did not use are dropped."""
-        self._known = self._used
-
-    def get(self, key: tuple[str, bytes]) -> ReadFile | None:
-        return self._known.get(key)
-
-    def put(self, key: tuple[str, bytes], read: ReadFile) -> None:
-        self._used[key] = read
-
-
 class RuleLoader:
     """Loads files in load order. A parent must be loaded before its children."""
 
@@ -79,27 +44,24 @@ class RuleLoader:
         mail_level: int = MAIL_LEVEL,
         default_timeframe: int = 360,
         field_limit: int = 256,
-        cache: "DraftCache | None" = None,
+        known: "ReadFiles[Draft] | None" = None,
     ) -> None:
         self.rules = Rules()
-        self._cache = cache
+        self._known = known or ReadFiles[Draft]()
         self._decoders, self._lists, self._diagnostics = decoders, lists, diagnostics
         self._alert_level, self._mail_level = alert_level, mail_level
         self._default_timeframe, self._field_limit = default_timeframe, field_limit
         self._by_groups: dict[bytes, list[Rule]] = {}
+        self._overwritten = False
+        """Whether a rule has been overwritten, maybe by one of another weight."""
 
     def load(self, file: str, data: bytes) -> None:
         """Add the rules of one file. Raises RulesetError."""
-        key = (file, hashlib.blake2b(data, digest_size=16).digest())
-        known = self._cache.get(key) if self._cache is not None else None
-        if known is None:
-            own = Diagnostics()
-            known = ReadFile(self._read(file, data, own), own.messages)
-        if self._cache is not None:
-            self._cache.put(key, known)
-        for message in known.messages:
-            self._diagnostics.add(message)
-        for draft in known.drafts:
+        drafts = self._known.read(file, data, self._diagnostics, self._read)
+        for name, line, rule in ((name, line, draft.id) for draft in drafts for name, line in draft.decoded_as):
+            if name not in self._decoders.ids:
+                raise RulesetError(1274, f"decoder {name!r} of rule {rule} is not known", file=file, line=line)
+        for draft in drafts:
             self._add(draft)
 
     def _read(self, file: str, data: bytes, diagnostics: Diagnostics) -> list[Draft]:
@@ -112,7 +74,7 @@ class RuleLoader:
         if not roots and data:
             raise RulesetError(1226, "the file holds no element", file=file)
         limits = {"default_timeframe": self._default_timeframe, "field_limit": self._field_limit}
-        reader = RuleReader(file, self._decoders, diagnostics, **limits)
+        reader = RuleReader(file, diagnostics, **limits)
         return [draft for group in roots for draft in _read_group(file, group, reader)]
 
     # -- one rule
@@ -165,8 +127,9 @@ class RuleLoader:
 
     def _compile(self, rule: Rule, draft: Draft) -> None:
         """Set conditions and preconditions; the search of a composite is the last condition."""
-        rule.decoder = draft.decoded_as
-        rule.conditions, rule.preconditions = conditions_of(draft, self._lists)
+        rule.decoder = self._decoders.ids[draft.decoded_as[-1][0]] if draft.decoded_as else None
+        rule.conditions = conditions_of(draft, rule.decoder, self._lists)
+        rule.preconditions = draft.preconditions
         if draft.is_composite:
             rule.composite = self._composite(draft)
             rule.conditions += (composite_condition(rule.id, rule.level, rule.composite),)
@@ -203,6 +166,7 @@ class RuleLoader:
                 self._warn(7605, f"{name} of rule {draft.id} cannot be changed by an overwrite", draft)
         if self._unknown_list(draft):
             return
+        self._overwritten = True
         old = rule.composite
         new = self._rule(draft)
         if new.composite is not None and old is not None:
@@ -255,12 +219,12 @@ class RuleLoader:
     def _insert_into_tree(self, rule: Rule, draft: Draft) -> bool:
         """Insert the rule below its parents; False when it has none and is skipped."""
         if rule.id < FIRST_NON_ROOT_ID:
-            _insert(self.rules.roots, rule)
+            _insert(self.rules.roots, rule, sorted_by_weight=not self._overwritten)
             return True
         parents = self._parents(rule, draft)
         rule.occurrences = sum(parent.occurrences for parent in parents)
         for parent in parents:
-            _insert(parent.children, rule)
+            _insert(parent.children, rule, sorted_by_weight=not self._overwritten)
         return bool(parents)
 
     def _parents(self, rule: Rule, draft: Draft) -> list[Rule]:
@@ -349,10 +313,14 @@ def _read_group(file: str, group: Element, reader: RuleReader) -> Iterator[Draft
             raise RulesetError(1230, f"invalid element {element.name!r}", file=file, line=element.line)
         draft = reader.read(element)
         draft.groups = group.attributes["name"] + draft.groups
+        draft.conditions, draft.preconditions = own_conditions(draft)
         yield draft
 
 
-def _insert(siblings: list[Rule], rule: Rule) -> None:
+def _insert(siblings: list[Rule], rule: Rule, *, sorted_by_weight: bool) -> None:
     """Insert before the first sibling of less weight. After an overwrite siblings need not be sorted by weight."""
-    lighter = (at for at, sibling in enumerate(siblings) if sibling.weight < rule.weight)
-    siblings.insert(next(lighter, len(siblings)), rule)
+    if sorted_by_weight:
+        at = bisect_right(siblings, -rule.weight, key=lambda one: -one.weight)
+    else:
+        at = next((at for at, one in enumerate(siblings) if one.weight < rule.weight), len(siblings))
+    siblings.insert(at, rule)

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
-from secmon.engine.decoders.decoder import Decoders
 from secmon.engine.matching import PatternError, compile_expression
 from secmon.engine.matching.expression import Kind
 from secmon.engine.rules.addresses import address_test
 from secmon.engine.rules.predicates import PREDICATES
-from secmon.engine.rules.rule import Category, Condition, Mitre
+from secmon.engine.rules.rule import Category, Condition, Mitre, Precondition
 from secmon.engine.rules.text_conditions import DEFAULT_KINDS, GETTERS, LIST_GETTERS, NOT_DYNAMIC, TextElement
 from secmon.engine.rules.time_conditions import TimeTest, day_of_week, time_of_day
 from secmon.engine.ruleset.cdb_list import Lookup
@@ -72,7 +71,8 @@ class Draft:
     address_tests: dict[str, Callable[[bytes], bool]] = field(default_factory=dict)
     time: TimeTest | None = None
     weekday: TimeTest | None = None
-    decoded_as: int | None = None
+    decoded_as: list[tuple[str, int]] = field(default_factory=list)
+    """Names of decoders, each with its line; all must be known, and the last one counts."""
     category: Category | None = None
     lists: list[ListLookup] = field(default_factory=list)
     predicate: Condition | None = None
@@ -94,6 +94,9 @@ class Draft:
     cve: str | None = None
     options: set[str] = field(default_factory=set)
     mitre: list[Mitre] = field(default_factory=list)
+    conditions: tuple[Condition, ...] = ()
+    """Those that depend on nothing but this element, in their order."""
+    preconditions: tuple[Precondition, ...] = ()
 
     @property
     def is_composite(self) -> bool:
@@ -106,13 +109,12 @@ class RuleReader:
     def __init__(
         self,
         file: str,
-        decoders: Decoders,
         diagnostics: Diagnostics,
         *,
         default_timeframe: int = 360,
         field_limit: int = 256,
     ) -> None:
-        self._file, self._decoders, self._diagnostics = file, decoders, diagnostics
+        self._file, self._diagnostics = file, diagnostics
         self._default_timeframe, self._field_limit = default_timeframe, field_limit
 
     def read(self, element: Element) -> Draft:
@@ -239,9 +241,7 @@ class RuleReader:
             raise self._error(1241, f"weekday of rule {draft.id}: {error}", child) from None
 
     def _on_decoded_as(self, draft: Draft, child: Element) -> None:
-        draft.decoded_as = self._decoders.ids.get(child.text)
-        if draft.decoded_as is None:
-            raise self._error(1274, f"decoder {child.text!r} of rule {draft.id} is not known", child)
+        draft.decoded_as.append((child.text, child.line))
 
     def _on_category(self, draft: Draft, child: Element) -> None:
         if child.text not in get_args(Category):

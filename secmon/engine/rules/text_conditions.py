@@ -111,10 +111,13 @@ def exact_values(pattern: bytes, kind: Kind) -> frozenset[bytes] | None:
         return frozenset((pattern.lower(),))
     if kind == "pcre2":
         return None
-    found = [_EXACT.fullmatch(one) for one in pattern.split(b"|")]
-    if not all(found):
-        return None
-    return frozenset(one[1].lower() for one in found if one)
+    values = []
+    for one in pattern.split(b"|"):
+        found = _EXACT.fullmatch(one)
+        if found is None:
+            return None
+        values.append(found[1].lower())
+    return frozenset(values)
 
 
 def precondition_of(name: str, getter: Getter, text: TextElement) -> Precondition:

@@ -10,9 +10,10 @@ from secmon.engine.decoders.devices import decode_forwarded_alert, decode_pf, de
 from secmon.engine.decoders.json_fields import decode_json
 from secmon.engine.rules.child_index import index_children
 from secmon.engine.rules.rule import ALERT_LEVEL, MAIL_LEVEL
-from secmon.engine.rules.rule_loader import DraftCache, RuleLoader, Rules
+from secmon.engine.rules.rule_loader import RuleLoader, Rules
 from secmon.engine.ruleset.cdb_list import CdbList
 from secmon.engine.ruleset.diagnostics import Diagnostics, Message
+from secmon.engine.ruleset.load_cache import LoadCache
 
 File = tuple[str, bytes]
 """Path below the installation folder, and content."""
@@ -55,15 +56,16 @@ def compile_ruleset(
     rules: Iterable[File],
     settings: RulesetSettings | None = None,
     *,
-    cache: DraftCache | None = None,
+    cache: LoadCache | None = None,
 ) -> Ruleset:
     """Compile files in load order. ``lists``: source by path. Raises RulesetError.
 
-    With the ``cache`` of an earlier load, rule files that have not changed are not parsed again.
+    With the ``cache`` of an earlier load, files that have not changed are not read again.
     """
-    chosen = settings or RulesetSettings()
+    chosen, read = settings or RulesetSettings(), cache or LoadCache()
     diagnostics = Diagnostics()
-    known = load_decoders(decoders, diagnostics, order_size=chosen.field_limit)
+    read.begin(chosen)
+    known = load_decoders(decoders, diagnostics, order_size=chosen.field_limit, known=read.decoders)
     compiled = {path: CdbList(source) for path, source in lists.items()}
     loader = RuleLoader(
         known,
@@ -73,13 +75,10 @@ def compile_ruleset(
         mail_level=chosen.mail_level,
         default_timeframe=chosen.default_timeframe,
         field_limit=chosen.field_limit,
-        cache=cache,
+        known=read.rules,
     )
-    if cache is not None:
-        cache.begin((known.ids, chosen))
     for file, data in rules:
         loader.load(file, data)
-    if cache is not None:
-        cache.finish()
+    read.finish()
     index_children([*loader.rules.by_id.values()])
     return Ruleset(known, DecoderTree(known, PLUGINS), compiled, loader.rules, chosen, tuple(diagnostics.messages))

@@ -18,10 +18,10 @@ from secmon.common.errors import ConfigError, os_text
 from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.config.xml import read_xml
-from secmon.engine.rules.rule_loader import DraftCache
 from secmon.engine.ruleset.compiled import Ruleset, RulesetSettings, compile_ruleset
 from secmon.engine.ruleset.diagnostics import Message, RulesetError
 from secmon.engine.ruleset.last_good import LAST_GOOD, DamagedCopy, keep_copy, read_copy
+from secmon.engine.ruleset.load_cache import LoadCache
 from secmon.engine.ruleset.ruleset_section import RulesetSection, read_section
 from secmon.engine.ruleset.sources import Sources, collect, settings_of
 
@@ -49,7 +49,7 @@ class LiveRuleset:
         self._copy = paths.root / LAST_GOOD
         self._clock = clock
         self._lock = threading.Lock()
-        self._cache = DraftCache()
+        self._cache = LoadCache()
         self._section: RulesetSection | None = None
         self._settings = RulesetSettings()
         self._current: Compiled | None = None

@@ -14,9 +14,9 @@ from secmon.config.main import MainConfig, load_main_config
 from secmon.config.options import InternalOptions, load_internal_options
 from secmon.config.xml import read_xml
 from secmon.engine.decoders.decoder_loader import LOCAL_FILE
-from secmon.engine.rules.rule_loader import DraftCache
 from secmon.engine.ruleset.compiled import File, Ruleset, RulesetSettings, compile_ruleset
 from secmon.engine.ruleset.diagnostics import Message, RulesetError
+from secmon.engine.ruleset.load_cache import LoadCache
 from secmon.engine.ruleset.ruleset_section import Part, RulesetSection, read_section
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _read(root: Path, path: str, changed: "Changed", messages: list[Message]) ->
 
 
 def compile_sources(
-    sources: Sources, settings: RulesetSettings | None = None, *, cache: DraftCache | None = None
+    sources: Sources, settings: RulesetSettings | None = None, *, cache: LoadCache | None = None
 ) -> Ruleset:
     """The ruleset of ``sources``, with the warnings of both steps. ``cache``: of earlier loads. Raises RulesetError."""
     made = compile_ruleset(sources.decoders, sources.lists, sources.rules, settings, cache=cache)

@@ -9,9 +9,9 @@ from secmon.common.errors import ConfigError, os_text
 from secmon.common.paths import Paths
 from secmon.config.main import parse_main_config
 from secmon.config.xml import parse_xml
-from secmon.engine.rules.rule_loader import DraftCache
 from secmon.engine.ruleset.compiled import RulesetSettings
 from secmon.engine.ruleset.diagnostics import RulesetError
+from secmon.engine.ruleset.load_cache import LoadCache
 from secmon.engine.ruleset.ruleset_section import read_section
 from secmon.engine.ruleset.sources import NO_CHANGE, Sources, collect, compile_sources, settings_of
 
@@ -30,7 +30,7 @@ class RulesetValidator:
         self._config = str(paths.main_config.relative_to(paths.root))
         self._compiling = threading.Lock()
         self._findings: dict[bytes, Sequence[Finding]] = {}
-        self._cache = DraftCache()
+        self._cache = LoadCache()
 
     def findings(self, changed: Changed = NO_CHANGE) -> Sequence[Finding]:
         """See ``cluster.node.RulesetValidation``."""

@@ -221,7 +221,10 @@ class AnalysisService:
         assert self._datagrams is not None, "opened first"
         paths = self._env.paths
         self._commands = AnalysisCommands(
-            self.local_events, self.statistics, self._ruleset_status, RulesetValidator(paths)
+            self.local_events,
+            self.statistics,
+            self._ruleset_status,
+            RulesetValidator(paths, self.live_ruleset.cache),
         )
         limits = Limits(request=MAX_REQUEST, clients=MAX_CLIENTS)
         servers: list[FrameServer] = [CommandServer(paths.analysis_socket, self._commands.answer, limits)]

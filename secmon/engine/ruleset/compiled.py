@@ -64,21 +64,20 @@ def compile_ruleset(
     """
     chosen, read = settings or RulesetSettings(), cache or LoadCache()
     diagnostics = Diagnostics()
-    read.begin(chosen)
-    known = load_decoders(decoders, diagnostics, order_size=chosen.field_limit, known=read.decoders)
-    compiled = {path: CdbList(source) for path, source in lists.items()}
-    loader = RuleLoader(
-        known,
-        compiled,
-        diagnostics,
-        alert_level=chosen.alert_level,
-        mail_level=chosen.mail_level,
-        default_timeframe=chosen.default_timeframe,
-        field_limit=chosen.field_limit,
-        known=read.rules,
-    )
-    for file, data in rules:
-        loader.load(file, data)
-    read.finish()
+    with read.loading(chosen):
+        known = load_decoders(decoders, diagnostics, order_size=chosen.field_limit, known=read.decoders)
+        compiled = {path: CdbList(source) for path, source in lists.items()}
+        loader = RuleLoader(
+            known,
+            compiled,
+            diagnostics,
+            alert_level=chosen.alert_level,
+            mail_level=chosen.mail_level,
+            default_timeframe=chosen.default_timeframe,
+            field_limit=chosen.field_limit,
+            known=read.rules,
+        )
+        for file, data in rules:
+            loader.load(file, data)
     index_children([*loader.rules.by_id.values()])
     return Ruleset(known, DecoderTree(known, PLUGINS), compiled, loader.rules, chosen, tuple(diagnostics.messages))

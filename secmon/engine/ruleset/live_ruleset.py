@@ -49,7 +49,8 @@ class LiveRuleset:
         self._copy = paths.root / LAST_GOOD
         self._clock = clock
         self._lock = threading.Lock()
-        self._cache = LoadCache()
+        self.cache = LoadCache()
+        """Also for validations of this installation: what they have read need not be read again."""
         self._section: RulesetSection | None = None
         self._settings = RulesetSettings()
         self._current: Compiled | None = None
@@ -156,7 +157,7 @@ class LiveRuleset:
         return collect(self._paths.root, self._section)
 
     def _compile(self, sources: Sources, settings: RulesetSettings) -> Compiled:
-        made = compile_ruleset(sources.decoders, sources.lists, sources.rules, settings, cache=self._cache)
+        made = compile_ruleset(sources.decoders, sources.lists, sources.rules, settings, cache=self.cache)
         whole = replace(made, messages=(*sources.messages, *made.messages))
         return Compiled(digest_of(sources, settings), whole, sources)
 

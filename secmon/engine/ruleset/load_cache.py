@@ -1,8 +1,9 @@
 """What was read of the files of the previous load: a load in which few files differ reads only these again."""
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from secmon.engine.ruleset.diagnostics import Diagnostics, Message
@@ -47,19 +48,20 @@ class ReadFiles(Generic[T]):
         return known[0]
 
 
-@dataclass
 class LoadCache:
-    """For the loads of one ruleset, one at a time."""
+    """For all loads of one installation, in any threads: one load at a time."""
 
-    decoders: "ReadFiles[Decoder]" = field(default_factory=ReadFiles)
-    rules: "ReadFiles[Draft]" = field(default_factory=ReadFiles)
+    def __init__(self) -> None:
+        self.decoders: ReadFiles[Decoder] = ReadFiles()
+        self.rules: ReadFiles[Draft] = ReadFiles()
+        self._lock = threading.Lock()
 
-    def begin(self, settings: object) -> None:
-        """Start a load with ``settings``."""
-        for one in (self.decoders, self.rules):
-            one.begin(settings)
-
-    def finish(self) -> None:
-        """End a load that has succeeded."""
-        for one in (self.decoders, self.rules):
-            one.finish()
+    @contextmanager
+    def loading(self, settings: object) -> Iterator[None]:
+        """A load with ``settings``. Waits for the end of another one."""
+        with self._lock:
+            for one in (self.decoders, self.rules):
+                one.begin(settings)
+            yield
+            for one in (self.decoders, self.rules):
+                one.finish()

@@ -24,13 +24,13 @@ MAX_BROKEN = 5
 class RulesetValidator:
     """For the installation at ``paths``. Any method may be called from any thread; all take seconds at worst."""
 
-    def __init__(self, paths: Paths) -> None:
-        """Reads nothing yet."""
+    def __init__(self, paths: Paths, cache: LoadCache | None = None) -> None:
+        """Reads nothing yet. ``cache``: of other loads of this installation."""
         self._paths = paths
         self._config = str(paths.main_config.relative_to(paths.root))
         self._compiling = threading.Lock()
         self._findings: dict[bytes, Sequence[Finding]] = {}
-        self._cache = LoadCache()
+        self._cache = cache or LoadCache()
 
     def findings(self, changed: Changed = NO_CHANGE) -> Sequence[Finding]:
         """See ``cluster.node.RulesetValidation``."""

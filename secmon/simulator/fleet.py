@@ -116,6 +116,10 @@ class Fleet:
         for agent in self.agents:
             agent.begin_events()
 
+    def set_host_changes(self, changes: int) -> None:
+        """Change how many files and rows of each host change from scan to scan."""
+        self._options = self._running.options = replace(self._options, host_changes=changes)
+
     # Life
 
     async def start(self) -> None:

@@ -25,6 +25,8 @@ class WatchedFiles:
         self._random, self._now = random, now
         self._folder = _FOLDERS[profile.family]
         self._created = 0
+        self.changes: list[tuple[str, str]] = []
+        """Paths and kinds of all events."""
         self.files = SynchronizedTable("fim_file")
         self.tables = [self.files]
         for _ in range(count):
@@ -60,6 +62,7 @@ class WatchedFiles:
         return f"{self._folder}setting{self._created:04}.conf"
 
     def _event(self, path: str, kind: str, attributes: Mapping[str, Any], **more: object) -> Event:
+        self.changes.append((path, kind))
         data = {"path": path, "version": 2, "mode": "realtime", "timestamp": self._seconds(), "type": kind}
         return {"type": "event", "data": {**data, "attributes": attributes, **more}}
 

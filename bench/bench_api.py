@@ -61,6 +61,9 @@ class Alone:
     async def checked_states(self) -> Mapping[str, str]:
         return {}
 
+    async def counters(self, daemon: str) -> Mapping[str, Any]:
+        return {}
+
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         raise SecmonError(1121, daemon)
 

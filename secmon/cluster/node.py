@@ -127,6 +127,9 @@ class Control(Protocol):
         Raises 1121 when the daemon does not run, 1116 when it has no such section, 1013, 1014.
         """
 
+    async def counters(self, daemon: str) -> Mapping[str, Any]:
+        """Counters and gauges of a daemon of this node. Raises 1121 when it does not run, 1013, 1014."""
+
 
 class Lease(Protocol):
     """The security lease: how long a worker may trust its replica."""

@@ -85,6 +85,11 @@ class SupervisorClient:
         found: Mapping[str, Any] = await command(daemon_socket(self._paths, daemon), "config", section=section)
         return found
 
+    async def counters(self, daemon: str) -> Mapping[str, Any]:
+        """See ``cluster.node.Control``."""
+        found: Mapping[str, Any] = await command(daemon_socket(self._paths, daemon), "counters")
+        return found
+
     async def send(self, name: str) -> Any:
         """Send ``status``, ``restart``, ``reload`` or ``stop``; errors as for :meth:`restart`."""
         return await command(self._paths.control_socket, name, seconds=self._timeout, absent=1901, refused=1902)

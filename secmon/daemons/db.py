@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.link.client import LinkClient
+from secmon.agents.registry.store import AgentStore
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
@@ -18,8 +19,9 @@ from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.node_builder import Installation, read_installation
 from secmon.inventory.handlers import HANDLERS
 from secmon.inventory.reader import Answer, InventoryReader
+from secmon.inventory.removed_agents import RemovedAgents
 from secmon.inventory.row_limits import RowLimits
-from secmon.inventory.store import InventoryStore
+from secmon.inventory.store import InventoryStore, store_bytes
 from secmon.journal.journal import JournalWriter
 
 log = logging.getLogger("secmon.db")
@@ -31,6 +33,8 @@ _SEGMENTS = 16
 _IDLE_SECONDS = (0.02, 0.5)
 """Shortest and longest pause while there are no messages: it doubles."""
 _RETRY_SECONDS = 1.0
+_REGISTRY_SECONDS = 2.0
+"""Time between two looks whether agents were removed from the registry."""
 _WAITING_ANSWERS = 10_000
 """Answers that may wait for the agent link; agents repeat their checks when one is dropped."""
 
@@ -48,6 +52,11 @@ class InventoryDaemon:
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
         self._store = InventoryStore(installation.paths.inventory_db)
+        self._registry = AgentStore(installation.paths.agents_db)
+        self._removed = RemovedAgents(self._store, self._registry)
+        self._clock = SystemClock()
+        self._started = self._clock.now()
+        self._next_look = 0.0
         self._link = LinkClient(installation.paths.agent_link_socket)
         self._counters = Counters()
         self._events: JournalWriter | None = None
@@ -76,23 +85,30 @@ class InventoryDaemon:
         if self._events is not None:
             self._events.close()
         self._store.close()
+        self._registry.close()
 
     async def reload(self) -> None:
         """No option of this daemon changes while it runs."""
 
     def counters(self) -> Mapping[str, Any]:
-        reader = self._reader
+        reader, started = self._reader, {"inventory.started": int(self._started.timestamp())}
         if reader is None:
-            return {}
-        shown = {"position": reader.position, "unread_bytes": reader.unread(), "lost": reader.lost}
-        return self._counters.snapshot() | {f"inventory.{name}": value for name, value in shown.items()}
+            return started
+        shown = {
+            "position": reader.position,
+            "unread_bytes": reader.unread(),
+            "lost": reader.lost,
+            "store_bytes": store_bytes(self._store.path),
+            "answers_waiting": self._unsent,
+        }
+        return self._counters.snapshot() | started | {f"inventory.{name}": value for name, value in shown.items()}
 
     def active_config(self) -> Mapping[str, Any]:
         """The public sections: this product makes no such copies of its stores, and has no such options."""
         return {"wdb": {"backup": [{"database": "global", "enabled": False}]}, "internal": {}}
 
     def _open(self) -> None:
-        paths, clock = self._installation.paths, SystemClock()
+        paths, clock = self._installation.paths, self._clock
         restore_folders(paths, _FOLDERS)
         option = self._installation.options.get
         limit = option("analysisd.events_mb") << 20
@@ -115,15 +131,24 @@ class InventoryDaemon:
         while not self._stopping.is_set():
             try:
                 some, answers = await asyncio.to_thread(self._reader.step)
+                self._queue(list(answers))
+                await self._follow_registry(idle=not some)
             except (OSError, SQLAlchemyError) as error:
                 failure.failed(os_text(error) if isinstance(error, OSError) else str(error))
                 await self._sleep(_RETRY_SECONDS)
                 continue
             failure.succeeded()
-            self._queue(list(answers))
             pause = shortest if some else min(longest, 2 * pause)
             if not some:
                 await self._sleep(pause)
+
+    async def _follow_registry(self, *, idle: bool) -> None:
+        """Delete the rows of agents that were removed, now and then. Raises SQLAlchemyError, StoreFault."""
+        now = self._clock.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + _REGISTRY_SECONDS
+        self._counters.add("inventory.agents_removed", await asyncio.to_thread(self._removed.delete_rows, idle=idle))
 
     async def _sleep(self, seconds: float) -> None:
         """Wait for ``seconds``, or for the stop."""

@@ -1,5 +1,6 @@
 """What a batch of messages changes: rows, answers to agents, and events for the analysis."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol
@@ -52,10 +53,17 @@ class Changes:
         """Rows beyond the limits of their agents."""
         self.refused_checks = 0
         """Checks beyond those limits."""
+        self.kind = ""
+        """What the current message is about, as statistics name it (manager.md 10.3)."""
+        self.handled: Counter[str] = Counter()
+        """Messages of each kind."""
+        self.seconds: dict[str, float] = defaultdict(float)
+        """Time that they took, but for the insertion of rows."""
 
     def begin(self, message: AgentMessage) -> None:
         """What follows is for ``message``."""
         self._message = message
+        self.kind = _KINDS.get(message.queue, "")
 
     def save(self, table: Table, row: Row) -> None:
         """Insert ``row``, or replace the whole row with its primary key. A row beyond the limit is not stored."""
@@ -145,6 +153,7 @@ class Changes:
         self._changed.setdefault(table, set()).add((agent, row_type))
 
 
+_KINDS = {"8": "syscheck", "9": "rootcheck", "d": "dbsync", "e": "ciscat", "p": "sca"}
 _DAY_SECONDS = 86_400
 _LAST_REFUSAL = select(row_refusals.c.day).where(row_refusals.c.agent_id == bindparam("agent"))
 _VOID = str(

@@ -62,6 +62,7 @@ class InventoryReader:
         """
         self._store, self._events, self._handlers, self._counters = store, events, handlers, counters
         self._limits = limits or RowLimits()
+        self._clock = clock
         self._warnings = WarningLimiter(log, clock, window_seconds=_WARNING_SECONDS, per_window=_WARNINGS)
         known = consumer_path(messages, CONSUMER).exists()
         self._reader = JournalReader(messages, CONSUMER)
@@ -142,6 +143,7 @@ class InventoryReader:
 
     def _store_all(self, messages: Sequence[AgentMessage], end: int) -> list[Answer]:
         """Store the messages before number ``end`` in one transaction. Raises what the store and its journal raise."""
+        begun = self._clock.monotonic()
         try:
             with self._store.write() as connection:
                 changes = Changes(connection, self._limits)
@@ -154,9 +156,7 @@ class InventoryReader:
             self._limits.forget()
             raise
         self._next_event += len(changes.events)
-        for name, number in (("refused_by_limit", changes.refused), ("checks_refused", changes.refused_checks)):
-            if number:
-                self._counters.add(f"inventory.{name}", number)
+        self._count(changes, self._clock.monotonic() - begun)
         return changes.answers
 
     def _store_each(self, messages: Sequence[AgentMessage], end: int) -> list[Answer]:
@@ -173,6 +173,7 @@ class InventoryReader:
 
     def _handle(self, message: AgentMessage, changes: Changes) -> None:
         changes.begin(message)
+        begun = self._clock.monotonic()
         try:
             self._handlers[message.queue](message, changes)
         except UnsupportedMessage as error:
@@ -181,6 +182,20 @@ class InventoryReader:
         except MalformedMessage as error:
             self._counters.add("inventory.malformed")
             self._warn(message, str(error))
+        changes.handled[changes.kind] += 1
+        changes.seconds[changes.kind] += self._clock.monotonic() - begun
+
+    def _count(self, changes: Changes, seconds: float) -> None:
+        """Count what was stored in a transaction that took ``seconds``."""
+        add = self._counters.add
+        add("inventory.transactions")
+        add("inventory.transaction_us", round(seconds * 1e6))
+        for kind, number in changes.handled.items():
+            add(f"inventory.handled.{kind}", number)
+            add(f"inventory.handled_us.{kind}", round(changes.seconds[kind] * 1e6))
+        for name, number in (("refused_by_limit", changes.refused), ("checks_refused", changes.refused_checks)):
+            if number:
+                add(f"inventory.{name}", number)
 
     def _append(self, events: Sequence[DecodedEvent]) -> None:
         """Append those of ``events`` that an earlier try has not appended. Raises OSError."""

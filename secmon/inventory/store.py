@@ -12,3 +12,9 @@ class InventoryStore(LazyStore):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, lambda: open_store(path, SCHEMA, synchronous="NORMAL"))
+
+
+def store_bytes(path: Path) -> int:
+    """Bytes of the store and of its log of changes."""
+    files = [path, path.with_name(f"{path.name}-wal")]
+    return sum(file.stat().st_size for file in files if file.exists())

@@ -48,6 +48,9 @@ class ToyControl:
     async def checked_states(self) -> Mapping[str, str]:
         return self.states
 
+    async def counters(self, daemon: str) -> Mapping[str, Any]:
+        return {}
+
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         raise SecmonError(1121, daemon)
 

@@ -61,7 +61,7 @@ def test_bad_messages_are_counted_and_the_others_stored(
     try:
         messages.append([one for pair in zip(good * 3, HOSTILE, strict=False) for one in pair])
         assert reader.step() == (True, [(4, "sca-dump:demo:0")])
-        assert counters.snapshot() == {"inventory.messages": 18, "inventory.malformed": len(HOSTILE)}
+        assert counters.snapshot().items() >= {"inventory.messages": 18, "inventory.malformed": len(HOSTILE)}.items()
         decoders = [decode_event(event).decoder for block in seen.read(limit=1 << 20) for event in block.events]
         assert decoders == ["sca", "sca", "rootcheck", "ciscat", "rootcheck", "ciscat"]
         with store.read() as connection:

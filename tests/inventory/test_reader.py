@@ -85,7 +85,7 @@ def test_messages_are_stored_and_passed_on_in_order(node: Installation) -> None:
     assert node.reader.step() == (True, [])
     assert node.rows() == [("one", 1), ("two", 2), ("three", 4)]
     assert node.reported() == ["one", "two", "three"]
-    assert node.counters.snapshot() == {"inventory.malformed": 1, "inventory.messages": 4}
+    assert node.counters.snapshot().items() >= {"inventory.malformed": 1, "inventory.messages": 4}.items()
     assert node.reader.step() == (False, ())
 
 

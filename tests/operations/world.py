@@ -74,6 +74,8 @@ class FixedControl:
     restarts: int = 0
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Active configuration by daemon and section."""
+    counted: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Counters by daemon."""
 
     async def restart(self) -> None:
         self.restarts += 1
@@ -90,6 +92,11 @@ class FixedControl:
         if section not in self.configs[daemon]:
             raise SecmonError(1116, section)
         return {section: self.configs[daemon][section]}
+
+    async def counters(self, daemon: str) -> Mapping[str, Any]:
+        if daemon not in self.counted:
+            raise SecmonError(1121, daemon)
+        return self.counted[daemon]
 
 
 class OwnLease:

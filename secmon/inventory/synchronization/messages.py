@@ -25,6 +25,7 @@ def synchronize(message: AgentMessage, changes: Changes) -> None:
     component = COMPONENTS.get(name) if isinstance(name, str) else None
     if component is None:
         raise MalformedMessage("the component is not known")
+    changes.kind = component.name
     if not isinstance(kind, str) or not isinstance(data, dict):
         raise MalformedMessage("type or data is missing")
     if kind == "state":

@@ -25,6 +25,8 @@ _ENDS: Mapping[str, tuple[DataSet, ...]] = {
     "process_end": (sets.PROCESSES,),
 }
 """Messages at the end of a scan: rows of earlier scans are deleted."""
+_STATISTICS = {"OS": "osinfo", "network": "netinfo", "program": "package"}
+"""Names in the statistics, where they are not those of the types."""
 _ADDRESSES = 1000
 """Addresses of an interface that are stored."""
 
@@ -34,6 +36,8 @@ def save_legacy(kind: str, agent: int, body: Mapping[str, Any], changes: Changes
     scan = integer(body.get("ID"))
     if scan is None:
         raise MalformedMessage("ID is missing")
+    name = kind.removesuffix("_end")
+    changes.kind = _STATISTICS.get(name, name)
     if kind in _ENDS:
         for data_set in _ENDS[kind]:
             changes.delete(data_set.table, agent, data_set.table.c.scan_id != bindparam("scan"), scan=scan)

@@ -14,14 +14,15 @@ from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
 from secmon.operations.agents.commands import answer_seconds, link_of
 from secmon.operations.nodes.statistics_files import hourly, link_state, state, totals, weekly
+from secmon.operations.nodes.store_statistics import store_metrics
 from secmon.operations.permissions import NodePath, on_manager, on_node
 
 Day = Annotated[str, text_format("date", r"[0-9]{4}-(1[0-2]|0[1-9])-(3[01]|0[1-9]|[12][0-9])")]
 DaemonName = Literal[
     "secmon-analysisd", "secmon-remoted", "secmon-db", "wazuh-analysisd", "wazuh-remoted", "wazuh-db"
 ]  # fmt: skip
-EVERY_DAEMON = ("secmon-remoted", "secmon-analysisd")
-"""Those that an answer has unless daemons are named: this product's own. It has no daemon for its databases."""
+EVERY_DAEMON = ("secmon-remoted", "secmon-analysisd", "secmon-db")
+"""Those that an answer has unless daemons are named."""
 
 STATISTICS = Messages(
     all="The statistics were read", some="Some statistics could not be read", none="No statistics were read"
@@ -201,6 +202,10 @@ async def _counters(ctx: Context, daemon: str) -> dict[str, Any]:
         counted = await link_of(ctx).statistics()
     elif daemon == "secmon-analysisd" and ctx.node.services.analysis is not None:
         counted = await ctx.node.services.analysis.statistics()
+    elif daemon == "secmon-db":
+        found = await ctx.node.services.control.counters(daemon)
+        now = int(ctx.node.clock.now().timestamp())
+        counted = {"uptime": found["inventory.started"], "timestamp": now, "metrics": store_metrics(found)}
     else:
         raise SecmonError(1121, daemon)
     times = {name: iso_offset(counted[name]) for name in ("uptime", "timestamp")}

@@ -13,7 +13,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome
 from tests.operations.analyst import analysing, stocked
 from tests.operations.office import Office
-from tests.operations.world import World
+from tests.operations.world import FixedControl, World
 
 pytestmark = pytest.mark.anyio
 
@@ -115,9 +115,12 @@ async def test_older_forms(office: Office) -> None:
 
 async def test_daemons(office: Office) -> None:
     office.node.services.agent_link = CountingLink(METRICS)
+    control = office.node.services.control
+    assert isinstance(control, FixedControl)
+    control.counted["secmon-db"] = {"inventory.started": 1_700_000_000}
     async with analysing(office.node):
         items = (await office.ask(DAEMONS))["data"]["affected_items"]
-        assert [item["name"] for item in items] == ["secmon-remoted", "secmon-analysisd"]
+        assert [item["name"] for item in items] == ["secmon-remoted", "secmon-analysisd", "secmon-db"]
         assert items[0] == {
             "uptime": "2023-11-14T22:13:20+00:00", "timestamp": "2023-11-14T22:14:20+00:00", "name": "secmon-remoted",
             "metrics": METRICS,
@@ -125,13 +128,39 @@ async def test_daemons(office: Office) -> None:
         assert {"bytes", "events", "queues"} <= set(items[1]["metrics"])
         one = await office.one(DAEMONS, daemons_list=["wazuh-analysisd", "secmon-analysisd"])
         assert one["name"] == "secmon-analysisd"
+    control.counted.clear()
     silent = (await office.ask(DAEMONS))["data"]
     assert [item["name"] for item in silent["affected_items"]] == ["secmon-remoted"]
-    assert [(one["error"]["code"], one["id"]) for one in silent["failed_items"]] == [(1121, ["secmon-analysisd"])]
-    body = await office.ask(DAEMONS, daemons_list=["secmon-db", "secmon-remoted", "secmon-analysisd"])
-    assert (body["error"], body["data"]["total_affected_items"]) == (2, 1)
-    failed = [(one["error"]["code"], one["id"]) for one in body["data"]["failed_items"]]
+    failed = [(one["error"]["code"], one["id"]) for one in silent["failed_items"]]
     assert sorted(failed) == [(1121, ["secmon-analysisd"]), (1121, ["secmon-db"])]
+    body = await office.ask(DAEMONS, daemons_list=["secmon-db", "secmon-remoted"])
+    assert (body["error"], body["data"]["total_affected_items"]) == (2, 1)
+
+
+async def test_the_store_of_what_agents_report(office: Office) -> None:
+    control = office.node.services.control
+    assert isinstance(control, FixedControl)
+    control.counted["secmon-db"] = {
+        "inventory.started": 1_700_000_000, "inventory.messages": 9, "inventory.handled.fim_file": 4,
+        "inventory.handled_us.fim_file": 2999, "inventory.handled.syscollector_users": 3, "inventory.handled.dbsync": 1,
+        "inventory.handled.osinfo": 1, "inventory.transactions": 2, "inventory.transaction_us": 12_000,
+        "inventory.agents_removed": 1,
+    }  # fmt: skip
+    item = await office.one(DAEMONS, daemons_list=["wazuh-db"])
+    assert (item["name"], item["uptime"]) == ("secmon-db", "2023-11-14T22:13:20+00:00")
+    queries, time = item["metrics"]["queries"], item["metrics"]["time"]
+    agents = queries["received_breakdown"]["agent_breakdown"]
+    assert (queries["received"], queries["received_breakdown"]["agent"]) == (9, 9)
+    assert agents["db"] == {"begin": 2, "commit": 2, "remove": 1}
+    tables = agents["tables"]
+    assert tables["syscheck"] == {
+        "fim_file": 4, "fim_registry": 0, "fim_registry_key": 0, "fim_registry_value": 0, "syscheck": 0,
+    }  # fmt: skip
+    assert (tables["syscollector"]["syscollector_users"], tables["sync"]["dbsync"]) == (3, 1)
+    assert tables["syscollector"]["deprecated"]["osinfo"] == 1
+    assert time["execution"] == 12
+    assert time["execution_breakdown"]["agent_breakdown"]["db"] == {"commit": 10}
+    assert time["execution_breakdown"]["agent_breakdown"]["tables"]["syscheck"]["fim_file"] == 2
 
 
 class HangingLink(CountingLink):
@@ -151,7 +180,8 @@ async def test_a_daemon_that_hangs_is_named(office: Office) -> None:
         outcome = await running.router.route(call)
     assert isinstance(outcome, Outcome)
     assert [item["name"] for item in outcome.items] == ["secmon-analysisd"]
-    assert [(one.code, one.ids) for one in outcome.failures] == [(1014, ("secmon-remoted",))]
+    failures = {one.ids: one.code for one in outcome.failures}
+    assert failures == {("secmon-remoted",): 1014, ("secmon-db",): 1121}
 
 
 async def test_permissions(office: Office) -> None:

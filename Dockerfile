@@ -10,7 +10,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev &
 COPY pyproject.toml setup.py README.md ./
 COPY secmon ./secmon
 COPY ruleset ./ruleset
-RUN pip --python /opt/venv/bin/python install --no-deps .
+RUN pip --python /opt/venv/bin/python install --no-deps . \
+ && /opt/venv/bin/python -I -c 'from secmon.engine.matching.implementation import FORM; assert FORM == "compiled", FORM'
 
 FROM python:3.11-slim AS node
 # A fixed id: volumes outlive images, and the next base image may assign other ids.

@@ -16,6 +16,7 @@ from secmon.engine.analysis_thread import _FAILURES
 from secmon.engine.decoders.json_text import CUT_FROM
 from secmon.engine.lookahead.codec import LookaheadCodec
 from secmon.engine.lookahead.stateless import look_ahead, stateless_engine
+from secmon.engine.matching import matchers
 from secmon.engine.output.document import Labels, encode
 from secmon.engine.pipeline import FAILED
 from secmon.engine.ruleset.case_files import find_files, read_cases, read_file, run_case
@@ -280,16 +281,23 @@ def test_a_rule_that_fails_hides_nothing(tmp_path: Path) -> None:
         assert one.event_counters.failed == 2
 
 
+@pytest.mark.parametrize(
+    "costly",
+    ['<regex type="pcre2">(a+)+$</regex>', r"<regex>(\w+)a\w+a\w+a\w+a\d|login (a)</regex>"],
+    ids=["pcre2", "osregex"],
+)
 @pytest.mark.parametrize("where", ["rule", "decoder"])
-def test_a_pattern_that_gives_up_hides_nothing(tmp_path: Path, where: str) -> None:
-    costly = '<regex type="pcre2">(a+)+$</regex>'
+def test_a_pattern_that_gives_up_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, costly: str
+) -> None:
+    monkeypatch.setattr(matchers, "MAX_REPEATED", 10_000)  # of the plain form, which is slow
     rules = ruleset(
         f'<decoder name="app"><prematch>^app </prematch>{costly * (where == "decoder")}'
         f"{'<order>x</order>' * (where == 'decoder')}</decoder>",
         '<group name="app,"><rule id="100001" level="5"><decoded_as>app</decoded_as><match>login</match>'
         f"{costly * (where == 'rule')}<description>x</description></rule></group>",
     )
-    log = f"app login {'a' * 60}b"
+    log = f"app login {'a' * 300} b"
     with analysing(tmp_path, rules) as one:
         one.send([f"1:/x:{log}", "1:/x:app login a"])
         one.drained()

@@ -107,7 +107,7 @@ class RegexMatcher:
                 marks = [UNSET] * len(one.code)
                 end = end_index(one.code, one.begin, one.end, subject, start, marks)
                 if end == TOO_MANY:
-                    raise MatchLimit(self._pattern, "it was begun again too often")
+                    raise MatchLimit(self._pattern, "too many bytes were tested again")
                 if end != NO_MATCH:
                     groups = groups_between(one.marks, marks, subject)
                     return None if groups is None else Found(end, groups)
@@ -119,7 +119,7 @@ class RegexMatcher:
             if start >= 0:
                 end = end_index(one.code, one.begin, one.end, subject, start, None)
                 if end == TOO_MANY:
-                    raise MatchLimit(self._pattern, "it was begun again too often")
+                    raise MatchLimit(self._pattern, "too many bytes were tested again")
                 if end != NO_MATCH:
                     return end
         return NO_MATCH

@@ -6,7 +6,19 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench import agents_read, convergence, engine, fanout, fleet, fullsync, idle, inventory, requests, security
+from bench import (
+    agents_read,
+    convergence,
+    engine,
+    fanout,
+    fleet,
+    fullsync,
+    idle,
+    inventory,
+    inventory_read,
+    requests,
+    security,
+)
 from bench.harness import Figure, table, write_results
 from bench.nodes import Bench, say
 
@@ -22,6 +34,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "engine": engine.measure,
     "agents": agents_read.measure,
     "inventory": inventory.measure,
+    "inventory-read": inventory_read.measure,
 }
 
 

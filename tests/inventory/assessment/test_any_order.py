@@ -1,7 +1,9 @@
 """Whatever was lost, repeated or late: after a complete dump the stored checks are those of the agent."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import count
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,13 +13,16 @@ from hypothesis import strategies as st
 from secmon.inventory.assessment.handler import handle_assessment
 from secmon.inventory.message import AgentMessage, MalformedMessage
 from secmon.inventory.schema import sca_checks, sca_policies
+from secmon.simulator.host.assessment import POLICY, Assessment
 from tests.inventory.assessment.assessed_agent import Body, Results, check, dump, sent, summary
 from tests.inventory.handled_messages import HandledMessages, message_of
 
 AGENTS = count(1)
 POLICIES = ("a", "b")
 
-RESULTS = st.dictionaries(st.integers(0, 5), st.sampled_from(["passed", "failed", None]), min_size=1)
+RESULT = st.sampled_from(["passed", "failed", None])
+RESULTS = st.tuples(*[RESULT] * 4).map(lambda results: dict(enumerate(results)))
+"""Of the same checks: a results hash does not say to which checks its results belong."""
 SCANS = st.tuples(st.sampled_from(POLICIES), RESULTS, st.sampled_from(["aa", "bb"]), st.booleans(), st.integers(1, 3))
 
 
@@ -120,3 +125,18 @@ def test_hostile_messages_are_stored_or_malformed(node: HandledMessages, bodies:
         usable.append(message)
     changes = node.handle(*usable)
     assert all(len(f"#!-{text}".encode()) <= 4096 for _, text in changes.answers)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 5))
+@settings(max_examples=20)
+def test_a_simulated_host_is_known_after_its_first_dump(
+    node: HandledMessages, seed: int, checks: int, scans: int
+) -> None:
+    agent, host = next(AGENTS), Assessment(Random(seed), lambda: datetime.fromtimestamp(1714640000, UTC), checks)
+    for number in range(scans):
+        answers = node.handle(*(message_of("sca", dict(body), agent=agent) for body in host.scan())).answers
+        assert answers == ([] if number else [(agent, f"sca-dump:{POLICY}:1")])
+        for _, text in answers:
+            dumped = host.dump(first=text.endswith(":1"))
+            assert node.handle(*(message_of("sca", dict(body), agent=agent) for body in dumped)).answers == []
+    assert len(node.rows(sca_checks, agent)) == checks

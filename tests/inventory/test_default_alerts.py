@@ -18,7 +18,7 @@ from secmon.inventory.decoded_event import encode_event
 from secmon.inventory.handlers import HANDLERS
 from secmon.inventory.message import AgentMessage
 from tests.engine.rules_kit import START
-from tests.inventory.assessment.assessed_agent import check, summary
+from tests.inventory.assessment.assessed_agent import Results, check, summary
 from tests.inventory.handled_messages import HandledMessages, message_of
 
 
@@ -71,9 +71,7 @@ def test_results_of_a_check(node: Node) -> None:
     ("passed", "failed", "rule"), [(9, 1, "19001"), (8, 2, "19002"), (5, 5, "19003"), (4, 6, "19004"), (0, 9, "19005")]
 )
 def test_scores_of_a_policy(node: Node, passed: int, failed: int, rule: str) -> None:
-    results: dict[int, str | None] = {
-        number: "passed" if number < passed else "failed" for number in range(passed + failed)
-    }
+    results: Results = dict(enumerate(["passed"] * passed + ["failed"] * failed))
     alert = node.alert(message_of("sca", summary(results, policy=f"p{rule}")))
     assert alert["rule"]["id"] == rule
     assert alert["data"]["sca"]["score"] == str(100 * passed // (passed + failed))

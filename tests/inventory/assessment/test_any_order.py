@@ -127,7 +127,7 @@ def test_hostile_messages_are_stored_or_malformed(node: HandledMessages, bodies:
     assert all(len(f"#!-{text}".encode()) <= 4096 for _, text in changes.answers)
 
 
-@given(st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 5))
+@given(st.integers(0, 2**32), st.integers(2, 30), st.integers(1, 5))
 @settings(max_examples=20)
 def test_a_simulated_host_is_known_after_its_first_dump(
     node: HandledMessages, seed: int, checks: int, scans: int

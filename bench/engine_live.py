@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 EVENTS, QUICK_EVENTS = 20_000, 4000
 """Events of one round."""
 ENGINES = 2
-_LOOK_SECONDS = 0.002
+_LOOK_SECONDS = 0.01
 _GIVE_UP_SECONDS = 120.0
 
 
@@ -26,6 +26,7 @@ def measure(name: str, sources: Sources, messages: Sequence[Message], rounds: in
     ruleset, number = compile_sources(sources), QUICK_EVENTS if quick else EVENTS
     events = [b"%b:%b:%b" % (one.queue.encode(), one.location, one.log) for one in islice(cycle(messages), number)]
     rates: dict[int, list[float]] = {1: [], ENGINES: []}
+    times: dict[int, list[float]] = {1: [], ENGINES: []}
     with ExitStack() as stack:
         analyses = {}
         for engines in rates:
@@ -33,15 +34,23 @@ def measure(name: str, sources: Sources, messages: Sequence[Message], rounds: in
             analyses[engines] = stack.enter_context(analysing(folder, ruleset, engines=engines, sources=sources))
         for _ in range(rounds + 1):
             for engines, analysis in analyses.items():
+                started = time.process_time()
                 rates[engines].append(_rate(analysis, events))
+                times[engines].append((time.process_time() - started) / number * 1e6)
     one, more = (found[1:] for found in rates.values())  # the first round fills the memories
+    alone, shared = (found[1:] for found in times.values())
+    name = f"analysis, journal to files, {name} ruleset"
     return [
-        median_figure(f"analysis, journal to files, one engine, {name} ruleset", one, "events/s"),
+        median_figure(f"{name}, one engine", one, "events/s"),
         median_figure(
-            f"analysis, journal to files, {ENGINES} engines, {name} ruleset",
-            more,
-            "events/s",
-            floor=statistics.median(one),
+            f"{name}, {ENGINES} engines", more, "events/s", floor=statistics.median(one), floor_is="one engine"
+        ),
+        median_figure(f"{name}, processor time of an event, one engine", alone, "us"),
+        median_figure(
+            f"{name}, processor time of an event in the daemon, {ENGINES} engines",
+            shared,
+            "us",
+            floor=statistics.median(alone),
             floor_is="one engine",
         ),
     ]

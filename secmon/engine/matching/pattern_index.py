@@ -13,6 +13,8 @@ SHORTEST = 3
 """Bytes of a literal: shorter ones are in most texts, often."""
 FEWEST = 4
 """Fewer members are tried without a scan."""
+LONG = 4096
+"""Bytes; in longer texts each literal is searched by itself: a scan reports every occurrence, and there may be many."""
 CACHE_SIZE = 4096
 """Sets whose members are kept."""
 _EMPTY = 256
@@ -38,7 +40,7 @@ ANY = Requirement()
 class PatternIndex:
     """The requirements of patterns, by their bits."""
 
-    __slots__ = ("_always", "_first", "_search", "_with_literal")
+    __slots__ = ("_always", "_by_literal", "_first", "_search", "_with_literal")
 
     def __init__(self, requirements: Iterable[tuple[int, Requirement]]) -> None:
         """Bits, each with a requirement of what they stand for; one bit has one requirement."""
@@ -56,6 +58,7 @@ class PatternIndex:
             else:
                 for literal in literals:
                     by_literal[literal] |= bit
+        self._by_literal: dict[bytes, int] = by_literal
         self._with_literal = [*by_literal.values()]
         self._search: Callable[..., list[tuple[int, int, int]]] | None = None
         if by_literal:
@@ -69,7 +72,11 @@ class PatternIndex:
     def possible(self, text: bytes) -> int:
         """The bits of patterns that can match ``text``, which is in lower case."""
         found = self._always
-        if self._search is not None:
+        if len(text) > LONG:
+            for one, bits in self._by_literal.items():
+                if one in text:
+                    found |= bits
+        elif self._search is not None:
             with_literal = self._with_literal
             for literal, _, _ in self._search(text, overlapping=True):
                 found |= with_literal[literal]

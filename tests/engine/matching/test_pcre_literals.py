@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secmon.engine.matching.expression import PatternError, compile_expression
-from secmon.engine.matching.pattern_index import PatternIndex, Requirement
 from secmon.engine.matching.pcre_literals import literals_of
 
 
@@ -62,22 +61,3 @@ def test_every_match_has_a_literal(pattern: bytes, subject: bytes) -> None:
     literals = literals_of(pattern)
     if literals is not None and expression.test(subject):
         assert any(one in subject.lower() for one in literals)
-
-
-LITERALS = st.lists(st.text("abc", min_size=1, max_size=5).map(str.encode), min_size=1, max_size=3).map(tuple)
-REQUIREMENTS = st.builds(
-    Requirement, st.none() | LITERALS, st.none() | st.frozensets(st.sampled_from(b"abc"), min_size=1)
-)
-
-
-@given(st.lists(REQUIREMENTS, max_size=8), st.text("abc", max_size=12).map(str.encode))
-def test_an_index_leaves_out_no_pattern_that_can_match(requirements: list[Requirement], text: bytes) -> None:
-    index = PatternIndex((1 << at, one) for at, one in enumerate(requirements))
-    found = index.possible(text)
-    for at, (literals, first_bytes) in enumerate(requirements):
-        possible = (literals is None or any(one in text for one in literals)) and (
-            first_bytes is None or text[:1] in (bytes((one,)) for one in first_bytes)
-        )
-        assert found >> at & 1 or not possible
-        if literals is not None and min(map(len, literals)) >= 3:
-            assert (found >> at & 1) == possible

@@ -4,6 +4,7 @@ Of a name that occurs twice the first value counts, so that a later part of an e
 """
 
 import json
+import re
 from typing import Any, NamedTuple
 
 from secmon.engine.decoders.audit_policy import CATEGORIES, CHANGES, SUBCATEGORIES
@@ -18,6 +19,8 @@ _SEVERITIES = {"1": "CRITICAL", "2": "ERROR", "3": "WARNING", "4": "INFORMATION"
 _AUDIT_FAILURE, _AUDIT_SUCCESS = 0x10000000000000, 0x20000000000000
 _ESCAPES = {code: json.dumps(chr(code))[1:-1] for code in (*range(0x20), ord('"'))}
 """JSON escapes of control characters and quotes; backslashes are escaped before."""
+_ESCAPED = re.compile(r'[\x00-\x1f"]')
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _NOTHING = frozenset(("", "(NULL)", "-"))
 
 
@@ -38,7 +41,7 @@ def decode_eventchannel(event: Event, decoder: Decoder) -> bool:
     if found is None:
         return False
     document = found.document
-    event.log = text = to_bytes(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+    event.log = text = to_bytes(_encode(document))
     if found.whole:
         event.full_log = text
     event.size = len(text)
@@ -76,7 +79,8 @@ def convert(data: bytes) -> Converted | None:
 
 def _text(value: bytes) -> str:
     """A value as in the JSON that it came in (ruleset.md 14, Q19); what ends it there may be an escape, and stays."""
-    return value.decode("utf-8", "surrogateescape").translate(_ESCAPES).rstrip()
+    text = value.decode("utf-8", "surrogateescape")
+    return (text.translate(_ESCAPES) if _ESCAPED.search(text) else text).rstrip()
 
 
 def _first_lower(name: str) -> str:

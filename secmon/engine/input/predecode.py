@@ -39,7 +39,10 @@ def split_message(data: bytes) -> Message | None:
     found = _LOCATION_END.match(data, 2)
     if found is None:
         return None
-    return Message(chr(data[0]), _ESCAPED.sub(rb"\1", found[0]), data[found.end() + 1 :])
+    location = found[0]
+    if b"|" in location:
+        location = _ESCAPED.sub(rb"\1", location)
+    return Message(chr(data[0]), location, data[found.end() + 1 :])
 
 
 def agent_of(location: bytes) -> str:

@@ -21,6 +21,12 @@ _ESCAPES = {code: json.dumps(chr(code))[1:-1] for code in (*range(0x20), ord('"'
 """JSON escapes of control characters and quotes; backslashes are escaped before."""
 _ESCAPED = re.compile(r'[\x00-\x1f"]')
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_NAMED = {
+    "provider": {"Name": "providerName", "Guid": "providerGuid", "EventSourceName": "eventSourceName"},
+    "timecreated": {"SystemTime": "systemTime"},
+    "execution": {"ProcessID": "processID", "ThreadID": "threadID"},
+}
+"""Names of the attributes of elements below ``System``."""
 _NOTHING = frozenset(("", "(NULL)", "-"))
 
 
@@ -88,17 +94,13 @@ def _first_lower(name: str) -> str:
 
 
 def _system(section: Element, system: dict[str, Any]) -> None:
-    named = {
-        "provider": {"Name": "providerName", "Guid": "providerGuid", "EventSourceName": "eventSourceName"},
-        "timecreated": {"SystemTime": "systemTime"},
-        "execution": {"ProcessID": "processID", "ThreadID": "threadID"},
-    }
     for child in section.children:
-        if child.key in named:
-            for attribute, name in named[child.key].items():
+        key = child.key
+        if key in _NAMED:
+            for attribute, name in _NAMED[key].items():
                 if value := _text(child.attributes.get(attribute, b"")):
                     system.setdefault(name, value)
-        elif child.key != "correlation" and (value := _text(child.content)):
+        elif key != "correlation" and (value := _text(child.content)):
             system.setdefault(_first_lower(child.name), value)
 
 

@@ -39,6 +39,10 @@ class EngineClient:
         arguments: dict[str, Any] = {} if agents is None else {"agents": list(agents)}
         return await self._ask("statistics", **arguments)
 
+    async def local_files(self) -> Mapping[str, Any]:
+        """Counters of the log files of the node itself (manager.md 11.2)."""
+        return await self._ask("local_files")
+
     async def ruleset(self, *, refresh: bool = False) -> Mapping[str, Any]:
         """What is in force, and what is wrong with the files; with ``refresh`` they are looked at before."""
         return await self._ask("refresh" if refresh else "ruleset")

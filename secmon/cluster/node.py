@@ -282,6 +282,9 @@ class Analysis(Protocol):
     async def statistics(self, agents: Sequence[int] | None = None) -> Mapping[str, Any]:
         """Counters of the engine (manager.md 10.1), or of these agents (11.1); times in seconds since 1970."""
 
+    async def local_files(self) -> Mapping[str, Any]:
+        """Counters of the log files of the node itself (manager.md 11.2); times in seconds since 1970."""
+
     async def ruleset(self, *, refresh: bool = False) -> Mapping[str, Any]:
         """What is in force, and what is wrong with the files; with ``refresh`` they are looked at before."""
 

@@ -1,4 +1,4 @@
-"""Commands of other daemons at ``queue/sockets/analysis``: store events, statistics, status and validation of rules."""
+"""Commands of other daemons at ``queue/sockets/analysis``: store events, counters, status and validation of rules."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,12 +32,14 @@ class AnalysisCommands:
         self,
         local_events: BatchWriter,
         statistics: Callable[[list[int] | None], Mapping[str, Any]],
+        local_files: Callable[[], Mapping[str, Any]],
         ruleset: Callable[[bool], Awaitable[Mapping[str, Any]]],
         validator: RulesetValidator,
     ) -> None:
-        """``statistics``: in total, or of agents; ``ruleset``: its status, after a refresh if true."""
+        """``statistics``: in total, or of agents; ``local_files``: counters of the manager's own log files;
+        ``ruleset``: its status, after a refresh if true."""
         self._local_events = local_events
-        self._statistics = statistics
+        self._statistics, self._local_files = statistics, local_files
         self._ruleset = ruleset
         self._validator = validator
         self._validating = asyncio.Lock()
@@ -52,6 +54,8 @@ class AnalysisCommands:
                 return await self._events(request.events)
             case "statistics":
                 return self._statistics(request.agents)
+            case "local_files":
+                return self._local_files()
             case "ruleset":
                 return await self._ruleset(False)
             case "refresh":

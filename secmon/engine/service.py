@@ -21,6 +21,7 @@ from secmon.engine.analysis_thread import AnalysisThread
 from secmon.engine.build import AnalysisEnvironment, build_analysis_thread
 from secmon.engine.event_counters import EventCounters
 from secmon.engine.input.datagrams import DatagramSource
+from secmon.engine.input.file_counters import LocalFileCounters
 from secmon.engine.input.local_files import LocalFileFollower, local_files
 from secmon.engine.logtest.logtest_protocol import FAILED
 from secmon.engine.logtest.logtest_protocol import MAX_REQUEST as LOGTEST_REQUEST
@@ -80,6 +81,7 @@ class AnalysisService:
         self._commands: AnalysisCommands | None = None
         self._datagrams: DatagramSource | None = None
         self._servers: list[FrameServer] = []
+        self._local_file_counters = LocalFileCounters(env.clock)
         self._local_files: LocalFileFollower | None = None
         self._watch = FolderWatch(paths.root, self._wake)
         self._changed = asyncio.Event()
@@ -213,7 +215,9 @@ class AnalysisService:
         self.local_events.on_room = self._datagrams.resume
         if patterns := local_files(env.config):
             positions = env.paths.root / "queue/logcollector/file_status.json"
-            self._local_files = LocalFileFollower(patterns, positions, env.clock, self.local_events.store)
+            self._local_files = LocalFileFollower(
+                patterns, positions, env.clock, self.local_events.store, self._local_file_counters
+            )
             await self._local_files.begin()
 
     async def _serve(self) -> None:
@@ -223,6 +227,7 @@ class AnalysisService:
         self._commands = AnalysisCommands(
             self.local_events,
             self.statistics,
+            self._local_file_counters.report,
             self._ruleset_status,
             RulesetValidator(paths, self.live_ruleset.cache),
         )

@@ -165,6 +165,8 @@ async def test_local_files(paths: Paths) -> None:
         with file.open("a") as more:
             more.write("app 2\n")
         await until(lambda: found(paths))
+        [counted] = (await client(paths).local_files())["global"]["files"]
+        assert (counted["location"], counted["events"], counted["bytes"]) == (str(file), 1, 6)
     with file.open("a") as more:
         more.write("app 3\n")
     async with running(paths):

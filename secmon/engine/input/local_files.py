@@ -17,6 +17,7 @@ from secmon.common.errors import os_text
 from secmon.common.file_io import write_file
 from secmon.config.effects import LINE_FORMATS
 from secmon.config.main import MainConfig
+from secmon.engine.input.file_counters import LocalFileCounters
 
 log = logging.getLogger("secmon.analysisd")
 
@@ -54,6 +55,7 @@ class LocalFileFollower:
     positions_file: Path
     clock: Clock
     store: Store
+    counters: LocalFileCounters
     lines: int = 0
     cut: int = 0
     _open: dict[str, _FollowedFile] = field(default_factory=dict)
@@ -84,9 +86,12 @@ class LocalFileFollower:
         paths = await asyncio.to_thread(self._open_new)
         changed = more = False
         for path in paths:
+            before = self._open[path].position.offset
             messages, position = await asyncio.to_thread(self._read, path)
             if not await self._store(messages):
                 return False
+            cut = position.offset < before
+            self.counters.add(path, len(messages), position.offset - (0 if cut else before))
             one = self._open.get(path)
             if (
                 one is not None and one.position.inode == position.inode and one.position != position

@@ -70,11 +70,11 @@ async def read_configuration(ctx: Context, params: ComponentConfiguration) -> Re
     require=(READ_AGENT,), messages=STATISTICS,
 )  # fmt: skip
 async def read_statistics(ctx: Context, params: ComponentStatistics) -> Outcome:
-    """What a component of an agent has counted."""
+    """What a component of an agent has counted; of the manager itself, its log files."""
     outcome = Outcome()
     try:
         if params.agent_id == MANAGER_ID:
-            raise SecmonError(1310 if params.component == "agent" else 1121, params.component)
+            return Outcome(items=[await _manager_statistics(ctx, params.component)])
         agent = await locate_agent(ctx, params.agent_id)
         if not agent.version:
             raise SecmonError(1015)
@@ -138,6 +138,26 @@ def _dates(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
             except ValueError:  # empty before the first one
                 continue
     return shown
+
+
+async def _manager_statistics(ctx: Context, component: str) -> dict[str, Any]:
+    """What the analysis has read of the manager's own log files.
+
+    Raises 1310 for other components, 1121, 1013, 1014.
+    """
+    analysis = ctx.node.services.analysis
+    if component != "logcollector":
+        raise SecmonError(1310, component)
+    if analysis is None:
+        raise SecmonError(1121, component)
+    counted = await analysis.local_files()
+    return {
+        name: {**span, "start": _moment(span["start"]), "end": _moment(span["end"])} for name, span in counted.items()
+    }
+
+
+def _moment(seconds: float) -> str:
+    return iso_z(datetime.fromtimestamp(int(seconds), UTC))
 
 
 def _agent_statistics(data: Mapping[str, Any]) -> dict[str, Any]:

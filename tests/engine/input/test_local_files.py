@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from secmon.config.main import parse_main_config
+from secmon.engine.input.file_counters import LocalFileCounters
 from secmon.engine.input.local_files import LocalFileFollower, local_files
 from secmon.engine.input.predecode import split_message
 from tests.manual_clock import ManualClock
@@ -39,7 +40,9 @@ class SessionHarness:
         self.tails = self.again()
 
     def again(self) -> LocalFileFollower:
-        return LocalFileFollower([str(self.root / "*.log")], self.root / "places", ManualClock(), self.stored)
+        clock = ManualClock()
+        counters = LocalFileCounters(clock)
+        return LocalFileFollower([str(self.root / "*.log")], self.root / "places", clock, self.stored, counters)
 
     def write(self, text: str) -> None:
         with self.file.open("a") as file:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from secmon.cluster.parameters import ParameterError, read_text
 from secmon.common.errors import SecmonError
 from secmon.operations.all import CATALOGUE, EXECUTABLE
 from tests.agents.rows import agent, put
+from tests.operations.analyst import analysing
 from tests.operations.fields import MemoryLink
 from tests.operations.office import Office
 from tests.operations.world import AnsweringPeer, World
@@ -142,6 +144,16 @@ class TestStatistics:
         [item] = (await statistics(office, component="logcollector"))["data"]["affected_items"]
         shown = {"start": "2024-03-05T10:20:30Z", "end": "2024-03-05T10:21:30Z", "files": files}
         assert item == {"global": shown, "interval": shown}
+
+    async def test_of_the_manager_s_own_log_files(self, office: Office) -> None:
+        async with analysing(office.node) as service:
+            service._local_file_counters.add("/var/log/app.log", 5, 900)
+            [item] = (await statistics(office, "000", "logcollector"))["data"]["affected_items"]
+        files = [
+            {"location": "/var/log/app.log", "events": 5, "bytes": 900, "targets": [{"name": "agent", "drops": 0}]}
+        ]
+        assert [span["files"] for span in (item["global"], item["interval"])] == [files, files]
+        assert all(datetime.fromisoformat(item["global"][name]).tzinfo for name in ("start", "end"))
 
     @pytest.mark.parametrize(
         ("one", "component", "code"),

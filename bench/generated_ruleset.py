@@ -12,6 +12,8 @@ from pathlib import Path
 from secmon.engine.ruleset.sources import Sources
 
 ROOTS = Path(__file__).parents[1] / "ruleset/rules/0000-roots_rules.xml"
+FIRST_FILE = 1000
+"""Number of the first file: the roots of rules are loaded before."""
 PROGRAMS = 60
 """Programs with a decoder by name, and programs whose logs a prematch recognises."""
 CHILDREN = 11
@@ -87,7 +89,10 @@ def generate(seed: int = 1) -> GeneratedRuleset:
 def _files(kind: str, texts: list[str], size: int, frame: str) -> list[tuple[str, bytes]]:
     step = -(-len(texts) // size)
     return [
-        (f"ruleset/{kind}/{at:04d}-generated_{kind}.xml", frame.format("\n".join(texts[at : at + step])).encode())
+        (
+            f"ruleset/{kind}/{FIRST_FILE + at:04d}-generated_{kind}.xml",
+            frame.format("\n".join(texts[at : at + step])).encode(),
+        )
         for at in range(0, len(texts), step)
     ]
 

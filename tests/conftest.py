@@ -17,7 +17,10 @@ _FOLDER = pytest.StashKey[str]()
 SHARED_CLUSTER = "the shared cluster"
 _USES_IT = tuple(
     f"integration/test_{name}"
-    for name in ("answers", "agents", "agent_commands", "groups", "integrity", "moving_hosts", "ruleset", "survival")
+    for name in (
+        *("answers", "agents", "agent_commands", "groups", "host_data", "integrity", "moving_hosts", "ruleset"),
+        "survival",
+    )
 )
 _LONGEST_FIRST = (SHARED_CLUSTER, "integration", "daemons", "fuzz", "simulator", "operations", "cluster")
 

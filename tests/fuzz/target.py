@@ -9,6 +9,7 @@ from tests.integration.kit import RealCluster
 
 LOGIN = b"/security/user/authenticate?raw=true"
 LIMITS = {"access.max_request_per_minute": 10_000_000, "access.max_login_attempts": 10_000_000}
+API = {**LIMITS, "experimental_features": True}
 NODES = ("master-node", "worker1")
 
 LINE_BYTES = 8000

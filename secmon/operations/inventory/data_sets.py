@@ -58,9 +58,9 @@ class DataSet:
             return Sort((AGENT_ID, *self.default_sort.fields, ROW_KEY), self.default_sort.descending)
         return Sort((*asked.fields, AGENT_ID, ROW_KEY), asked.descending)
 
-    def rows_of(self, agents: Sequence[int]) -> Select[Any]:
-        """The rows of these agents, however many there are."""
-        return self.source.where(among(self.agent, agents))
+    def of_agents(self, agents: Sequence[int]) -> ColumnElement[bool]:
+        """Whether a row is one of these agents', however many there are."""
+        return among(self.agent, agents)
 
     def conditions(self, filters: Mapping[str, str]) -> list[ColumnElement[bool]]:
         """What rows must meet; the value ``all`` is no filter, except for columns that hold it."""

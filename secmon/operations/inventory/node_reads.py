@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 from sqlalchemy import Connection, and_, func, select
 
 from secmon.agents.names import padded
@@ -22,10 +22,10 @@ from secmon.operations.inventory.data_sets import AGENT_ID, DataSet
 
 
 class OwnRows(Struct, frozen=True, kw_only=True):
-    """Agents of the node asked, and which of their rows to return.
+    """Agents of the node asked, and which of their rows to return. The master has checked the page.
 
-    ``filters``: values by field. ``share``: what the node contributes to the page of several nodes: whole rows from the
-    first on, with what the order compares.
+    ``filters``: values by field. ``share``: what the node contributes to the page of several nodes: its first ``limit``
+    rows, with what the order compares.
     """
 
     agents: list[int]
@@ -80,16 +80,24 @@ def declare_node_read(data_set: DataSet, read_rows: NodeRead | None = None) -> N
 
 
 def _read(ctx: Context, params: OwnRows, data_set: DataSet) -> Outcome:
-    query = read_query(params, data_set.fields)
-    rows = data_set.rows_of(params.agents).where(*data_set.conditions(params.filters))
-    if query.search is not None:
-        rows = rows.where(found_in(query.search, data_set.columns.values()))
+    query = replace(
+        read_query(structs.replace(params, offset=0, limit=1), data_set.fields),
+        offset=params.offset,
+        limit=params.limit,
+    )
+    fields = data_set.fields
+    if params.share:
+        fields = replace(fields, select=query.select or fields.select)
+    conditions = [data_set.of_agents(params.agents), *data_set.conditions(params.filters)]
+    if query.search is not None:  # in the fields alone: neither in the agent's id, nor in the key
+        conditions.append(found_in(query.search, data_set.columns.values()))
     statements = sql_engine.apply(
-        rows,
+        data_set.source,
         replace(query, search=None, sort=data_set.order(query) if params.share else query.sort),
         data_set.all_columns,
-        data_set.fields,
+        fields,
         now=ctx.node.clock.now(),
+        restrict=and_(*conditions),
         default_sort=data_set.default_sort,
         tie=(data_set.key,),
         part=params.share,
@@ -99,10 +107,11 @@ def _read(ctx: Context, params: OwnRows, data_set: DataSet) -> Outcome:
         if params.share:
             return Outcome(items=list(page.items), total=page.total)
         [agent] = params.agents
-        age = _age(connection, agent, data_set.components, ctx.node.name)
-    items = [_finished(item, data_set, agent) for item in page.items]
-    extra = {"synchronization": to_builtins(age)} if data_set.components else {}
-    return Outcome(items=items, total=page.total, extra=extra)
+        extra = {}
+        if data_set.components:
+            age = _age(connection, agent, data_set.components, ctx.node.name)
+            extra["synchronization"] = to_builtins(age)
+    return Outcome(items=[_finished(item, data_set, agent) for item in page.items], total=page.total, extra=extra)
 
 
 def _finished(item: Item, data_set: DataSet, agent: int) -> Item:

@@ -74,7 +74,8 @@ async def read_agents_rows(ctx: Context, params: Any, data_set: DataSet) -> Outc
     outcome = Outcome()
     if grant.explicit:
         _fail_others(outcome, grant.ids, found, reporting)
-    node_request = NodeRequest(read_name(data_set), _asked(params, data_set) | {"share": True})
+    share = {"share": True, "offset": 0, "limit": asked.offset + asked.limit}
+    node_request = NodeRequest(read_name(data_set), _asked(params, data_set) | share)
     shares = await call_shares(ctx, node_request, reporting)
     whole = merge([*shares, outcome])
     ordered = replace(asked, sort=data_set.order(asked), select=asked.select or data_set.fields.select)

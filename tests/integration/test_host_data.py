@@ -1,0 +1,47 @@
+"""What an agent reports of its host is read at any node, also when it has gone (agent-data.md 2.6, 5, 6)."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.integration.kit import RealCluster, RealNode
+from tests.integration.test_agents import TIMING, agents_of, fleet_of
+from tests.simulator.background import running
+from tests.waiting import wait_until
+
+NAME = "host-00001"
+SCANS = replace(TIMING, first_scan=0.2, scan=1.0)
+
+
+def test_every_node_shows_what_a_host_has_reported(three: RealCluster) -> None:
+    options = {"timing": SCANS, "scans": ("inventory", "sca", "rootcheck"), "host_changes": 0}
+
+    def status() -> str | None:
+        return agents_of(three, "host").get(NAME, {}).get("status")
+
+    with running(fleet_of([three.workers[0]], 1, "host", **options)) as fleet:
+        fleet.until(lambda c: c.connected == 1)
+        wait_until(lambda: status() == "active", what="the agent at the master")
+        agent = agents_of(three, "host")[NAME]["id"]
+
+        def read(node: RealNode, path: str) -> dict[str, Any]:
+            data: dict[str, Any] = three.call(node, f"/{path.format(agent)}")["data"]
+            return data
+
+        wait_until(
+            lambda: read(three.master, "syscollector/{}/packages")["synchronization"]["complete"],
+            what="a complete inventory",
+        )
+        wait_until(lambda: read(three.workers[1], "rootcheck/{}?status=outstanding")["affected_items"])
+        wait_until(lambda: read(three.workers[1], "sca/{}")["affected_items"])
+        [policy] = read(three.workers[0], "sca/{}?select=policy_id,total_checks")["affected_items"]
+        wait_until(
+            lambda: (
+                read(three.master, f"sca/{{}}/checks/{policy['policy_id']}")["total_affected_items"]
+                == policy["total_checks"]
+            ),
+            what="all checks",
+        )
+    wait_until(lambda: status() == "disconnected")
+    kept = read(three.master, "syscollector/{}/packages")
+    assert kept["total_affected_items"] > 0
+    assert kept["synchronization"]["node"] == three.workers[0].name

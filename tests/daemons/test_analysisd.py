@@ -24,6 +24,7 @@ from secmon.daemons.control_sockets import daemon_socket
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.install import install
 from secmon.engine.analysis_thread import AnalysisThread
+from secmon.engine.matching.implementation import FORM
 from tests.engine.analysis_kit import read_alerts
 from tests.engine.rules_kit import ROOTS
 from tests.engine.ruleset.test_live_ruleset import CONFIG, local, rules, status
@@ -92,6 +93,13 @@ async def test_events_over_both_sockets_become_alerts(paths: Paths) -> None:
     with pytest.raises(SecmonError) as absent:
         await client(paths).statistics()
     assert absent.value.code == 1121
+
+
+async def test_it_reports_the_form_of_the_matchers(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "secmon.analysisd")
+    async with running(paths) as daemon:
+        assert daemon.counters()["analysis"]["matchers"] == FORM
+    assert ("without the compiled module" in caplog.text) is (FORM == "plain")
 
 
 async def test_a_changed_file_is_in_force_within_a_second(paths: Paths) -> None:

@@ -83,6 +83,13 @@ class CallRouter(Protocol):
         """Run the call at its place; raises :class:`SecmonError`."""
 
 
+class MasterCall(Protocol):
+    """A daemon's way to the internal operations of the master."""
+
+    async def __call__(self, operation: str, params: dict[str, Any], /) -> object:
+        """The data that the master answers. Raises SecmonError."""
+
+
 class NodeCalls(Protocol):
     """Asks nodes for what only they can do. The master has it, and a node without a cluster."""
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from secmon.agentlink.enrolment.enrol_agent import on_master, on_worker
@@ -21,8 +20,6 @@ from secmon.config.main import load_main_config
 from secmon.daemons.daemon import Context
 from secmon.daemons.master_client import MasterClient
 from secmon.daemons.node_builder import open_node, read_installation
-
-OPERATION = "POST /internal/agents"
 
 _CERTIFICATE_PERIOD = 86_400.0
 """Seconds between two checks whether the certificate ends soon."""
@@ -90,7 +87,7 @@ class AuthDaemon:
     def _add_agent(self) -> AddAgent:
         if self.node.role == "master":
             return on_master(self.node.registrar)
-        return on_worker(partial(self._master.call, OPERATION))
+        return on_worker(self._master.call)
 
     async def finished(self) -> None:
         await self.tasks.failed()

@@ -1,8 +1,5 @@
 """Enrols agents: on the master itself, from a worker through the master (agent-link.md 1.6, 13)."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import msgspec
 
 from secmon.agentlink.enrolment.service import AddAgent
@@ -10,10 +7,10 @@ from secmon.agents.registry.enrolment import BAD_ANSWER, Refusal, Request, refus
 from secmon.agents.registry.entries import Entry
 from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.registry import New
+from secmon.cluster.node import MasterCall
 from secmon.common.errors import SecmonError
 
-MasterCall = Callable[[dict[str, Any]], Awaitable[object]]
-"""Has the master enrol an agent with these parameters. Returns its row. Raises SecmonError."""
+OPERATION = "POST /internal/agents"
 
 
 def on_master(registrar: AgentRegistrar) -> AddAgent:
@@ -34,7 +31,7 @@ def on_worker(call_master: MasterCall) -> AddAgent:
 
     async def add_agent(request: Request) -> Entry:
         try:
-            row = await call_master(msgspec.to_builtins(request))
+            row = await call_master(OPERATION, msgspec.to_builtins(request))
             return msgspec.convert(row, Entry)
         except SecmonError as error:
             raise relayed_refusal(error) from None

@@ -1,21 +1,19 @@
 """Adds agents whose keys were found: on the master itself, from a worker through the master (agent-link.md 3)."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 
 from secmon.agents.registry.entries import Entry
 from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.registry import New
+from secmon.cluster.node import MasterCall
 from secmon.common.errors import SecmonError
 
 OPERATION = "POST /internal/agents/keyed"
 
 AddAgent = Callable[[New], Awaitable[Entry]]
 """Adds the agent by the master's rules. Returns its row. Raises SecmonError."""
-MasterCall = Callable[[str, dict[str, Any]], Awaitable[object]]
-"""Calls an operation of the master with these parameters. Returns the answer's data. Raises SecmonError."""
 
 
 def on_master(registrar: AgentRegistrar) -> AddAgent:

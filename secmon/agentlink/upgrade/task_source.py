@@ -1,7 +1,7 @@
 """Sources of a node's upgrade tasks: the store on the master, calls to the master on a worker."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any, Protocol, TypeVar
 
@@ -12,13 +12,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.agents.tasks import lifecycle
 from secmon.agents.tasks.lifecycle import Job
 from secmon.agents.tasks.store import TaskStore
+from secmon.cluster.node import MasterCall
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 
 T = TypeVar("T")
-
-MasterCall = Callable[[str, dict[str, Any]], Awaitable[object]]
-"""Calls an internal operation of the master with its parameters. Returns its answer. Raises SecmonError."""
 
 UNAVAILABLE = (SecmonError, SQLAlchemyError, OSError)
 """Raised when a task source cannot be reached or written. Every call may be repeated."""

@@ -10,9 +10,10 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import BindParameter, Connection, Select, Text, bindparam, func, literal, or_, select, union_all, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from secmon.agents.names import ANY, DEFAULT_GROUP, MAX_GROUPS, MAX_ID, group_hash, join_groups, padded
+from secmon.agents.registry.conflicts import conflicts
 from secmon.agents.registry.entries import (
     ENTRY,
     TOMBSTONE,
@@ -27,7 +28,8 @@ from secmon.agents.registry.entries import (
     tombstones,
     write_groups,
 )
-from secmon.agents.registry.replacement import NEVER, ExistingAgent, may_replace, needs_deletion
+from secmon.agents.registry.ids import reserve, take_id
+from secmon.agents.registry.replacement import NEVER, may_replace, needs_deletion
 from secmon.agents.registry.schema import agent_groups, agents, removed
 from secmon.agents.registry.store import number, put
 from secmon.common.errors import SecmonError
@@ -76,7 +78,7 @@ def add(
     if len(set(new.groups)) > MAX_GROUPS:
         raise SecmonError(1737)
     replaced: dict[int, str] = {}
-    for code, holder in _conflicts(connection, new):
+    for code, holder in conflicts(connection, agent=new.id, address=new.address, name=new.name):
         verdict = may_replace(holder, force, now=now, key_hash=new.key_hash)
         if not verdict.allowed:
             raise SecmonError(code, verdict.reason)
@@ -85,7 +87,7 @@ def add(
         replaced[holder.id] = verdict.reason
     if host_name is not None and new.name == host_name:
         raise SecmonError(1705, f"{new.name} is the manager")
-    agent = _take_id(connection, new.id)
+    agent = take_id(connection, new.id)
     with change(connection) as digest:
         delete_entries(connection, digest, [require_agent(connection, one) for one in replaced], purge=purge)
         if new.id is not None:
@@ -145,7 +147,7 @@ def import_agents(connection: Connection, news: Sequence[New], *, now: int) -> l
             stones = {one.id: one for one in tombstones(connection)}
             delete_tombstones(connection, digest, [stones[agent] for agent, _ in taken if agent in stones])
             insert_entries(connection, digest, [_entry(agent, new, now, digest.revision) for agent, new in taken])
-        _reserve(connection, max(agent for agent, _ in taken))
+        reserve(connection, max(agent for agent, _ in taken))
     return results
 
 
@@ -156,7 +158,7 @@ def add_tombstones(connection: Connection, stones: Sequence[tuple[int, str, str,
     if fresh:
         with change(connection) as digest:
             insert_tombstones(connection, digest, [Tombstone(*stone, 0, digest.revision) for stone in fresh])
-        _reserve(connection, max(stone[0] for stone in fresh))
+        reserve(connection, max(stone[0] for stone in fresh))
     return [stone[0] for stone in fresh]
 
 
@@ -248,72 +250,6 @@ def assign(connection: Connection, groups: Mapping[int, Sequence[str]]) -> list[
             digest.add(entry)
         write_groups(connection, after)
     return changed
-
-
-def _conflicts(connection: Connection, new: New) -> list[tuple[int, ExistingAgent]]:
-    """Agents with the id, address or name of ``new`` and the code of a refusal, in the order of the checks (3.1)."""
-    found: list[tuple[int, ExistingAgent]] = []
-    if new.id is not None:
-        found += [(1708, one) for one in _holders(connection, _BY_ID, new.id)]
-    if new.address != ANY:
-        # A host collides with the bare address of a network, too; a network with nothing else (1.6).
-        is_host = "/" not in new.address
-        found += [(1706, one) for one in _holders(connection, _BY_HOST if is_host else _BY_ADDRESS, new.address)]
-    return found + [(1705, one) for one in _holders(connection, _BY_NAME, new.name)]
-
-
-_HOLDER = select(
-    agents.c.id,
-    agents.c.name,
-    agents.c.internal_key,
-    agents.c.date_add,
-    agents.c.connection_status,
-    agents.c.disconnection_time,
-).order_by(agents.c.id)
-_VALUE: BindParameter[Any] = bindparam("value")
-_TEXT = bindparam("value", type_=Text)
-_BY_ID = _HOLDER.where(agents.c.id == _VALUE)
-_BY_NAME = _HOLDER.where(agents.c.name == _VALUE)
-_BY_ADDRESS = _HOLDER.where(agents.c.register_ip == _VALUE)
-_BY_HOST = _HOLDER.where(
-    # "0" is the character after "/".
-    or_(agents.c.register_ip == _TEXT, agents.c.register_ip.between(_TEXT.concat("/"), _TEXT.concat("0")))
-)
-
-
-def _holders(connection: Connection, statement: Select[Any], value: str | int) -> list[ExistingAgent]:
-    return [
-        ExistingAgent(id=number, name=name, key=key, date_add=added, status=status, disconnection_time=gone)
-        for number, name, key, added, status, gone in connection.execute(statement, {"value": value})
-    ]
-
-
-def _take_id(connection: Connection, wanted: int | None) -> int:
-    following = number(connection, "next_id")
-    agent = following if wanted is None else wanted
-    if wanted is None and following > MAX_ID:
-        agent = _lowest_free_id(connection)
-    if agent > MAX_ID:
-        raise SecmonError(1725, "all ids are used up")
-    if agent <= 0:
-        raise SecmonError(1708, f"agent {padded(agent)} is the manager")
-    if agent >= following:
-        put(connection, "next_id", agent + 1)
-    return agent
-
-
-def _lowest_free_id(connection: Connection) -> int:
-    """The lowest id that no agent has or had, so that an agent with the highest id does not end enrolment."""
-    used = union_all(select(literal(0).label("id")), select(agents.c.id), select(removed.c.id)).subquery()
-    after = used.c.id + 1
-    taken = or_(after.in_(select(agents.c.id)), after.in_(select(removed.c.id)))
-    return int(connection.execute(select(func.min(after)).where(~taken)).scalar_one())
-
-
-def _reserve(connection: Connection, agent: int) -> None:
-    """Make sure that ids up to this one are not assigned automatically."""
-    if agent >= number(connection, "next_id"):
-        put(connection, "next_id", agent + 1)
 
 
 def _import_refusal(new: New, ids: Set[int], names: Set[str]) -> SecmonError | None:

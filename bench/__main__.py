@@ -16,6 +16,7 @@ from bench import (
     idle,
     inventory,
     inventory_read,
+    reads,
     requests,
     security,
 )
@@ -25,6 +26,7 @@ from bench.nodes import Bench, say
 # In an order in which several figures use the same cluster.
 FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "requests": requests.measure,
+    "reads": reads.measure,
     "sync": fullsync.measure,
     "convergence": convergence.measure,
     "security": security.measure,

@@ -49,7 +49,7 @@ def measure(bench: Bench) -> list[Figure]:
     with bare_server([target.answer for target in targets]) as port:
         for number, target in enumerate(targets):
             say(f"{target.name}, against a bare application")
-            figures += _compared(target, port, f"/{number}", rounds, seconds)
+            figures += compared(target, port, f"/{number}", rounds, seconds)
     return [*figures, *_login(bench, rounds, seconds)]
 
 
@@ -69,7 +69,7 @@ def _targets(bench: Bench) -> list[Target]:
     return targets
 
 
-def _compared(target: Target, bare: int, path: str, rounds: int, seconds: float) -> list[Figure]:
+def compared(target: Target, bare: int, path: str, rounds: int, seconds: float) -> list[Figure]:
     """Rates and latencies; node and bare server take turns, the first turn of each warms up."""
     plain = request("GET", path, {"Authorization": "none"})
     rates: dict[str, list[float]] = {"node": [], "bare": []}
@@ -102,18 +102,18 @@ def _processor_time(bench: Bench, rounds: int, seconds: float) -> Figure:
     taken: list[float] = []
     for number in range(rounds + 1):
         time.sleep(seconds)
-        before = _processor_seconds(everything)
+        before = processor_seconds(everything)
         time.sleep(seconds)
-        idle = _processor_seconds(everything) - before
-        before, start = _processor_seconds(everything), time.perf_counter()
+        idle = processor_seconds(everything) - before
+        before, start = processor_seconds(everything), time.perf_counter()
         requests = len(load(worker.api_port, message, connections=CONNECTIONS, seconds=seconds).taken)
-        used = _processor_seconds(everything) - before - idle * (time.perf_counter() - start) / seconds
+        used = processor_seconds(everything) - before - idle * (time.perf_counter() - start) / seconds
         if number:  # the first warms up
             taken.append(used / requests * 1e6)
     return median_figure("GET /cluster/nodes on a worker, processor time of the cluster", taken, "us/req")
 
 
-def _processor_seconds(everything: Sequence[psutil.Process]) -> float:
+def processor_seconds(everything: Sequence[psutil.Process]) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in everything)
 
 

@@ -18,7 +18,7 @@ from secmon.daemons.daemon import Context
 from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.node_builder import Installation, read_installation
 from secmon.inventory.handlers import HANDLERS
-from secmon.inventory.reader import Answer, InventoryReader
+from secmon.inventory.reader import BATCH_BYTES, Answer, InventoryReader
 from secmon.inventory.removed_agents import RemovedAgents
 from secmon.inventory.row_limits import RowLimits
 from secmon.inventory.store import InventoryStore, store_bytes
@@ -132,7 +132,7 @@ class InventoryDaemon:
             try:
                 some, answers = await asyncio.to_thread(self._reader.step)
                 self._queue(list(answers))
-                await self._follow_registry(idle=not some)
+                await self._follow_registry(self._reader)
             except (OSError, SQLAlchemyError) as error:
                 failure.failed(os_text(error) if isinstance(error, OSError) else str(error))
                 await self._sleep(_RETRY_SECONDS)
@@ -142,13 +142,15 @@ class InventoryDaemon:
             if not some:
                 await self._sleep(pause)
 
-    async def _follow_registry(self, *, idle: bool) -> None:
+    async def _follow_registry(self, reader: InventoryReader) -> None:
         """Delete the rows of agents that were removed, now and then. Raises SQLAlchemyError, StoreFault."""
         now = self._clock.monotonic()
         if now < self._next_look:
             return
         self._next_look = now + _REGISTRY_SECONDS
-        self._counters.add("inventory.agents_removed", await asyncio.to_thread(self._removed.delete_rows, idle=idle))
+        caught_up = reader.unread() < BATCH_BYTES  # the next step stores it all
+        removed = await asyncio.to_thread(self._removed.delete_rows, caught_up=caught_up)
+        self._counters.add("inventory.agents_removed", removed)
 
     async def _sleep(self, seconds: float) -> None:
         """Wait for ``seconds``, or for the stop."""

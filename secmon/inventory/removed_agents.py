@@ -28,40 +28,42 @@ class RemovedAgents:
         self._inventory, self._registry = inventory, registry
         self._seen: _Position | None = None
         self._again: Set[int] = frozenset()
+        self._was_caught_up = False
 
-    def delete_rows(self, *, idle: bool) -> int:
+    def delete_rows(self, *, caught_up: bool) -> int:
         """Delete the rows of agents that were removed since the last call; returns how many agents that were.
 
-        Messages of such an agent may still be in the journal: its rows are deleted again until ``idle`` says that none
-        was waiting. Raises SQLAlchemyError, SecmonError.
+        ``caught_up``: all messages of before this call will have been stored at the next call. Messages of a removed
+        agent may be among them, so that its rows are deleted again then. Raises SQLAlchemyError, SecmonError.
         """
-        gone = self._removed()
+        gone = self._removed(caught_up)
         for agent in gone | self._again:
             self._delete(agent)
-        self._again = gone if idle else gone | self._again
+        self._again = gone if self._was_caught_up else gone | self._again
+        self._was_caught_up = caught_up
         return len(gone)
 
-    def _removed(self) -> Set[int]:
+    def _removed(self, caught_up: bool) -> Set[int]:
         with self._registry.read() as connection:
             here = _Position(get(connection, "source") or "", number(connection, "revision"))
             since = self._seen
             if here == since:
                 return frozenset()
             if since is not None and since.source == here.source and since.revision < here.revision:
+                self._seen = here
                 found = select(removed.c.id).where(removed.c.revision > since.revision)
-                gone = set(connection.execute(found).scalars())
-            else:  # revisions of another registry cannot be compared
-                gone = self._unknown(set(connection.execute(select(agents.c.id)).scalars()))
-        self._seen = here
-        return gone
+                return set(connection.execute(found).scalars())
+            # Revisions of another registry cannot be compared: all agents are, until no message of before is left.
+            registered = set(connection.execute(select(agents.c.id)).scalars())
+            tombstones = set(connection.execute(select(removed.c.id)).scalars())
+        self._seen = here if caught_up and self._was_caught_up else None
+        stored = self._stored() if caught_up else set[int]()
+        # A copy of the registry may be empty for a while.
+        return (stored - registered if registered else stored & tombstones) - {_MANAGER}
 
-    def _unknown(self, registered: Set[int]) -> set[int]:
-        """Agents with rows that are not ``registered``. A copy of the registry may be empty for a while."""
-        if not registered:
-            return set()
+    def _stored(self) -> set[int]:
         with self._inventory.read() as connection:
-            stored = {agent for table in _tables() for agent in _agents(connection, table)}
-        return stored - registered - {_MANAGER}
+            return {agent for table in _tables() for agent in _agents(connection, table)}
 
     def _delete(self, agent: int) -> None:
         with self._inventory.write() as connection:

@@ -20,6 +20,10 @@ class Node:
         self.removed = RemovedAgents(self.inventory, self.registry)
         self.revision = 0
 
+    def begin(self) -> None:
+        """Nothing was removed yet."""
+        assert [self.removed.delete_rows(caught_up=True) for _ in range(2)] == [0, 0]
+
     def enrol(self, *numbers: int) -> None:
         self.revision += 1
         with self.registry.write() as connection:
@@ -64,49 +68,50 @@ def node(tmp_path: Path) -> Iterator[Node]:
 def test_rows_go_with_their_agent(node: Node) -> None:
     node.enrol(1, 2, 3)
     node.store(0, 1, 2, 3)
-    assert node.removed.delete_rows(idle=True) == 0
+    node.begin()
     node.remove(2)
-    assert node.removed.delete_rows(idle=True) == 1
+    assert node.removed.delete_rows(caught_up=True) == 1
     assert node.agents() == {0, 1, 3}
-    assert node.removed.delete_rows(idle=True) == 0
+    assert node.removed.delete_rows(caught_up=True) == 0
 
 
 def test_rows_of_messages_that_were_waiting_go_too(node: Node) -> None:
     node.enrol(1, 2)
-    node.removed.delete_rows(idle=True)
+    node.begin()
     node.remove(2)
-    for idle in (False, False, True):
-        node.removed.delete_rows(idle=idle)
+    for caught_up in (False, False, True, True):
+        node.removed.delete_rows(caught_up=caught_up)
+        assert node.agents() == set()
         node.store(2)
-    node.removed.delete_rows(idle=True)
-    assert node.agents() == {2}  # the journal was empty: no agent that is removed sends these
-    node.remove(1)
-    node.removed.delete_rows(idle=True)
-    node.store(1)
-    node.removed.delete_rows(idle=True)
-    assert node.agents() == {2}
+    node.removed.delete_rows(caught_up=True)
+    assert node.agents() == {2}  # no message of before is left: this is none of a removed agent
 
 
 def test_agents_that_were_removed_while_nobody_looked(node: Node) -> None:
     node.enrol(1, 2, 3)
     node.remove(1)
     node.store(0, 1, 2, 7)
-    assert node.removed.delete_rows(idle=True) == 2
+    assert node.removed.delete_rows(caught_up=False) == 0
+    assert node.removed.delete_rows(caught_up=True) == 2
+    node.store(1)
+    assert node.removed.delete_rows(caught_up=True) == 1
     assert node.agents() == {0, 2}
 
 
 def test_another_registry_is_compared_as_a_whole(node: Node) -> None:
     node.enrol(1, 2)
     node.store(1, 2)
-    node.removed.delete_rows(idle=True)
+    node.begin()
     with node.registry.write() as connection:
         put(connection, "source", "another")
         connection.execute(delete(agents).where(agents.c.id == 2))
-    assert node.removed.delete_rows(idle=True) == 1
+    assert node.removed.delete_rows(caught_up=True) == 1
     assert node.agents() == {1}
 
 
-def test_an_empty_copy_removes_nothing(node: Node) -> None:
+def test_an_empty_registry_removes_its_tombstones_only(node: Node) -> None:
+    node.enrol(1)
+    node.remove(1)
     node.store(1, 2)
-    assert node.removed.delete_rows(idle=True) == 0
-    assert node.agents() == {1, 2}
+    assert node.removed.delete_rows(caught_up=True) == 1
+    assert node.agents() == {2}

@@ -18,8 +18,8 @@ SHARED_CLUSTER = "the shared cluster"
 _USES_IT = tuple(
     f"integration/test_{name}"
     for name in (
-        *("answers", "agents", "agent_commands", "groups", "host_data", "integrity", "moving_hosts", "ruleset"),
-        *("survival", "synchronization"),
+        *("answers", "agents", "agent_commands", "assessments", "groups", "host_data", "integrity", "moving_hosts"),
+        *("ruleset", "survival", "synchronization"),
     )
 )
 _LONGEST_FIRST = (SHARED_CLUSTER, "integration", "daemons", "fuzz", "simulator", "operations", "cluster")

@@ -18,18 +18,18 @@ class Assessment:
 
     def __init__(self, random: Random, now: Callable[[], datetime], checks: int = 20) -> None:
         self._random, self._now = random, now
-        self._results = {9000 + number: self._result() for number in range(checks)}
+        self.results = {9000 + number: self._result() for number in range(checks)}
         self._scan = 0
         self._first = True
 
     def scan(self) -> Iterator[Report]:
         """A scan: the checks whose results are new, the summary, the policies."""
         began, self._scan = int(self._now().timestamp()), self._random.randrange(1, 1 << 31)
-        changed = [] if self._first else self._random.sample(sorted(self._results), 2)
+        changed = [] if self._first else self._random.sample(sorted(self.results), 2)
         for check in changed:
             result = self._result()
-            if result != self._results[check]:
-                self._results[check] = result
+            if result != self.results[check]:
+                self.results[check] = result
                 yield self._check(check)
         yield self._summary(began) | ({"first_scan": 1} if self._first else {})
         yield {"type": "policies", "policies": [POLICY]}
@@ -37,9 +37,9 @@ class Assessment:
 
     def dump(self, *, first: bool) -> Iterator[Report]:
         """What a request for all results leads to; ``first``: the summary follows (agent-data.md 5.4)."""
-        for check in self._results:
+        for check in self.results:
             yield self._check(check)
-        count = len(self._results)
+        count = len(self.results)
         yield {"type": "dump_end", "policy_id": POLICY, "elements_sent": count, "scan_id": self._scan}
         if first:
             yield self._summary(int(self._now().timestamp())) | {"force_alert": "1"}
@@ -48,7 +48,7 @@ class Assessment:
         return self._random.choices(("passed", "failed", _NOT_APPLICABLE), (6, 3, 1))[0]
 
     def _check(self, number: int) -> Report:
-        result = self._results[number]
+        result = self.results[number]
         found = {"status": "Not applicable", "reason": "the command could not be run"}
         check = {
             "id": number,
@@ -62,7 +62,7 @@ class Assessment:
         return {"type": "check", "id": self._scan, "policy": _NAME, "policy_id": POLICY, "check": check}
 
     def _summary(self, began: int) -> dict[str, Any]:
-        results = list(self._results.values())
+        results = list(self.results.values())
         passed, failed = results.count("passed"), results.count("failed")
         text = ":".join("" if each == _NOT_APPLICABLE else each for each in results)
         return {

@@ -64,7 +64,7 @@ class HostReports:
             else None
         )
         self.files = WatchedFiles(agent.profile, random, agent.now, options.host_rows) if "fim" in self._scans else None
-        self._assessment = Assessment(random, agent.now) if "sca" in self._scans else None
+        self.assessment = Assessment(random, agent.now) if "sca" in self._scans else None
         self._tables = {table.component: table for table in self._synchronized()}
         self._backup = self.inventory.snapshot() if self.inventory is not None else {}
 
@@ -109,8 +109,8 @@ class HostReports:
         if self.inventory is not None:
             for _ in range(0 if self._restarted else self._agent.fleet.options.host_changes):
                 self._queue("d", "syscollector", self.inventory.change())
-        if self._assessment is not None:
-            self._queue("p", "sca", self._assessment.scan())
+        if self.assessment is not None:
+            self._queue("p", "sca", self.assessment.scan())
         if "rootcheck" in self._scans:
             texts = ("Starting rootcheck scan.", *_FINDINGS, "Ending rootcheck scan.")
             self._send(f"9:rootcheck:{text}".encode() for text in texts)
@@ -147,8 +147,8 @@ class HostReports:
 
     def _dump(self, command: str) -> None:
         _, policy, flag = (*command.split(":"), "", "")[:3]
-        if self._assessment is not None and policy == POLICY:
-            self._queue("p", "sca", self._assessment.dump(first=flag == "1"))
+        if self.assessment is not None and policy == POLICY:
+            self._queue("p", "sca", self.assessment.dump(first=flag == "1"))
 
     def _synchronize(self, table: SynchronizedTable, answer: str) -> None:
         command, _, text = answer.partition(" ")

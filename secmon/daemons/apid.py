@@ -10,6 +10,7 @@ from secmon.cluster.fan_out import CallLimits
 from secmon.cluster.node import CallRouter, Node
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.local_client import LocalClient
+from secmon.common.allocator import keep_freed_memory
 from secmon.common.background import Background
 from secmon.common.clock import Clock, SystemClock
 from secmon.daemons.daemon import KEY_PASSWORD, Context
@@ -22,6 +23,7 @@ def build(context: Context) -> "ApiDaemon":
 
     Raises ConfigError, 2003, 2010.
     """
+    keep_freed_memory()
     installation = read_installation(context.paths)
     clock = SystemClock()
     listening = open_listening(

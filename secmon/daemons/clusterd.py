@@ -10,6 +10,7 @@ from secmon.cluster.lease import UnlimitedLease
 from secmon.cluster.node import CallRouter, Node
 from secmon.cluster.rpc.call_service import CallService, Relay
 from secmon.cluster.rpc.local_server import LocalServer
+from secmon.common.allocator import keep_freed_memory
 from secmon.common.background import Background
 from secmon.daemons.daemon import Context
 from secmon.daemons.daemon_host import tend
@@ -37,6 +38,7 @@ class ClusterRole(Protocol):
 
 def build(context: Context) -> "ClusterDaemon":
     """The daemon for the installation in ``context.paths``. Raises ConfigError."""
+    keep_freed_memory()
     return ClusterDaemon(open_node(read_installation(context.paths)))
 
 

@@ -48,6 +48,8 @@ cdef Py_ssize_t end_index(
     bytes code, bint begin, bint anchored, bytes subject, Py_ssize_t start, list marks
 ) except -9
 
+cdef Py_ssize_t close_group(bytes code, Py_ssize_t p, Py_ssize_t size, list marks) except -9
+
 @cython.locals(item=int)
 cdef Py_ssize_t position_behind(bytes code, Py_ssize_t x, int byte) except -9
 

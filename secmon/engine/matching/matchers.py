@@ -241,12 +241,18 @@ def end_index(  # noqa: C901 - the published algorithm, in its order
             i += 1
         if repeated > MAX_REPEATED:
             return TOO_MANY
-    if marks is not None:  # trailing ``*`` items match nothing, so that a group behind them can close
-        while code[p] == ESC and code[p + 2] == STAR:
-            p += 3
-        if code[p] == MARK:
-            marks[p] = size
+    if marks is not None:
+        p = close_group(code, p, size, marks)
     return end if may_end(code, p, seen) else NO_MATCH
+
+
+def close_group(code: bytes, p: int, size: int, marks: list[int]) -> int:
+    """The index in the code behind trailing ``*`` items, which match nothing, so that a group behind them can close."""
+    while code[p] == ESC and code[p + 2] == STAR:
+        p += 3
+    if code[p] == MARK:
+        marks[p] = size
+    return p
 
 
 def position_behind(code: bytes, x: int, byte: int) -> int:

@@ -4,6 +4,7 @@ Root works here in folders that the service user can write, so each folder is op
 is followed.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -186,6 +187,8 @@ def _make_in(above: int, name: str, mode: int, owner: tuple[int | None, int | No
     folder = os.open(name, OPEN_FOLDER, dir_fd=above)
     try:
         if made:
+            if os.listdir(folder):  # the service user has put another one in its place
+                raise FileExistsError(errno.EEXIST, "it was replaced while it was being made", name)
             _set_owner_and_mode(folder, mode, owner)
         else:
             _let_the_group_in(folder, mode, owner)

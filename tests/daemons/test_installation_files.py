@@ -10,7 +10,7 @@ from secmon.common.paths import Paths
 from secmon.config.api import ApiConfig, load_api_config
 from secmon.config.main import ClusterSection, load_main_config, validate_main_config
 from secmon.config.options import OPTIONS, load_internal_options
-from secmon.daemons.installation_files import create_installation_files
+from secmon.daemons.installation_files import create_installation_files, restore_folders
 
 CLUSTER = ClusterSection(name="eu", node_name="alpha", key="k" * 32, nodes=["127.0.0.1"], port=2000)
 
@@ -130,3 +130,28 @@ def test_owners(paths: Paths) -> None:
     for name in users | roots:
         status = (paths.root / name).stat()
         assert (name, status.st_uid, status.st_gid) == (name, 12345 if name in users else 0, 23456)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="ownership needs root")
+def test_a_folder_that_is_replaced_while_it_is_made_keeps_its_owner(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_installation_files(paths, owner=(12345, 23456))
+    private, wanted = paths.etc / "private", paths.etc / "cluster"
+    private.mkdir(0o700)
+    (private / "key").write_text("root's own")
+    wanted.rmdir()
+    mkdir = os.mkdir
+
+    def swapped(name: str, mode: int, *, dir_fd: int) -> None:
+        mkdir(name, mode, dir_fd=dir_fd)
+        if name == "cluster":
+            wanted.rmdir()
+            private.rename(wanted)
+
+    monkeypatch.setattr(os, "mkdir", swapped)
+    with pytest.raises(FileExistsError, match="etc/cluster"):
+        restore_folders(paths, ["etc/cluster"], (12345, 23456))
+    status = wanted.stat()
+    assert (status.st_uid, status.st_mode & 0o777) == (0, 0o700)

@@ -213,3 +213,22 @@ def test_files_without_end(here: Here, old: OldManager, name: str, kind: str) ->
     os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
     with pytest.raises(SecmonError, match="not a file"):
         here.take(old)
+
+
+@pytest.mark.parametrize("swapped", ["folder", "file"])
+def test_links_made_meanwhile_lead_nowhere(here: Here, old: OldManager, tmp_path: Path, swapped: str) -> None:
+    roots = tmp_path / "roots"
+    roots.mkdir()
+    (roots / "extra.txt").write_text("root's own secret")
+    source = read_source(old.root)
+    folder = old.root / "etc/shared/linux"
+    if swapped == "folder":
+        folder.rename(tmp_path / "aside")
+        folder.symlink_to(roots)
+    else:
+        (folder / "extra.txt").unlink()
+        (folder / "extra.txt").symlink_to(roots / "extra.txt")
+    before = here.files()
+    with pytest.raises(OSError):
+        import_agents(here.store, source, here.paths, ManualClock())
+    assert here.files() == before

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from secmon.common.sqlite.faults import DAMAGE
+from secmon.common.sqlite.faults import DAMAGE, fault_of
 from secmon.common.sqlite.files import connect, folder_lock
 from secmon.common.sqlite.schema import StoreSchema, UnknownVersion, newer, version_of
 
@@ -39,7 +39,9 @@ def look_into(file: Path, schema: StoreSchema, read: Callable[[sqlite3.Connectio
         # SQLITE_ERROR: a column is missing. Errors of Python's module have no code.
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE | {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_OK}:
             raise UnusableStore(f"{file} is damaged ({error})") from error
-        raise UnreadableStore(_unreadable(file, error)) from error
+        fault = fault_of(file, error)
+        full = fault is not None and fault.error_code == 1021
+        raise UnreadableStore(str(fault) if full else _unreadable(file, error)) from error
     except _Damaged as error:
         raise UnusableStore(f"{file} is damaged ({error})") from None
 

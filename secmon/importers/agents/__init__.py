@@ -9,12 +9,11 @@ from secmon.agents.registry import registry
 from secmon.agents.registry.entries import entries, tombstones
 from secmon.agents.registry.store import AgentStore
 from secmon.common.clock import Clock
-from secmon.common.file_io import read_regular, write_file
+from secmon.common.file_io import write_file
 from secmon.common.files.categories import FOLDER_MODE
 from secmon.common.paths import Paths
-from secmon.common.privileges import as_root
 from secmon.importers.agents.plan import Plan, decide
-from secmon.importers.agents.source import Source, read_source
+from secmon.importers.agents.source import Source, read_group_file, read_source
 from secmon.importers.report import Report, ReportLine
 
 
@@ -50,9 +49,7 @@ def _copy(plan: Plan, paths: Paths, undo: ExitStack) -> None:
     for group in plan.made:
         _write(paths.shared / group / AGENT_CONF, AGENT_CONF_TEXT.encode(), undo)
     for name, source in plan.files.items():
-        with as_root():
-            data = read_regular(source)
-        _write(paths.shared / name, data, undo)
+        _write(paths.shared / name, read_group_file(source), undo)
     if plan.counter:
         _write(paths.counters / "sender_counter", plan.counter.encode(), undo)
 

@@ -1,6 +1,5 @@
 """What an import changes: decided from the source and what is here, before anything is written."""
 
-import filecmp
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from secmon.agents.registry.key_lines import KeyLine as KeyLine
 from secmon.agents.registry.registry import New
 from secmon.agents.wire.counters import parse as parse_counter
 from secmon.common.paths import Paths
-from secmon.importers.agents.source import Source
+from secmon.importers.agents.source import Source, read_group_file
 from secmon.importers.report import ReportLine, printable
 
 
@@ -72,7 +71,7 @@ def _decide_folder(plan: Plan, group: str, files: Mapping[str, Path], paths: Pat
         if not target.exists() or _untouched(target):
             plan.files[f"{group}/{name}"] = path
             plan.report(ReportLine("imported", "file", shown))
-        elif filecmp.cmp(path, target, shallow=False):
+        elif read_group_file(path) == target.read_bytes():
             plan.report(ReportLine("present", "file", shown))
         else:
             plan.report(ReportLine("refused", "file", shown, "another file is here; remove it, or make them equal"))

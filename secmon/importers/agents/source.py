@@ -14,6 +14,8 @@ from secmon.agents.groups.folders import MERGED
 from secmon.agents.names import GROUP_NAME, MAX_GROUPS, parse_id
 from secmon.agents.registry.key_lines import KeyLines, parse_keys, parse_times
 from secmon.common.errors import SecmonError, os_text
+from secmon.common.files.tree import open_file, opened_folder
+from secmon.common.privileges import as_root
 from secmon.common.sqlite.foreign import ForeignError, Row, open_foreign, read_table
 from secmon.importers.report import ReportLine, printable
 
@@ -149,3 +151,14 @@ def _folders(shared: Path, lines: list[ReportLine]) -> dict[str, dict[str, Path]
             elif file.name != MERGED:  # this installation makes its own
                 files[file.name] = Path(file.path)
     return found
+
+
+def read_group_file(path: Path) -> bytes:
+    """The content of one of the files in ``folders``. Raises OSError, also when a link leads to it.
+
+    It is read as root: the user of the other manager, who may write to the folders, could have made the link meanwhile.
+    """
+    with as_root(), opened_folder(path.parents[1], path.parent.name) as folder:
+        descriptor = open_file(folder, path.name)
+        with open(descriptor, "rb") as file:
+            return file.read()

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from secmon.config.main import load_main_config
+from secmon.daemons.db import InventoryDaemon
 from secmon.daemons.modulesd import ModulesDaemon
+from secmon.daemons.node_builder import read_installation
 from tests.operations.analyst import analysing, stocked
 from tests.operations.office import Office
 from tests.operations.world import World
@@ -76,6 +78,8 @@ async def test_jobs_of_daemons_that_this_product_has_not(alone: World) -> None:
     async with analysing(office.node) as service:
         running.control.configs["secmon-analysisd"] = service.active_config()
         running.control.configs["secmon-modulesd"] = dict(modules.active_config())
+        inventory = InventoryDaemon(read_installation(running.node.paths))
+        running.control.configs["secmon-db"] = dict(inventory.active_config())
         found: dict[tuple[str, str], Any] = {}
         for component, name, key in JOBS:
             item = await office.one(HERE, component=component, configuration=name)

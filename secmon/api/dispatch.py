@@ -294,7 +294,7 @@ class Dispatcher:
                 request.method,
                 request.shown_path,
                 logged_query(request.query),
-                logged_body(request.body),
+                logged_body(request.body, authenticated=identity is not None),
                 seconds,
                 status,
             )

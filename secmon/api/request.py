@@ -11,11 +11,15 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from secmon.api.problems import RequestRefused
+from secmon.api.request_log import NOT_PARSED
 from secmon.common.accept.limiter import address_group
 from secmon.common.identity import Identity
 
 MIN_BODY_RATE = 500
 """Bytes per second that a body must arrive with, on the average over each ``seconds`` (see read_body)."""
+
+MAX_PARSED_OF_STRANGERS = 65_536
+"""Bytes of a body that is parsed for the log although its request has not been authenticated."""
 
 ON_AUTHENTICATED = "secmon.on_authenticated"
 """Key of the scope: a function to call when the request has proved who asks."""
@@ -193,10 +197,15 @@ def logged_query(raw: bytes) -> dict[str, str]:
     return shown
 
 
-def logged_body(raw: bytes) -> Any:
-    """The body for the request log: parsed when it is JSON, ``{}`` otherwise."""
+def logged_body(raw: bytes, *, authenticated: bool = True) -> Any:
+    """The body for the request log: parsed when it is JSON, ``{}`` otherwise.
+
+    A large one of a request without a valid token is not parsed: ten megabytes of small values take a second.
+    """
     if not raw:
         return {}
+    if not authenticated and len(raw) > MAX_PARSED_OF_STRANGERS:
+        return NOT_PARSED
     try:
         return msgspec.json.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

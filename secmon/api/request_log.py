@@ -25,6 +25,9 @@ _OFF = 100
 MAX_LOGGED = 16_384
 """Characters of the JSON text of parameters or of a body; more is logged as ``{"truncated": <the first of them>}``."""
 
+NOT_PARSED: Mapping[str, str] = {"truncated": ""}
+"""In place of a body that is too large to be parsed for the log."""
+
 _WAIT_SECONDS = 0.02  # for another process that rotates at this moment; else the next entry tries again
 _MAX_FIELD = 1024  # characters of user, address, method and path each
 _RUN_AS_LOGIN = "/security/user/authenticate/run_as"
@@ -213,7 +216,7 @@ def _period(rotation: LogRotation) -> str:
 def _login_hash(body: Any) -> str | None:
     """The hash of a login's body, its password masked (conventions.md 12.1); None for one that no login accepts."""
     try:
-        if not isinstance(body, Mapping) or not _small(body):
+        if not isinstance(body, Mapping) or body is NOT_PARSED or not _small(body):
             return None
         return context_hash({**body, "password": MASK} if "password" in body else body)
     except (TypeError, ValueError, RecursionError):

@@ -12,6 +12,7 @@ from secmon.config.api import Access, Logs
 from tests.api.conftest import LOGIN, Serve, Toy, expect_problem
 from tests.api.toys import PASSWORD, USER, api_config
 from tests.manual_clock import ManualClock
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -149,6 +150,18 @@ async def test_openapi_needs_a_token(toy: Toy) -> None:
     expect_problem(await toy.client.post("/openapi.json"), 405, "Method Not Allowed")
     del toy.client.headers["Authorization"]
     assert (await toy.client.get("/openapi.json")).status_code == 401
+
+
+async def test_large_bodies_of_strangers_are_not_parsed_for_the_log(serve: Serve) -> None:
+    body = {"name": "x" * 70_000, "count": 1}
+    async with serve() as toy:
+        assert (await toy.client.put("/items", json=body)).status_code == 401
+        await toy.log_in()
+        assert (await toy.client.put("/items", json=body)).status_code == 200
+        await until(lambda: toy.log().count("PUT /items") == 2)
+        refused, done = [line for line in toy.log().splitlines() if "PUT /items" in line]
+        assert 'and body {"truncated": ""} done' in refused
+        assert 'and body {"truncated": "{' in done
 
 
 @pytest.mark.parametrize("level", ["info", "debug", "debug2"])

@@ -6,7 +6,7 @@ from typing import Any
 from secmon.api.problems import NodeErrors, error_problem
 from secmon.api.responses import JSON_TYPE, ApiResponse, Header
 from secmon.cluster.catalogue import Operation
-from secmon.cluster.executor import Inventory
+from secmon.cluster.known_resources import Inventory
 from secmon.cluster.node import Node
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.identity import Identity

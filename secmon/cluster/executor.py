@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct, msgpack, structs
 
-from secmon.agents.groups.folders import list_groups
 from secmon.cluster.call import Call
-from secmon.cluster.node import Node, RulesetKind
+from secmon.cluster.known_resources import Inventory
+from secmon.cluster.node import Node
 from secmon.common import query
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.outcome import Outcome, Result
@@ -28,8 +28,6 @@ BASE_DAEMONS = ("secmon-modulesd", "secmon-analysisd", "secmon-remoted", "secmon
 
 NUMBERED = frozenset({"user:id", "role:id", "policy:id", "rule:id"})
 """Kinds whose ids are numbers: policies write them without leading zeros."""
-
-_RULESET_KINDS: Mapping[str, RulesetKind] = {"rule:file": "rule", "decoder:file": "decoder", "list:file": "list"}
 
 QUERY_PARAMETERS = ("q", "sort", "search", "select", "distinct", "offset", "limit")
 """What a collection's parameters may hold (see ``parameters.Listing``); not every operation has all."""
@@ -116,30 +114,6 @@ class Context:
                 raise
             return False
         return True
-
-
-class Inventory:
-    """Resources that this node knows, for the evaluation of permissions."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    def expand(self, kind: str, value: str) -> Set[str]:
-        if kind == "node:id":
-            membership = self._node.services.membership
-            names = {member.name for member in membership.members()} | set(membership.absent()) if membership else set()
-            return names | {self._node.name}
-        if kind == "agent:group":
-            return self._node.memberships.members(value)
-        if kind == "agent:id":
-            return self._node.memberships.everybody()
-        if kind == "group:id":
-            return frozenset(list_groups(self._node.paths))
-        if kind in _RULESET_KINDS and self._node.services.ruleset is not None:
-            return self._node.services.ruleset.names(_RULESET_KINDS[kind])
-        view = self._node.security.view()
-        held = {"role:id": view.roles, "policy:id": view.policies, "rule:id": view.rules}.get(kind, {})
-        return {str(one) for one in held}
 
 
 class Executor:

@@ -190,9 +190,9 @@ async def test_a_request_of_millions_of_files_is_refused_before_it_is_decoded(tm
             "/secmon.v1.Replication/FetchFiles", request_serializer=bytes, response_deserializer=bytes
         )
         with pytest.raises(aio.AioRpcError) as caught:
-            [chunk async for chunk in send(b"\x0a\x00" * 15_000_000)]
+            [chunk async for chunk in send(b"\x0a\x00" * 10_000_000)]
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert "a request of 30000000 bytes, 4194304 are allowed" in (caught.value.details() or "")
+        assert "a request of 20000000 bytes, 4194304 are allowed" in (caught.value.details() or "")
         longest = pb.FileEntry(path=f"etc/lists/{'x' * (MAX_PATH - 10)}", hash=bytes(32), size=2**63)
         # What workers of the version before this one ask for at once.
         most = pb.FilesRequest(entries=[longest] * 1000)

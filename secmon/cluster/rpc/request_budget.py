@@ -23,7 +23,7 @@ from grpc import aio
 from secmon.cluster.rpc.certificates import identity_of
 from secmon.common.errors import SecmonError
 
-MAX_REQUEST_BYTES = 32 * 1024 * 1024
+MAX_REQUEST_BYTES = 20 * 1024 * 1024
 """Of a message that a server receives: an upload travels whole, everything else large is streamed."""
 NODE_BYTES = 2 * MAX_REQUEST_BYTES + 16 * 1024 * 1024
 """Of all requests of one node that are received or worked on: beside a large one there is room for many small ones."""

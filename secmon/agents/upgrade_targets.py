@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from secmon.agents.wire.version import MANAGER_VERSION, compare, parse
+from secmon.agents.wire.version import compare, parse, too_new
 
 OLDEST = "v3.0.0"
 OLDEST_MAC = "v4.3.0"
@@ -43,7 +43,7 @@ def obstacle_to(agent: Candidate, target: str) -> int | None:
     """Code of the error why an agent is not upgraded to ``target`` unless forced: 1822, 1823."""
     if compare(agent.version, target) >= 0:
         return 1822
-    return 1823 if compare(target, MANAGER_VERSION) > 0 else None
+    return 1823 if too_new(target) else None
 
 
 def normal_version(text: str) -> str:

@@ -37,10 +37,10 @@ async def test_accepted_startups(tmp_path: Path, text: bytes) -> None:
 async def test_refused_startups_are_remembered(tmp_path: Path, stream: bool) -> None:
     async with field(tmp_path) as here:
         agent = await here.agent(stream=stream)
-        await agent.send(b'#!-agent startup {"version":"v4.9.0"}')
+        await agent.send(b'#!-agent startup {"version":"v4.15.0"}')
         assert await agent.receive() == HIGHER
         row = await here.row(agent.key)
-        assert (row["status_code"], row["version"], row["connection_status"]) == (1, "v4.9.0", "never_connected")
+        assert (row["status_code"], row["version"], row["connection_status"]) == (1, "v4.15.0", "never_connected")
         await agent.send(keepalive(), b'#!-agent startup {"version":5}')
         assert await agent.receive() == UNKNOWN
         assert (await here.row(agent.key))["status_code"] == 2
@@ -60,6 +60,13 @@ async def test_higher_versions_can_be_allowed(tmp_path: Path) -> None:
     async with field(tmp_path, block=block) as here:
         agent = await here.agent()
         await agent.send(b'#!-agent startup {"version":"v5.0.0"}')
+        assert await agent.receive() == ACK
+
+
+async def test_versions_of_the_same_protocol_are_served(tmp_path: Path) -> None:
+    async with field(tmp_path) as here:
+        agent = await here.agent()
+        await agent.send(b'#!-agent startup {"version":"v4.14.7"}')
         assert await agent.receive() == ACK
 
 

@@ -12,7 +12,7 @@ from secmon.agents.registry.agent_fields import iso_offset
 from secmon.agents.tasks import lifecycle
 from secmon.agents.tasks.lifecycle import Command, Task, Work
 from secmon.agents.upgrade_targets import Candidate, normal_version, obstacle, obstacle_to
-from secmon.agents.wire.version import MANAGER_VERSION
+from secmon.agents.wire.version import HIGHEST_AGENT, MANAGER_VERSION
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Alphanumeric, text_format
@@ -147,14 +147,14 @@ async def _request(
 ) -> Outcome:
     """Create the tasks. ``target``: agents of this version or a later one are not upgraded.
 
-    Raises 1121 where upgrades are off, 1823 for a target above the manager's version: then no task is made.
+    Raises 1121 where upgrades are off, 1823 for a target above the highest version of agents: then no task is made.
     """
     if not read_upgrades(ctx.node.main_config).enabled:
         raise SecmonError(1121, "agent-upgrade is not enabled")
     chosen, outcome = await select_agents(ctx, params)
     fit, obstacles = _divide(chosen, target)
     if 1823 in obstacles:
-        raise SecmonError(1823, f"{target} is above {MANAGER_VERSION}")
+        raise SecmonError(1823, f"{target} is above {HIGHEST_AGENT}")
     for code, ids in obstacles.items():
         outcome.fail(SecmonError(code), *ids)
     wanted = [(one.id, one.node_name if ctx.node.clustered else ctx.node.name) for one in fit]

@@ -22,7 +22,7 @@ def test_product_prefix_and_missing_parts() -> None:
 
 def test_patch_does_not_make_an_agent_too_new() -> None:
     assert not too_new(MANAGER_VERSION)
-    assert not too_new("v4.8.9")
+    assert not too_new("v4.14.7")
     assert not too_new("")
-    assert too_new("v4.9.0")
+    assert too_new("v4.15.0")
     assert too_new("v5.0.0")

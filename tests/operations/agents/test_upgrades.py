@@ -130,14 +130,14 @@ async def test_conditions(office: Office) -> None:
 
 
 async def test_versions(office: Office) -> None:
-    refused = await office.refused(UPGRADE, agents_list=["001", "007"], upgrade_version="4.9.0")
+    refused = await office.refused(UPGRADE, agents_list=["001", "007"], upgrade_version="4.15.0")
     assert (refused.code, refused.kind.status) == (1823, 400)
     assert works(office) == {}
-    await office.ask(UPGRADE, agents_list=["001"], upgrade_version="4.9.0", force=True)
+    await office.ask(UPGRADE, agents_list=["001"], upgrade_version="4.15.0", force=True)
     await office.ask(UPGRADE, agents_list=["002"], force=True, use_http=True, wpk_repo="packages.example/4.x/wpk/")
     await office.ask(UPGRADE, agents_list=["007"], upgrade_version="Wazuh v4.8.0")
     assert {number: work for number, (_, work) in works(office).items()} == {
-        1: '{"version":"v4.9.0"}',
+        1: '{"version":"v4.15.0"}',
         2: '{"repository":"packages.example/4.x/wpk/","http":true}',
         7: '{"version":"v4.8.0"}',
     }

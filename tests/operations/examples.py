@@ -117,6 +117,8 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     **{f"GET /rules{name}": {} for name in ("", "/groups")},
     "GET /rules/requirement/{requirement}": {"requirement": "pci_dss"},
     **{f"GET /decoders{name}": {} for name in ("", "/parents")},
+    **{f"GET /mitre/{name}": {} for name in ("groups", "metadata", "mitigations", "references")},
+    **{f"GET /mitre/{name}": {} for name in ("software", "tactics", "techniques")},
     "GET /lists": {"filename": ["vip"]},
     "PUT /rules/files/{filename}": {"filename": "made.xml", "body": LOGIN_RULE},
     "PUT /decoders/files/{filename}": {"filename": "made.xml", "body": _DECODERS},

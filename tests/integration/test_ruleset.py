@@ -49,7 +49,7 @@ def test_what_each_node_counts(three: RealCluster) -> None:
     worker = three.workers[0]
     for node in three.nodes:
         items = three.call(three.master, f"/cluster/{node.name}/daemons/stats")["data"]["affected_items"]
-        assert [item["name"] for item in items] == ["secmon-remoted", "secmon-analysisd"]
+        assert [item["name"] for item in items] == ["secmon-remoted", "secmon-analysisd", "secmon-db"]
     item = three.call(worker, f"/cluster/{three.master.name}/stats/weekly")["data"]["affected_items"]
     assert [next(iter(day)) for day in item] == ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     for component in ("analysis/alerts", "analysis/rules", "com/cluster", "auth/auth", "request/remote"):

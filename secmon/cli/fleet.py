@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 import uvloop
 
-from secmon.cli.group import FolderType, echo_json
+from secmon.cli.group import FolderType, NumberType, echo_json
 from secmon.simulator import PROFILES, Counters, Fleet, Misbehaviour, Options, Server, Timing
 from secmon.simulator.dialect import Dialect
 from secmon.simulator.events import KINDS
@@ -96,7 +96,7 @@ def _label(text: str) -> tuple[str, str]:
     help="auto: what their version uses.",
 )
 @click.option(
-    "--rate", type=click.FloatRange(0, 10_000), default=0.0, show_default=True, help="Events a second of each agent."
+    "--rate", type=NumberType(0, 10_000), default=0.0, show_default=True, help="Events a second of each agent."
 )
 @click.option(
     "--send",
@@ -117,7 +117,7 @@ def _label(text: str) -> tuple[str, str]:
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same events.")
 @click.option(
     "--speed",
-    type=click.FloatRange(0.1, 1000),
+    type=NumberType(0.1, 1000),
     default=1.0,
     show_default=True,
     help="Factor for all timers: 10 makes a keepalive each second.",
@@ -136,9 +136,7 @@ def _label(text: str) -> tuple[str, str]:
     type=FolderType(),
     help="Folder to write the group files of each agent into.",
 )
-@click.option(
-    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this time. Default: at Ctrl-C."
-)
+@click.option("--seconds", type=NumberType(min=0, min_open=True), help="Stop after this time. Default: at Ctrl-C.")
 @click.option("--json", "-j", "as_json", is_flag=True, help="Print the counters as JSON at the end.")
 def fleet(servers: tuple[Server, ...], agents: int, seconds: float | None, as_json: bool, **chosen: Any) -> None:
     """Run simulated agents against nodes.

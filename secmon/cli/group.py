@@ -1,6 +1,7 @@
 """Common parts of all commands: the group that loads them, their options and output."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -80,6 +81,19 @@ class FolderType(click.Path):
         if value == "":
             self.fail("the name of the folder is empty; the current folder is .", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class NumberType(click.FloatRange):
+    """A number within a range. NaN, which no bound excludes, is rejected."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As ``click.FloatRange``."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 def root_option(command: F) -> F:

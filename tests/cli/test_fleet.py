@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.runner import run
 from tests.simulator.server import HOST, ScriptedServer, scripted
 from tests.waiting import until
 
@@ -33,6 +34,12 @@ async def test_agents_come_and_go(tmp_path: Path) -> None:
         assert "3 of 3 agents connected" in said.decode()
         assert len((tmp_path / "keys" / "client.keys").read_text().splitlines()) == 3
         assert all(each.said(b"#!-agent shutdown ") for each in server.agents.values())
+
+
+@pytest.mark.parametrize("option", ["--rate", "--speed", "--seconds"])
+def test_numbers_that_are_none_are_wrong_usage(option: str) -> None:
+    result = run("fleet", HOST, option, "nan")
+    assert (result.exit_code, "'nan' is not a number" in result.stderr) == (2, True)
 
 
 async def test_refusal_is_shown(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import click
 from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.common.paths import Paths
 from secmon.config.checks import installation_warnings
-from secmon.daemons.supervisor_settings import installation_problems
+from secmon.daemons.supervisor_settings import inspect_installation
 from secmon.engine.ruleset.validation import RulesetValidator
 
 
@@ -26,14 +26,16 @@ def check(paths: Paths, as_json: bool) -> None:
     """Check api.yaml, the main configuration, the internal options and the ruleset; name all errors.
 
     Warnings do not make it invalid: an internal option that does not exist, a section without an effect, a list of the
-    ruleset that is missing.
+    ruleset that is missing, a damaged store that the next start creates again.
 
     Example:  secmon config check --root /opt/secmon
 
     Exit status: 0 valid, 1 not valid, 2 wrong usage.
     """
     require_installation(paths)
-    problems, warnings = installation_problems(paths), installation_warnings(paths)
+    problems, damaged = inspect_installation(paths)
+    warnings = installation_warnings(paths)
+    warnings += [f"{reason}: secmon restart renames it and creates it again" for reason in damaged.values()]
     if not problems:  # the configuration names the files of the ruleset
         findings = RulesetValidator(paths).findings()
         problems = [finding.text for finding in findings if finding.error]

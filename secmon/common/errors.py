@@ -231,14 +231,13 @@ CATALOGUE: dict[int, ErrorSpec] = {
     ),
     2012: ErrorSpec(
         _I,
-        "The access-control database cannot be used",
+        "The database cannot be used",
         "Give an undamaged copy of a known version, and correct or delete the rows named",
     ),
     2013: ErrorSpec(
         _I,
         "A store of the node is damaged",
-        "On a worker run: secmon restart (it fetches a copy from its master). On the master run: secmon config check "
-        "(it names the ways out)",
+        "On the node run: secmon config check (it names the ways out)",
     ),
     2100: ErrorSpec(
         _I, "The update service did not answer as it should", "Check update_check_url in the global section"

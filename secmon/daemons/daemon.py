@@ -37,7 +37,7 @@ START_FAILURES = {
     2004: "A file cannot be read",
     2010: "The address is already in use or cannot be used",
     2011: "The log settings cannot be used",
-    2012: "The access-control database cannot be used",
+    2012: "The database cannot be used",
 }
 """Process codes of conventions.md 11."""
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from secmon.cluster.store_checks import inspect_stores
+from secmon.cluster.store_checks import Inspection, inspect_stores
 from secmon.common.clock import Clock
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
@@ -82,20 +82,19 @@ STANDARD = (
 """The daemons in the order of start (manager.md 16)."""
 
 
-def installation_problems(paths: Paths) -> list[str]:
+def inspect_installation(paths: Paths) -> Inspection:
     """Everything that keeps the node from starting, one sentence each: what is wrong with its configuration files.
 
     When those are valid: whether the daemons can run as their user, and whether the stores are whole and fit the node.
     """
-    problems = [str(problem) for problem in validate_installation(paths)]
-    if not problems:
-        try:
-            _service_user(paths, load_api_config(paths))
-        except ConfigError as error:
-            problems.append(error.extra or error.message)
-        worker = load_main_config(paths).cluster.is_worker
-        problems += inspect_stores(paths, worker=worker).problems
-    return problems
+    if problems := [str(problem) for problem in validate_installation(paths)]:
+        return Inspection(problems, {})
+    try:
+        _service_user(paths, load_api_config(paths))
+    except ConfigError as error:
+        problems.append(error.extra or error.message)
+    stores = inspect_stores(paths, worker=load_main_config(paths).cluster.is_worker)
+    return Inspection(problems + stores.problems, stores.replaceable)
 
 
 def read_supervisor_settings(paths: Paths) -> SupervisorSettings:

@@ -104,7 +104,7 @@ def test_what_is_no_database(installed: Path, tmp_path: Path) -> None:
     path.write_text("no database")
     done = run(path, "--root", installed)
     assert done.exit_code == 1
-    assert done.stderr.startswith(f"Error: The access-control database cannot be used: {path}: file is not a database.")
+    assert done.stderr.startswith(f"Error: The database cannot be used: {path}: file is not a database.")
 
 
 def test_only_on_a_master_that_exists(root: Path, tmp_path: Path, old: OldStore) -> None:

@@ -12,12 +12,11 @@ from secmon.agents.registry.entries import entries
 from secmon.agents.registry.key_file import MasterKeyFile, written_copy
 from secmon.agents.registry.registry import New, add, remove
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.tasks.store import TaskStore
 from secmon.cli import main
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
-from secmon.daemons.supervisor_settings import installation_problems, read_supervisor_settings
+from secmon.daemons.supervisor_settings import inspect_installation, read_supervisor_settings
 from tests.security.store.damage import overwrite_pages
 
 
@@ -57,7 +56,7 @@ def test_a_lost_registry_stops_the_start(node: Paths) -> None:
         read_supervisor_settings(node)
     assert caught.value.code == 2012
     assert "names 1 agents" in caught.value.message
-    assert "secmon agents rebuild" in installation_problems(node)[0]
+    assert "secmon agents rebuild" in inspect_installation(node).problems[0]
 
 
 def empty(paths: Paths) -> None:
@@ -110,16 +109,18 @@ def test_a_registry_may_have_lost_its_last_agent(node: Paths) -> None:
     assert read_supervisor_settings(node).daemons
 
 
-def test_damaged_tasks_are_set_aside(node: Paths) -> None:
-    store = TaskStore(node.tasks_db)
-    with store.write():
-        pass
-    store.close()
-    node.tasks_db.write_bytes(b"no database" * 1000)
+@pytest.mark.parametrize("name", ["tasks_db", "inventory_db"])
+def test_damaged_tasks_and_inventory_are_set_aside(node: Paths, name: str) -> None:
+    file: Path = getattr(node, name)
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"no database" * 1000)
+    checked = run("config", "check", "--root", str(node.root))
+    assert checked.exit_code == 0
+    assert f"Warning: {file} is damaged (file is not a database): secmon restart renames it" in checked.stderr
     settings = read_supervisor_settings(node)
-    assert list(settings.unusable) == [node.tasks_db]
+    assert list(settings.unusable) == [file]
     settings.set_unusable_aside(SystemClock())
-    assert len(list(node.tasks_db.parent.glob("tasks.db.damaged-*"))) == 1
+    assert len(list(file.parent.glob(f"{file.name}.damaged-*"))) == 1
     assert not read_supervisor_settings(node).unusable
 
 

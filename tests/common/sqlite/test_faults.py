@@ -45,7 +45,7 @@ def test_damage_found_at_work(engine: Engine, path: Path) -> None:
         read(engine)
     assert reported(caught.value).code == 2013
     assert str(path) in reported(caught.value).message
-    assert "secmon restart" in str(caught.value)
+    assert "secmon config check" in str(caught.value)
 
 
 def test_damage_found_at_the_opening(engine: Engine, path: Path) -> None:

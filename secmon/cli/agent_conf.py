@@ -9,6 +9,7 @@ from secmon.agents.agent_conf import verify_agent_conf
 from secmon.agents.groups.folders import AGENT_CONF, list_groups
 from secmon.cli.group import echo_json, json_option, require_installation, root_option
 from secmon.common.errors import Fault, os_text
+from secmon.common.file_io import read_regular
 from secmon.common.paths import Paths
 from secmon.config.problems import Problem, Report
 
@@ -41,7 +42,7 @@ def verify(files: tuple[Path, ...], paths: Paths, as_json: bool) -> None:
 
 def _verified(file: Path) -> Report:
     try:
-        return verify_agent_conf(file.read_bytes(), str(file))
+        return verify_agent_conf(read_regular(file, follow=True), str(file))
     except OSError as error:
         report = Report(str(file))
         report.problems.append(Problem(str(file), None, "", "file", Fault(os_text(error)), "a readable file"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from secmon.cli.group import LazyGroup, echo_json, json_option
+from secmon.common.file_io import read_regular
 from secmon.common.privileges import as_root
 from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.matching.expression import compile_expression
@@ -35,8 +36,9 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
 
     Exit status: 0 nothing wrong, 1 something is wrong, 2 wrong usage.
     """
+    chosen = files or (default_ruleset_folder() / "sca",)
     with as_root():
-        read = {str(file): file.read_bytes() for file in _policies(files or (default_ruleset_folder() / "sca",))}
+        read = {str(file): read_regular(file, follow=True) for file in _policies(chosen)}
     if not read:
         raise click.ClickException("no policies found: folders are searched for files *.yml")
     faults = list(check_policies(read, compile_expression))

@@ -1,6 +1,7 @@
 """``secmon verify-agent-conf``."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,12 @@ def paths(tmp_path: Path) -> Paths:
     paths = Paths(tmp_path / "n")
     create_installation_files(paths)
     return paths
+
+
+def test_a_pipe_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "agent.conf")
+    result = run(str(tmp_path / "agent.conf"))
+    assert (result.exit_code, "it is not a regular file" in result.stdout) == (1, True)
 
 
 def test_files_that_are_named(tmp_path: Path) -> None:

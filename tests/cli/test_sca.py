@@ -1,6 +1,7 @@
 """``secmon sca check``, and the policies of an installation."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -31,6 +32,12 @@ def test_faults_are_named(tmp_path: Path) -> None:
 def test_a_folder_without_policies(tmp_path: Path) -> None:
     result = run("sca", "check", tmp_path)
     assert (result.exit_code, "no policies found" in result.output) == (1, True)
+
+
+def test_a_pipe_in_the_folder_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "own.yml")
+    result = run("sca", "check", tmp_path)
+    assert (result.exit_code, result.stderr) == (1, f"Error: {tmp_path}/own.yml: it is not a regular file\n")
 
 
 def test_an_installation_has_the_policies(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,18 @@ def test_port_in_use_is_one_clear_line(alone: tuple[Paths, int], root: Path) -> 
     assert "Traceback" not in failed.stdout + failed.stderr
 
 
+def pasted(lines: list[str]) -> list[dict[str, Any]]:
+    """The answers to lines of the demo in a shell; the first line logs in."""
+    script = "\n".join([lines[0], "\necho\n".join(lines[1:])])
+    output = subprocess.run(["bash", "-c", script], capture_output=True, check=True, text=True).stdout.strip()
+    answers = []
+    while output:
+        answer, end = json.JSONDecoder().raw_decode(output)
+        answers.append(answer)
+        output = output[end:].lstrip()
+    return answers
+
+
 def test_demo_from_start_to_end(root: Path) -> None:
     folder = root / "demo"
     command = [sys.executable, "-m", "secmon.cli", "demo", "--dir", str(folder)]
@@ -195,16 +208,16 @@ def test_demo_from_start_to_end(root: Path) -> None:
         )
         text = (root / "output").read_text()
         lines = re.findall(r"^  (TOKEN=.*|curl .*)$", text, re.M)
-        assert len(lines) == 4, text
-        pasted = subprocess.run(
-            ["bash", "-c", "\n".join([lines[0], "\necho\n".join(lines[1:])])], capture_output=True, check=True
-        )
-        parts = re.split(rb"(?<=\n\})\n(?=\{)", pasted.stdout.strip())
-        nodes, validation, agents = (json.loads(part) for part in parts)
+        assert len(lines) == 7, text
+        nodes, validation, agents, *_ = pasted(lines)
         names = {"master-node", "worker1", "worker2"}
         assert {item["name"] for item in nodes["data"]["affected_items"]} == names
         assert {item["name"] for item in validation["data"]["affected_items"]} == names
         assert len(agents["data"]["affected_items"]) == 13  # a dozen, and the manager itself
+        reported = partial(pasted, [lines[0], *lines[4:]])
+        wait_until(
+            lambda: all(one.get("data", {}).get("affected_items") for one in reported()), what="what a host reports"
+        )
         second = secmon("demo", "--dir", str(folder), check=False)
         assert second.returncode == 1
         assert "runs already" in second.stderr

@@ -32,17 +32,18 @@ class Events:
         self._dialect, self._random = dialect, random
         self._lines = LogLines(name, random, now)
         self._channel = WindowsEvents(name, random, now) if profile.family == "windows" else None
-        scans = Scans(name, profile, random, now)
-        makers: dict[str, Callable[[], bytes]] = {
-            "logs": self._log,
-            "fim": lambda: self._report(*scans.file()),
-            "inventory": lambda: self._report(*scans.inventory()),
-            "sca": lambda: self._report(*scans.assessment()),
-            "rootcheck": lambda: self._report(*scans.rootkit()),
-            "simulator": lambda: self._report(*scans.simulator()),
-        }
         if unknown := set(kinds) - set(KINDS):
             raise ValueError(f"no such kind of event: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+        makers: dict[str, Callable[[], bytes]] = {"logs": self._log}
+        if set(kinds) != {"logs"}:  # the tables of a host take time and memory
+            scans = Scans(name, profile, dialect, random, now)
+            makers |= {
+                "fim": lambda: self._report(*scans.file()),
+                "inventory": lambda: self._report(*scans.inventory()),
+                "sca": lambda: self._report(*scans.assessment()),
+                "rootcheck": lambda: self._report(*scans.rootkit()),
+                "simulator": lambda: self._report(*scans.simulator()),
+            }
         self._makers = [makers[kind] for kind in kinds]
 
     def next(self) -> bytes:

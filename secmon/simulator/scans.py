@@ -1,129 +1,45 @@
 """Reports of an agent's scanners: files, inventory, assessments, rootkit checks (agent-data.md 3-6, 14.4)."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from hashlib import md5, sha1, sha256
 from random import Random
 from typing import Any
 
-import msgspec
-
+from secmon.simulator.dialect import Dialect
+from secmon.simulator.host.files import WatchedFiles
+from secmon.simulator.host.inventory import Inventory
 from secmon.simulator.profiles import Profile
 
-Report = tuple[str, str, dict[str, Any] | str]
+Report = tuple[str, str, Mapping[str, Any] | str]
 """Queue, location, body: an object goes out as JSON."""
 
-_CHECKSUM = ("size", "perm", "attributes", "uid", "gid", "user_name", "group_name", "mtime", "inode", "hash_md5",
-             "hash_sha1", "hash_sha256")  # fmt: skip
+_ROWS = 20
+"""Files and packages of the host at first."""
 _OLD_INVENTORY = ("hardware", "OS", "network", "port", "packages", "process")
 
 
 class Scans:
     """The scanners of one host; findings change with each report. ``now`` is the host's clock."""
 
-    def __init__(self, name: str, profile: Profile, random: Random, now: Callable[[], datetime]) -> None:
-        self._name, self._profile, self._random, self._now = name, profile, random, now
-        self._files: dict[str, dict[str, Any]] = {}
+    def __init__(
+        self, name: str, profile: Profile, dialect: Dialect, random: Random, now: Callable[[], datetime]
+    ) -> None:
+        self._name, self._random = name, random
+        self._files = WatchedFiles(profile, random, now, _ROWS)
+        self._inventory = Inventory(name, profile, dialect, random, now, _ROWS)
+        self._deltas: deque[Mapping[str, Any]] = deque()
         self._checks = 0
 
     def file(self) -> Report:
         """A file appeared, changed or went."""
-        path = f"/srv/data/file{self._random.randrange(50):02}.conf"
-        old = self._files.get(path)
-        seconds = int(self._now().timestamp())
-        data: dict[str, Any] = {"path": path, "version": 2, "mode": "realtime", "timestamp": seconds}
-        if old is not None and self._random.random() < 0.2:
-            del self._files[path]
-            return "8", "syscheck", {"type": "event", "data": {**data, "type": "deleted", "attributes": old}}
-        new = self._files[path] = self._attributes(path, seconds)
-        if old is None:
-            return "8", "syscheck", {"type": "event", "data": {**data, "type": "added", "attributes": new}}
-        changed = [name.removeprefix("hash_") for name in _CHECKSUM if old.get(name) != new.get(name)]
-        data |= {"type": "modified", "attributes": new, "old_attributes": old, "changed_attributes": changed}
-        return "8", "syscheck", {"type": "event", "data": data}
-
-    def _attributes(self, path: str, seconds: int) -> dict[str, Any]:
-        content = self._random.randbytes(self._random.randrange(1, 64))
-        found: dict[str, Any] = {
-            "type": "file",
-            "size": len(content),
-            "perm": "rw-r--r--",
-            "uid": "0",
-            "gid": "0",
-            "user_name": "root",
-            "group_name": "root",
-            "inode": 1000 + int(path[-7:-5]),
-            "mtime": seconds,
-            "hash_md5": md5(content, usedforsecurity=False).hexdigest(),
-            "hash_sha1": sha1(content, usedforsecurity=False).hexdigest(),
-            "hash_sha256": sha256(content).hexdigest(),
-        }
-        row = ":".join(str(found.get(name, "")) for name in _CHECKSUM)
-        found["checksum"] = sha1(row.encode(), usedforsecurity=False).hexdigest()
-        return found
+        return "8", "syscheck", self._files.change()
 
     def inventory(self) -> Report:
         """A row of the inventory changed."""
-        table, identity, row = self._random.choice((self._package, self._port, self._hardware))()
-        row["checksum"] = sha1(msgspec.json.encode(row, order="deterministic"), usedforsecurity=False).hexdigest()
-        if identity:
-            row["item_id"] = sha1(identity.encode(), usedforsecurity=False).hexdigest()
-        row["scan_time"] = f"{self._now():%Y/%m/%d %H:%M:%S}"
-        operation = self._random.choice(("INSERTED", "MODIFIED", "DELETED"))
-        return "d", "syscollector", {"type": f"dbsync_{table}", "operation": operation, "data": row}
-
-    def _package(self) -> tuple[str, str, dict[str, Any]]:
-        number = self._random.randrange(200)
-        row = {
-            "name": f"package-{number:03}",
-            "version": f"{number % 9}.{self._random.randrange(20)}-1",
-            "architecture": self._profile.arch,
-            "format": self._profile.package,
-            "vendor": "Example Maintainers <pkg@example.org>",
-            "description": f"Sample package {number}",
-            "groups": "utils",
-            "install_time": " ",
-            "location": " ",
-            "priority": "optional",
-            "multiarch": None,
-            "size": 100 + number,
-            "source": " ",
-        }
-        return (
-            "packages",
-            "".join(str(row[key]) for key in ("name", "version", "architecture", "format", "location")),
-            row,
-        )
-
-    def _port(self) -> tuple[str, str, dict[str, Any]]:
-        port = self._random.choice((22, 80, 443, 3306, 5432, 8080))
-        row = {
-            "protocol": "tcp",
-            "local_ip": "0.0.0.0",
-            "local_port": port,
-            "remote_ip": "0.0.0.0",
-            "remote_port": 0,
-            "tx_queue": 0,
-            "rx_queue": 0,
-            "inode": 10000 + port,
-            "state": "listening",
-            "pid": 500 + port % 97,
-            "process": "sshd" if port == 22 else "server",
-        }
-        return "ports", f"{row['inode']}tcp0.0.0.0{port}", row
-
-    def _hardware(self) -> tuple[str, str, dict[str, Any]]:
-        free = self._random.randrange(1_000_000, 8_000_000)
-        row = {
-            "board_serial": f"BS-{self._name}",
-            "cpu_name": "Example CPU",
-            "cpu_cores": 4,
-            "cpu_mhz": 2400.0,
-            "ram_total": 8_000_000,
-            "ram_free": free,
-            "ram_usage": 100 - free * 100 // 8_000_000,
-        }
-        return "hwinfo", "", row
+        while not self._deltas:
+            self._deltas.extend(self._inventory.change())
+        return "d", "syscollector", self._deltas.popleft()
 
     def assessment(self) -> Report:
         """A check of a policy gave another result."""

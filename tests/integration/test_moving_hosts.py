@@ -128,7 +128,7 @@ def test_an_alert_of_a_changed_file_comes_once(three: RealCluster) -> None:
         fleet.call(lambda: fleet.fleet.set_host_changes(0))
         counts = fleet.counters.host_reports
         fleet.until(lambda c: c.host_reports > counts + 12, what="scans without changes")
-        truth = {agent.id: agent.host.files.changes for agent in fleet.fleet.agents if agent.host.files is not None}
+        truth = {agent.id: list(agent.host.files.changes) for agent in fleet.fleet.agents if agent.host.files}
         wait_until(lambda: {agent: alerts_of(node, agent) for agent in truth} == truth, seconds=60)
 
 

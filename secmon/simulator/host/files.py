@@ -1,5 +1,6 @@
 """Files and entries of the registry that an agent watches (agent-data.md 3)."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from hashlib import md5, sha1, sha256
@@ -13,6 +14,7 @@ Event = Mapping[str, Any]
 """The body of a message of type 8."""
 _CHECKSUM = ("size", "perm", "attributes", "uid", "gid", "user_name", "group_name", "mtime", "inode", "hash_md5",
              "hash_sha1", "hash_sha256")  # fmt: skip
+_REMEMBERED = 1000
 _REGISTRY_KEY = "HKEY_LOCAL_MACHINE\\SOFTWARE\\Example"
 _FOLDERS = {"windows": "c:\\programdata\\example\\", "linux": "/etc/example/", "macos": "/etc/example/"}
 
@@ -25,8 +27,8 @@ class WatchedFiles:
         self._random, self._now = random, now
         self._folder = _FOLDERS[profile.family]
         self._created = 0
-        self.changes: list[tuple[str, str]] = []
-        """Paths and kinds of all events."""
+        self.changes: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
+        """Paths and kinds of the last events."""
         self.files = SynchronizedTable("fim_file")
         self.tables = [self.files]
         for _ in range(count):

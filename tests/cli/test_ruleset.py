@@ -158,9 +158,9 @@ def test_logtest_shows_the_stages() -> None:
     assert "  program name: sshd\n" in first
     assert "  name: sshd\n" in first
     assert "  srcip: 192.0.2.1\n" in first
-    assert "  id: 10002\n" in first
+    assert "  id: 210002\n" in first
     assert "  An alert would be written." in first
-    assert "  id: 10002\n" not in second, "one session: the second login is no longer the first"
+    assert "  id: 210002\n" not in second, "one session: the second login is no longer the first"
     assert "No decoder matched." in third
     assert "No rule matched." in third
 

@@ -32,7 +32,7 @@ def test_step_by_step(examples: list[str]) -> None:
     assert [str(one) for one in compiled.messages] == []
     shown = read_cases(cases, "doc") + read_cases(host_cases, "doc")
     assert [run_case(compiled, case).problem for case in shown] == ["", "", ""]
-    assert compiled.rules.by_id[10021].level == 0
+    assert compiled.rules.by_id[210021].level == 0
 
 
 def test_ids_are_those_of_the_table() -> None:

@@ -5,7 +5,7 @@ A file holds sections::
     [a failed login]
     log 1 pass = Nov 14 22:13:20 hq sshd[7]: Failed password for ana from 192.0.2.1 port 2222 ssh2
     log 2 fail = Nov 14 22:13:20 hq sshd[7]: Accepted password for ana from 192.0.2.1 port 2222 ssh2
-    rule = 10010
+    rule = 210010
     alert = 5
     decoder = sshd
 

@@ -1,20 +1,14 @@
 """``secmon import attack``: another release of MITRE ATT&CK."""
 
-import asyncio
-from pathlib import Path
-
 import click
 
 from secmon.cli.group import echo_json, json_option, root_option
+from secmon.cli.source_file import open_source
 from secmon.cli.store import require_master
-from secmon.common.download import DownloadError, download
 from secmon.common.paths import Paths
-from secmon.common.privileges import as_root
 from secmon.knowledge.attack.importing import install, read_any, roll_back
 from secmon.knowledge.attack.knowledge_base import KnowledgeBase
 from secmon.knowledge.attack.records import MAX_BYTES, AttackError
-
-_SECONDS = 3600.0
 
 
 @click.command("attack", short_help="Import a release of MITRE ATT&CK.")
@@ -45,36 +39,12 @@ def attack(source: str | None, paths: Paths, rollback: bool, as_json: bool) -> N
             raise click.ClickException("nothing was imported before")
         click.echo("The release before the last import is in force again")
         return
-    content = _fetch(source) if source.startswith(("http://", "https://")) else _read(Path(source))
     try:
-        base = install(paths, read_any(content))
+        with open_source(source, paths, MAX_BYTES) as file:
+            base = install(paths, read_any(file))
     except AttackError as error:
         raise click.ClickException(f"{source}: {error}; nothing was changed") from error
     _print(base, as_json=as_json)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with as_root(), path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}") from error
-    if len(content) > MAX_BYTES:
-        raise click.ClickException(f"{path}: it has more than {MAX_BYTES >> 20} MB")
-    return content
-
-
-def _fetch(url: str) -> bytes:
-    with click.progressbar(length=MAX_BYTES, label="Downloading", show_pos=True) as bar:
-
-        def progress(received: int, total: int | None) -> None:
-            bar.length = total or MAX_BYTES
-            bar.update(received - bar.pos)
-
-        try:
-            return asyncio.run(download(url, limit=MAX_BYTES, seconds=_SECONDS, progress=progress))
-        except DownloadError as error:
-            raise click.ClickException(f"{url}: {error}; nothing was changed") from error
 
 
 def _print(base: KnowledgeBase, *, as_json: bool) -> None:

@@ -201,6 +201,11 @@ class Paths:
         return self.root / "stats"
 
     @property
+    def downloads(self) -> Path:
+        """Working folder of downloads: what is there is unfinished."""
+        return self.root / "var/download"
+
+    @property
     def upgrades(self) -> Path:
         """Packages fetched for upgrades of agents."""
         return self.root / "var/upgrade"

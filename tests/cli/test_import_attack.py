@@ -46,6 +46,8 @@ def test_what_is_refused_changes_nothing(paths: Paths, tmp_path: Path) -> None:
         ((file,), 1, "nothing was changed"),
         ((tmp_path / "none",), 1, "No such file"),
         (("http://127.0.0.1:1/x",), 1, "nothing was changed"),
+        (("ftp://127.0.0.1/x",), 1, "'ftp://127.0.0.1/x' is no address beginning with http:// or https://"),
+        (("/dev",), 1, "Is a directory"),
         (("--rollback",), 1, "nothing was imported"),
         ((), 2, "FILE or URL"),
         ((file, "--rollback"), 2, "FILE or URL"),

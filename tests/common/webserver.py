@@ -24,6 +24,7 @@ class WebServer:
     slow: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
     heads: list[dict[str, str]] = field(default_factory=list)
+    connections: int = 0
     port: int = 0
     scheme: str = "http"
 
@@ -31,11 +32,12 @@ class WebServer:
         return f"{self.scheme}://127.0.0.1:{self.port}{path}"
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         try:
             path = (await reader.readline()).split()[1].decode()
             head: dict[str, str] = {}
             while line := (await reader.readline()).strip():
-                name, _, value = line.decode().partition(":")
+                name, _, value = line.decode("latin-1").partition(":")
                 head[name.lower()] = value.strip()
             self.asked.append(path)
             self.heads.append(head)

@@ -1,9 +1,8 @@
 """Replacing the ATT&CK file of a node, and going back to the file before."""
 
-import gzip
-import io
-import zlib
+from typing import IO
 
+from secmon.common.download import DownloadError, open_unpacked
 from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.knowledge.attack.bundle import read_bundle
@@ -11,12 +10,15 @@ from secmon.knowledge.attack.knowledge_base import KnowledgeBase, build
 from secmon.knowledge.attack.records import MAX_BYTES, AttackError, Record, write_records
 
 _FILE_MODE = 0o660
-_GZIP = b"\x1f\x8b"
 
 
-def read_any(content: bytes) -> list[Record]:
+def read_any(file: IO[bytes]) -> list[Record]:
     """The records of a STIX bundle, plain or gzip, checked as a whole. Raises AttackError."""
-    return list(read_bundle(_unpacked(content) if content.startswith(_GZIP) else content))
+    try:
+        content = open_unpacked(file, MAX_BYTES).read()
+    except DownloadError as error:
+        raise AttackError(str(error)) from None
+    return list(read_bundle(content))
 
 
 def install(paths: Paths, records: list[Record]) -> KnowledgeBase:
@@ -43,14 +45,3 @@ def roll_back(paths: Paths) -> bool:
     else:
         paths.attack.unlink()
     return True
-
-
-def _unpacked(content: bytes) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise AttackError(f"it is not a whole gzip file: {error}") from None
-    if len(data) > MAX_BYTES:
-        raise AttackError(f"it has more than {MAX_BYTES >> 20} MB")
-    return data

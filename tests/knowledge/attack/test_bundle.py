@@ -1,6 +1,8 @@
 """STIX bundles of ATT&CK: what is read, and what is refused."""
 
 import gzip
+from collections.abc import Callable, Iterator
+from io import BytesIO
 
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from secmon.knowledge.attack.importing import read_any
 from secmon.knowledge.attack.knowledge_base import build
-from secmon.knowledge.attack.records import AttackError, read_records, write_records
+from secmon.knowledge.attack.records import AttackError, Record, read_records, write_records
 from tests.knowledge.attack.bundles import (
     GROUP,
     MITIGATION,
@@ -24,7 +26,7 @@ from tests.knowledge.attack.bundles import (
 
 
 def test_a_bundle_becomes_items() -> None:
-    base = build(read_any(bundle(spec_version="2.0")))
+    base = build(read_any(BytesIO(bundle(spec_version="2.0"))))
     technique = next(item for item in base.items["technique"] if item["external_id"] == "T1110")
     assert technique == {
         "id": TECHNIQUE["id"],
@@ -54,14 +56,14 @@ def test_a_bundle_becomes_items() -> None:
 
 
 def test_techniques_in_use() -> None:
-    base = build(read_any(bundle()))
+    base = build(read_any(BytesIO(bundle())))
     assert base.techniques["T1110"] == ("Brute Force", {"TA0006": "Credential Access"})
     assert set(base.techniques) == {"T1110", "T1110.003"}
     assert base.unused == {"T0001": "revoked"}
 
 
 def test_the_file_holds_what_was_read() -> None:
-    records = read_any(gzip.compress(bundle()))
+    records = read_any(BytesIO(gzip.compress(bundle())))
     assert list(read_records(write_records(iter(records)))) == records
     assert write_records(iter(records)) == write_records(iter(records))
 
@@ -72,7 +74,7 @@ def test_further_references_need_an_address() -> None:
         {"source_name": "Paper", "url": "https://example.org/p", "description": "A paper"},
         {"source_name": "Book"},
     ]
-    base = build(read_any(bundle(TACTIC, {**TECHNIQUE, "external_references": references})))
+    base = build(read_any(BytesIO(bundle(TACTIC, {**TECHNIQUE, "external_references": references}))))
     shown = {"url": "https://example.org/p", "description": "A paper", "source": "Paper"}
     assert base.items["technique"][0]["references"] == [shown]
     assert [each["source"] for each in base.references if each["id"] == TECHNIQUE["id"]] == ["mitre-attack", "Paper"]
@@ -107,21 +109,25 @@ LOOP = stix("attack-pattern", 8, "Loop", "T2")
 )
 def test_bundles_that_are_refused(content: bytes, reason: str) -> None:
     with pytest.raises(AttackError, match=reason):
-        read_any(content)
+        read_any(BytesIO(content))
 
 
 def test_long_texts_are_cut_and_bombs_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = build(read_any(bundle(TACTIC, {**TECHNIQUE, "description": "x" * (10 << 20)})))
+    base = build(read_any(BytesIO(bundle(TACTIC, {**TECHNIQUE, "description": "x" * (10 << 20)}))))
     assert len(base.items["technique"][0]["description"]) == 1 << 18
     monkeypatch.setattr("secmon.knowledge.attack.importing.MAX_BYTES", 1 << 16)
     with pytest.raises(AttackError, match="more than"):
-        read_any(gzip.compress(b" " * (1 << 20)))
+        read_any(BytesIO(gzip.compress(b" " * (1 << 20))))
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
-    for read in (read_any, lambda data: list(read_records(data))):
+    readers: tuple[Callable[[], Iterator[Record]], ...] = (
+        lambda: iter(read_any(BytesIO(content))),
+        lambda: read_records(content),
+    )
+    for read in readers:
         try:
-            build(read(content))
+            build(read())
         except AttackError:
             continue

@@ -1,6 +1,7 @@
 """The file in force: the imported one, the product's, the last good one; import and rollback."""
 
 import logging
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,10 @@ def test_an_import_is_in_force_at_once_and_can_be_taken_back(paths: Paths) -> No
     source = AttackSource(paths)
     assert "T1078" in names(source)
     generation = source.generation
-    install(paths, read_any(bundle()))
+    install(paths, read_any(BytesIO(bundle())))
     assert names(source) == {"T1110", "T1110.003"}
     assert source.generation > generation
-    install(paths, read_any(bundle(TACTIC, TECHNIQUE)))
+    install(paths, read_any(BytesIO(bundle(TACTIC, TECHNIQUE))))
     assert names(source) == {"T1110"}
     assert source.technique("T1110.003") is None
     assert roll_back(paths)
@@ -50,7 +51,7 @@ def test_an_import_is_in_force_at_once_and_can_be_taken_back(paths: Paths) -> No
 
 def test_a_damaged_file_leaves_the_last_good_content(paths: Paths, caplog: pytest.LogCaptureFixture) -> None:
     source = AttackSource(paths)
-    install(paths, read_any(bundle()))
+    install(paths, read_any(BytesIO(bundle())))
     assert len(names(source)) == 2
     paths.attack.write_bytes(paths.attack.read_bytes()[:-40])
     with caplog.at_level(logging.ERROR):

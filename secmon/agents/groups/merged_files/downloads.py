@@ -18,7 +18,7 @@ from secmon.agents.names import padded
 from secmon.agents.registry import registry
 from secmon.agents.registry.store import AgentStore
 from secmon.common.counters import Counters
-from secmon.common.download import DownloadError, download
+from secmon.common.download import DownloadError, download, without_query
 from secmon.common.errors import ConfigError, SecmonError, os_text
 from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
@@ -129,8 +129,7 @@ class GroupFileDownloads:
             data = await download(url, limit=MAX_FILE, seconds=self._download_seconds, trust=self._trust)
             await asyncio.to_thread(_check, name, data)
         except (DownloadError, MergedError) as error:
-            # The query of the URL may hold a secret.
-            self._failed(f"{group}/{name} from {url.partition('?')[0]}: {error}; the old file is kept")
+            self._failed(f"{group}/{name} from {without_query(url)}: {error}; the old file is kept")
             return None
         self._counters.add("downloads.succeeded")
         return data

@@ -52,6 +52,8 @@ class Decoder:
     accumulate: bool = False
     discard_nulls: bool = False
     csv_arrays: bool = False
+    json_prefix: tuple[str, str] = ("", "")
+    """Beginning of the names of JSON, and what stands in its place; names that begin otherwise stay."""
     continued: bool = False
     children: list["Decoder"] = field(default_factory=list)
 

@@ -143,6 +143,7 @@ class _Reader:
             "accumulate": self._accumulate,
             "json_null_field": self._nulls,
             "json_array_structure": self._arrays,
+            "json_prefix": self._prefix,
         }
         if child.key in ("regex", "prematch", "program_name", "parent", "ftscomment"):
             self._text(child)
@@ -231,6 +232,11 @@ class _Reader:
         if child.text not in ("array", "csv"):
             self._warn(7602, f"json_array_structure {child.text!r}: array is used", child)
         self._decoder.csv_arrays = child.text == "csv"
+
+    def _prefix(self, child: Element) -> None:
+        if not child.text:
+            raise self._error(1231, "json_prefix is empty", child)
+        self._decoder.json_prefix = (child.attributes.get("from", b"").decode("utf-8", "replace"), child.text)
 
     # -- after all elements
 

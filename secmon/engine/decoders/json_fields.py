@@ -43,7 +43,10 @@ def flatten(event: Event, value: Members | dict[str, Any], decoder: Decoder) -> 
     """Fields of an object, depth first, in its order. Of a name that occurs twice, conditions see the first value."""
     given: set[str] = set()
     dynamic, limit = event.dynamic, event.field_limit
+    old, new = decoder.json_prefix
     for name, item in _leaves(value):
+        if new and name.startswith(old):
+            name = new + name[len(old) :]
         static = STATIC_KEYS.get(name)
         if static in given or (static is None and (len(dynamic) >= limit or len(name) > MAX_NAME)):
             continue

@@ -21,6 +21,7 @@ def load(xml: str, diagnostics: Diagnostics | None = None) -> Decoders:
         ("<decoder><prematch>a</prematch></decoder>", 2110),
         ('<decoder name="a" other="1"><prematch>a</prematch></decoder>', 2110),
         ('<decoder name="a"></decoder>', 1231),
+        ('<decoder name="a"><prematch>a</prematch><json_prefix></json_prefix></decoder>', 1231),
         ('<decoder name="a"><colour>b</colour></decoder>', 1230),
         ('<decoder name="a"><order>x</order></decoder>', 2108),
         ('<decoder name="a"><parent>nobody</parent><prematch>b</prematch></decoder>', 2101),

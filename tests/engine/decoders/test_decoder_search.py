@@ -54,6 +54,12 @@ CJ = r"""
 <decoder name="cj"><prematch>^CJ: </prematch></decoder>
 <decoder name="cj1"><parent>cj</parent><plugin_decoder offset="after_parent">JSON_Decoder</plugin_decoder></decoder>
 """
+PREFIXED = """
+<decoder name="px"><prematch>"of":"all"</prematch><plugin_decoder>JSON_Decoder</plugin_decoder>
+<json_prefix>app.</json_prefix></decoder>
+<decoder name="py"><prematch>"of":"part"</prematch><plugin_decoder>JSON_Decoder</plugin_decoder>
+<json_prefix from="in.">app.</json_prefix></decoder>
+"""
 DUAL = r"""
 <decoder name="dual"><program_name>^dual</program_name></decoder>
 <decoder name="dual"><prematch>^dual: </prematch></decoder>
@@ -134,6 +140,14 @@ LONG_FIELDS = {
             {"{a}": "1,x,true,null,2.500000", "{c.d}": "e"},
         ),
         (CJ, 'CJ: {"a":1}', "cj", None, {}),
+        (
+            PREFIXED,
+            '{"of":"all","id":7,"in":{"id":8}}',
+            "px",
+            None,
+            {"{app.of}": "all", "{app.id}": "7", "{app.in.id}": "8"},
+        ),
+        (PREFIXED, '{"of":"part","id":7,"in":{"id":8}}', "py", None, {"{of}": "part", "id": "7", "{app.id}": "8"}),
         (DUAL, "Nov 14 22:13:20 h dual: k=1", "dual", None, {"{k}": "1"}),
         (DUAL, "dual: k=2", "dual", None, {"{k}": "2"}),
         (TOK, "tok=abc def", "tok", None, {"{rest}": "def"}),

@@ -53,7 +53,7 @@ class Decoder:
     discard_nulls: bool = False
     csv_arrays: bool = False
     json_prefix: tuple[str, str] = ("", "")
-    """Beginning of the names of JSON, and what stands in its place; names that begin otherwise stay."""
+    """Beginning of names of JSON_Decoder, and its replacement; names that begin otherwise are unchanged."""
     continued: bool = False
     children: list["Decoder"] = field(default_factory=list)
 

@@ -27,6 +27,7 @@ _HERE = "secmon.cli"
         "cluster": f"{_HERE}.cluster:cluster",
         "fleet": f"{_HERE}.fleet:fleet",
         "ruleset": f"{_HERE}.ruleset:ruleset",
+        "lists": f"{_HERE}.lists:lists",
         "sca": f"{_HERE}.sca:sca",
         "logtest": f"{_HERE}.logtest:logtest",
         "openapi": f"{_HERE}.openapi:openapi",

@@ -177,6 +177,16 @@ class Paths:
         return self.root / "var/db/previous-attack.jsonl.gz"
 
     @property
+    def lists(self) -> Path:
+        """Lists that rules look up, and their feeds: replicated from the master."""
+        return self.etc / "lists"
+
+    @property
+    def list_feeds(self) -> Path:
+        """What became of the renewals of lists, on the master."""
+        return self.root / "var/db/list-feeds"
+
+    @property
     def queue_socket(self) -> Path:
         """Datagrams of existing tools for the analysis engine."""
         return self.sockets / "queue"

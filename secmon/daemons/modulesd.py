@@ -1,8 +1,8 @@
 """secmon-modulesd: the background work of a node.
 
 The key file for existing tools, upgrades of the node's agents, keys of refused agents; on the master and without a
-cluster also merged files of groups, downloads for groups, silent agents, expired tasks, and the check for newer
-versions.
+cluster also merged files of groups, downloads for groups, lists with feeds, silent agents, expired tasks, and the check
+for newer versions.
 """
 
 import asyncio
@@ -30,6 +30,8 @@ from secmon.daemons.master_client import MasterClient
 from secmon.daemons.node_builder import open_node, read_installation
 from secmon.daemons.update_check import UpdateCheckTask
 from secmon.daemons.upgrade_modules import Module, shown_modules, upgrade_modules
+from secmon.knowledge.lists.feed_task import FeedSchedule
+from secmon.knowledge.lists.renewal import ListRenewal
 
 log = logging.getLogger("secmon.modulesd")
 
@@ -88,6 +90,7 @@ class ModulesDaemon:
         modules: dict[str, Module] = {
             "groups": merged_files,
             "files of groups": remote,
+            "lists": FeedSchedule(node.paths, ListRenewal(node.paths, node.clock, node.counters), node.counters),
             "agents": monitor,
             "key file": KeyFileTask(node),
             "audit anchors": AuditAnchors(node.security, node.clock),

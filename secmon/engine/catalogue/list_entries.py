@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from secmon.common.errors import SecmonError
+from secmon.knowledge.lists.feeds_yml import FEEDS_YML
+from secmon.knowledge.lists.list_text import COMPILED_SUFFIX, EXPIRY_SUFFIX
 
 _TEMPLATE = "TEMPLATE"
 """Lines that contain it are skipped."""
@@ -54,5 +56,6 @@ def find_lists(root: Path, folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_list(name: str) -> bool:
-    """Whether it is neither a compiled list nor a backup file of an editor."""
-    return not (".cdb" in name or "~" in name or (name.startswith(".") and name.endswith((".swp", ".tmp"))))
+    """Whether it is not a compiled list, what belongs to renewals, or a backup file of an editor."""
+    beside = COMPILED_SUFFIX in name or name.endswith(EXPIRY_SUFFIX) or name == FEEDS_YML
+    return not (beside or "~" in name or (name.startswith(".") and name.endswith((".swp", ".tmp"))))

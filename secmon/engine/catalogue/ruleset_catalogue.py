@@ -5,7 +5,6 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,7 @@ from secmon.engine.catalogue.list_entries import check_entries, find_lists, read
 from secmon.engine.catalogue.rule_items import rule_items
 from secmon.engine.catalogue.strict_xml import MalformedXml, check, read_object
 from secmon.engine.ruleset.ruleset_xml import XmlError, parse
+from secmon.knowledge.lists.list_text import COMPILED_SUFFIX, EXPIRY_SUFFIX
 
 FILE_MODE = 0o660
 
@@ -180,9 +180,9 @@ class RulesetCatalogue:
         with self._changing:
             try:
                 file.unlink()
-                if kind == "list":  # compiled by another manager
-                    with suppress(FileNotFoundError):
-                        file.with_name(f"{file.name}.cdb").unlink()
+                if kind == "list":  # what was compiled by another manager, and dates
+                    for suffix in (COMPILED_SUFFIX, EXPIRY_SUFFIX):
+                        file.with_name(file.name + suffix).unlink(missing_ok=True)
                 sync_folder(file.parent)
             except FileNotFoundError:
                 raise SecmonError(1906, ids=(path,)) from None

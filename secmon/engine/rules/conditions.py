@@ -92,6 +92,6 @@ def _list(use: ListLookup, one: CdbList) -> Condition:
 
     def listed(event: Event, state: State) -> bool:
         text = getter(event)
-        return text is not None and one.test(use.lookup, text, value)
+        return text is not None and one.test(use.lookup, text, value, event.received)
 
     return listed

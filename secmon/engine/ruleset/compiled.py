@@ -1,6 +1,6 @@
 """A compiled ruleset: decoders, lists and rules that belong together and never change (ruleset.md 1)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from secmon.engine.decoders.decoder import Decoders
@@ -14,6 +14,7 @@ from secmon.engine.rules.rule_loader import RuleLoader, Rules
 from secmon.engine.ruleset.cdb_list import CdbList
 from secmon.engine.ruleset.diagnostics import Diagnostics, Message
 from secmon.engine.ruleset.load_cache import LoadCache
+from secmon.knowledge.lists.list_text import EXPIRY_SUFFIX, read_expiries
 
 File = tuple[str, bytes]
 """Path below the installation folder, and content."""
@@ -58,7 +59,7 @@ def compile_ruleset(
     *,
     cache: LoadCache | None = None,
 ) -> Ruleset:
-    """Compile files in load order. ``lists``: source by path. Raises RulesetError.
+    """Compile files in load order. ``lists``: source by path, expiry files too. Raises RulesetError.
 
     With the ``cache`` of an earlier load, files that have not changed are not read again.
     """
@@ -66,7 +67,7 @@ def compile_ruleset(
     diagnostics = Diagnostics()
     with read.loading(chosen):
         known = load_decoders(decoders, diagnostics, order_size=chosen.field_limit, known=read.decoders)
-        compiled = {path: CdbList(source) for path, source in lists.items()}
+        compiled = {path: _list(path, lists, diagnostics, read) for path in lists if not path.endswith(EXPIRY_SUFFIX)}
         loader = RuleLoader(
             known,
             compiled,
@@ -81,3 +82,16 @@ def compile_ruleset(
             loader.load(file, data)
     index_children([*loader.rules.by_id.values()])
     return Ruleset(known, DecoderTree(known, PLUGINS), compiled, loader.rules, chosen, tuple(diagnostics.messages))
+
+
+def _list(path: str, lists: Mapping[str, bytes], diagnostics: Diagnostics, read: LoadCache) -> CdbList:
+    source, dates = lists[path], lists.get(path + EXPIRY_SUFFIX, b"")
+
+    def build(file: str, data: bytes, warnings: Diagnostics) -> Sequence[CdbList]:
+        until, invalid = read_expiries(dates)
+        if invalid:
+            text = f"{invalid} lines are not a key with a date: these entries do not expire"
+            warnings.warn(1103, text, file=path + EXPIRY_SUFFIX)
+        return [CdbList(source, until)]
+
+    return read.lists.read(path, b"%d\n%b%b" % (len(source), source, dates), diagnostics, build)[0]

@@ -11,6 +11,7 @@ from secmon.engine.ruleset.diagnostics import Diagnostics, Message
 if TYPE_CHECKING:
     from secmon.engine.decoders.decoder import Decoder
     from secmon.engine.rules.rule_reader import Draft
+    from secmon.engine.ruleset.cdb_list import CdbList
 
 T = TypeVar("T")
 
@@ -54,14 +55,16 @@ class LoadCache:
     def __init__(self) -> None:
         self.decoders: ReadFiles[Decoder] = ReadFiles()
         self.rules: ReadFiles[Draft] = ReadFiles()
+        self.lists: ReadFiles[CdbList] = ReadFiles()
         self._lock = threading.Lock()
 
     @contextmanager
     def loading(self, settings: object) -> Iterator[None]:
         """A load with ``settings``. Waits for the end of another one."""
         with self._lock:
-            for one in (self.decoders, self.rules):
+            files = (self.decoders, self.rules, self.lists)
+            for one in files:
                 one.begin(settings)
             yield
-            for one in (self.decoders, self.rules):
+            for one in files:
                 one.finish()

@@ -18,14 +18,13 @@ from secmon.engine.ruleset.compiled import File, Ruleset, RulesetSettings, compi
 from secmon.engine.ruleset.diagnostics import Message, RulesetError
 from secmon.engine.ruleset.load_cache import LoadCache
 from secmon.engine.ruleset.ruleset_section import Part, RulesetSection, read_section
+from secmon.knowledge.lists.list_text import COMPILED_SUFFIX, EXPIRY_SUFFIX
 
 if TYPE_CHECKING:
     from secmon.cluster.node import Changed
 
 LISTS = "etc/lists"
 SHIPPED_LISTS = "ruleset/lists"
-COMPILED = ".cdb"
-"""Suffix of the compiled form of a list, which other tools write beside it (ruleset.md 1.1)."""
 
 
 NO_CHANGE: "Changed" = {}
@@ -33,7 +32,7 @@ NO_CHANGE: "Changed" = {}
 
 @dataclass(slots=True)
 class Sources:
-    """Files as read, in load order; lists by the path that rules name."""
+    """Files as read, in load order; lists by the path that rules name, their expiry files beside them."""
 
     decoders: list[File] = field(default_factory=list)
     lists: dict[str, bytes] = field(default_factory=dict)
@@ -53,7 +52,9 @@ def collect(root: Path, section: RulesetSection, changed: "Changed" = NO_CHANGE)
         paths = _load_order(_members(root, part, changed, messages))
         into += [(path, data) for path in paths if (data := _read(root, path, changed, messages)) is not None]
     own = _shipped_lists(root, changed)
-    lists = ((path, _read(root, path, changed, messages)) for path in dict.fromkeys((*section.lists, *own)))
+    named = dict.fromkeys((*section.lists, *own))
+    dates = [path + EXPIRY_SUFFIX for path in named if _exists(root, path + EXPIRY_SUFFIX, changed)]
+    lists = ((path, _read(root, path, changed, messages)) for path in (*named, *dates))
     sources.lists = {path: data for path, data in lists if data is not None}
     for path, data in sources.decoders:
         if not data and path != LOCAL_FILE:
@@ -65,8 +66,12 @@ def _shipped_lists(root: Path, changed: "Changed") -> list[str]:
     """Lists of the shipped rules, which the configuration of another manager does not name."""
     folder = root / SHIPPED_LISTS
     names = sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
-    paths = [f"{LISTS}/{name}" for name in names if not name.endswith(COMPILED)]
-    return [path for path in paths if (changed[path] is not None if path in changed else (root / path).is_file())]
+    paths = [f"{LISTS}/{name}" for name in names if not name.endswith(COMPILED_SUFFIX)]
+    return [path for path in paths if _exists(root, path, changed)]
+
+
+def _exists(root: Path, path: str, changed: "Changed") -> bool:
+    return changed[path] is not None if path in changed else (root / path).is_file()
 
 
 def _members(root: Path, part: Part, changed: "Changed", messages: list[Message]) -> list[str]:
@@ -153,6 +158,6 @@ def collect_folder(folder: Path) -> Sources:
     lists = folder / "lists"
     for file in sorted(lists.rglob("*")):
         below = file.relative_to(lists)
-        if file.is_file() and file.suffix != COMPILED and not any(part.startswith(".") for part in below.parts):
+        if file.is_file() and file.suffix != COMPILED_SUFFIX and not any(part.startswith(".") for part in below.parts):
             sources.lists[f"{LISTS}/{below.as_posix()}"] = file.read_bytes()
     return sources

@@ -1,8 +1,8 @@
 """``/lists``: CDB lists (analysis-api.md 4 and 5)."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -12,6 +12,7 @@ from secmon.cluster.parameters import Alphanumeric, Common, Limit, Listing, Offs
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Result
 from secmon.common.query import Fields, Sort
+from secmon.knowledge.lists.feed_states import FOLDER, FeedState, FeedStates
 from secmon.operations.nodes.upload import OCTETS
 from secmon.operations.ruleset.file_operations import (
     DELETED,
@@ -33,7 +34,7 @@ from secmon.security.rbac.authorization import Require
 BY_PATH = Sort(("relative_dirname", "filename"))
 FIELDS = Fields(
     engine="list",
-    select=("items", "filename", "relative_dirname"),
+    select=("items", "filename", "relative_dirname", "renewal"),
     sort=("relative_dirname", "filename"),
     required=("relative_dirname", "filename"),
 )
@@ -49,12 +50,29 @@ class Entry(Struct):
     value: str
 
 
+class Renewal(Struct):
+    """How a list is renewed from its feed: what the last try brought, and when the next one is."""
+
+    status: Literal["current", "failing"]
+    url: str
+    checked_at: str
+    next_at: str
+    entries: int
+    left_out: int
+    renewed_at: str | None = None
+    changed_at: str | None = None
+    failed_since: str | None = None
+    error: str | None = None
+
+
 class CdbList(Struct):
     """A list with its entries."""
 
     items: list[Entry]
     relative_dirname: str
     filename: str
+    renewal: Renewal | None = None
+    """Only of a list that has a feed."""
 
 
 class ListFile(Struct):
@@ -62,6 +80,8 @@ class ListFile(Struct):
 
     relative_dirname: str
     filename: str
+    renewal: Renewal | None = None
+    """Only of a list that has a feed."""
 
 
 class ListsQuery(Listing, frozen=True, kw_only=True):
@@ -123,18 +143,26 @@ async def read_lists(ctx: Context, params: ListsQuery) -> Outcome:
 
 def _with_entries(ctx: Context, paths: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Lists whose name has a full stop cannot be named in permissions and are skipped. Raises 1800, 1802, 1803."""
-    files, items = ruleset_of(ctx), []
+    files, renewals, items = ruleset_of(ctx), FeedStates(ctx.node.paths).all(), []
     for folder, name in paths:
         if "." in name:
             continue
         data = files.read("list", f"{folder}/{name}")
+        emptied = folder == FOLDER and name in renewals and not data
         try:
-            entries = files.as_object("list", data)
+            entries = {} if emptied else files.as_object("list", data)
         except SecmonError as error:
             raise SecmonError(error.code, f"{folder}/{name}: {error.extra}") from None
         shown = [{"key": key, "value": value} for key, value in entries.items()]
-        items.append({"items": shown, "relative_dirname": folder, "filename": name})
+        items.append({"items": shown, **_file(folder, name, renewals)})
     return items
+
+
+def _file(folder: str, name: str, renewals: Mapping[str, FeedState]) -> dict[str, Any]:
+    """What identifies a list, and how it is renewed if it has a feed."""
+    file: dict[str, Any] = {"relative_dirname": folder, "filename": name}
+    state = renewals.get(name) if folder == FOLDER else None
+    return file if state is None else {**file, "renewal": state.shown()}
 
 
 @operation(
@@ -144,7 +172,8 @@ def _with_entries(ctx: Context, paths: Sequence[tuple[str, str]]) -> list[dict[s
 async def read_list_files(ctx: Context, params: ListFilesQuery) -> Outcome:
     """The files of lists."""
     paths = await _paths(ctx, params)
-    return Outcome(items=[{"relative_dirname": folder, "filename": name} for folder, name in paths])
+    renewals = await asyncio.to_thread(FeedStates(ctx.node.paths).all)
+    return Outcome(items=[_file(folder, name, renewals) for folder, name in paths])
 
 
 @operation(

@@ -61,7 +61,7 @@ def test_what_is_accepted_is_read_and_means_the_same_to_the_engine(lines: list[s
     entries, compiled = read_entries(text), CdbList(text)
     assert len(entries) == len(compiled) == len(lines)
     for key, value in entries.items():
-        assert compiled.value(key.encode()) == value.encode()
+        assert compiled.value(key.encode(), 0) == value.encode()
 
 
 @given(st.text('ab": \t\r\n', max_size=30).map(str.encode))
@@ -75,7 +75,7 @@ def test_whatever_is_accepted_is_read(text: bytes) -> None:
 
 
 def test_lists_of_folders(tmp_path: Path) -> None:
-    for name in ("b", "a", "a.cdb", "a~", ".a.swp", "c.txt", "sub/a", "sub/deep/d"):
+    for name in ("b", "a", "a.cdb", "a~", ".a.swp", "a.expiry", "feeds.yml", "c.txt", "sub/a", "sub/deep/d"):
         file = tmp_path / "etc/lists" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()

@@ -12,7 +12,13 @@ from secmon.config.xml import parse_xml
 from secmon.daemons.installation_files import create_installation_files
 from secmon.engine.ruleset.diagnostics import RulesetError
 from secmon.engine.ruleset.ruleset_section import RulesetSection, read_section
-from secmon.engine.ruleset.sources import Sources, collect, collect_folder, compile_installation
+from secmon.engine.ruleset.sources import (
+    Sources,
+    collect,
+    collect_folder,
+    compile_installation,
+    compile_sources,
+)
 
 RULE = b'<group name="g,"><rule id="1" level="0"><category>syslog</category><description>d</description></rule></group>'
 DECODER = b'<decoder name="d"><prematch>x</prematch></decoder>'
@@ -182,3 +188,16 @@ def test_a_folder_of_ones_own(root: Path) -> None:
     (root / "ruleset/lists").mkdir()
     (root / "ruleset/lists/users").write_bytes(b"a:b\n")
     assert collect_folder(root / "ruleset").lists == {"etc/lists/users": b"a:b\n"}
+
+
+def test_dates_of_entries_stand_beside_their_list(root: Path) -> None:
+    (root / "etc/lists/users.expiry").write_bytes(b"ana:2026-09-21T14:13:20Z\nbob:soon\n")
+    sources = collected(root, "<list>etc/lists/users</list>")
+    assert list(sources.lists) == ["etc/lists/users", "etc/lists/users.expiry"]
+    made = compile_sources(sources)
+    assert list(made.lists) == ["etc/lists/users"]
+    assert [made.lists["etc/lists/users"].value(b"ana", at) for at in (1789999999, 1790000000)] == [b"admin", None]
+    warning = "(1103): 1 lines are not a key with a date: these entries do not expire (etc/lists/users.expiry)"
+    assert warning in [one.detail() for one in made.messages]
+    gone = collect(root, parse_section(section("<list>etc/lists/users</list>")), {"etc/lists/users.expiry": None})
+    assert list(gone.lists) == ["etc/lists/users"]

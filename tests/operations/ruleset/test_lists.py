@@ -1,7 +1,12 @@
 """``/lists`` (analysis-api.md 4 and 5)."""
 
+from datetime import UTC, datetime
+
+import msgspec
 import pytest
 
+from secmon.knowledge.lists.feed_states import FeedState, FeedStates
+from secmon.knowledge.lists.feeds_yml import ListFeed
 from tests.operations.analyst import stocked
 from tests.operations.office import Office
 from tests.operations.world import World
@@ -47,6 +52,39 @@ async def test_files(office: Office) -> None:
         ("etc/lists/cloud", "regions"),
     ]
     assert (await office.ask(FILES, search="cloud"))["data"]["total_affected_items"] == 1
+
+
+async def test_lists_that_have_feeds(office: Office) -> None:
+    """Other lists are as in 4.8: only these have a further field."""
+    paths, moment = office.node.paths, datetime(2026, 9, 21, 14, 13, 20, tzinfo=UTC)
+    feed = ListFeed(name="vip", url="https://feeds.example.org/vip?key=secret")
+    ok = FeedState(feed=feed, checked_at=moment, renewed_at=moment, changed_at=moment, entries=2)
+    FeedStates(paths).put(ok)
+    shown = {
+        "status": "current",
+        "url": "https://feeds.example.org/vip",
+        "renewed_at": "2026-09-21T14:13:20Z",
+        "changed_at": "2026-09-21T14:13:20Z",
+        "checked_at": "2026-09-21T14:13:20Z",
+        "next_at": "2026-09-21T15:13:20Z",
+        "entries": 2,
+        "left_out": 0,
+    }
+    for operation in (LISTS, FILES):
+        items = (await office.ask(operation, relative_dirname="etc/lists"))["data"]["affected_items"]
+        assert {item["filename"]: item.get("renewal") for item in items} == {
+            "audit-keys": None, "privileged-users": None, "suspicious-programs": None, "vip": shown,
+        }  # fmt: skip
+    (paths.etc / "lists/vip").write_bytes(b"")
+    FeedStates(paths).put(msgspec.structs.replace(ok, failed_since=moment, error="status 500", entries=0))
+    body = await office.ask(LISTS, q="renewal.status=failing", select=["renewal", "items"])
+    item = body["data"]["affected_items"][0]
+    assert (item["items"], item["renewal"]["error"], item["renewal"]["next_at"]) == (
+        [], "status 500", "2026-09-21T14:28:20Z",
+    )  # fmt: skip
+    (paths.etc / "lists/vip.expiry").write_bytes(b"")
+    assert (await office.ask(DELETE, filename="vip"))["error"] == 0
+    assert not (paths.etc / "lists/vip.expiry").exists()
 
 
 async def test_one_list(office: Office) -> None:

@@ -19,9 +19,10 @@ from secmon.agents.registry import registry
 from secmon.agents.registry.store import AgentStore
 from secmon.common.counters import Counters
 from secmon.common.download import DownloadError, download, without_query
-from secmon.common.errors import ConfigError, SecmonError, os_text
+from secmon.common.errors import SecmonError, os_text
 from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
+from secmon.config.followed_file import FollowedFile
 
 _log = logging.getLogger("secmon.modulesd.groups")
 
@@ -40,7 +41,9 @@ class GroupFileDownloads:
         """``poll_seconds``: between two checks of the file; ``trust`` as in ``download``."""
         self._paths, self._store, self._merged_files, self._counters = paths, store, merged_files, counters
         self._poll_seconds, self._download_seconds, self._trust = poll_seconds, download_seconds, trust
-        self._text: bytes | None = None
+        self._file = FollowedFile(
+            paths.shared / FILES_YML, parse_files_yml, max_bytes=MAX_BYTES, log=_log, counters=counters
+        )
         self._wanted = FilesYml()
         self._due: dict[str, float] = {}
         self._downloads: dict[str, asyncio.Task[None]] = {}
@@ -68,21 +71,9 @@ class GroupFileDownloads:
             await asyncio.gather(*self._downloads.values(), return_exceptions=True)
 
     async def _read(self) -> None:
-        file = self._paths.shared / FILES_YML
-        try:
-            text = await asyncio.to_thread(_content, file)
-            if text == self._text:
-                return
-            self._text = text
-            wanted = parse_files_yml(text, str(file))
-        except ConfigError as error:
-            self._counters.add("files_yml.rejected")
-            _log.error("files.yml is invalid; its last valid version remains in force: %s", error.message)
-            return
-        except OSError as error:
-            _log.error("%s", os_text(error))
-            return
-        self._take_over(wanted)
+        wanted = await asyncio.to_thread(self._file.changed)
+        if wanted is not None:
+            self._take_over(wanted)
 
     def _take_over(self, wanted: FilesYml) -> None:
         before, self._wanted = self._wanted, wanted
@@ -166,15 +157,6 @@ class GroupFileDownloads:
             del self._unassigned[agent]
         for agent in moved:
             _log.info("%s: agent %s was put into the group %s", FILES_YML, padded(agent), wanted[agent])
-
-
-def _content(file: Path) -> bytes:
-    """At most one byte more than the limit; empty if there is no file."""
-    try:
-        with file.open("rb") as stream:
-            return stream.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        return b""
 
 
 def _check(name: str, data: bytes) -> None:

@@ -159,7 +159,7 @@ def test_an_unfinished_last_line_is_valid(store: SecurityStore, path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "junk", [b"x", b"\0" * 4096, b'{"seq":4', b'{"seq":3,"prev":"0', b"{}", b"not a line of this log " * 100_000]
+    "junk", [b"x", b"\0" * 4096, b'{"seq":4', b'{"seq":3,"prev":"x', b"{}", b"not a line of this log " * 100_000]
 )
 def test_other_bytes_after_the_last_line_are_found(store: SecurityStore, path: Path, junk: bytes) -> None:
     make(store, path, "first")

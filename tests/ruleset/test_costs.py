@@ -1,6 +1,7 @@
 """No log makes a pattern of the default ruleset give up: an attacker could hide behind one that does."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,11 +11,15 @@ import pytest
 from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.engine import Engine
 from secmon.engine.input.predecode import Message
+from secmon.engine.matching import MatchLimit
+from secmon.engine.matching.pcre import Pcre
 from secmon.engine.memory.state import State
 from secmon.engine.ruleset.compiled import Ruleset
+from secmon.engine.ruleset.ruleset_xml import parse
 from secmon.engine.ruleset.sources import collect_folder, compile_sources
 
 BYTES = 8000
+SYSMON = "Microsoft-Windows-Sysmon/Operational"
 NOW = datetime(2023, 11, 14, 12, tzinfo=UTC)
 PIECES = (
     *(
@@ -76,6 +81,9 @@ LOGS: dict[str, Callable[[str], str]] = {
     "programs": windows(4688, "Security", "commandLine"),
     "services": windows(7045, "System", "imagePath"),
     "tasks": windows(4698, "Security", "taskContent"),
+    "sysmon": windows(1, SYSMON, "commandLine"),
+    "files": windows(11, SYSMON, "targetFilename"),
+    "registry": windows(13, SYSMON, "targetObject"),
 }
 
 
@@ -90,3 +98,16 @@ def test_patterns_never_give_up(compiled: Ruleset, kind: str, tmp_path: Path) ->
         log = LOGS[kind]((piece * (BYTES // len(piece) + 1))[:BYTES]).encode()
         engine = Engine(compiled, State.private(tmp_path), host=b"host")
         engine.process(Message("1", b"stdin", log), NOW)  # raises MatchLimit
+
+
+def test_patterns_stand_their_own_words() -> None:
+    """A pattern costs most on a text that repeats what it looks for."""
+    for file, data in collect_folder(default_ruleset_folder()).rules:
+        for rule in (rule for group in parse(data) for rule in group.children):
+            for one in (one for one in rule.children if one.attributes.get("type") == b"pcre2"):
+                pattern = Pcre(one.content)
+                for word in set(re.findall(rb"[A-Za-z]{3,}", one.content)):
+                    try:
+                        pattern.test((word * BYTES)[:BYTES])
+                    except MatchLimit:
+                        pytest.fail(f"{file}, rule {rule.attributes['id']!r}: {word!r}")

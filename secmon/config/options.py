@@ -131,6 +131,9 @@ OPTIONS: Mapping[str, Option] = {
     "db.max_rows": Option(
         50_000, 1000, 10_000_000, "Rows of an agent in each table of its inventory; further ones are refused."
     ),
+    "db.max_agent_mb": Option(
+        256, 16, 65_536, "Megabytes that an agent may have in the inventory; further rows are refused."
+    ),
     "modulesd.debug": Option(0, 0, 2, "Detail of the log of groups, agents and upgrades."),
     "remoted.debug": Option(0, 0, 2, "Detail of the log of the agents' connections."),
     "daemons.stop_timeout": Option(30, 1, 600, "Seconds that a daemon has to stop before it is killed."),

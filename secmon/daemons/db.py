@@ -17,6 +17,8 @@ from secmon.common.logfile.failure_log import FailureLog
 from secmon.daemons.daemon import Context
 from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.node_builder import Installation, read_installation
+from secmon.inventory.agent_limits import AgentLimits
+from secmon.inventory.byte_limits import ByteLimits
 from secmon.inventory.handlers import HANDLERS
 from secmon.inventory.reader import BATCH_BYTES, Answer, InventoryReader
 from secmon.inventory.removed_agents import RemovedAgents
@@ -120,7 +122,10 @@ class InventoryDaemon:
             HANDLERS,
             clock=clock,
             counters=self._counters,
-            limits=RowLimits(option("db.max_file_entries"), option("db.max_rows")),
+            limits=AgentLimits(
+                RowLimits(option("db.max_file_entries"), option("db.max_rows")),
+                ByteLimits(option("db.max_agent_mb") << 20),
+            ),
         )
 
     async def _read(self) -> None:

@@ -20,10 +20,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import dialect, insert
 
+from secmon.inventory.agent_limits import AgentLimits
+from secmon.inventory.byte_limits import LIMITED, size_of
 from secmon.inventory.components import SYNCHRONIZED, components_with
 from secmon.inventory.decoded_event import DecodedEvent, event_of
 from secmon.inventory.message import AgentMessage
-from secmon.inventory.row_limits import RowLimits
 from secmon.inventory.schema import fim_entries, row_refusals, synchronizations
 
 Row = Mapping[str, Any]
@@ -40,9 +41,9 @@ class Changes:
     :meth:`delete` only.
     """
 
-    def __init__(self, connection: Connection, limits: RowLimits | None = None) -> None:
+    def __init__(self, connection: Connection, limits: AgentLimits | None = None) -> None:
         """``connection``: in a write transaction, whose owner sends answers and events after the commit."""
-        self._connection, self.limits = connection, limits or RowLimits()
+        self._connection, self.limits = connection, limits or AgentLimits()
         self._message: AgentMessage | None = None
         self._rows: dict[Table, list[tuple[Any, ...]]] = {}
         self._changed: dict[Table, set[tuple[int, str | None]]] = {}
@@ -51,6 +52,8 @@ class Changes:
         self.events: list[DecodedEvent] = []
         self.refused = 0
         """Rows beyond the limits of their agents."""
+        self.refused_bytes = 0
+        """Rows with which their agents would have more bytes than they may."""
         self.refused_checks = 0
         """Checks beyond those limits."""
         self.kind = ""
@@ -67,12 +70,12 @@ class Changes:
 
     def save(self, table: Table, row: Row) -> None:
         """Insert ``row``, or replace the whole row with its primary key. A row beyond the limit is not stored."""
+        values = tuple(map(row.get, _columns(table)))
+        if table in LIMITED and not self._admit(table, row, values):
+            return
         if table in SYNCHRONIZED:
-            if not self.limits.admits(table, row, self._scalar):
-                self._refuse(table)
-                return
             self._change(table, row["agent_id"], row["type"] if table is fim_entries else None)
-        self._rows.setdefault(table, []).append(tuple(map(row.get, _columns(table))))
+        self._rows.setdefault(table, []).append(values)
 
     def delete(self, table: Table, agent: int, *conditions: ColumnElement[bool], **values: object) -> int:
         """Delete rows of ``agent`` after the rows saved in ``table``; returns how many.
@@ -80,10 +83,13 @@ class Changes:
         ``values``: of the parameters in ``conditions``.
         """
         wanted = delete(table).where(table.c.agent_id == bindparam("agent"), *conditions)
+        size = self.limits.sizes.freed_by(table, agent) if table in LIMITED else None
+        if size is not None:
+            self.limits.sizes.grown(agent, -self._scalar(table, size.where(*conditions), {"agent": agent, **values}))
         deleted = self.execute(table, wanted, {"agent": agent, **values}).rowcount
         if deleted and table in SYNCHRONIZED:
             self._change(table, agent, None)
-            self.limits.deleted(table, agent, deleted)
+            self.limits.rows.deleted(table, agent, deleted)
         return deleted
 
     def execute(
@@ -127,9 +133,24 @@ class Changes:
     def _scalar(self, table: Table, question: Select[Any], parameters: Mapping[str, object]) -> Any:
         return self.execute(table, question, parameters).scalar()
 
-    def _refuse(self, table: Table) -> None:
-        """Count a row. The first one of an agent on a day of messages is an event."""
-        self.refused += 1
+    def _admit(self, table: Table, row: Row, values: tuple[Any, ...]) -> bool:
+        """Whether the limits of the agent admit the row; it is counted then, and refused otherwise."""
+        rows, sizes = self.limits.rows, self.limits.sizes
+        growth = sizes.growth(table, row, size_of(values), self._scalar)
+        if growth is None:
+            self.refused_bytes += 1
+            megabytes = sizes.limit >> 20
+            self._report_refusal(table, "byte_limit", megabytes, f"{megabytes} MB, the last for {table.name}")
+        elif table in SYNCHRONIZED and not rows.admits(table, row, self._scalar):
+            self.refused += 1
+            self._report_refusal(table, "row_limit", rows.limit(table), f"{rows.limit(table)} rows for {table.name}")
+        else:
+            sizes.grown(row["agent_id"], growth)
+            return True
+        return False
+
+    def _report_refusal(self, table: Table, kind: str, limit: int, amount: str) -> None:
+        """The first refusal of an agent on a day of messages is an event."""
         message = self._message
         if message is None:
             return
@@ -137,12 +158,9 @@ class Changes:
         reported = self._scalar(row_refusals, _LAST_REFUSAL, {"agent": message.agent})
         if reported is None or reported < day:
             self.save(row_refusals, {"agent_id": message.agent, "day": day})
-            limit = self.limits.limit(table)
-            log = (
-                f"secmon-db: agent {message.agent:03} reports more than {limit} rows for {table.name}: they are refused"
-            )
+            log = f"secmon-db: agent {message.agent:03} reports more than {amount}: they are refused"
             fields = [
-                ("type", "row_limit"),
+                ("type", kind),
                 ("operation_type", "REFUSED"),
                 ("table", table.name),
                 ("limit", str(limit)),

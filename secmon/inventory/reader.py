@@ -17,10 +17,10 @@ from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, Programmin
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.logfile.warning_limiter import WarningLimiter
+from secmon.inventory.agent_limits import AgentLimits
 from secmon.inventory.changes import Changes, Handlers
 from secmon.inventory.decoded_event import DecodedEvent, encode_event
 from secmon.inventory.message import AgentMessage, MalformedMessage, UnsupportedMessage, read_message
-from secmon.inventory.row_limits import RowLimits
 from secmon.inventory.schema import reader_positions
 from secmon.inventory.store import InventoryStore
 from secmon.journal.journal import Block, JournalReader, JournalWriter
@@ -54,14 +54,14 @@ class InventoryReader:
         *,
         clock: Clock,
         counters: Counters,
-        limits: RowLimits | None = None,
+        limits: AgentLimits | None = None,
     ) -> None:
         """Registers as a reader of the journal in the folder ``messages``, or continues where the store is.
 
         ``events``: the journal for the analysis; the caller closes it. Raises OSError, StoreFault.
         """
         self._store, self._events, self._handlers, self._counters = store, events, handlers, counters
-        self._limits = limits or RowLimits()
+        self._limits = limits or AgentLimits()
         self._clock = clock
         self._warnings = WarningLimiter(log, clock, window_seconds=_WARNING_SECONDS, per_window=_WARNINGS)
         known = consumer_path(messages, CONSUMER).exists()
@@ -146,6 +146,7 @@ class InventoryReader:
         begun = self._clock.monotonic()
         try:
             with self._store.write() as connection:
+                self._limits.begin(connection)
                 changes = Changes(connection, self._limits)
                 for message in messages:
                     self._handle(message, changes)
@@ -193,7 +194,12 @@ class InventoryReader:
         for kind, number in changes.handled.items():
             add(f"inventory.handled.{kind}", number)
             add(f"inventory.handled_us.{kind}", round(changes.seconds[kind] * 1e6))
-        for name, number in (("refused_by_limit", changes.refused), ("checks_refused", changes.refused_checks)):
+        refused = {
+            "refused_by_limit": changes.refused,
+            "refused_by_bytes": changes.refused_bytes,
+            "checks_refused": changes.refused_checks,
+        }
+        for name, number in refused.items():
             if number:
                 add(f"inventory.{name}", number)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, func, literal, select
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, literal, select
 
 from secmon.inventory.schema import fim_entries
 
@@ -20,7 +20,7 @@ checked at the agents' rate of 10 messages a second, needs half of it."""
 _MINUTE_SECONDS = 60
 _KNOWN_COUNTS = 100_000
 """Counts that are kept in memory; each is of an agent and a table."""
-_NEAR = 0.9
+NEAR = 0.9
 """Share of the limit below which rows are no longer looked up one by one."""
 
 Question = Callable[[Table, Select[Any], Mapping[str, object]], Any]
@@ -57,14 +57,12 @@ class RowLimits:
             count = self._new_count(table, agent, question)
         if count.rows >= limit and not count.exact:
             count.rows, count.exact = question(table, _number(table), {"agent": agent}), True
-        if count.exact and question(
-            table, _same(table), {f"key_{column.name}": row[column.name] for column in _key(table)}
-        ):
+        if count.exact and question(table, _same(table), key_of(table, row)):
             return True
         if count.rows >= limit:
             return False
         count.rows += 1
-        count.exact = count.exact and count.rows >= _NEAR * limit
+        count.exact = count.exact and count.rows >= NEAR * limit
         return True
 
     def deleted(self, table: Table, agent: int, rows: int) -> None:
@@ -84,9 +82,9 @@ class RowLimits:
         """``rows`` were read for a check."""
         self._compared[agent] += rows
 
-    def forget(self) -> None:
-        """Count again: a transaction was rolled back."""
-        self._counts.clear()
+    def forget(self, *, exact_only: bool = False) -> None:
+        """Count again: a transaction was rolled back, or (``exact_only``) another process has deleted rows."""
+        self._counts = {key: count for key, count in self._counts.items() if exact_only and not count.exact}
 
     def _new_count(self, table: Table, agent: int, question: Question) -> _Count:
         if len(self._counts) >= _KNOWN_COUNTS:
@@ -102,8 +100,14 @@ def _number(table: Table) -> Select[Any]:
 
 @cache
 def _same(table: Table) -> Select[Any]:
-    return select(literal(1)).where(*(column == bindparam(f"key_{column.name}") for column in _key(table)))
+    return select(literal(1)).where(same_key(table))
 
 
-def _key(table: Table) -> Any:
-    return table.primary_key.columns
+def same_key(table: Table) -> ColumnElement[bool]:
+    """The condition of the row with the key in the parameters :func:`key_of`."""
+    return and_(*(column == bindparam(f"key_{column.name}") for column in table.primary_key.columns))
+
+
+def key_of(table: Table, row: Mapping[str, Any]) -> Mapping[str, object]:
+    """Parameters for :func:`same_key`."""
+    return {f"key_{column.name}": row[column.name] for column in table.primary_key.columns}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secmon.inventory.agent_limits import AgentLimits
 from secmon.inventory.changes import Changes
 from secmon.inventory.row_limits import RowLimits
 from secmon.inventory.schema import fim_entries, hotfixes, row_refusals
@@ -28,7 +29,7 @@ def hotfix(name: str, agent: int = 4) -> dict[str, Any]:
     return {"agent_id": agent, "hotfix": name, "scan_id": 0, "checksum": name}
 
 
-def save(store: InventoryStore, limits: RowLimits, *names: str, received: float = 10.0) -> Changes:
+def save(store: InventoryStore, limits: AgentLimits, *names: str, received: float = 10.0) -> Changes:
     with store.write() as connection:
         changes = Changes(connection, limits)
         changes.begin(message_of("syscollector", "", received=received))
@@ -44,21 +45,21 @@ def stored(store: InventoryStore) -> set[str]:
 
 
 def test_further_rows_are_refused_and_reported_once_a_day(store: InventoryStore) -> None:
-    limits = RowLimits(2, 2)
+    limits = AgentLimits(RowLimits(2, 2))
     changes = save(store, limits, "a", "b", "a", "c", "d", "b", received=DAY)
     assert stored(store) == {"a", "b"}
     assert changes.refused == 2
     (event,) = changes.events
     assert dict(event.fields) == {"type": "row_limit", "operation_type": "REFUSED", "table": "hotfixes", "limit": "2"}
     assert event.log == "secmon-db: agent 004 reports more than 2 rows for hotfixes: they are refused"
-    assert save(store, RowLimits(2, 2), "e", received=2 * DAY - 1).events == []
+    assert save(store, AgentLimits(RowLimits(2, 2)), "e", received=2 * DAY - 1).events == []
     assert len(save(store, limits, "e", received=2 * DAY).events) == 1
     with store.read() as connection:
         assert connection.execute(row_refusals.select()).all() == [(4, 2)]
 
 
 def test_rows_that_went_make_room(store: InventoryStore) -> None:
-    limits = RowLimits(2, 2)
+    limits = AgentLimits(RowLimits(2, 2))
     save(store, limits, "a", "b", "c")
     with store.write() as connection:
         changes = Changes(connection, limits)
@@ -69,7 +70,7 @@ def test_rows_that_went_make_room(store: InventoryStore) -> None:
 
 
 def test_files_and_agents_have_limits_of_their_own(store: InventoryStore) -> None:
-    limits = RowLimits(2, 1)
+    limits = AgentLimits(RowLimits(2, 1))
     entry = {"type": "file", "date": 1, "changes": 1}
     with store.write() as connection:
         changes = Changes(connection, limits)
@@ -100,7 +101,7 @@ def test_any_sequence_is_refused_exactly(
     tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[list[tuple[str, bool]], int]], limit: int
 ) -> None:
     store = InventoryStore(tmp_path_factory.mktemp("limits") / "inventory.db")
-    limits, expected = RowLimits(limit, limit), set[str]()
+    limits, expected = AgentLimits(RowLimits(limit, limit)), set[str]()
     try:
         for batch, committed in batches:
             model = set(expected)

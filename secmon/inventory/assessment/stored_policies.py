@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Select, Table, bindparam, func, select, update
+from sqlalchemy import BindParameter, ColumnElement, Select, Table, bindparam, func, select
 
 from secmon.inventory.assessment.messages import Check, CheckMessage, Summary
 from secmon.inventory.changes import Changes
@@ -68,10 +68,8 @@ _KNOWN = {
     table: select(_policy_column(table)).distinct().where(table.c.agent_id == _AGENT)
     for table in (sca_policies, sca_scans, sca_checks)
 }
-_NEW_RESULT = (
-    update(sca_checks)
-    .where(sca_checks.c.agent_id == _AGENT, sca_checks.c.policy_id == _POLICY, sca_checks.c.id == _CHECK)
-    .values(scan_id=bindparam("scan"), result=bindparam("new_result"), reason=bindparam("new_reason"))
+_CHECK_ROW = select(sca_checks).where(
+    sca_checks.c.agent_id == _AGENT, sca_checks.c.policy_id == _POLICY, sca_checks.c.id == _CHECK
 )
 
 
@@ -119,8 +117,9 @@ class StoredPolicies:
     def update_check(self, found: CheckMessage) -> None:
         """A stored check gets another scan, result and reason; its texts remain until the policy's file changes."""
         key = {"agent": self._agent, "policy": found.policy_id, "check": found.check.id}
-        values = {"scan": found.id, "new_result": result_of(found.check), "new_reason": found.check.reason}
-        self._changes.execute(sca_checks, _NEW_RESULT, {**key, **values})
+        row = self._changes.execute(sca_checks, _CHECK_ROW, key).mappings().one()
+        new = {"scan_id": found.id, "result": result_of(found.check), "reason": found.check.reason}
+        self._changes.save(sca_checks, {**row, **new})
 
     def save_scan(self, summary: Summary) -> None:
         row = {

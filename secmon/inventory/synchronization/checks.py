@@ -47,7 +47,7 @@ def check(component: Component, message: AgentMessage, wanted: Check, changes: C
     answer = msgspec.json.encode({"begin": wanted.begin, "end": wanted.end, "id": wanted.round}).decode()
     if len(answer.encode()) > _ANSWER_BYTES:
         raise MalformedMessage("begin and end are too long to be repeated")
-    if not changes.limits.may_compare(agent, message.received):
+    if not changes.limits.rows.may_compare(agent, message.received):
         changes.refused_checks += 1
         return
     _delete(component, agent, wanted, changes)
@@ -81,7 +81,7 @@ def _compare(component: Component, message: AgentMessage, wanted: Check, changes
     for checksums in found.scalars().partitions(_ROWS):
         rows += len(checksums)
         digest.update("".join(filter(None, checksums)).encode())
-    changes.limits.compared(agent, rows)
+    changes.limits.rows.compared(agent, rows)
     if not rows:
         return "no_data"
     if rows > 1 and wanted.begin == wanted.end:  # several rows of one name: the agent sends its own again

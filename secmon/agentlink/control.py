@@ -52,9 +52,9 @@ class Control:
         answered: Callable[[Agent, ReplyPath, bytes], None],
         identity: Identity,
         *,
-        allow_higher: bool,
+        highest_version: str | None,
     ) -> None:
-        """``answered`` gets the text after ``req``; ``allow_higher``: agents newer than the manager may connect."""
+        """``answered`` gets the text after ``req``; ``highest_version``: of agents that may connect; None: any."""
         self._clock = clock
         self._counts = counts
         self._outgoing = outgoing
@@ -64,7 +64,7 @@ class Control:
         self._shared = shared
         self._answered = answered
         self._identity = identity
-        self._allow_higher = allow_higher
+        self._highest_version = highest_version
 
     def handle(self, agent: Agent, counts: MessageCounts, path: ReplyPath, raw: bytes) -> None:
         """Handle one authentic control message that came over ``path``."""
@@ -101,7 +101,7 @@ class Control:
         version = members.get("version") if members is not None else None
         if members is not None and not isinstance(version, str):
             self._refuse(agent, path, _NO_VERSION, None)
-        elif version is not None and not self._allow_higher and too_new(version):
+        elif version is not None and too_new(version, self._highest_version):
             self._refuse(agent, path, _HIGHER, version)
         else:
             path.refused = False

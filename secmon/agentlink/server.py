@@ -124,7 +124,7 @@ class AgentLinkServer:
             self.shared,
             self.requests.answered,
             identity,
-            allow_higher=block is not None and block.allow_higher_versions,
+            highest_version=self.settings.highest_version,
         )
         return MessageReceiver(
             self.agents,

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from secmon.config.agent_versions import HIGHEST_AGENT, highest_agent
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
 from secmon.config.remote import QUEUE_SIZE, RemoteBlock
@@ -16,6 +17,8 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
     """Times in seconds, sizes in bytes."""
 
     blocks: Sequence[RemoteBlock] = ()
+    highest_agent: str = HIGHEST_AGENT
+    """Version of agents, where the section does not allow higher ones."""
     silent_seconds: float = 600.0
     """Nothing is sent to an agent that was silent for longer."""
     verify_counters: bool = False
@@ -47,6 +50,11 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
         return next((block for block in self.blocks if block.secure), None)
 
     @property
+    def highest_version(self) -> str | None:
+        """Of agents that may connect; None: any."""
+        return None if self.secure is not None and self.secure.allow_higher_versions else self.highest_agent
+
+    @property
     def queue_size(self) -> int:
         return self.secure.queue_size if self.secure else QUEUE_SIZE
 
@@ -59,6 +67,7 @@ def link_settings(blocks: Sequence[RemoteBlock], main: MainConfig, options: Inte
 
     return LinkSettings(
         blocks=blocks,
+        highest_agent=highest_agent(main),
         silent_seconds=main.seconds("global", "agents_disconnection_time", default=600),
         verify_counters=bool(option("verify_msg_id")),
         counters_every=option("recv_counter_flush"),

@@ -39,11 +39,11 @@ def obstacle(agent: Candidate) -> int | None:
     return 1821 if compare(agent.version, oldest) < 0 else None
 
 
-def obstacle_to(agent: Candidate, target: str) -> int | None:
-    """Code of the error why an agent is not upgraded to ``target`` unless forced: 1822, 1823."""
+def obstacle_to(agent: Candidate, target: str, highest: str) -> int | None:
+    """Code of the error why an agent is not upgraded to ``target`` unless forced: 1822, 1823 (above ``highest``)."""
     if compare(agent.version, target) >= 0:
         return 1822
-    return 1823 if too_new(target) else None
+    return 1823 if too_new(target, highest) else None
 
 
 def normal_version(text: str) -> str:

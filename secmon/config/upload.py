@@ -7,6 +7,7 @@ not matter, and white space or attributes cannot hide an option.
 from collections.abc import Callable, Iterator
 
 from secmon.common.errors import SecmonError
+from secmon.config.agent_versions import above_default
 from secmon.config.api import RemoteCommand, UploadConfiguration
 from secmon.config.as_json import MAIN_ROOT, Json, JsonObject, convert_main
 from secmon.config.quota import hourly_quota
@@ -71,21 +72,26 @@ def _check_commands(place: str, sections: Iterator[Element], switch: RemoteComma
         return
     for section in sections:
         for option in _descendants(section, "command"):
-            command = option.inner_xml if option.has_children else (option.text or "").strip()
+            command = option.inner_xml if option.has_children else _text(option)
             if command and command not in switch.exceptions:
                 raise SecmonError(1124, f"line {option.line}: {place}: {command[:200]!r}")
 
 
 def _check_versions(document: Element) -> None:
     for section in _sections(document, "remote", "auth"):
-        for option in _descendants(section, "allow_higher_versions"):
-            if (option.text or "").strip().lower() == "yes":
-                raise SecmonError(1129, f"line {option.line}: {section.name}")
+        higher = [each for each in _descendants(section, "allow_higher_versions") if _text(each).lower() == "yes"]
+        higher += [each for each in _descendants(section, "highest_version") if above_default(_text(each))]
+        if higher:
+            raise SecmonError(1129, f"line {min(each.line for each in higher)}: {section.name}")
+
+
+def _text(option: Element) -> str:
+    return (option.text or "").strip()
 
 
 def _check_keys(document: Element, public_quota: int, quota: Quota) -> None:
     for section in _sections(document, "integration"):
-        texts = {name: [(each.text or "").strip() for each in _descendants(section, name)] for name in _ASKED}
+        texts = {name: [_text(each) for each in _descendants(section, name)] for name in _ASKED}
         if any(name.lower() == "virustotal" for name in texts["name"]):
             for key in filter(None, texts["api_key"]):
                 if quota(key) == public_quota:

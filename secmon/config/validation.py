@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from secmon.common.download import DownloadError, check_url
 from secmon.common.errors import MISSING, UNKNOWN
+from secmon.config.agent_versions import is_agent_version
 from secmon.config.as_json import MAIN_ROOT, SECTIONS, section_name
 from secmon.config.problems import Report
 from secmon.config.values import (
@@ -69,6 +70,7 @@ def _is_address(text: str) -> bool:
 ADDRESS = Check(_is_address, "an address beginning with http:// or https://, without user and password")
 _THREADS = Check(lambda text: text == "auto" or integer().test(text), "auto, or a whole number")
 _FACTOR = Check(lambda text: re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", text) is not None, "a number")
+_AGENT_VERSION = Check(is_agent_version, "a version such as 4.14")
 _DEPRECATED = Check(TEXT.test, "deprecated")  # accepted, with a warning
 
 OPTIONS: Mapping[str, Options] = {
@@ -109,7 +111,7 @@ OPTIONS: Mapping[str, Options] = {
         "queue_size": integer(1),
         "rids_closing_time": duration(1),
         "connection_overtake_time": integer(0, 3600),
-        "agents": {"allow_higher_versions": BOOLEAN},
+        "agents": {"allow_higher_versions": BOOLEAN, "highest_version": _AGENT_VERSION},
     },
     "auth": {
         **dict.fromkeys(("disabled", "ipv6", "use_source_ip", "purge", "use_password", "ssl_verify_host"), BOOLEAN),

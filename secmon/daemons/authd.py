@@ -15,8 +15,9 @@ from secmon.cluster.node import Node
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
-from secmon.config.auth import AuthSettings, read_auth
-from secmon.config.main import load_main_config
+from secmon.config.agent_versions import highest_agent
+from secmon.config.auth import read_auth
+from secmon.config.main import MainConfig, load_main_config
 from secmon.daemons.daemon import Context
 from secmon.daemons.master_client import MasterClient
 from secmon.daemons.node_builder import open_node, read_installation
@@ -51,7 +52,7 @@ class AuthDaemon:
         service = self._service = EnrolmentService(
             listening=self._listen(),
             context=server_context(paths, settings),
-            rules=self._rules(settings),
+            rules=self._rules(self.node.main_config),
             add_agent=self._add_agent(),
             counters=self.node.counters,
             clock=self.node.clock,
@@ -77,11 +78,12 @@ class AuthDaemon:
         read = option("auth.timeout_seconds") + option("auth.timeout_microseconds") / 1e6
         return Limits(read=read) if read else Limits(read=Limits().request)
 
-    def _rules(self, settings: AuthSettings) -> Rules:
+    def _rules(self, config: MainConfig) -> Rules:
+        settings = read_auth(config)
         return Rules(
             password=read_password(self.node.paths) if settings.use_password else None,
             use_source_ip=settings.use_source_ip,
-            allow_higher_versions=settings.allow_higher_versions,
+            highest_version=None if settings.allow_higher_versions else highest_agent(config),
         )
 
     def _add_agent(self) -> AddAgent:
@@ -109,9 +111,10 @@ class AuthDaemon:
     async def reload(self) -> None:
         """Read the section, the password and the certificate again. Port, address family and the check of clients'
         addresses change at a restart."""
-        settings = read_auth(load_main_config(self.node.paths))
+        config = load_main_config(self.node.paths)
+        settings = read_auth(config)
         if self._service is not None:
-            rules, context = self._rules(settings), server_context(self.node.paths, settings)
+            rules, context = self._rules(config), server_context(self.node.paths, settings)
             self._service.rules, self._service.context = rules, context
         self.settings = self.node.registrar.settings = settings
 

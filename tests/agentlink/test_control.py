@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from secmon.agentlink.settings import link_settings
 from secmon.agents.registry.registry import assign, remove
 from secmon.agents.state_updates import Origin, Startup, UnchangedKeepalive, apply, sweep
 from secmon.common.errors import SecmonError
+from secmon.config.main import parse_main_config
+from secmon.config.options import InternalOptions
 from secmon.config.remote import RemoteBlock
 from tests.agentlink.field import ACK, SHUTDOWN, STARTUP, field, keepalive
 from tests.manual_clock import ManualClock
@@ -61,6 +64,13 @@ async def test_higher_versions_can_be_allowed(tmp_path: Path) -> None:
         agent = await here.agent()
         await agent.send(b'#!-agent startup {"version":"v5.0.0"}')
         assert await agent.receive() == ACK
+
+
+def test_the_configured_version_is_the_highest() -> None:
+    text = "<ossec_config><remote><agents><highest_version>4.15</highest_version></agents></remote></ossec_config>"
+    main, options = parse_main_config(text), InternalOptions.defaults()
+    assert link_settings([RemoteBlock()], main, options).highest_version == "4.15"
+    assert link_settings([RemoteBlock(allow_higher_versions=True)], main, options).highest_version is None
 
 
 async def test_versions_of_the_same_protocol_are_served(tmp_path: Path) -> None:

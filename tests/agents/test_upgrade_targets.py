@@ -62,7 +62,7 @@ def test_obstacles(values: dict[str, Any], code: int | None) -> None:
     ],
 )
 def test_obstacles_on_the_way_to_a_version(version: str, target: str, code: int | None) -> None:
-    assert obstacle_to(candidate(version=version), target) == code
+    assert obstacle_to(candidate(version=version), target, "4.14") == code
 
 
 @pytest.mark.parametrize("text", ["4.8.2", "v4.8.2", "Wazuh v4.8.2", "wazuh 4.8.2", "V4.08.2"])

@@ -98,6 +98,9 @@ def test_commands_of_the_command_module(section: str, code: int) -> None:
         ("<auth><agents><allow_higher_versions> yes </allow_higher_versions></agents></auth>", 1129),
         ("<auth><agents><allow_higher_versions>no</allow_higher_versions></agents></auth>", 0),
         ("<global><allow_higher_versions>yes</allow_higher_versions></global>", 0),
+        ("<remote><agents><highest_version> 4.15 </highest_version></agents></remote>", 1129),
+        ("<remote><agents><highest_version>v5.0</highest_version></agents></remote>", 1129),
+        ("<remote><agents><highest_version>4.9</highest_version></agents></remote>", 0),
     ],
 )
 def test_higher_agent_versions(section: str, code: int) -> None:

@@ -74,6 +74,16 @@ async def test_replaced_agents_get_a_new_id_and_leave_no_line(paths: Paths) -> N
             assert [(one.id, one.purged) for one in tombstones(connection)] == [(1, 1)]
 
 
+async def test_the_highest_version_of_agents_is_configured(paths: Paths) -> None:
+    request = "OSSEC A:'web-01' V:'v4.15.2'"
+    async with running(paths) as daemon:
+        refused = await enrol(daemon.settings.port, request)
+        assert refused.startswith("ERROR: Agent version must be lower or equal to manager version")
+        configure(paths, "<remote>", "<remote><agents><highest_version>4.15</highest_version></agents>")
+        await daemon.reload()
+        key_of(await enrol(daemon.settings.port, request))
+
+
 async def test_settings_and_password_are_read_again(paths: Paths) -> None:
     async with running(paths) as daemon:
         port = daemon.settings.port

@@ -32,11 +32,11 @@ _SHA1 = re.compile(r"[0-9a-fA-F]{40}", re.ASCII)
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """Settings for requests. ``password`` None: requests carry no password."""
+    """Settings for requests. ``password`` None: requests carry no password; ``highest_version`` None: any version."""
 
     password: bytes | None = None
     use_source_ip: bool = False
-    allow_higher_versions: bool = False
+    highest_version: str | None = None
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ def parse(data: bytes, source: str, rules: Rules) -> Request:
     version, rest = _field(rest, "V", "version")
     if version is not None and len(version) > _MAX_VERSION:
         raise Refusal("Unterminated version field")
-    if version and not rules.allow_higher_versions and too_new(version):
+    if version and too_new(version, rules.highest_version):
         raise Refusal("Agent version must be lower or equal to manager version")
     groups, rest = _field(rest, "G", "group")
     checked = () if groups is None else _groups(groups)

@@ -6,9 +6,6 @@ from secmon import API_VERSION
 
 MANAGER_VERSION = f"v{API_VERSION}"
 """The version that the manager shows: that of its API."""
-HIGHEST_AGENT = "v4.14"
-"""Agents of at most this major and minor may enrol and connect, and agents are upgraded to no higher one, unless the
-configuration or the request says otherwise: the protocol is the same up to here (newer-versions.md 1)."""
 
 _DIGITS = re.compile(r"\d+")
 Version = tuple[int, int, int]
@@ -31,9 +28,9 @@ def compare(left: str | None, right: str | None, *, patch: bool = True) -> int:
     return (first > second) - (first < second)
 
 
-def too_new(agent: str | None) -> bool:
-    """Whether an agent of this version must not enrol or connect unless higher versions are allowed."""
-    return compare(agent, HIGHEST_AGENT, patch=False) > 0
+def too_new(agent: str | None, highest: str | None) -> bool:
+    """Whether major and minor of an agent are above ``highest``; None: any version is allowed."""
+    return highest is not None and compare(agent, highest, patch=False) > 0
 
 
 def _part(text: str) -> int:

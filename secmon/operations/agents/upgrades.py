@@ -12,12 +12,13 @@ from secmon.agents.registry.agent_fields import iso_offset
 from secmon.agents.tasks import lifecycle
 from secmon.agents.tasks.lifecycle import Command, Task, Work
 from secmon.agents.upgrade_targets import Candidate, normal_version, obstacle, obstacle_to
-from secmon.agents.wire.version import HIGHEST_AGENT, MANAGER_VERSION
+from secmon.agents.wire.version import MANAGER_VERSION
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Alphanumeric, text_format
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
+from secmon.config.agent_versions import highest_agent
 from secmon.config.upgrades import read_upgrades
 from secmon.operations.agents.parameters import STAYS_BELOW
 from secmon.operations.agents.upgrade_selection import UPGRADE, ResultsQuery, Selection, select_agents, without_hidden
@@ -152,9 +153,10 @@ async def _request(
     if not read_upgrades(ctx.node.main_config).enabled:
         raise SecmonError(1121, "agent-upgrade is not enabled")
     chosen, outcome = await select_agents(ctx, params)
-    fit, obstacles = _divide(chosen, target)
+    highest = highest_agent(ctx.node.main_config)
+    fit, obstacles = _divide(chosen, target, highest)
     if 1823 in obstacles:
-        raise SecmonError(1823, f"{target} is above {HIGHEST_AGENT}")
+        raise SecmonError(1823, f"{target} is above {highest}")
     for code, ids in obstacles.items():
         outcome.fail(SecmonError(code), *ids)
     wanted = [(one.id, one.node_name if ctx.node.clustered else ctx.node.name) for one in fit]
@@ -179,12 +181,14 @@ def _wake(ctx: Context, nodes: Set[str]) -> None:
     task.add_done_callback(_waking.discard)
 
 
-def _divide(chosen: Sequence[Candidate], target: str | None) -> tuple[list[Candidate], dict[int, list[str]]]:
+def _divide(
+    chosen: Sequence[Candidate], target: str | None, highest: str
+) -> tuple[list[Candidate], dict[int, list[str]]]:
     """The agents that can be upgraded, and the ids of the others by error code."""
     fit: list[Candidate] = []
     obstacles: dict[int, list[str]] = {}
     for one in chosen:
-        code = obstacle(one) or (None if target is None else obstacle_to(one, target))
+        code = obstacle(one) or (None if target is None else obstacle_to(one, target, highest))
         if code is None:
             fit.append(one)
         else:

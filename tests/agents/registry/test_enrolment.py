@@ -19,6 +19,7 @@ from secmon.agents.registry.enrolment import (
 )
 from secmon.agents.registry.entries import Entry
 from secmon.common.errors import SecmonError
+from secmon.config.agent_versions import HIGHEST_AGENT
 from tests.agents.wire.vectors import section
 
 SOURCE = "192.0.2.9"
@@ -44,7 +45,7 @@ def test_every_known_case(case: dict[str, Any]) -> None:
     rules = Rules(
         password=None if password is None else password.encode(),
         use_source_ip=case["use_source_ip"],
-        allow_higher_versions=case["allow_higher_versions"],
+        highest_version=None if case["allow_higher_versions"] else HIGHEST_AGENT,
     )
     found = outcome(case["request"].encode(), case["source_address"], rules)
     if isinstance(found, Refusal):
@@ -143,7 +144,7 @@ REQUESTS = st.one_of(
 def test_any_bytes_give_a_request_that_the_registry_takes_or_a_refusal(
     data: bytes, password: bytes | None, flag: bool
 ) -> None:
-    rules = Rules(password=password, use_source_ip=flag, allow_higher_versions=flag)
+    rules = Rules(password=password, use_source_ip=flag, highest_version=HIGHEST_AGENT if flag else None)
     found = outcome(data, SOURCE, rules)
     if isinstance(found, Refusal):
         assert str(found)

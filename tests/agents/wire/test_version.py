@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from secmon.agents.wire.version import MANAGER_VERSION, compare, parse, too_new
+from secmon.config.agent_versions import HIGHEST_AGENT
 from tests.agents.wire import vectors
 
 
@@ -21,8 +22,10 @@ def test_product_prefix_and_missing_parts() -> None:
 
 
 def test_patch_does_not_make_an_agent_too_new() -> None:
-    assert not too_new(MANAGER_VERSION)
-    assert not too_new("v4.14.7")
-    assert not too_new("")
-    assert too_new("v4.15.0")
-    assert too_new("v5.0.0")
+    assert not too_new(MANAGER_VERSION, HIGHEST_AGENT)
+    assert not too_new("v4.14.7", HIGHEST_AGENT)
+    assert not too_new("", HIGHEST_AGENT)
+    assert too_new("v4.15.0", HIGHEST_AGENT)
+    assert too_new("v5.0.0", HIGHEST_AGENT)
+    assert not too_new("v4.15.0", "v4.15")
+    assert not too_new("v5.0.0", None)

@@ -132,6 +132,7 @@ async def test_conditions(office: Office) -> None:
 async def test_versions(office: Office) -> None:
     refused = await office.refused(UPGRADE, agents_list=["001", "007"], upgrade_version="4.15.0")
     assert (refused.code, refused.kind.status) == (1823, 400)
+    assert "v4.15.0 is above 4.14" in refused.message
     assert works(office) == {}
     await office.ask(UPGRADE, agents_list=["001"], upgrade_version="4.15.0", force=True)
     await office.ask(UPGRADE, agents_list=["002"], force=True, use_http=True, wpk_repo="packages.example/4.x/wpk/")

@@ -16,7 +16,8 @@ from secmon.common.errors import ConfigError, Fault
 from secmon.common.file_io import read_regular
 
 MAX_DEPTH = 64
-MAX_BYTES = 64 << 20
+MAX_BYTES = 1 << 20
+"""Of one file, which a request may make a node parse several times: half a second each."""
 
 _ROOT = "configuration"
 _SCANNER = re.compile(
@@ -100,7 +101,7 @@ def parse_xml(data: bytes | str, file: str, *, code: int = 1113) -> Element:
     deeper than ``MAX_DEPTH`` or larger than ``MAX_BYTES``.
     """
     if len(data) > MAX_BYTES:
-        raise XmlError(file, 1, f"{len(data)} bytes", code)
+        raise XmlError(file, 1, f"{len(data)} bytes, {MAX_BYTES} are allowed", code)
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data.removeprefix("\ufeff")
         prepared = f"<{_ROOT}>{_SCANNER.sub(_repair, text)}</{_ROOT}>".encode()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.config.as_json import convert_agent, convert_main
-from secmon.config.xml import MAX_DEPTH, Element, XmlError, parse_xml, read_xml
+from secmon.config.xml import MAX_BYTES, MAX_DEPTH, Element, XmlError, parse_xml, read_xml
 
 
 def only(xml: str | bytes) -> Element:
@@ -84,14 +84,19 @@ def test_depth_up_to_the_bound() -> None:
     assert only("<a>" * MAX_DEPTH + "</a>" * MAX_DEPTH).tag == "a"
 
 
-@pytest.mark.parametrize("hostile", ["<!--" * 300_000, "<![CDATA[" * 300_000, "<?xml " * 300_000])
+@pytest.mark.parametrize("hostile", ["<!--" * 90_000, "<![CDATA[" * 90_000, "<?xml " * 90_000])
 def test_unclosed_starts_do_not_take_quadratic_time(hostile: str) -> None:
     with pytest.raises(XmlError):
         parse_xml(hostile, "test.xml")
 
 
 def test_comments_between_texts_do_not_take_quadratic_time() -> None:
-    assert only(f"<a>{'xxxx<!---->' * 300_000}</a>").text == "xxxx" * 300_000
+    assert only(f"<a>{'xxxx<!---->' * 90_000}</a>").text == "xxxx" * 90_000
+
+
+def test_a_large_file_is_refused_before_it_is_read() -> None:
+    with pytest.raises(XmlError, match="1048577 bytes, 1048576 are allowed"):
+        parse_xml("<" * (MAX_BYTES + 1), "test.xml")
 
 
 def test_absent_file(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ Texts are bytes and stay as typed: no entities, no normalisation.
 """
 
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 MAX_TEXT = 20480
-"""Bytes of one name, content or attribute value."""
+"""Bytes of one name, content or attribute value, variables replaced."""
 MAX_DEPTH = 1024
 MAX_VARIABLE_NAME = 255
+MAX_INSERTED = 16 << 20
+"""Bytes that the variables of one file insert."""
 
 _SPACES = re.compile(rb"[ \t\n\r\v\f]*")
 _NAME = re.compile(rb"(?:[^> \t\n\r\v\f/]|/(?!>))+")
@@ -60,7 +61,7 @@ class Element:
 
 def parse(data: bytes) -> list[Element]:
     """The root elements with variables replaced, ``var`` elements left out. Raises XmlError, VariableError."""
-    return list(_expanded(_Reader(data).read(), {}))
+    return _expanded(_Reader(data).read())
 
 
 def parse_payload(data: bytes) -> list[Element]:
@@ -252,12 +253,12 @@ def _escaped(data: bytes, start: int, at: int) -> bool:
     return count % 2 == 1
 
 
-def _expanded(elements: list[Element], variables: dict[str, bytes]) -> Iterator[Element]:
+def _expanded(elements: list[Element]) -> list[Element]:
     """The elements with variables replaced; a definition at any level applies to the rest of the file."""
-    pending: list[tuple[list[Element], int, Element | None]] = []
+    variables = _Variables()
     kept: list[Element] = []
     # A stack of (elements, next index, owner): no recursion, as above.
-    pending.append((elements, 0, None))
+    pending: list[tuple[list[Element], int, Element | None]] = [(elements, 0, None)]
     children: list[list[Element]] = [kept]
     while pending:
         level, index, owner = pending.pop()
@@ -269,45 +270,64 @@ def _expanded(elements: list[Element], variables: dict[str, bytes]) -> Iterator[
         pending.append((level, index + 1, owner))
         element = level[index]
         if element.key == "var":
-            _define(element, variables)
+            variables.define(element)
             continue
-        element.content = _replaced(element.content, variables, element.line)
-        element.attributes = {
-            name: _replaced(value, variables, element.line) for name, value in element.attributes.items()
-        }
+        variables.replace_in(element)
         children[-1].append(element)
         pending.append((element.children, 0, element))
         children.append([])
-    return iter(kept)
+    return kept
 
 
-def _define(element: Element, variables: dict[str, bytes]) -> None:
-    if list(element.attributes) != ["name"]:
-        raise VariableError(element.line, "a variable has exactly one attribute: name")
-    name = element.attributes["name"].decode("latin-1").lower()
-    if not name or len(name) > MAX_VARIABLE_NAME:
-        raise VariableError(element.line, f"the name of a variable has 1 to {MAX_VARIABLE_NAME} bytes")
-    variables[name] = element.content
+class _Variables:
+    """The variables of one file. What they insert is limited: a few lines could fill any memory."""
 
+    def __init__(self) -> None:
+        self._values: dict[str, bytes] = {}
+        self._inserted = 0
 
-def _replaced(text: bytes, variables: Mapping[str, bytes], line: int) -> bytes:
-    """``text`` with each ``$NAME`` replaced; plain text as long as the file has defined no variable."""
-    if len(text) <= 2 or not variables or b"$" not in text:
-        return text
-    parts: list[bytes] = []
-    at = 0
-    while (found := text.find(b"$", at)) >= 0:
-        end = found + 1
-        while end < len(text) and text[end] not in _VARIABLE_ENDS:
-            end += 1
-        name = text[found + 1 : end]
-        if not name or name.startswith(b"("):
-            parts.append(text[at : found + 1])
-            at = found + 1
-            continue
-        value = variables.get(name.decode("latin-1").lower())
+    def define(self, element: Element) -> None:
+        if list(element.attributes) != ["name"]:
+            raise VariableError(element.line, "a variable has exactly one attribute: name")
+        name = element.attributes["name"].decode("latin-1").lower()
+        if not name or len(name) > MAX_VARIABLE_NAME:
+            raise VariableError(element.line, f"the name of a variable has 1 to {MAX_VARIABLE_NAME} bytes")
+        self._values[name] = element.content
+
+    def replace_in(self, element: Element) -> None:
+        """Replace each ``$NAME`` of content and attributes; nothing as long as the file has defined no variable."""
+        if self._values:
+            element.content = self._replaced(element.content, element.line)
+            element.attributes = {
+                name: self._replaced(value, element.line) for name, value in element.attributes.items()
+            }
+
+    def _replaced(self, text: bytes, line: int) -> bytes:
+        if len(text) <= 2 or b"$" not in text:
+            return text
+        parts: list[bytes] = []
+        at = 0
+        while (found := text.find(b"$", at)) >= 0:
+            end = found + 1
+            while end < len(text) and text[end] not in _VARIABLE_ENDS:
+                end += 1
+            name = text[found + 1 : end]
+            if not name or name.startswith(b"("):
+                parts.append(text[at : found + 1])
+                at = found + 1
+                continue
+            parts += (text[at:found], self._value(name, line))
+            at = end
+        parts.append(text[at:])
+        if sum(map(len, parts)) > MAX_TEXT:
+            raise VariableError(line, f"a text with its variables is longer than {MAX_TEXT} bytes")
+        return b"".join(parts)
+
+    def _value(self, name: bytes, line: int) -> bytes:
+        value = self._values.get(name.decode("latin-1").lower())
         if value is None:
             raise VariableError(line, f"unknown variable {name[:64].decode('latin-1')!r}")
-        parts += (text[at:found], value)
-        at = end
-    return b"".join((*parts, text[at:]))
+        self._inserted += len(value)
+        if self._inserted > MAX_INSERTED:
+            raise VariableError(line, f"variables insert more than {MAX_INSERTED} bytes into the file")
+        return value

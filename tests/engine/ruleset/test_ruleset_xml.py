@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secmon.engine.ruleset.ruleset_xml import MAX_DEPTH, MAX_TEXT, Element, VariableError, XmlError, _Reader, parse
+from secmon.engine.ruleset.ruleset_xml import (
+    MAX_DEPTH,
+    MAX_INSERTED,
+    MAX_TEXT,
+    Element,
+    VariableError,
+    XmlError,
+    _Reader,
+    parse,
+)
 
 
 def flat(data: str) -> list[tuple[str, str, dict[str, str]]]:
@@ -69,6 +78,28 @@ def test_errors_name_the_line(text: str, line: int, problem: str) -> None:
 def test_an_unknown_variable_is_an_error_once_the_file_has_one() -> None:
     with pytest.raises(VariableError, match="unknown variable 'OTHER'"):
         parse(b"<var name='V'>abc</var>\n<r>^$OTHER</r>")
+
+
+VALUE = f"<var name='V'>{'x' * (MAX_TEXT - 10)}</var>"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        (f"{VALUE}\n<a>{'$V.' * 600}</a>", 2, "a text with its variables is longer than"),
+        (f"{VALUE}\n<a b='{'$V.' * 600}'/>", 2, "a text with its variables is longer than"),
+        (VALUE + "\n<a>-$V</a>" * (MAX_INSERTED // (MAX_TEXT - 10) + 1), 821, "variables insert more than"),
+    ],
+)
+def test_variables_do_not_fill_the_memory(text: str, line: int, problem: str) -> None:
+    with pytest.raises(VariableError, match=problem) as caught:
+        parse(text.encode())
+    assert caught.value.line == line
+
+
+def test_variables_within_the_limits() -> None:
+    [element] = parse(f"{VALUE}<a>$V.</a>".encode())
+    assert len(element.content) == MAX_TEXT - 9
 
 
 def test_comments_do_not_take_quadratic_time() -> None:

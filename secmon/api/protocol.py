@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -240,12 +241,9 @@ class BoundedProtocol(HttpToolsProtocol):
         scope["path"] = unquote(path) if "%" in path else path
         scope["query_string"] = url.query or b""
         ours = cast(dict[str, Any], scope)
-        ours[ON_AUTHENTICATED] = self._authenticated
+        # Not a method of this object, whose buffers would wait for the garbage collector when a client has left.
+        ours[ON_AUTHENTICATED] = partial(self._limiter.authenticated, self._accepted.slot)
         ours[KNOWN_ADDRESS] = self._limiter.knows(self._accepted.address)
-
-    def _authenticated(self) -> None:
-        """A request of this connection has a valid token or password."""
-        self._limiter.authenticated(self._accepted.slot)
 
     def on_body(self, body: bytes) -> None:
         self._unframed = 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import uvloop
 
+from secmon.common.allocator import give_back_freed_memory
 from secmon.common.background import Background, cancel, ending_of
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
@@ -56,6 +57,7 @@ class DaemonHost:
         self._run.running(name)
         self._state = "running"
         self._tasks.keep("run files", lambda: tend(self._tend))
+        self._tasks.keep("freed memory", give_back_freed_memory)
         log.info("%s is running", name)
 
     async def ended(self) -> str:

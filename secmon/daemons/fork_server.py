@@ -216,7 +216,6 @@ def main() -> int:
         arguments = _serve(requests)
     if arguments is None:
         return 0
-    gc.unfreeze()
     setproctitle(" ".join(arguments[:3]))
     status = entry.main(arguments)
     logging.shutdown()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import socket
 import ssl
@@ -10,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from secmon.api.protocol import ConnectionLimits
+from secmon.api.protocol import BoundedProtocol, ConnectionLimits
 from secmon.common.accept.limiter import AcceptLimits
 from secmon.common.clock import SystemClock
 from secmon.config.api import Https
@@ -179,3 +180,27 @@ async def test_a_client_that_takes_an_answer_byte_by_byte_is_dropped(serve: Serv
         async with asyncio.timeout(30):
             await dribble()
         client.close()
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("how", ["answered", "in the body", "in the login"])
+async def test_what_a_client_leaves_is_freed_without_the_garbage_collector(serve: Serve, how: str, tls: bool) -> None:
+    """A flood of abandoned requests would otherwise take a hundred kilobytes each until the collector comes."""
+    body = b"x" * 100_000
+    request = b"POST /security/user/authenticate HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YTpi\r\n"
+    request += b"Content-Length: %d\r\n\r\n" % len(body) + (body[:50_000] if how == "in the body" else body)
+    async with serve(api_config(https=Https(enabled=tls))) as toy:
+        gc.collect()
+        gc.disable()
+        try:
+            context = ssl._create_unverified_context() if tls else None
+            reader, writer = await asyncio.open_connection("127.0.0.1", toy.server.port, ssl=context)
+            writer.write(request)
+            await writer.drain()
+            await until(lambda: toy.counter("api.requests") == 1)
+            if how == "answered":
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 401")
+            writer.transport.abort()
+            await until(lambda: not [one for one in gc.get_objects() if isinstance(one, BoundedProtocol)])
+        finally:
+            gc.enable()

@@ -106,6 +106,7 @@ class ConnectionLimiter:
         """The connection has ended; also for a slot that was released before."""
         for pool in (self._strangers, self._known, self._proved):
             pool.discard(slot)
+        slot.close = _nothing  # it refers to the connection, which refers to the slot: both are freed at once
         self._say_if_due()
         self._counters.set(f"{self._name}.connections.open", len(self))
 
@@ -123,8 +124,9 @@ class ConnectionLimiter:
     def _evict(self, slot: Slot) -> None:
         """Close ``slot`` in favour of another one."""
         self._note("evicted", slot.group)
+        close = slot.close
         self.release(slot)
-        slot.close()
+        close()
 
     def _is_full(self, pool: "_Pool", group: str) -> bool:
         limits = self.limits
@@ -220,6 +222,10 @@ class _Pool:
         if slots is None:
             return None
         return next((slot for slot in slots if not slot.busy), next(iter(slots)))
+
+
+def _nothing() -> None:
+    """Closes a connection that has ended."""
 
 
 def address_group(address: str) -> str:

@@ -28,6 +28,16 @@ MAX_LOGGED = 16_384
 NOT_PARSED: Mapping[str, str] = {"truncated": ""}
 """In place of a body that is too large to be parsed for the log."""
 
+# fmt: off
+HARMLESS_HEADERS = frozenset({
+    "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "connection",
+    "content-encoding", "content-length", "content-type", "date", "expect", "forwarded", "host", "keep-alive",
+    "origin", "pragma", "referer", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "via",
+    "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "x-request-id",
+})
+# fmt: on
+"""Headers whose values are logged. Of others nobody knows what they are: many proxies have one for their secret."""
+
 _WAIT_SECONDS = 0.02  # for another process that rotates at this moment; else the next entry tries again
 _MAX_FIELD = 1024  # characters of user, address, method and path each
 _RUN_AS_LOGIN = "/security/user/authenticate/run_as"
@@ -117,9 +127,10 @@ class RequestLog:
         self.flush()
 
     def headers(self, headers: Mapping[bytes, bytes]) -> None:
-        """At level debug2, log the headers of a request, without its credentials."""
+        """At level debug2, log the headers of a request: the values of :data:`HARMLESS_HEADERS`, and all names."""
         if self._level <= LEVELS["debug2"]:
-            shown = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+            texts = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+            shown = {name: value if name in HARMLESS_HEADERS else MASK for name, value in texts.items()}
             self.message("debug2", f"Received headers {_dump(shown)}")
 
     def flush(self) -> None:

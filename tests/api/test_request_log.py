@@ -178,9 +178,12 @@ def test_messages(paths: Paths) -> None:
 
 def test_headers_at_debug2_without_credentials(paths: Paths) -> None:
     harness = Harness(paths, level="debug2")
-    harness.log.headers({b"authorization": b"Bearer abc", b"accept": b"*/*"})
+    harness.log.headers(
+        {b"authorization": b"Bearer abc", b"accept": b"*/*", b"x-auth": b"abc", b"dpop": b"abc", b"x-hub-sig": b"abc"}
+    )
     assert harness.plain() == [
-        '2026/02/03 09:15:42 DEBUG2: Received headers {"authorization": "****", "accept": "*/*"}'
+        "2026/02/03 09:15:42 DEBUG2: Received headers "
+        '{"authorization": "****", "accept": "*/*", "x-auth": "****", "dpop": "****", "x-hub-sig": "****"}'
     ]
     silent = Harness(Paths(paths.root / "other"), level="debug")
     silent.log.headers({b"authorization": b"Bearer abc"})

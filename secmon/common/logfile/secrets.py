@@ -9,12 +9,14 @@ MASK = "****"
 
 _SEPARATORS = str.maketrans("", "", "-_. ")
 _SECRET = re.compile(
-    r"passw|passphrase|pwd|secret|token(?!exptimeout)|authorization|cookie|credential"
+    r"passw|passphrase|pwd|secret|token|authorization|cookie|credential"
     r"|(?:api|private|shared|access|account|application|encryption|cluster|agent)key|hookurl|^key$"
     r"|jwt|bearer|signature|sessionid|^otp$"
 )
-_SECRET_WORD = re.compile(r"(?:^|[-_. ])(?i:pass|pin|otp)$|[a-z]P(?:ass|in)$")
+_SECRET_WORD = re.compile(r"(?:^|[-_. ])(?i:pass|pin|otp|auth|sig)$|[a-z]P(?:ass|in)$")
 """As the last word only: many other words contain these."""
+_NO_SECRET = "auth_token_exp_timeout"
+"""A number of seconds."""
 _ASSIGNED = re.compile(r"(?<![\w.-])(?P<name>[\w.-]{1,256})(?P<sign>!?=|[<>~])[^\s;,()&]+")
 """A condition of a query, a parameter of an address."""
 _SIGNS = frozenset("=<>~")
@@ -23,6 +25,8 @@ _WITH_PASSWORD = re.compile(r"://[^/\s@]*@")
 
 def is_secret(name: str) -> bool:
     """Whether ``name`` is that of a secret: ``password``, ``Api-Key``, ``auth_token``, ..., in any letter case."""
+    if name == _NO_SECRET:
+        return False
     return _SECRET.search(name.lower().translate(_SEPARATORS)) is not None or _SECRET_WORD.search(name) is not None
 
 

@@ -15,7 +15,7 @@ NAMES = (
     "token", "access_token", "X-Auth-Token", "Authorization", "Set-Cookie", "client_secret", "SecretValue",
     "shared_key", "private-key", "credentials", "hook_url", "passphrase",
     "pass", "authd.pass", "smtp_Pass", "userPass", "PIN", "card-pin", "otp", "sessionId", "session_id", "jwt", "bearer",
-    "X-Signature",
+    "X-Signature", "auth", "X-Auth", "sig", "auth_token_exp_timeout_backup", "AuthTokenExpTimeout",
 )  # fmt: skip
 
 
@@ -29,6 +29,9 @@ def test_names_of_secrets(name: str) -> None:
     [
         "auth_token_exp_timeout",
         "keys_count",
+        "auth_context",
+        "author",
+        "config",
         "monkey",
         "user",
         "name",
@@ -50,13 +53,13 @@ def test_a_copy_is_made() -> None:
     given_ = {
         "user": "ana",
         "Authorization": "Bearer x",
-        "auth": {"key": "k", "list": [{"api_key": ["z"], "n": 1}, ({"Token": {"a": "b"}},)], "password": None},
+        "login": {"key": "k", "list": [{"api_key": ["z"], "n": 1}, ({"Token": {"a": "b"}},)], "password": None},
         "auth_token_exp_timeout": 900,
     }
     assert SecretMasker().apply(given_) == {
         "user": "ana",
         "Authorization": MASK,
-        "auth": {"key": MASK, "list": [{"api_key": MASK, "n": 1}, [{"Token": MASK}]], "password": None},
+        "login": {"key": MASK, "list": [{"api_key": MASK, "n": 1}, [{"Token": MASK}]], "password": None},
         "auth_token_exp_timeout": 900,
     }
     assert given_["Authorization"] == "Bearer x"

@@ -36,7 +36,7 @@ HARMLESS_HEADERS = frozenset({
     "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "x-request-id",
 })
 # fmt: on
-"""Headers whose values are logged. Of others nobody knows what they are: many proxies have one for their secret."""
+"""Headers whose values are logged. Others may hold a secret: many proxies have a header of their own for it."""
 
 _WAIT_SECONDS = 0.02  # for another process that rotates at this moment; else the next entry tries again
 _MAX_FIELD = 1024  # characters of user, address, method and path each

@@ -43,6 +43,24 @@ PIECES = (
     ),
     *("1+or+", "' or ", "union+", "x;", "|", "`", "=", "%{(#", "backup", "dump.", "A", " ", "from ", " ; USER=", "\\"),
     *("1/**/or", ")", "+)", "/**/", "\t", "cmd", "vssadmin ", "comsvcs", "procdump", "for ", "- ", "database."),
+    *(
+        '"action": "ADD" ',
+        '"newValue": "',
+        '"RuleActions"',
+        '"add": [',
+        '"verbs": ["',
+        '"hostPath": {"path": "/etc',
+        '"Action": [',
+        "$(aws",
+    ),
+    *(
+        "rejected after DATA",
+        " <= ",
+        " user [a]\\[a] status [NT_STATUS_X]",
+        "Module 'a' loaded from",
+        "a|",
+        "SITE CPTO ",
+    ),
     *("[char]", "iex", "FromBase64String", "powershell -e ", 'name="', "SRC=", "user "),
 )
 
@@ -58,6 +76,15 @@ def syslog(program: str, start: str = "") -> Callable[[str], str]:
 def windows(number: int, channel: str, field: str) -> Callable[[str], str]:
     system = {"eventID": str(number), "channel": channel}
     return lambda text: json.dumps({"win": {"system": system, "eventdata": {field: text}}})
+
+
+def kubernetes(resource: str, **fields: object) -> str:
+    event = {"apiVersion": "audit.k8s.io/v1", "verb": "create", "objectRef": {"resource": resource}}
+    return json.dumps(event | fields)
+
+
+def cloud(product: str, **fields: object) -> str:
+    return json.dumps({product: fields})
 
 
 def after(head: str) -> Callable[[str], str]:
@@ -80,6 +107,30 @@ LOGS: dict[str, Callable[[str], str]] = {
     "powershell": windows(4104, "Microsoft-Windows-PowerShell/Operational", "scriptBlockText"),
     "programs": windows(4688, "Security", "commandLine"),
     "services": windows(7045, "System", "imagePath"),
+    "exim": lambda text: f"2023-11-14 10:12:01 1r2AbC-0001aB-2C <= {text}",
+    "vsftpd": lambda text: f'Tue Nov 14 10:12:01 2023 [pid 2] [{text}] FAIL LOGIN: Client "{text}',
+    "proftpd": syslog("proftpd", "host (h[192.0.2.1]) - USER "),
+    "samba": syslog("smbd", "Auth: [SMB2] user [a]"),
+    "samba audit": syslog("smbd_audit", "ana|192.0.2.1|docs|renameat|ok|"),
+    "redis": lambda text: f"811:M 14 Nov 2023 10:12:01.123 # {text}",
+    "rabbitmq": lambda text: f"2023-11-14 10:12:01.123456+00:00 [info] <0.1.0> {text}",
+    "cloudtrail": lambda text: cloud("aws", eventSource="iam.amazonaws.com", eventName="CreateRole", userAgent=text),
+    "policies": lambda text: cloud(
+        "aws",
+        eventSource="iam.amazonaws.com",
+        eventName="PutUserPolicy",
+        requestParameters={"policyDocument": text},
+    ),
+    "mail rules": lambda text: cloud("office365", Operation="New-InboxRule", Parameters=text),
+    "directory": lambda text: cloud(
+        "ms-graph", activityDisplayName="Update conditional access policy", targetResources=text
+    ),
+    "bindings": lambda text: cloud(
+        "gcp", protoPayload={"methodName": "SetIamPolicy", "serviceData": {"policyDelta": {"bindingDeltas": text}}}
+    ),
+    "containers": lambda text: kubernetes("pods", userAgent=text, requestURI=text),
+    "roles": lambda text: kubernetes("roles", requestObject={"rules": text}),
+    "secrets": lambda text: json.dumps({"type": "response", "request": {"operation": "read", "path": text}}),
     "tasks": windows(4698, "Security", "taskContent"),
     "sysmon": windows(1, SYSMON, "commandLine"),
     "files": windows(11, SYSMON, "targetFilename"),

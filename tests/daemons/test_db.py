@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from secmon.agentlink.local_socket import LocalSocket
+from secmon.agents.link.wire import Answer, Question, SendMessages
 from secmon.agents.registry import registry
 from secmon.agents.registry.store import AgentStore
 from secmon.common.clock import SystemClock
@@ -96,6 +98,38 @@ async def test_messages_are_stored_and_answers_counted(node: Node) -> None:
     with store.read() as connection:
         assert connection.execute(select(hotfixes.c.hotfix)).scalars().all() == ["KB1", "KB2"]
     store.close()
+
+
+async def test_an_answer_that_is_not_sent_costs_a_round(node: Node) -> None:
+    """Nothing is sent again: the next check of the agent is answered, with or without those of before."""
+    agent = ModelAgent("syscollector_hotfixes", {name: hotfix(name) for name in ("KB1", "KB2", "KB3")})
+    connected = False
+
+    async def answer(question: Question) -> Answer:
+        assert isinstance(question, SendMessages)
+        for _, text in question.messages if connected else ():
+            node.send(*agent.answered(text.removeprefix("#!-")))
+        return Answer(unsent=[] if connected else [number for number, _ in question.messages])
+
+    async with node.running() as daemon:
+
+        def unsent() -> Any:
+            return daemon.counters().get("inventory.answers_unsent")
+
+        node.send(*agent.begin(5))
+        await until(lambda: unsent() == 1)  # secmon-remoted does not run
+        link = LocalSocket(node.paths.agent_link_socket, answer)
+        await link.open()
+        try:
+            node.send(*agent.begin(6))
+            await until(lambda: unsent() == 2)  # the agent is not connected
+            connected = True
+            node.send(*agent.begin(7))
+            await until(lambda: node.rows() == 4)  # with its synchronization
+        finally:
+            await link.close()
+        await until(lambda: daemon.counters()["inventory.answers_waiting"] == 0)
+        assert unsent() == 2
 
 
 async def test_rows_of_a_removed_agent_are_deleted(node: Node) -> None:

@@ -73,7 +73,7 @@ def _check_page(offset: int, limit: int) -> None:
 def _last_page(offset: int, limit: int, fields: Fields) -> int:
     """An offset as far behind the end of any list. Raises 2003 where a database counts (conventions.md 4.3)."""
     if fields.engine == "sql":
-        raise SecmonError(2003, f"offset {offset} is greater than the maximum of {_END - limit}")
+        raise SecmonError(2003, f"the offset is greater than the maximum of {_END - limit}")
     return _END - limit
 
 
@@ -106,7 +106,12 @@ def check_select(names: Sequence[str], fields: Fields) -> None:
     allowed = fields.select
     if allowed is None:
         return
-    # The list engine checks top-level names only: a dotted path that an item lacks selects nothing of it.
-    checked = names if fields.engine == "sql" else tuple(name for name in names if "." not in name)
-    if any(name not in allowed for name in checked):
-        raise SecmonError(1724, f"{', '.join(checked)[:EXCERPT]!r}; selectable: {', '.join(allowed)}")
+    # The list engine checks top-level names only: the rest of a path that an item lacks selects nothing of it.
+    top_level = fields.engine == "list"
+    known = {_first_part(name) for name in allowed} if top_level else allowed
+    if any((_first_part(name) if top_level else name) not in known for name in names):
+        raise SecmonError(1724, f"{', '.join(names)[:EXCERPT]!r}; selectable: {', '.join(allowed)}")
+
+
+def _first_part(name: str) -> str:
+    return name.partition(".")[0]

@@ -135,7 +135,9 @@ def test_select_is_checked_where_there_are_items() -> None:
     assert ask([], select="foo") == []
     with pytest.raises(SecmonError, match=r"1724.*'name, foo'; selectable: id, name"):
         ask([{"id": 1}], select="name,foo")
-    assert ask([{"id": 1}], select="foo.bar") == [{"id": 1}]
+    with pytest.raises(SecmonError, match=r"1724.*'foo.bar'; selectable: id, name"):
+        ask([{"id": 1}], select="foo.bar")
+    assert ask([{"id": 1}], select="name.bar") == [{"id": 1}]
 
 
 @pytest.mark.parametrize("offset", [2**62, 2**63 - 1, 2**63, 2**64 - 1])

@@ -42,6 +42,7 @@ async def test_queries(office: Office) -> None:
     body = await office.ask("GET /mitre/techniques", distinct=True, select=["deprecated"])
     assert [one["deprecated"] for one in body["data"]["affected_items"]] == [0, 1]
     assert (await office.refused("GET /mitre/tactics", select=["tactics"])).code == 1724
+    assert (await office.refused("GET /mitre/tactics", select=["scan.nope"])).code == 1724
     assert (await office.refused("GET /mitre/tactics", sort="-none")).code == 1403
 
 

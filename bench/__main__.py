@@ -15,6 +15,7 @@ from bench import (
     fullsync,
     idle,
     inventory,
+    inventory_beside,
     inventory_read,
     reads,
     requests,
@@ -37,6 +38,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "agents": agents_read.measure,
     "inventory": inventory.measure,
     "inventory-read": inventory_read.measure,
+    "inventory-beside": inventory_beside.measure,
 }
 
 

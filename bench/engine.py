@@ -48,7 +48,7 @@ def measure(bench: Bench) -> list[Figure]:
     classes = logs(generated, LOGS // 4 if bench.quick else LOGS)
     say(f"events through {generated.counts()}")
     public = generated.sources()
-    cases = _sample(compile_sources(own))
+    cases = sample(compile_sources(own))
     figures = [
         *_in_process("default", own, {"cases": cases}, rounds),
         *_in_process(PUBLIC_SIZE, public, {**classes, "mixed": mixed(classes)}, rounds),
@@ -96,7 +96,7 @@ def _rate(engine: Engine, messages: Sequence[Message]) -> float:
     return len(messages) / (time.process_time() - started)
 
 
-def _sample(ruleset: Ruleset) -> list[Message]:
+def sample(ruleset: Ruleset) -> list[Message]:
     """Logs of the cases, mixed so that one event in two raises an alert."""
     engine = _engine(ruleset)
     alerting: list[Message] = []

@@ -77,7 +77,7 @@ def _first_synchronization(rows: int) -> Iterator[Figure]:
     """``rows`` files and as many packages of each agent, in the order in which 1,000 agents send them."""
     say(f"{2 * rows * AGENTS} rows of {AGENTS} agents")
     folder = Path(tempfile.mkdtemp(prefix="secmon-bench-"))
-    messages = [_state(agent, number) for number in range(2 * rows) for agent in range(1, AGENTS + 1)]
+    messages = [state(agent, number) for number in range(2 * rows) for agent in range(1, AGENTS + 1)]
     try:
         with closing(Reader(folder)) as reader:
             reader.send(messages)
@@ -136,7 +136,7 @@ def _checks(rows: int) -> Iterator[Figure]:
     folder = Path(tempfile.mkdtemp(prefix="secmon-bench-"))
     try:
         with closing(Reader(folder)) as reader:
-            states = [_state(1, 2 * number) for number in range(rows)]
+            states = [state(1, 2 * number) for number in range(rows)]
             reader.send(states)
             reader.work()
             with reader.store.read() as connection:
@@ -173,7 +173,7 @@ def _bare_check(file: Path) -> float:
         return (time.process_time() - begun) / _CHECKS * 1000
 
 
-def _state(agent: int, number: int) -> bytes:
+def state(agent: int, number: int) -> bytes:
     """A file if ``number`` is even, else a package."""
     checksum = f"{agent:08x}{number:032x}"
     attributes: dict[str, Any]

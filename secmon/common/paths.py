@@ -187,6 +187,16 @@ class Paths:
         return self.root / "var/db/list-feeds"
 
     @property
+    def advisories(self) -> Path:
+        """Advisories of vulnerabilities, a file for each ecosystem: replicated from the master."""
+        return self.etc / "advisories"
+
+    @property
+    def previous_advisories(self) -> Path:
+        """The files that the last import has replaced, on the master."""
+        return self.root / "var/db/previous-advisories"
+
+    @property
     def queue_socket(self) -> Path:
         """Datagrams of existing tools for the analysis engine."""
         return self.sockets / "queue"

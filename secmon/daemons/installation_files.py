@@ -33,7 +33,7 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
     (0o750, False, "api/configuration"),  # api.yaml can make the daemons run as root, so only root may write it
     (0o770, False, "api/configuration/ssl api/configuration/security"),
     (0o770, True, "etc"),
-    (0o770, False, "etc/shared etc/decoders etc/rules etc/lists etc/attack etc/rootcheck"),
+    (0o770, False, "etc/shared etc/decoders etc/rules etc/lists etc/attack etc/advisories etc/rootcheck"),
     (0o770, True, "etc/shared/default"),
     (0o700, True, "etc/cluster"),  # ours: private keys of the cluster
     (0o770, True, "logs"),

@@ -29,6 +29,7 @@ CATEGORIES = (
     Category("etc/decoders"),
     Category("etc/lists"),
     Category("etc/attack"),
+    Category("etc/advisories"),
 )
 
 _EXCLUDED_NAMES = frozenset({"ar.conf", "ossec.conf"})

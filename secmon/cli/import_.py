@@ -21,16 +21,21 @@ _PROGRESS_FROM = 2_000
 @click.group(
     "import",
     cls=LazyGroup,
-    lazy={"agents": "secmon.cli.import_agents:agents", "attack": "secmon.cli.import_attack:attack"},
+    lazy={
+        "agents": "secmon.cli.import_agents:agents",
+        "attack": "secmon.cli.import_attack:attack",
+        "osv": "secmon.cli.import_osv:osv",
+    },
 )
 def import_() -> None:
-    """Import data of other managers, and of ATT&CK.
+    """Import data of other managers, of ATT&CK, and of advisories.
 
     \b
     Examples:
       secmon import rbac rbac.db
       secmon import agents /var/ossec
       secmon import attack enterprise-attack.json
+      secmon import osv all.zip
     """
 
 

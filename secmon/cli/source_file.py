@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 @contextmanager
-def open_source(source: str, paths: Paths, limit: int) -> Iterator[IO[bytes]]:
+def open_source(source: str, paths: Paths, limit: int, *, internal_redirects: bool = False) -> Iterator[IO[bytes]]:
     """The file at ``source``, at its beginning, of at most ``limit`` bytes.
 
     A download is written to an unnamed file in ``paths.downloads``, which the system deletes when it is closed.
@@ -29,7 +29,7 @@ def open_source(source: str, paths: Paths, limit: int) -> Iterator[IO[bytes]]:
     """
     if _ADDRESS.match(source):
         with _temporary(paths.downloads) as file:
-            _download(source, file, limit)
+            _download(source, file, limit, internal_redirects)
             file.seek(0)
             yield file
         return
@@ -57,7 +57,7 @@ def _temporary(folder: Path) -> IO[bytes]:
         raise click.ClickException(os_text(error)) from error
 
 
-def _download(url: str, file: IO[bytes], limit: int) -> None:
+def _download(url: str, file: IO[bytes], limit: int, internal_redirects: bool) -> None:
     with click.progressbar(length=limit, label="Downloading", show_pos=True) as bar:
 
         def progress(received: int, total: int | None) -> None:
@@ -65,6 +65,9 @@ def _download(url: str, file: IO[bytes], limit: int) -> None:
             bar.update(received - bar.pos)
 
         try:
-            asyncio.run(fetch(url, file, limit=limit, seconds=_SECONDS, progress=progress))
+            work = fetch(
+                url, file, limit=limit, seconds=_SECONDS, internal_redirects=internal_redirects, progress=progress
+            )
+            asyncio.run(work)
         except DownloadError as error:
             raise click.ClickException(f"{url}: {error}; nothing was changed") from error

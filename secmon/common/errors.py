@@ -326,6 +326,12 @@ CATALOGUE: dict[int, ErrorSpec] = {
     6004: ErrorSpec(_P, "This user may not log in with an authorization context", "Turn the user's run_as flag on"),
     6005: ErrorSpec(Kind.TOO_MANY_REQUESTS, "The limit of 30 requests with events per minute is reached"),
     7000: ErrorSpec(_U, "The engine refused the request"),
+    8010: ErrorSpec(_U, "A scan has been requested already", "Wait until it has ended: see last_scan of an agent"),
+    8011: ErrorSpec(
+        _U,
+        "The detection of vulnerabilities is switched off",
+        "Set enabled to yes in the vulnerability-detection section and restart",
+    ),
 }
 
 

@@ -134,6 +134,9 @@ OPTIONS: Mapping[str, Option] = {
     "db.max_agent_mb": Option(
         256, 16, 65_536, "Megabytes that an agent may have in the inventory; further rows are refused."
     ),
+    "db.solved_vulnerability_days": Option(
+        30, 0, 3650, "Days for which vulnerabilities that are solved are shown as obsolete."
+    ),
     "modulesd.debug": Option(0, 0, 2, "Detail of the log of groups, agents and upgrades."),
     "remoted.debug": Option(0, 0, 2, "Detail of the log of the agents' connections."),
     "daemons.stop_timeout": Option(30, 1, 600, "Seconds that a daemon has to stop before it is killed."),

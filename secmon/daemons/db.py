@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,6 +15,7 @@ from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError, os_text
 from secmon.common.logfile.failure_log import FailureLog
+from secmon.config.vulnerability_detection import detects_vulnerabilities
 from secmon.daemons.daemon import Context
 from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.node_builder import Installation, read_installation
@@ -24,7 +26,9 @@ from secmon.inventory.reader import BATCH_BYTES, Answer, InventoryReader
 from secmon.inventory.removed_agents import RemovedAgents
 from secmon.inventory.row_limits import RowLimits
 from secmon.inventory.store import InventoryStore, store_bytes
+from secmon.inventory.vulnerabilities.scanner import VulnerabilityScanner
 from secmon.journal.journal import JournalWriter
+from secmon.knowledge.vulnerabilities.source import AdvisorySource
 
 log = logging.getLogger("secmon.db")
 
@@ -63,6 +67,8 @@ class InventoryDaemon:
         self._counters = Counters()
         self._events: JournalWriter | None = None
         self._reader: InventoryReader | None = None
+        self._advisories = AdvisorySource(installation.paths)
+        self._scanner = self._new_scanner() if detects_vulnerabilities(installation.main) else None
         self._answers: asyncio.Queue[list[Answer]] = asyncio.Queue()
         self._unsent = 0
         self._stopping = asyncio.Event()
@@ -86,6 +92,7 @@ class InventoryDaemon:
             self._reader.close()
         if self._events is not None:
             self._events.close()
+        self._advisories.close()
         self._store.close()
         self._registry.close()
 
@@ -103,7 +110,9 @@ class InventoryDaemon:
             "store_bytes": store_bytes(self._store.path),
             "answers_waiting": self._unsent,
         }
-        return self._counters.snapshot() | started | {f"inventory.{name}": value for name, value in shown.items()}
+        waiting = {} if self._scanner is None else {"vulnerabilities.hosts_waiting": self._scanner.waiting}
+        figures = {f"inventory.{name}": value for name, value in shown.items()}
+        return self._counters.snapshot() | started | figures | waiting
 
     def active_config(self) -> Mapping[str, Any]:
         """The public sections: this product makes no such copies of its stores, and has no such options."""
@@ -128,6 +137,25 @@ class InventoryDaemon:
             ),
         )
 
+    def _new_scanner(self) -> VulnerabilityScanner:
+        main, option = self._installation.main, self._installation.options.get
+        return VulnerabilityScanner(
+            self._store,
+            self._registry,
+            self._advisories,
+            node=None if main.cluster.disabled else main.cluster.node_name,
+            clock=self._clock,
+            counters=self._counters,
+            kept=timedelta(days=option("db.solved_vulnerability_days")),
+        )
+
+    def _scan(self, reader: InventoryReader) -> bool:
+        """Compare hosts with advisories, unless rows of an interrupted transaction come first."""
+        if self._scanner is None or not reader.settled or not self._scanner.step():
+            return False
+        reader.events_wait = True
+        return True
+
     async def _read(self) -> None:
         assert self._reader is not None, "opened first"
         failure = FailureLog(log, "What agents report is not stored", "What agents report is stored again")
@@ -137,14 +165,15 @@ class InventoryDaemon:
             try:
                 some, answers = await asyncio.to_thread(self._reader.step)
                 self._queue(list(answers))
+                scanned = await asyncio.to_thread(self._scan, self._reader)
                 await self._follow_registry(self._reader)
             except (OSError, SQLAlchemyError) as error:
                 failure.failed(os_text(error) if isinstance(error, OSError) else str(error))
                 await self._sleep(_RETRY_SECONDS)
                 continue
             failure.succeeded()
-            pause = shortest if some else min(longest, 2 * pause)
-            if not some:
+            pause = shortest if some or scanned else min(longest, 2 * pause)
+            if not (some or scanned):
                 await self._sleep(pause)
 
     async def _follow_registry(self, reader: InventoryReader) -> None:

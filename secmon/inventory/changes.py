@@ -25,7 +25,15 @@ from secmon.inventory.byte_limits import LIMITED, size_of
 from secmon.inventory.components import SYNCHRONIZED, components_with
 from secmon.inventory.decoded_event import DecodedEvent, event_of
 from secmon.inventory.message import AgentMessage
-from secmon.inventory.schema import fim_entries, row_refusals, synchronizations
+from secmon.inventory.schema import (
+    fim_entries,
+    hotfixes,
+    operating_systems,
+    packages,
+    row_refusals,
+    synchronizations,
+    vulnerability_marks,
+)
 
 Row = Mapping[str, Any]
 """A row by columns; a column that it lacks becomes null."""
@@ -47,6 +55,7 @@ class Changes:
         self._message: AgentMessage | None = None
         self._rows: dict[Table, list[tuple[Any, ...]]] = {}
         self._changed: dict[Table, set[tuple[int, str | None]]] = {}
+        self._marks: dict[tuple[int, str], float] = {}
         self.answers: list[tuple[int, str]] = []
         """Control messages for agents, by number: the texts after ``#!-`` (agent-data.md 1.2)."""
         self.events: list[DecodedEvent] = []
@@ -75,6 +84,7 @@ class Changes:
             return
         if table in SYNCHRONIZED:
             self._change(table, row["agent_id"], row["type"] if table is fim_entries else None)
+            self._mark(table, row["agent_id"], row["item_id"] if table is packages else "")
         self._rows.setdefault(table, []).append(values)
 
     def delete(self, table: Table, agent: int, *conditions: ColumnElement[bool], **values: object) -> int:
@@ -89,6 +99,7 @@ class Changes:
         deleted = self.execute(table, wanted, {"agent": agent, **values}).rowcount
         if deleted and table in SYNCHRONIZED:
             self._change(table, agent, None)
+            self._mark(table, agent, "")
             self.limits.rows.deleted(table, agent, deleted)
         return deleted
 
@@ -106,6 +117,10 @@ class Changes:
 
     def flush_all(self) -> None:
         """Write all rows. To be called before the commit."""
+        marks = vulnerability_marks
+        for (agent, item), marked in self._marks.items():
+            self.save(marks, {"agent_id": agent, "item": item, "marked": marked})
+        self._marks.clear()
         for table in list(self._rows):
             self.flush(table)
         self.void_checksums()
@@ -167,10 +182,17 @@ class Changes:
             ]
             self.report(event_of(message, "syscollector", fields, log))
 
+    def _mark(self, table: Table, agent: int, item: str) -> None:
+        """Have it compared with the advisories. ``item``: of a package; empty for anything else."""
+        if table in _COMPARED and self._message is not None:
+            self._marks[agent, item] = self._message.received
+
     def _change(self, table: Table, agent: int, row_type: str | None) -> None:
         self._changed.setdefault(table, set()).add((agent, row_type))
 
 
+_COMPARED = (packages, operating_systems, hotfixes)
+"""Tables whose rows decide which vulnerabilities a host has."""
 _KINDS = {"8": "syscheck", "9": "rootcheck", "d": "dbsync", "e": "ciscat", "p": "sca"}
 _DAY_SECONDS = 86_400
 _LAST_REFUSAL = select(row_refusals.c.day).where(row_refusals.c.agent_id == bindparam("agent"))

@@ -3,14 +3,15 @@
 The position in the journal is written in the transaction of the rows, so that a kill at any moment neither loses nor
 repeats a row. Events for the analysis are appended to a journal of their own before that transaction commits. A kill in
 between leaves events without their rows: the store knows how many events its rows have led to, and after the start the
-same messages lead to the same events, of which those that the journal has are skipped.
+same messages lead to the same events, of which those that the journal has are skipped. Events that do not follow from
+messages are in the store first (``pending_events``), and are appended before the next messages are read.
 """
 
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, ProgrammingError
 
@@ -19,9 +20,9 @@ from secmon.common.counters import Counters
 from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.inventory.agent_limits import AgentLimits
 from secmon.inventory.changes import Changes, Handlers
-from secmon.inventory.decoded_event import DecodedEvent, encode_event
+from secmon.inventory.decoded_event import encode_event
 from secmon.inventory.message import AgentMessage, MalformedMessage, UnsupportedMessage, read_message
-from secmon.inventory.schema import reader_positions
+from secmon.inventory.schema import pending_events, reader_positions
 from secmon.inventory.store import InventoryStore
 from secmon.journal.journal import Block, JournalReader, JournalWriter
 from secmon.journal.segments import consumer_path
@@ -35,6 +36,7 @@ BATCH_BYTES = 4 << 20
 _WARNINGS = 5
 _WARNING_SECONDS = 60.0
 
+_PENDING = select(pending_events).order_by(pending_events.c.id).limit(1000)
 _REFUSED = (IntegrityError, DataError, InterfaceError, ProgrammingError, ValueError, OverflowError)
 """Errors of a row that the store does not take."""
 
@@ -79,6 +81,8 @@ class InventoryReader:
         self._reader.next = max(self._reader.next, position[0])
         self._next_event = position[1]
         self._waiting: list[Block] = []
+        self.events_wait = True
+        """Others may have written events into the store since the last step."""
 
     @property
     def position(self) -> int:
@@ -101,6 +105,11 @@ class InventoryReader:
             self._events.make_room()
         return self._events.full
 
+    @property
+    def settled(self) -> bool:
+        """The journal for the analysis has no events of a transaction that was interrupted: others may write rows."""
+        return self._events.next <= self._next_event
+
     def step(self) -> tuple[bool, Sequence[Answer]]:
         """Store the messages that are there: whether there were any, and the answers to them.
 
@@ -108,10 +117,11 @@ class InventoryReader:
         """
         if self.waits_for_analysis:
             return False, ()
+        passed_on = self._append_pending()
         if not self._waiting:
             self._waiting = self._reader.read(limit=BATCH_BYTES)
         if not self._waiting:
-            return False, ()
+            return passed_on, ()
         messages = self._select(self._waiting)
         end = self._waiting[-1].end
         try:
@@ -151,7 +161,7 @@ class InventoryReader:
                 for message in messages:
                     self._handle(message, changes)
                 changes.flush_all()
-                self._append(changes.events)
+                self._append([encode_event(event) for event in changes.events])
                 _write_position(connection, end, self._next_event + len(changes.events))
         except BaseException:
             self._limits.forget()
@@ -203,10 +213,26 @@ class InventoryReader:
             if number:
                 add(f"inventory.{name}", number)
 
-    def _append(self, events: Sequence[DecodedEvent]) -> None:
+    def _append_pending(self) -> bool:
+        """Pass on the events that wait in the store; whether there were any."""
+        if not self.events_wait:
+            return False
+        with self._store.read() as connection:
+            rows = connection.execute(_PENDING).all()
+        if not rows:
+            self.events_wait = False
+            return False
+        with self._store.write() as connection:
+            self._append([event for _, event in rows])
+            connection.execute(delete(pending_events).where(pending_events.c.id <= rows[-1].id))
+            _write_position(connection, self.position, self._next_event + len(rows))
+        self._next_event += len(rows)
+        return True
+
+    def _append(self, events: Sequence[bytes]) -> None:
         """Append those of ``events`` that an earlier try has not appended. Raises OSError."""
         appended = max(0, self._events.next - self._next_event)
-        self._events.append([encode_event(event) for event in events[appended:]])
+        self._events.append(events[appended:])
 
     def _warn(self, message: AgentMessage, reason: str) -> None:
         self._warnings.warn(

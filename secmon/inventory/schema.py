@@ -6,7 +6,7 @@ Texts are compared byte by byte, as the checksums of ranges need it (agent-data.
 
 from pathlib import Path
 
-from sqlalchemy import Column, Float, Index, Integer, MetaData, Table, Text, UniqueConstraint
+from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint, text
 
 from secmon.common.sqlite.schema import StoreSchema
 
@@ -230,6 +230,52 @@ benchmark_results = Table(
 )
 """Results of CIS-CAT: of the latest round of an agent only (agent-data.md 7.2)."""
 
+vulnerabilities = Table(
+    "vulnerabilities",
+    metadata,
+    _agent_id(),
+    _key("reference"),
+    _key("cve"),
+    *_columns(
+        texts="type status name version architecture severity external_references condition title published updated "
+        "ecosystem",
+        integers="detection_time solved_time",
+        reals="cvss2_score cvss3_score",
+    ),
+    Index("vulnerabilities_solved", "solved_time", sqlite_where=text("solved_time IS NOT NULL")),
+    sqlite_with_rowid=False,
+)
+"""Vulnerabilities of packages and systems (agent-data.md 9.2). ``reference``: the ``item_id`` of the package, or the
+``reference`` of the system. ``external_references``: a JSON array. Times are those of the node."""
+vulnerability_scans = Table(
+    "vulnerability_scans",
+    metadata,
+    _agent_id(),
+    Column("feeds", Text, nullable=False),
+    Column("last_full", Integer, nullable=False),
+    Column("last_partial", Integer, nullable=False),
+    Column("requested", Integer, nullable=False),
+)
+"""What an agent was last compared with: ``feeds`` is a JSON object, digests of advisories by ecosystem. Times are those
+of the node; ``requested``: when a client has asked for a scan, 0: none has since the last one."""
+vulnerability_marks = Table(
+    "vulnerability_marks",
+    metadata,
+    _agent_id(),
+    _key("item"),
+    Column("marked", Float, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""What has changed since the agent was last scanned: packages by ``item_id``; the empty text is for all that is not one
+package that is there: the system, hotfixes, packages that were removed."""
+pending_events = Table(
+    "pending_events",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("event", LargeBinary, nullable=False),
+)
+"""Events of scans that are not yet in the journal for the analysis, encoded."""
+
 reader_positions = Table(
     "reader_positions",
     metadata,
@@ -270,7 +316,7 @@ SCANNED = (
 
 SCHEMA = StoreSchema(
     metadata=metadata,
-    version=1,
+    version=2,
     migrations=Path(__file__).parent / "migrations",
     number="PRAGMA user_version",
     set_number="PRAGMA user_version = {}",

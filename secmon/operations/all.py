@@ -35,6 +35,9 @@ from secmon.operations.syscheck import scan as syscheck_scan
 from secmon.operations.syscollector import read as syscollector_read
 from secmon.operations.tasks import node_tasks as tasks_node_tasks
 from secmon.operations.tasks import status as tasks_status
+from secmon.operations.vulnerability import read as vulnerability_read
+from secmon.operations.vulnerability import scan as vulnerability_scan
+from secmon.operations.vulnerability import summary as vulnerability_summary
 
 AREAS = (
     root,
@@ -82,6 +85,9 @@ AREAS = (
     sca_checks,
     ciscat_read,
     mitre_read,
+    vulnerability_read,
+    vulnerability_scan,
+    vulnerability_summary,
 )
 
 EXECUTABLE = Catalogue()

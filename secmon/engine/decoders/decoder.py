@@ -79,8 +79,9 @@ INTERNAL = (
     "ciscat",
     "windows_eventchannel",
     "sca",
+    "json",
 )
-"""Names that exist without a file (ruleset.md 5.8)."""
+"""Names that exist without a file (ruleset.md 5.8). ``json`` has one too: its events can also come decoded already."""
 
 
 @dataclass

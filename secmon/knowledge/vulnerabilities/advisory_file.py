@@ -29,7 +29,10 @@ CREATE TABLE affected (
 """
 """``affected``: ranges of versions as keys; ``hotfixes``: separated by blanks."""
 
-_HITS = "SELECT record, condition, rating, hotfixes FROM affected WHERE name = ? AND since <= ? AND (until IS NULL OR until > ?)"
+_HITS = (
+    "SELECT record, condition, rating, hotfixes FROM affected "
+    "WHERE name = ? AND since <= ? AND (until IS NULL OR until > ?)"
+)
 _CONTENT = "SELECT content FROM records WHERE number = ?"
 _COUNTS = "SELECT (SELECT count(*) FROM records), (SELECT count(*) FROM affected)"
 
@@ -67,8 +70,8 @@ class AdvisoryFile:
         if meta.get("format") != FORMAT:
             self._connection.close()
             raise FeedError(f"{path} was written by another release of secmon: import the feed again")
-        self.ecosystem = meta["ecosystem"]
-        self.digest = meta["digest"]
+        self.ecosystem: str = meta["ecosystem"]
+        self.digest: str = meta["digest"]
 
     def hits(self, name: str, key: bytes) -> list[Hit]:
         """What affects the version ``key`` of the package ``name``."""
@@ -93,6 +96,14 @@ class AdvisoryFile:
         except sqlite3.Error as error:
             raise FeedError(f"{self.path} is damaged: {error}") from None
         return records, ranges
+
+    def newest(self) -> str:
+        """When the newest of its records was modified; empty when it has none."""
+        try:
+            [found] = self._connection.execute("SELECT max(modified) FROM records").fetchone()
+        except sqlite3.Error as error:
+            raise FeedError(f"{self.path} is damaged: {error}") from None
+        return found or ""
 
     def close(self) -> None:
         self._connection.close()

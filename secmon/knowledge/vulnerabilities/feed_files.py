@@ -1,4 +1,4 @@
-"""Where the records of a feed come from: a file, a folder, or a zip archive, read a record at a time."""
+"""The records of a feed: of a file, a folder or a zip archive, read one at a time."""
 
 import os
 import stat
@@ -6,15 +6,16 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import msgspec
 
 from secmon.common.errors import os_text
-from secmon.common.file_io import read_regular
+from secmon.common.file_io import open_regular
 from secmon.knowledge.vulnerabilities.osv import MAX_RECORD
 from secmon.knowledge.vulnerabilities.records import FeedError
 
-MAX_RECORDS = 2_000_000
+MAX_MEMBERS = 2_000_000
 MAX_UNPACKED = 64 << 30
 """Bytes of all records of an archive."""
 MAX_RATIO = 200
@@ -22,86 +23,93 @@ MAX_RATIO = 200
 _FREE_BYTES = 256 << 20
 """Bytes up to which the ratio does not count."""
 
-Progress = Callable[[int, int], None]
+_ZIP = b"PK\x03\x04"
+
+Progress = Callable[[int, int], object]
 """Is told how many records, or bytes, were read, and how many there are."""
 RawRecord = tuple[str, bytes]
 """Where a record is, for messages, and its JSON."""
 
 
-def raw_records(path: Path, progress: Progress = lambda done, total: None) -> Iterator[RawRecord]:
-    """The records at ``path``. Raises FeedError."""
-    try:
-        if path.is_dir():
-            yield from _in_folder(path, progress)
-        elif zipfile.is_zipfile(path):
-            yield from _in_archive(path, progress)
-        else:
-            yield from _in_file(path, progress)
-    except OSError as error:
-        raise FeedError(f"{path}: {os_text(error)}") from None
-
-
-def _in_folder(folder: Path, progress: Progress) -> Iterator[RawRecord]:
-    """Files ``*.json`` of the folder and those below; links are not followed."""
+def records_in_folder(folder: Path, progress: Progress = lambda done, total: None) -> Iterator[RawRecord]:
+    """Of the files ``*.json`` in the folder and below; links are not followed. Raises FeedError."""
     found = [Path(top) / name for top, _, names in os.walk(folder) for name in names if name.endswith(".json")]
     for done, path in enumerate(sorted(found), 1):
-        if path.lstat().st_size > MAX_RECORD:
+        try:
+            with open(open_regular(path, os.O_RDONLY), "rb") as file:
+                content = file.read(MAX_RECORD + 1)
+        except OSError as error:
+            raise FeedError(f"{path}: {os_text(error)}") from None
+        if len(content) > MAX_RECORD:
             raise FeedError(f"{path} has more than {MAX_RECORD >> 20} MB")
-        yield str(path), read_regular(path)
+        yield str(path), content
         progress(done, len(found))
 
 
-def _in_file(path: Path, progress: Progress) -> Iterator[RawRecord]:
-    """One record, an array of records, or a record a line."""
-    size = path.stat().st_size
-    if path.suffix in (".jsonl", ".ndjson"):
-        yield from _in_lines(path, size, progress)
+def records_in_file(file: IO[bytes], progress: Progress = lambda done, total: None) -> Iterator[RawRecord]:
+    """Of a zip archive; or one record, an array of records, or a record a line. Raises FeedError."""
+    try:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        archive = file.read(4).startswith(_ZIP)
+        file.seek(0)
+        yield from _in_archive(file, size, progress) if archive else _in_text(file, size, progress)
+    except OSError as error:
+        raise FeedError(os_text(error)) from None
+
+
+def _in_text(file: IO[bytes], size: int, progress: Progress) -> Iterator[RawRecord]:
+    if _has_lines(file):
+        yield from _in_lines(file, size, progress)
         return
-    if size > MAX_RECORD:
-        raise FeedError(f"{path} has more than {MAX_RECORD >> 20} MB: pack its records into a zip archive")
-    content = read_regular(path, follow=True)
+    content = file.read(MAX_RECORD + 1)
+    if len(content) > MAX_RECORD:
+        raise FeedError(f"it has more than {MAX_RECORD >> 20} MB: pack its records into a zip archive")
     try:
         raw = msgspec.json.decode(content, type=list[msgspec.Raw]) if content.lstrip()[:1] == b"[" else [content]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FeedError(f"{path} is not JSON: {error}") from None
+        raise FeedError(f"it is not JSON: {error}") from None
     for done, each in enumerate(raw, 1):
-        yield f"{path}, record {done}", bytes(each)
+        yield f"record {done}", bytes(each)
         progress(done, len(raw))
 
 
-def _in_lines(path: Path, size: int, progress: Progress) -> Iterator[RawRecord]:
-    done = 0
-    with path.open("rb") as file:
-        for number in range(1, MAX_RECORDS + 1):
-            line = file.readline(MAX_RECORD + 1)
-            if not line:
-                return
-            if len(line) > MAX_RECORD:
-                raise FeedError(f"{path}, line {number} has more than {MAX_RECORD >> 20} MB")
-            done += len(line)
-            if line.strip():
-                yield f"{path}, line {number}", line
-            progress(done, size)
-    raise FeedError(f"{path} has more than {MAX_RECORDS} lines")
+def _has_lines(file: IO[bytes]) -> bool:
+    """Whether the first line is a whole record, and there are more."""
+    line = file.readline(MAX_RECORD)
+    more = file.read(1)
+    file.seek(0)
+    return bool(more) and line.startswith(b"{") and line.rstrip().endswith(b"}")
 
 
-def _in_archive(path: Path, progress: Progress) -> Iterator[RawRecord]:
+def _in_lines(file: IO[bytes], size: int, progress: Progress) -> Iterator[RawRecord]:
+    done = number = 0
+    while line := file.readline(MAX_RECORD + 1):
+        done, number = done + len(line), number + 1
+        if len(line) > MAX_RECORD:
+            raise FeedError(f"line {number} has more than {MAX_RECORD >> 20} MB")
+        if line.strip():
+            yield f"line {number}", line
+        progress(done, size)
+
+
+def _in_archive(file: IO[bytes], size: int, progress: Progress) -> Iterator[RawRecord]:
     """Members ``*.json``. Nothing is written to the disk, whatever their names are."""
-    bound = min(MAX_UNPACKED, max(_FREE_BYTES, MAX_RATIO * path.stat().st_size))
+    bound = min(MAX_UNPACKED, max(_FREE_BYTES, MAX_RATIO * size))
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-            if len(members) > MAX_RECORDS:
-                raise FeedError(f"{path} has more than {MAX_RECORDS} members")
+            if len(members) > MAX_MEMBERS:
+                raise FeedError(f"it has more than {MAX_MEMBERS} members")
             for done, member in enumerate(members, 1):
                 content = _member(archive, member, min(bound, MAX_RECORD))
                 if content is None:
                     continue
                 bound -= len(content)
-                yield f"{path}, {member.filename[:200]}", content
+                yield member.filename[:200], content
                 progress(done, len(members))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError) as error:
-        raise FeedError(f"{path} is not a whole zip archive: {error}") from None
+        raise FeedError(f"it is not a whole zip archive: {error}") from None
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes | None:

@@ -109,9 +109,7 @@ def _files_here(paths: Paths) -> dict[str, Path]:
     return found
 
 
-def _build(
-    staging: Staging, here: Mapping[str, Path], full: bool, building: Callable[[str], None]
-) -> dict[str, Path]:
+def _build(staging: Staging, here: Mapping[str, Path], full: bool, building: Callable[[str], None]) -> dict[str, Path]:
     """The changed files by ecosystem, each in the staging folder."""
     wanted = dict.fromkeys(staging.ecosystems())
     built = {}

@@ -87,7 +87,7 @@ def read_record(content: bytes) -> FeedRecord:
             ranges.setdefault(ecosystem, []).extend(() if found.withdrawn else _ranges(found, affected, ecosystem))
     return FeedRecord(
         advisory=_advisory(found, distribution=any(each not in _LANGUAGES for each in ranges)),
-        modified=_moment(found.modified),
+        modified=moment(found.modified),
         ranges=ranges,
     )
 
@@ -103,8 +103,8 @@ def _advisory(found: _Record, *, distribution: bool) -> Advisory:
         cves=sorted(cves) or [found.id],
         title=(found.summary or "")[:_MAX_TEXT],
         references=list(urls)[:MAX_REFERENCES],
-        published=_moment(found.published)[:10] if found.published else "",
-        updated=_moment(found.modified)[:10],
+        published=moment(found.published)[:10] if found.published else "",
+        updated=moment(found.modified)[:10],
     )
 
 
@@ -112,7 +112,7 @@ def _cves(names: Iterable[str]) -> set[str]:
     return {name for name in names if _CVE.fullmatch(name)}
 
 
-def _moment(text: str) -> str:
+def moment(text: str) -> str:
     """A time with six digits of a second, so that texts compare as times. Raises FeedError."""
     found = _TIME.fullmatch(text)
     if found is None:
@@ -129,7 +129,8 @@ def _ranges(record: _Record, affected: _Affected, ecosystem: str) -> Iterator[Af
     binaries = list(_binaries(affected.ecosystem_specific))
     events = [each.events for each in affected.ranges or () if each.type in ("ECOSYSTEM", "SEMVER")]
     if binaries:
-        found = [(each, part) for each, fixed in binaries for part in intervals([_FROM_FIRST, Event(fixed=fixed)], order)]
+        fixes = [(each, [_FROM_FIRST, Event(fixed=version)]) for each, version in binaries]
+        found = [(each, part) for each, fix in fixes for part in intervals(fix, order)]
     else:
         parts = [part for each in events for part in intervals(each, order)]
         parts += exact_versions(affected.versions or (), parts, order)

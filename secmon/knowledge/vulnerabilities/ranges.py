@@ -1,4 +1,4 @@
-"""Ranges of versions from the events of a record (the evaluation algorithm of the OSV schema; agent-data.md 9.5, 9.7)."""
+"""Ranges of versions from the events of a record (OSV schema, "Evaluation"; agent-data.md 9.5, 9.7)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from secmon.knowledge.vulnerabilities.advisory_file import TABLES, encode, write_meta
-from secmon.knowledge.vulnerabilities.records import FeedRecord
+from secmon.knowledge.vulnerabilities.records import AffectedRange, FeedRecord
 
 _BATCH = 500
 _STAGING = """
@@ -22,11 +22,20 @@ CREATE TABLE affected (
   condition TEXT NOT NULL, rating BLOB NOT NULL, hotfixes TEXT NOT NULL, PRIMARY KEY (record, part)
 ) WITHOUT ROWID;
 """
-_NEWER = "INSERT INTO seen VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET modified = excluded.modified WHERE excluded.modified > modified"
-_CURRENT = "s.records AS found JOIN s.seen AS seen ON seen.id = found.id AND seen.modified = found.modified"
+_NEWER = (
+    "INSERT INTO seen VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET modified = excluded.modified "
+    "WHERE excluded.modified > modified"
+)
+_STALE = (
+    "CREATE TEMP TABLE stale AS SELECT number FROM main.records AS old "
+    "JOIN s.seen AS seen ON seen.id = old.id WHERE seen.modified > old.modified"
+)
+_TAKEN = (
+    "CREATE TEMP TABLE taken AS SELECT found.id AS id, max(found.number) AS number "
+    "FROM s.records AS found JOIN s.seen AS seen ON seen.id = found.id AND seen.modified = found.modified "
+    "WHERE found.ecosystem = ? AND found.id NOT IN (SELECT id FROM main.records) GROUP BY found.id ORDER BY found.id"
+)
 """A feed may have a record several times: the last one of the latest counts."""
-_STALE = "SELECT number FROM main.records AS old JOIN s.seen AS seen ON seen.id = old.id WHERE seen.modified > old.modified"
-_TAKEN = "SELECT id, max(number) AS number FROM numbered GROUP BY id"
 
 
 class Staging:
@@ -63,10 +72,7 @@ class Staging:
             number, self._next = self._next, self._next + 1
             row = (number, ecosystem, record.advisory.id, record.modified, content)
             self._connection.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?)", row)
-            rows = [
-                (number, part, each.name, each.since, each.until, each.condition, encode(each.rating), " ".join(each.hotfixes))
-                for part, each in enumerate(ranges)
-            ]
+            rows = [(number, part, *_columns(each)) for part, each in enumerate(ranges)]
             self._connection.executemany("INSERT INTO affected VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def ecosystems(self) -> list[str]:
@@ -100,14 +106,10 @@ class Staging:
 def _merge(connection: sqlite3.Connection, ecosystem: str) -> int:
     """Replace and add records; how many have changed."""
     execute = connection.execute
-    execute(f"CREATE TEMP TABLE stale AS {_STALE}")  # noqa: S608 - a constant
+    execute(_STALE)
     execute("DELETE FROM main.affected WHERE record IN (SELECT number FROM stale)")
     gone = execute("DELETE FROM main.records WHERE number IN (SELECT number FROM stale)").rowcount
-    execute(
-        f"CREATE TEMP TABLE taken AS SELECT found.id AS id, max(found.number) AS number FROM {_CURRENT} "  # noqa: S608
-        "WHERE found.ecosystem = ? AND found.id NOT IN (SELECT id FROM main.records) GROUP BY found.id ORDER BY found.id",
-        (ecosystem,),
-    )
+    execute(_TAKEN, (ecosystem,))
     added = execute(
         "INSERT INTO main.records (id, modified, content) SELECT id, modified, content FROM temp.taken "
         "JOIN s.records USING (id, number) ORDER BY id"
@@ -118,6 +120,11 @@ def _merge(connection: sqlite3.Connection, ecosystem: str) -> int:
         "ORDER BY name, own.number, part"
     )
     return gone + added
+
+
+def _columns(found: AffectedRange) -> tuple[object, ...]:
+    hotfixes = " ".join(found.hotfixes)
+    return found.name, found.since, found.until, found.condition, encode(found.rating), hotfixes
 
 
 def _sync(path: Path) -> None:

@@ -7,9 +7,9 @@ from secmon.knowledge.vulnerabilities.versions.parts import NoVersion, number, s
 _TILDE, _END = b"\x01", b"\x02"
 _PAIRS = re.compile(r"([^0-9]*)([0-9]*)")
 _ALLOWED = re.compile(r"[A-Za-z0-9.+\-~:_]+")
-_RANKS = {
-    code: bytes((code,)) if chr(code).isalpha() else bytes((code | 0x80,)) for code in range(0x21, 0x7F)
-} | {ord("~"): _TILDE}
+_RANKS = {code: bytes((code,)) if chr(code).isalpha() else bytes((code | 0x80,)) for code in range(0x21, 0x7F)} | {
+    ord("~"): _TILDE
+}
 """``~`` before the end of a part, then letters, then all others."""
 
 

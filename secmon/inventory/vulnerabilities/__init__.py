@@ -1,0 +1,1 @@
+"""Vulnerabilities of hosts: what agents report as installed, compared with the advisories in force."""

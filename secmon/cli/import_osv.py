@@ -1,5 +1,6 @@
 """``secmon import osv``: advisories of vulnerabilities."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,29 +84,29 @@ def _records(source: str, paths: Paths, internal_redirects: bool) -> Iterator[It
         with _progress("Fetching records") as progress:
             changes = read_changes(source, newest_record(paths, source))
             if not changes:
+                click.echo("Nothing was changed: no record is newer than those in force.")
                 raise click.exceptions.Exit(0)
             yield changed_records(source, changes, progress)
     elif Path(source).is_dir():
-        with as_root(), _progress("Reading records") as progress:
+        with _progress("Reading records") as progress:
             yield records_in_folder(Path(source), progress)
     else:
         with (
             open_source(source, paths, _MAX_BYTES, internal_redirects=internal_redirects) as file,
-            _progress("Reading") as progress,
+            _progress("Reading records") as progress,
         ):
             yield records_in_file(file, progress)
 
 
 @contextmanager
 def _progress(label: str) -> Iterator[Progress]:
-    with click.progressbar(length=1, label=label, show_pos=True, file=click.get_text_stream("stderr")) as bar:
+    with click.progressbar(length=1, label=label, show_pos=True, file=sys.stderr) as bar:
 
         def show(done: int, total: int) -> None:
             bar.length = max(total, 1)
             bar.update(done - bar.pos)
 
-        progress: Progress = show
-        yield progress
+        yield show
 
 
 def _wanted(ecosystems: Sequence[str]) -> Callable[[str], bool]:
@@ -128,10 +129,9 @@ def _print(done: Imported, *, as_json: bool) -> None:
         return
     for ecosystem, number in done.ecosystems.items():
         click.echo(f"{ecosystem}: {number} records")
-    changed = (
-        f"{len(done.ecosystems)} ecosystems changed" if done.ecosystems else "nothing is newer than what is in force"
-    )
-    click.echo(f"Read {done.records} records, {done.unused} of them of no ecosystem that is used: {changed}.")
+    click.echo(f"Read {done.records} records, {done.unused} of them of no ecosystem that is used.")
+    if not done.ecosystems:
+        click.echo("Nothing was changed: none is newer than what is in force.")
 
 
 def _warn_of_switch(paths: Paths) -> None:

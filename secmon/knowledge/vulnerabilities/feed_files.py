@@ -1,6 +1,7 @@
 """The records of a feed: of a file, a folder or a zip archive, read one at a time."""
 
 import os
+import re
 import stat
 import zipfile
 import zlib
@@ -23,6 +24,7 @@ MAX_RATIO = 200
 _FREE_BYTES = 256 << 20
 """Bytes up to which the ratio does not count."""
 
+_DRIVE = re.compile("[A-Za-z]:")
 _ZIP = b"PK\x03\x04"
 
 Progress = Callable[[int, int], object]
@@ -115,7 +117,7 @@ def _in_archive(file: IO[bytes], size: int, progress: Progress) -> Iterator[RawR
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes | None:
     """The content of a member; None for what is no record. Raises FeedError."""
     name = PurePosixPath(member.filename.replace("\\", "/"))
-    if name.is_absolute() or ".." in name.parts or ":" in name.parts[:1]:
+    if name.is_absolute() or ".." in name.parts or _DRIVE.match(member.filename):
         raise FeedError(f"the archive has a member {member.filename[:200]!r}, which is outside of it")
     if member.is_dir() or name.suffix != ".json" or stat.S_ISLNK(member.external_attr >> 16):
         return None

@@ -18,7 +18,7 @@ def key(version: str) -> bytes:
     """A version without release comes before those with one. Raises NoVersion."""
     epoch, rest = split_epoch(version)
     upstream, dash, release = rest.rpartition("-") if "-" in rest else (rest, "", "")
-    if not upstream.strip():
+    if not _SEGMENTS.search(upstream):
         raise NoVersion(version)
     return number(epoch) + _part(upstream) + (_part(release) if dash else b"")
 

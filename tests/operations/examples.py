@@ -7,7 +7,9 @@ made first is there for what follows. :data:`FAILING` has those that fail in the
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from secmon.inventory.schema import metadata, rootcheck_findings
+from sqlalchemy import Table
+
+from secmon.inventory.schema import metadata, rootcheck_findings, vulnerabilities, vulnerability_scans
 from tests.agents.rows import agent, put
 from tests.operations.analyst import LOGIN_RULE, stocked
 from tests.operations.fields import MemoryLink
@@ -61,8 +63,11 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         for path in (
             *("syscheck/{agent_id}", "syscheck/{agent_id}/last_scan", "rootcheck/{agent_id}"),
             *("rootcheck/{agent_id}/last_scan", "sca/{agent_id}", "ciscat/{agent_id}/results"),
+            *("vulnerability/{agent_id}", "vulnerability/{agent_id}/last_scan"),
         )
     },
+    "GET /vulnerability/{agent_id}/summary/{field}": _AGENT | {"field": "severity"},
+    "PUT /vulnerability": {},
     "GET /sca/{agent_id}/checks/{policy_id}": _AGENT | {"policy_id": "text"},
     "GET /experimental/ciscat/results": _AGENTS,
     **{f"PUT /{area}": _AGENTS for area in ("syscheck", "rootcheck")},
@@ -206,6 +211,13 @@ class CountingLink(MemoryLink):
         return {"name": "secmon-remoted", "uptime": 1_700_000_000, "timestamp": 1_700_000_060, "metrics": _METRICS}
 
 
+_VALUES: Mapping[Table, Mapping[str, Any]] = {
+    vulnerabilities: {"external_references": '["https://example.org"]'},
+    vulnerability_scans: {"feeds": "{}", "requested": 0},
+}
+"""Of columns that hold neither any text nor any number."""
+
+
 def prepare(world: World) -> None:
     """What the examples speak of, on all nodes: an agent of beta in the group ``web``, logs, rules, links to agents."""
     stocked(world)
@@ -216,7 +228,7 @@ def prepare(world: World) -> None:
             known = {"version": "Wazuh v4.7.0", "connection_status": "active", "group": "web", "node_name": "beta"}
             put(connection, [agent(2, os_platform="ubuntu", os_major="22", os_minor="04", os_arch="x86_64", **known)])
         for table in metadata.sorted_tables:
-            store(node.inventory, table, full_row(table))
+            store(node.inventory, table, {**full_row(table), **_VALUES.get(table, {})})
         ended = {**full_row(rootcheck_findings), "id": 3, "log": "Ending rootcheck scan."}
         store(node.inventory, rootcheck_findings, ended)
         (node.paths.shared / "web").mkdir()

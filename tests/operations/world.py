@@ -68,7 +68,7 @@ class FixedControl:
 
     states: dict[str, str] = field(
         default_factory=lambda: dict.fromkeys(
-            ("secmon-clusterd", "secmon-analysisd", "secmon-remoted", "secmon-authd"), "running"
+            ("secmon-clusterd", "secmon-analysisd", "secmon-db", "secmon-remoted", "secmon-authd"), "running"
         )
     )
     restarts: int = 0

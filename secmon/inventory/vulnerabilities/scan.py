@@ -128,7 +128,7 @@ def _write(
             continue
         result.solved += 1
         changes.save(vulnerabilities, {**old, "status": OBSOLETE, "solved_time": now})
-        if old["ecosystem"] in in_force:  # without its advisories nobody knows
+        if old["ecosystem"] in in_force:  # else its advisories are gone, not the flaw
             result.events.append(finding_event(of, old, solved=True))
     if baseline:
         result.events.append(first_scan_event(of, baseline))

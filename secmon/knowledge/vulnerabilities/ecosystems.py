@@ -1,6 +1,6 @@
 """The ecosystems of packages that agents report, as feeds name them and as hosts belong to them (agent-data.md 9.7).
 
-An ecosystem has one name here, whatever repositories, products or support terms of a release a feed tells apart:
+An ecosystem has one name here, whatever repositories, products or support terms of a release a feed distinguishes:
 ``Red Hat:enterprise_linux:9::baseos`` and ``...::appstream`` are ``Red Hat:enterprise_linux:9``, and all of SUSE's
 products and modules of 15 SP5 are ``SUSE:15 SP5``.
 """

@@ -28,7 +28,7 @@ _DRIVE = re.compile("[A-Za-z]:")
 _ZIP = b"PK\x03\x04"
 
 Progress = Callable[[int, int], object]
-"""Is told how many records, or bytes, were read, and how many there are."""
+"""Gets how many records, or bytes, were read, and how many there are."""
 RawRecord = tuple[str, bytes]
 """Where a record is, for messages, and its JSON."""
 

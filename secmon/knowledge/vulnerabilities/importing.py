@@ -46,7 +46,7 @@ def import_feed(
     """Read all records of a feed, then put the changed files in force together; those before are kept.
 
     ``only``: which ecosystems are taken. ``full``: records that the feed does not have go, in the ecosystems that it
-    has. ``building`` is told which file is being built. Raises FeedError, and OSError; nothing is in force then.
+    has. ``building`` gets the ecosystem whose file is built. Raises FeedError, and OSError; nothing is in force then.
     """
     paths.advisories.mkdir(mode=0o770, parents=True, exist_ok=True)
     paths.previous_advisories.parent.mkdir(mode=0o770, parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ _Version = tuple[int, int, int]
 class AdvisorySource:
     """Opens the files of the folder, and again those that were replaced. For one thread.
 
-    A damaged file is told in the log; until it is replaced, what was read before stays in force.
+    A damaged file is named in the log; until it is replaced, what was read before stays in force.
     """
 
     def __init__(self, paths: Paths) -> None:

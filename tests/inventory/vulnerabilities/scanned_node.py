@@ -52,7 +52,10 @@ class ScannedNode:
         self.registry = AgentStore(self.paths.agents_db)
         self.counters = Counters()
         with self.registry.write() as connection:
-            put(connection, [agent(each, name=f"web-{each}", connection_status="active", node_name="n1") for each in (4, 5)])
+            put(
+                connection,
+                [agent(each, name=f"web-{each}", connection_status="active", node_name="n1") for each in (4, 5)],
+            )
         self.start()
 
     def start(self) -> None:
@@ -127,7 +130,7 @@ class ScannedNode:
         found = [decode_event(event) for block in self.seen.read(limit=1 << 22) for event in block.events]
         return [json.loads(event.log) for event in found if event.location.endswith("->vulnerability-detector")]
 
-    def told(self) -> list[tuple[str, str, str]]:
+    def alerts(self) -> list[tuple[str, str, str]]:
         """Status, CVE and package of these events, without first scans."""
         found = [each["vulnerability"] for each in self.reported() if "vulnerability" in each]
         return [(each["status"], each["cve"], each["package"]["name"]) for each in found]

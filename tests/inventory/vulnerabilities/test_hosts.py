@@ -21,7 +21,8 @@ def test_of_kernels_only_the_running_one_counts(node: ScannedNode) -> None:
     node.report("osinfo", DEBIAN)
     signed = {"source": "linux-signed-amd64 (6.1.76+1)"}
     node.install(
-        package("linux-image-6.1.0-18-amd64", "6.1.76-1", **signed), package("linux-image-6.1.0-17-amd64", "6.1.69-1", **signed),
+        package("linux-image-6.1.0-18-amd64", "6.1.76-1", **signed),
+        package("linux-image-6.1.0-17-amd64", "6.1.69-1", **signed),
         package("linux-image-amd64", "6.1.90-1", source="linux-signed-amd64 (6.1.90+1)"),
     )  # fmt: skip
     node.work()
@@ -31,7 +32,9 @@ def test_of_kernels_only_the_running_one_counts(node: ScannedNode) -> None:
 def test_packages_of_other_vendors_and_formats_are_not_compared(node: ScannedNode) -> None:
     redhat = affected("Red Hat:enterprise_linux:9::baseos", "demo", {"fixed": "0:2-1.el9"})
     node.advise(record("RHSA-1", redhat, related=["CVE-2099-0009"]))
-    node.report("osinfo", {"os_name": "Red Hat", "os_major": "9", "os_platform": "rhel", "release": "5.14.0-1.el9.x86_64"})
+    node.report(
+        "osinfo", {"os_name": "Red Hat", "os_major": "9", "os_platform": "rhel", "release": "5.14.0-1.el9.x86_64"}
+    )
     node.install(
         package("demo", "1-1.el9", format="rpm", vendor="Red Hat, Inc.", item_id="a"),
         package("demo", "1-2.el9", format="rpm", vendor="Somebody", item_id="b"),

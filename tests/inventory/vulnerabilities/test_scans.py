@@ -1,4 +1,4 @@
-"""Scans of hosts: what is found, what is told, and when."""
+"""Scans of hosts: what is found, what is reported, and when."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,8 +39,10 @@ def test_a_finding_has_the_documented_values(node: ScannedNode) -> None:
     node.advise(DEMO)
     node.install(package("demo-tool", "2.4.1-3", source="demo (2.4.1)", item_id="i1"))
     node.work()
-    names = ("agent_id", "reference", "cve", "type", "status", "name", "version", "architecture", "severity",
-             "external_references", "condition", "title", "published", "updated", "cvss2_score", "cvss3_score")  # fmt: skip
+    names = (
+        "agent_id", "reference", "cve", "type", "status", "name", "version", "architecture", "severity",
+        "external_references", "condition", "title", "published", "updated", "cvss2_score", "cvss3_score",
+    )  # fmt: skip
     assert node.rows(*names) == [
         (4, "i1", "CVE-2099-0001", "PACKAGE", "VALID", "demo-tool", "2.4.1-3", "amd64", "Critical", '["https://a/b"]',
          "Package less than 2.4.1-4", "CVE-2099-0001 affects demo-tool", "2099-01-10", "2099-01-12", 0.0, 9.8)
@@ -60,15 +62,15 @@ def test_the_first_scan_of_a_host_is_one_event(node: ScannedNode) -> None:
 def test_a_vulnerability_appears_and_is_solved(scanned: ScannedNode) -> None:
     scanned.install(package("demo", "1"))
     scanned.work()
-    assert scanned.told() == [("Active", "CVE-2099-0001", "demo")]
+    assert scanned.alerts() == [("Active", "CVE-2099-0001", "demo")]
     scanned.install(package("demo", "2.4.1-4"))
     scanned.remove(package("demo", "1"))
     scanned.work()
-    assert scanned.told() == [("Solved", "CVE-2099-0001", "demo")]
+    assert scanned.alerts() == [("Solved", "CVE-2099-0001", "demo")]
     assert scanned.rows("status") == ["OBSOLETE"]
     scanned.install(package("demo", "1"))
     scanned.work()
-    assert (scanned.told(), scanned.rows("status")) == ([("Active", "CVE-2099-0001", "demo")], ["VALID"])
+    assert (scanned.alerts(), scanned.rows("status")) == ([("Active", "CVE-2099-0001", "demo")], ["VALID"])
 
 
 def test_an_upgrade_that_does_not_help_tells_nothing(scanned: ScannedNode) -> None:
@@ -79,7 +81,7 @@ def test_an_upgrade_that_does_not_help_tells_nothing(scanned: ScannedNode) -> No
     scanned.remove(package("demo", "1"))
     scanned.install(package("demo", "2"))
     scanned.work()
-    assert scanned.told() == []
+    assert scanned.alerts() == []
     assert scanned.rows("version", "status") == [("2", "VALID")]
     assert scanned.rows("detection_time") == before
 
@@ -103,12 +105,12 @@ def test_advisories_that_change_are_compared_with_all_hosts(scanned: ScannedNode
     scanned.reported()
     scanned.advise(OTHER)
     scanned.work()
-    assert scanned.told() == [("Active", "CVE-2099-0002", "other")] * 2
+    assert scanned.alerts() == [("Active", "CVE-2099-0002", "other")] * 2
     scanned.advise({**OTHER, "modified": "2099-03-01T00:00:00Z", "withdrawn": "2099-03-01T00:00:00Z"})
     scanned.work()
-    assert scanned.told() == [("Solved", "CVE-2099-0002", "other")] * 2
+    assert scanned.alerts() == [("Solved", "CVE-2099-0002", "other")] * 2
     scanned.work()
-    assert scanned.told() == []
+    assert scanned.alerts() == []
 
 
 def test_advisories_of_an_ecosystem_that_is_new_are_a_first_scan(scanned: ScannedNode) -> None:
@@ -128,7 +130,7 @@ def test_without_its_advisories_a_finding_is_obsolete_and_not_called_solved(scan
     for path in scanned.paths.advisories.iterdir():
         path.unlink()
     scanned.work()
-    assert (scanned.rows("status"), scanned.told()) == (["OBSOLETE"], [])
+    assert (scanned.rows("status"), scanned.alerts()) == (["OBSOLETE"], [])
 
 
 def test_damaged_advisories_change_nothing(scanned: ScannedNode, caplog: pytest.LogCaptureFixture) -> None:
@@ -216,7 +218,7 @@ def test_a_kill_at_any_write_neither_loses_nor_doubles(scanned: ScannedNode, mon
     assert not scanned.reader.settled
     scanned.install(package("third", "1"))
     scanned.work()
-    assert sorted(scanned.told()) == [("Active", "CVE-2099-0001", "demo"), ("Active", "CVE-2099-0002", "other")]
+    assert sorted(scanned.alerts()) == [("Active", "CVE-2099-0001", "demo"), ("Active", "CVE-2099-0002", "other")]
     assert scanned.rows("status") == ["VALID", "VALID"]
     with scanned.store.read() as connection:
         for table in (pending_events, vulnerability_marks):

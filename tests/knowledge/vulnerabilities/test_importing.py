@@ -37,7 +37,9 @@ def hits(paths: Paths, ecosystem: str, name: str, version: str, order: str = "de
     source = AdvisorySource(paths)
     source.refresh()
     file = source.get(ecosystem)
-    found = [] if file is None else [file.advisory(hit.record).id for hit in file.hits(name, version_key(order, version))]
+    found = (
+        [] if file is None else [file.advisory(hit.record).id for hit in file.hits(name, version_key(order, version))]
+    )
     source.close()
     return found
 
@@ -82,7 +84,9 @@ def test_a_record_leaves_an_ecosystem_that_it_no_longer_names(paths: Paths) -> N
     put(paths, encoded(record("A", affected("Debian:11", "demo"), affected("Debian:12", "demo"))))
     put(paths, encoded(record("A", affected("Debian:12", "demo"), modified="2099-02-01T00:00:00Z")))
     assert (hits(paths, "Debian:11", "demo", "1"), hits(paths, "Debian:12", "demo", "1")) == ([], ["A"])
-    withdrawn = record("A", affected("Debian:12", "demo"), modified="2099-02-02T00:00:00Z", withdrawn="2099-02-02T00:00:00Z")
+    withdrawn = record(
+        "A", affected("Debian:12", "demo"), modified="2099-02-02T00:00:00Z", withdrawn="2099-02-02T00:00:00Z"
+    )
     put(paths, encoded(withdrawn))
     assert hits(paths, "Debian:12", "demo", "1") == []
     put(paths, encoded(record("A", affected("Debian:12", "demo"))))
@@ -106,7 +110,9 @@ def test_only_the_ecosystems_asked_for_change(paths: Paths) -> None:
 
 def test_equal_records_have_equal_digests_on_all_nodes(tmp_path: Path) -> None:
     digests = set()
-    for number, feed in enumerate(((DEMO, fixed("B", "Debian:12", "x", "2")), (fixed("B", "Debian:12", "x", "2"), DEMO))):
+    for number, feed in enumerate(
+        ((DEMO, fixed("B", "Debian:12", "x", "2")), (fixed("B", "Debian:12", "x", "2"), DEMO))
+    ):
         paths = Paths(tmp_path / str(number))
         put(paths, encoded(*feed))
         source = AdvisorySource(paths)
@@ -196,14 +202,11 @@ def test_archives_and_records_are_bounded(paths: Paths, monkeypatch: pytest.Monk
     monkeypatch.setattr(feed_files, "MAX_RECORD", 5000)
     big = encoded(record("A", affected("npm", "x"), details="x" * 6000))
     (tmp_path / "a.json").write_bytes(big)
-    for read in (
-        lambda: records_in_file(io.BytesIO(archive({"a.json": big}))),
-        lambda: records_in_file(io.BytesIO(big)),
-        lambda: records_in_file(io.BytesIO(encoded(DEMO) + b"\n" + big + b"\n")),
-        lambda: records_in_folder(tmp_path),
-    ):
-        with pytest.raises(FeedError, match="MB|too much|limit"):
-            import_feed(paths, read())
+    for content in (archive({"a.json": big}), big, encoded(DEMO) + b"\n" + big + b"\n"):
+        with pytest.raises(FeedError, match=r"MB|limit"):
+            put(paths, content)
+    with pytest.raises(FeedError, match="MB"):
+        import_feed(paths, records_in_folder(tmp_path))
     monkeypatch.setattr(feed_files, "MAX_RECORD", osv.MAX_RECORD)
     monkeypatch.setattr(feed_files, "_FREE_BYTES", 1000)
     bomb = archive({f"{number}.json": b" " * 1_000_000 + encoded(DEMO) for number in range(20)})

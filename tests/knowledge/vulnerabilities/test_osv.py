@@ -38,7 +38,11 @@ def test_conditions_of_events() -> None:
         ([{"introduced": "0"}, {"last_affected": "2"}], "2", "Package less or equal than 2"),
         ([{"introduced": "0"}, {"last_affected": "2"}], "2.1", None),
         ([{"introduced": "1"}, {"fixed": "2"}], "1.5", "Package greater or equal than 1 and less than 2"),
-        ([{"introduced": "1"}, {"last_affected": "2"}], "2", "Package greater or equal than 1 and less or equal than 2"),
+        (
+            [{"introduced": "1"}, {"last_affected": "2"}],
+            "2",
+            "Package greater or equal than 1 and less or equal than 2",
+        ),
         ([{"introduced": "1"}], "9", "Package greater or equal than 1"),
         ([{"introduced": "1"}], "0.9", None),
         ([{"introduced": "0"}], "9", "Package unfixed"),
@@ -68,8 +72,8 @@ def test_listed_versions_count_where_no_range_has_them() -> None:
 def test_names_of_cves() -> None:
     one = affected("Debian:12", "demo")
     assert read(record("CVE-2099-0001", one)).advisory.cves == ["CVE-2099-0001"]
-    related = {"related": ["CVE-2099-0002", "DSA-1"], "upstream": ["CVE-2099-0001"]}
-    assert read(record("DSA-2", one, **related)).advisory.cves == ["CVE-2099-0001", "CVE-2099-0002"]
+    found = record("DSA-2", one, related=["CVE-2099-0002", "DSA-1"], upstream=["CVE-2099-0001"])
+    assert read(found).advisory.cves == ["CVE-2099-0001", "CVE-2099-0002"]
     library = affected("PyPI", "demo")
     assert read(record("GHSA-x", library, related=["CVE-2099-0002"])).advisory.cves == ["GHSA-x"]
     assert read(record("GHSA-x", library, aliases=["CVE-2099-0003"])).advisory.cves == ["CVE-2099-0003"]
@@ -134,7 +138,9 @@ def test_ecosystems_of_feeds_and_hosts() -> None:
 
 def test_fixed_binaries_of_suse() -> None:
     binaries = {"binaries": [{"demo-lib": "1.2-3.1", "demo": "1.2-3.2"}]}
-    found = affected("SUSE:Linux Enterprise Server 15 SP5", "demo-src", {"fixed": "1.2-3.1"}, ecosystem_specific=binaries)
+    found = affected(
+        "SUSE:Linux Enterprise Server 15 SP5", "demo-src", {"fixed": "1.2-3.1"}, ecosystem_specific=binaries
+    )
     ranges = read(record("SUSE-1", found)).ranges["SUSE:15 SP5"]
     assert [(each.name, each.condition) for each in ranges] == [
         ("demo-lib", "Package less than 1.2-3.1"), ("demo", "Package less than 1.2-3.2"),

@@ -53,7 +53,7 @@ def report(world: World, table: Table, *rows: Row) -> None:
 
 def full_row(table: Table) -> Row:
     """A row of agent 002 that has a value in every column."""
-    values = {"TEXT": "text", "INTEGER": 2, "FLOAT": 2.5}
+    values = {"TEXT": "text", "INTEGER": 2, "FLOAT": 2.5, "BLOB": b"bytes"}
     return {column.name: values[str(column.type)] for column in table.columns}
 
 

@@ -91,7 +91,7 @@ def test_dpkg_agrees(left: str, right: str) -> None:
 numbers = st.lists(st.integers(0, 12).map(str), min_size=1, max_size=3).map(".".join)
 pypi_versions = st.builds(
     "{}{}{}{}{}".format,
-    st.sampled_from(("", "1!")) ,
+    st.sampled_from(("", "1!")),
     numbers,
     st.sampled_from(("", "a0", "b10", "rc2")),
     st.sampled_from(("", ".post0", ".dev0", ".post1.dev3")),

@@ -9,6 +9,7 @@ from sqlalchemy import Row, bindparam, select
 from secmon.inventory.changes import Changes
 from secmon.inventory.schema import hotfixes, operating_systems, packages
 from secmon.knowledge.vulnerabilities.ecosystems import WINDOWS, System, ecosystem_of_host, kind_of, package_name
+from secmon.knowledge.vulnerabilities.versions.parts import MAX_VERSION
 
 LANGUAGES = {"pypi": "PyPI", "npm": "npm"}
 """Ecosystems of packages of any system, by their format."""
@@ -88,7 +89,8 @@ class Host:
 
     def _product(self, row: Row[Any]) -> Product | None:
         ecosystem = LANGUAGES.get(row.format) or self._distribution
-        if ecosystem is None or not row.name or not row.version or not self._is_compared(row, ecosystem):
+        known = row.name and row.version and len(row.name) <= MAX_VERSION and len(row.version) <= MAX_VERSION
+        if ecosystem is None or not known or not self._is_compared(row, ecosystem):
             return None
         name, compared = row.name, row.version
         if kind_of(ecosystem).by_source and (source := _SOURCE.fullmatch((row.source or "").strip())):
@@ -96,7 +98,7 @@ class Host:
             if signed := _SIGNED_KERNEL.match(name):  # advisories name the source of the code, not of the signatures
                 name, compared = "linux" + name[signed.end() :], row.version
         return Product(
-            row.item_id, "PACKAGE", row.name, row.version, row.architecture or "", ecosystem,
+            row.item_id, "PACKAGE", row.name, row.version, (row.architecture or "")[:MAX_VERSION], ecosystem,
             (package_name(ecosystem, name),), compared,
         )  # fmt: skip
 

@@ -61,6 +61,7 @@ PIECES = (
         "a|",
         "SITE CPTO ",
     ),
+    *("a=b ", "/1: ", "[1", "from 1.", ",", "x."),
     *("[char]", "iex", "FromBase64String", "powershell -e ", 'name="', "SRC=", "user "),
 )
 
@@ -85,6 +86,13 @@ def kubernetes(resource: str, **fields: object) -> str:
 
 def cloud(product: str, **fields: object) -> str:
     return json.dumps({product: fields})
+
+
+def eve(kind: str, **members: object) -> str:
+    """An event of Suricata."""
+    return json.dumps(
+        {"timestamp": "2023-11-14T10:12:01.123456+0000", "event_type": kind, "src_ip": "192.0.2.1", **members}
+    )
 
 
 def after(head: str) -> Callable[[str], str]:
@@ -132,6 +140,26 @@ LOGS: dict[str, Callable[[str], str]] = {
     "roles": lambda text: kubernetes("roles", requestObject={"rules": text}),
     "secrets": lambda text: json.dumps({"type": "response", "request": {"operation": "read", "path": text}}),
     "tasks": windows(4698, "Security", "taskContent"),
+    "cisco": lambda text: f"Nov 14 10:12:01 fw1 %ASA-5-111010: User '{text[:2000]}', IP <{text}> executed '{text}",
+    "paloalto": lambda text: "1,2023/11/14 10:12:01,1,THREAT,url,1,x," + text.replace(" ", ","),
+    "fortinet": lambda text: f'date=2023-11-14 time=10:12:01 type="event" logdesc="{text[:2000]}" msg="{text}',
+    "cef": lambda text: f"Nov 14 10:12:01 gate1 CEF:0|{text[:2000]}|x|1|2|{text}|5|msg={text}",
+    "leef": lambda text: f"Nov 14 10:12:01 gate1 LEEF:2.0|{text[:2000]}|x|1|2|^|usrName={text}",
+    "filterlog": lambda text: "Nov 14 10:12:01 pf1 filterlog[1]: 4,,,1,igb0,match,block,in,4," + text.replace(" ", ","),
+    "snort": lambda text: f"[**] [1:1:1] {text} [**] [Classification: {text[:2000]}] {{TCP}} 1:1 -> {text[:2000]}",
+    "squid": lambda text: f"120 192.0.2.1 TCP_MISS/200 1 GET http://192.0.2.1/{text} - x/1 -",
+    "haproxy": syslog(
+        "haproxy", '192.0.2.1:1 [14/Nov/2023:10:12:01.655] f b/s 1/1/1/1/1 200 1 - - ---- 1/1/1/1/1 0/0 "GET '
+    ),
+    "openvpn": syslog("openvpn", "ana/192.0.2.1:1 VERIFY ERROR: depth=0, error=x: "),
+    "strongswan": syslog("charon", "05[IKE] authentication of '"),
+    "clamav": syslog("clamd", "ScanOnAccess: /"),
+    "fail2ban": syslog("fail2ban.actions", "NOTICE [sshd] Ban "),
+    "suricata": lambda text: eve("http", http={"hostname": "192.0.2.1", "url": text, "http_user_agent": text}),
+    "suricata names": lambda text: eve("dns", dns={"type": "query", "rrname": text}),
+    "zeek": lambda text: (
+        f"1699956721.123456\tCHhAvVGS1DHFjwGM9\t192.0.2.1\t1\t192.0.2.2\t80\t1\tGET\t{text[:2000]}\t{text}"
+    ),
     "sysmon": windows(1, SYSMON, "commandLine"),
     "files": windows(11, SYSMON, "targetFilename"),
     "registry": windows(13, SYSMON, "targetObject"),

@@ -87,6 +87,10 @@ def show(verdict: Verdict, steps: Steps | None) -> None:
         click.echo("  No rule matched.\n")
     else:
         _rule(verdict, verdict.rule)
+    for one in verdict.beside:
+        if one.rule is not None:
+            _stage("3", "side tree")
+            _rule(one, one.rule)
 
 
 def _decoding(event: Event) -> None:

@@ -1,7 +1,7 @@
 """One event through decoders and rules, and the effects of its rule (ruleset.md 6.7, 11)."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from secmon.engine.decoders import eventchannel
@@ -11,6 +11,7 @@ from secmon.engine.input.predecode import Message, predecode
 from secmon.engine.memory.state import State
 from secmon.engine.rules.rule import Rule
 from secmon.engine.rules.rule_search import Selection, Trace, select
+from secmon.engine.rules.side_trees import SideSelection
 from secmon.engine.ruleset.compiled import Ruleset
 
 EVENT_CHANNEL = "f"
@@ -26,6 +27,8 @@ class Verdict:
     alert: bool
     fired: int = 0
     """How often the rule has fired in this hour, this time included."""
+    beside: tuple["Verdict", ...] = ()
+    """Those of side trees, each on a twin of the event."""
 
 
 class Engine:
@@ -63,7 +66,9 @@ class Engine:
 
     def evaluate(self, event: Event, trace: Trace | None = None) -> Verdict:
         """Apply the rules to a decoded event."""
-        return self.apply(event, self.select_rule(event, trace))
+        verdict = self.apply(event, self.select_rule(event, trace))
+        beside = self.apply_beside(self.select_beside(event, trace))
+        return replace(verdict, beside=beside) if beside else verdict
 
     def select_rule(self, event: Event, trace: Trace | None = None, resume: Sequence[Rule] = ()) -> Selection | None:
         """The rule of an event. Only conditions change state. ``resume``: as for :func:`select`."""
@@ -71,6 +76,15 @@ class Engine:
             return select(self.ruleset.rules.roots, event, self.state, trace, resume)
         rule = self.ruleset.rules.by_id.get(event.bound_rule)
         return None if rule is None else Selection(rule, None)
+
+    def select_beside(self, event: Event, trace: Trace | None = None) -> list[SideSelection]:
+        """The rules that side trees select for an event."""
+        trees = self.ruleset.side_trees
+        return trees.select(event, self.state, trace) if trees and event.bound_rule is None else []
+
+    def apply_beside(self, found: Iterable[SideSelection]) -> tuple[Verdict, ...]:
+        """:meth:`apply` what side trees have selected."""
+        return tuple(self.apply(twin, selection) for twin, selection in found)
 
     def apply(self, event: Event, selection: Selection | None) -> Verdict:
         """Count the selected rule and update the state by it."""

@@ -1,6 +1,7 @@
 """An event on its way through the engine (ruleset.md 4.2, 5.5). Texts are bytes, as they came."""
 
 from collections import deque
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -89,8 +90,17 @@ class Event:
     previous: list[bytes] = field(default_factory=list)
     """Logs of the events that completed a composite, or the previous output of ``check_diff``."""
     previous_log: bytes | None = None
+    in_side_tree: bool = False
+    """A twin, on which the rules of side trees work."""
     first_seen: bool = False
     """A finding that is new in the store of the agent (rootcheck)."""
+
+    def twin(self) -> "Event":
+        """The same event before any rule: what rules do to one of the two does not show in the other."""
+        made = copy(self)
+        made.rule, made.memories, made.occurrences, made.used_by_level = None, [], 1, 0
+        made.previous, made.previous_log, made.in_side_tree = [], None, True
+        return made
 
     @property
     def from_agent(self) -> bool:

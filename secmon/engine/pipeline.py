@@ -1,6 +1,6 @@
 """One message on its way from the journal to the output files (ruleset.md 11)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,6 +17,8 @@ from secmon.engine.output.event_statistics import EventStatistics, StatisticsSet
 from secmon.engine.output.outputs import Outputs
 from secmon.engine.output.text_records import complete, is_firewall
 from secmon.engine.rules.rule import Rule
+from secmon.engine.rules.rule_search import Selection
+from secmon.engine.rules.side_trees import SideSelection
 from secmon.engine.ruleset.compiled import Ruleset
 
 _SYSCHECK = "8"
@@ -174,17 +176,32 @@ class Pipeline:
             self.statistics.selected(verdict.rule)
         if verdict.alert or self.outputs.archives:
             self._write(verdict)
+        self._apply_side_trees(event, ahead.beside)
 
-    def _write(self, verdict: Verdict, *, labels: bool = True) -> None:
-        event = verdict.event
-        self.outputs.write(verdict, self.labels(event.agent_id) if labels and event.from_agent else None)
+    def _apply_side_trees(self, event: Event, known: Sequence[Selection] | None) -> None:
+        """Their alerts, after that of the ordinary rules. ``known``: what a decoder process has selected."""
+        if known is None:
+            selections = self.engine.select_beside(event)
+        else:
+            selections = [SideSelection(event.twin(), one) for one in known]
+        for verdict in self.engine.apply_beside(selections):
+            assert verdict.rule is not None, "side trees select rules"
+            self.statistics.selected(verdict.rule)
+            if verdict.alert:
+                self._write(verdict, archive=False)
+
+    def _write(self, verdict: Verdict, *, labels: bool = True, archive: bool = True) -> None:
+        event, archived = verdict.event, archive and self.outputs.archives
+        self.outputs.write(
+            verdict, self.labels(event.agent_id) if labels and event.from_agent else None, archive=archive
+        )
         written = self.event_counters.total.written
         written["alerts"] += verdict.alert
-        written["archives"] += self.outputs.archives
+        written["archives"] += archived
         agent = self.event_counters.of(event.agent_id, event.received)
         if agent is not None:
             agent.alerts += verdict.alert
-            agent.archives += self.outputs.archives
+            agent.archives += archived
 
 
 def forget_removed_rules(state: State, old: Ruleset, new: Ruleset) -> None:

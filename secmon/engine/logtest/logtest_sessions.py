@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +235,10 @@ class Sessions:
         number = f"{int(now.timestamp())}.{session.offset}"
         session.offset += len(log)
         answer.data["output"] = shown(session.documents, verdict, number, now)
-        answer.data["alert"] = _alerts(session, verdict)
+        verdicts = (verdict, *verdict.beside)
+        if verdict.beside:
+            answer.data["side_alerts"] = [shown(session.documents, one, number, now) for one in verdict.beside]
+        answer.data["alert"] = any(_alerts(session, one, newest=len(verdicts)) for one in verdicts)
         if trace is not None:
             answer.data["rules_debug"] = trace.lines
 
@@ -249,10 +253,10 @@ def shown(documents: Documents, verdict: Verdict, number: str, now: datetime) ->
     return made
 
 
-def _alerts(session: Session, verdict: Verdict) -> bool:
-    """Whether the event was recorded, and the level of its rule is one that is written."""
-    recent, rule = session.engine.state.recent, verdict.rule
-    recorded = bool(recent) and recent[-1] is verdict.event
+def _alerts(session: Session, verdict: Verdict, *, newest: int) -> bool:
+    """Whether the event is one of the ``newest`` that were recorded, and the level of its rule one that is written."""
+    rule = verdict.rule
+    recorded = any(one is verdict.event for one in islice(reversed(session.engine.state.recent), newest))
     return rule is not None and recorded and rule.level >= session.compiled.ruleset.settings.alert_level
 
 

@@ -37,7 +37,7 @@ class _Event(msgspec.Struct, array_like=True, omit_defaults=True):
 
 
 class _Lookahead(msgspec.Struct, array_like=True, omit_defaults=True):
-    """``rule``, ``previous`` and ``resume`` are ids of rules."""
+    """``rule``, ``previous`` and ``resume`` are ids of rules; ``beside`` has pairs of the first two."""
 
     queue: str
     component: str = ""
@@ -46,6 +46,7 @@ class _Lookahead(msgspec.Struct, array_like=True, omit_defaults=True):
     previous: int = _NO_RULE
     event: _Event | None = None
     resume: list[int] = []
+    beside: list[tuple[int, int]] | None = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -67,11 +68,13 @@ class LookaheadCodec:
         encoded = _Lookahead(ahead.queue, ahead.component, ahead.agent_id)
         if ahead.evaluated:
             selection = ahead.selection
-            encoded.rule = _NO_RULE if selection is None else self._id(selection.rule)
-            if selection is not None and selection.previous is not None:
-                encoded.previous = self._id(selection.previous)
+            if selection is None:
+                encoded.rule = _NO_RULE
+            else:
+                encoded.rule, encoded.previous = self._encode_selection(selection)
         else:
             encoded.resume = [self._id(rule) for rule in ahead.resume]
+        encoded.beside = None if ahead.beside is None else [self._encode_selection(one) for one in ahead.beside]
         if ahead.event is not None:
             encoded.event = self._encode_event(ahead.event)
         return _encode(encoded)
@@ -80,14 +83,20 @@ class LookaheadCodec:
         """The inverse of :meth:`encode`, for a message received at ``moment``. Raises msgspec.MsgspecError."""
         encoded = _decode(data)
         event = None if encoded.event is None else self._decode_event(encoded, encoded.event, moment)
+        beside = None if encoded.beside is None else [self._decode_selection(*one) for one in encoded.beside]
+        made = Lookahead(encoded.queue, encoded.component, encoded.agent_id, event, beside=beside)
         if encoded.rule == _NOT_EVALUATED:
-            resume = [self._rules[number] for number in encoded.resume]
-            return Lookahead(encoded.queue, encoded.component, encoded.agent_id, event, resume=resume)
-        selection = None
-        if encoded.rule != _NO_RULE:
-            previous = None if encoded.previous == _NO_RULE else self._rules[encoded.previous]
-            selection = Selection(self._rules[encoded.rule], previous)
-        return Lookahead(encoded.queue, encoded.component, encoded.agent_id, event, True, selection)
+            made.resume = [self._rules[number] for number in encoded.resume]
+            return made
+        made.evaluated = True
+        made.selection = None if encoded.rule == _NO_RULE else self._decode_selection(encoded.rule, encoded.previous)
+        return made
+
+    def _encode_selection(self, one: Selection) -> tuple[int, int]:
+        return self._id(one.rule), _NO_RULE if one.previous is None else self._id(one.previous)
+
+    def _decode_selection(self, rule: int, previous: int) -> Selection:
+        return Selection(self._rules[rule], None if previous == _NO_RULE else self._rules[previous])
 
     def _id(self, rule: Rule) -> int:
         if self._rules.get(rule.id) is not rule:

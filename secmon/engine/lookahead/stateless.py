@@ -32,7 +32,8 @@ class Lookahead:
 
     ``queue`` is empty when the message is malformed. ``component``: what it is counted as, if it is decoded.
     ``event`` is None when only counters will change. ``evaluated``: ``selection`` is the result of the rules;
-    otherwise ``resume`` is the path from a root rule down to the first rule that was not evaluated.
+    otherwise ``resume`` is the path from a root rule down to the first rule that was not evaluated. ``beside``: the
+    selections of side trees; None: they were not evaluated.
     """
 
     queue: str
@@ -42,6 +43,7 @@ class Lookahead:
     evaluated: bool = False
     selection: Selection | None = None
     resume: Sequence[Rule] = ()
+    beside: Sequence[Selection] | None = None
 
 
 def decode_message(engine: Engine, data: bytes, moment: datetime) -> Lookahead:
@@ -67,15 +69,24 @@ def look_ahead(engine: Engine, data: bytes, moment: datetime, *, archiving: bool
     event = ahead.event
     if event is None or (event.decoder is not None and event.decoder.accumulate):
         return ahead  # the accumulator may still add fields that rules look at
+    ahead.beside = _beside(engine, event)
     try:
         selection = engine.select_rule(event)
     except StateNeeded as stop:
         ahead.resume = stop.path[::-1]
         return ahead
     ahead.evaluated, ahead.selection = True, selection
-    if (selection is None or selection.rule.level == 0) and not archiving and not is_firewall(event):
+    silent = (selection is None or selection.rule.level == 0) and not archiving and not is_firewall(event)
+    if silent and ahead.beside == []:
         ahead.event = None
     return ahead
+
+
+def _beside(engine: Engine, event: Event) -> list[Selection] | None:
+    try:
+        return [one.selection for one in engine.select_beside(event)]
+    except StateNeeded:
+        return None
 
 
 def stateless_engine(ruleset: Ruleset, host: bytes) -> Engine:

@@ -142,12 +142,12 @@ class Outputs:
         for file in self._files.values():
             file.rotate_due(now)
 
-    def write(self, verdict: Verdict, labels: Labels | None = None) -> None:
-        """Collect the records of ``verdict``."""
-        if not verdict.alert and not self.archives:
+    def write(self, verdict: Verdict, labels: Labels | None = None, *, archive: bool = True) -> None:
+        """Collect the records of ``verdict``. ``archive``: its event goes to the archives if there are any."""
+        if not verdict.alert and not (self.archives and archive):
             return
         number = self._number(verdict.event)
-        archived = self.archives and not verdict.event.location.endswith(KEEPALIVE)
+        archived = archive and self.archives and not verdict.event.location.endswith(KEEPALIVE)
         records = self._alert(verdict, number, labels) if verdict.alert else []
         records += self._archive(verdict, number, labels) if archived else []
         for file, record in records:  # after all of them are made: an event is written whole or not at all

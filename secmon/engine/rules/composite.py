@@ -62,7 +62,8 @@ def _earlier(rule: int, composite: Composite, event: Event, state: State) -> Ite
 
 
 def _same_key_and_pattern(regex: Expression, composite: Composite, event: Event, earlier: Event) -> bool:
-    same = earlier.category == event.category and composite.key(event) == composite.key(earlier)
+    same = earlier.category == event.category and earlier.in_side_tree is event.in_side_tree
+    same = same and composite.key(event) == composite.key(earlier)
     return same and regex.test(earlier.log)
 
 

@@ -25,9 +25,10 @@ _MAX_DIGITS = 20
 
 @dataclass
 class Rules:
-    """All rules: the roots in order, and every rule by its id."""
+    """All rules: the roots in order, those of side trees, and every rule by its id."""
 
     roots: list[Rule] = field(default_factory=list)
+    side_roots: list[Rule] = field(default_factory=list)
     by_id: dict[int, Rule] = field(default_factory=dict)
 
 
@@ -218,6 +219,9 @@ class RuleLoader:
 
     def _insert_into_tree(self, rule: Rule, draft: Draft) -> bool:
         """Insert the rule below its parents; False when it has none and is skipped."""
+        if draft.side_tree:
+            self.rules.side_roots.append(rule)
+            return True
         if rule.id < FIRST_NON_ROOT_ID:
             _insert(self.rules.roots, rule, sorted_by_weight=not self._overwritten)
             return True

@@ -65,6 +65,7 @@ class Draft:
     ignore: int = 0
     noalert: bool = False
     overwrite: bool = False
+    side_tree: bool = False
     texts: dict[str, TextElement] = field(default_factory=dict)
     fields: list[tuple[str, TextElement]] = field(default_factory=list)
     addresses: dict[str, tuple[list[str], bool]] = field(default_factory=dict)
@@ -136,7 +137,7 @@ class RuleReader:
 
     def _attributes(self, element: Element) -> Draft:
         given = {name.lower(): value.decode("latin-1") for name, value in element.attributes.items()}
-        known = {"id", "level", "maxsize", "timeframe", "frequency", "accuracy", "ignore", "noalert", "overwrite"}
+        known = {"id", "level", "maxsize", "timeframe", "frequency", "accuracy", "ignore", "noalert", "overwrite", "side_tree"}
         for name in given:
             if name not in known:
                 raise self._error(1279, f"a rule has no attribute {name!r}", element)
@@ -150,6 +151,7 @@ class RuleReader:
             draft.frequency = self._number(given, "frequency", element, least=2, most=9999)
         draft.noalert = self._switch(given.get("noalert", "0"), ("0", "1"), "noalert", draft, element)
         draft.overwrite = self._switch(given.get("overwrite", "no"), ("no", "yes"), "overwrite", draft, element)
+        draft.side_tree = self._switch(given.get("side_tree", "no"), ("no", "yes"), "side_tree", draft, element)
         return draft
 
     def _number(
@@ -331,6 +333,9 @@ class RuleReader:
         looks_back = draft.same or draft.different or draft.same_fields or draft.different_fields or draft.every_agent
         if (looks_back or draft.frequency is not None) and not (draft.is_composite or draft.check_diff):
             raise self._error(1274, f"rule {draft.id} looks back, but has no if_matched element", element)
+        if draft.side_tree and (draft.parents or draft.is_composite or draft.check_diff or draft.first_time):
+            text = f"rule {draft.id} is the root of a side tree: it has neither a parent nor conditions on earlier events"
+            raise self._error(1274, text, element)
         for name, text in (*draft.texts.items(), *draft.fields):
             try:
                 text.expression = compile_expression(text.kind, text.content)

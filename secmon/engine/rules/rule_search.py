@@ -39,14 +39,15 @@ def select(
     for root in roots[roots.index(resume[0]) :] if resume else roots:
         if root.category == event.category:
             below = resume and resume[1:]
-            found = _search(root, event, state, below) if trace is None else _traced(root, event, state, trace)
+            found = search(root, event, state, below) if trace is None else traced(root, event, state, trace)
             if found is not None:
                 return found
             resume = ()
     return None
 
 
-def _search(rule: Rule, event: Event, state: State, resume: Sequence[Rule] = ()) -> Selection | None:
+def search(rule: Rule, event: Event, state: State, resume: Sequence[Rule] = ()) -> Selection | None:
+    """The rule of ``event`` in the tree below ``rule``; the other arguments are those of :func:`select`."""
     try:
         # With a path below it, this rule has matched already, in a decoder process: only its children remain.
         if not resume:
@@ -57,7 +58,7 @@ def _search(rule: Rule, event: Event, state: State, resume: Sequence[Rule] = ())
         if resume:  # the children before the next rule of the path have not matched
             children = children[children.index(resume[0]) :]
         for child in children:
-            found = _search(child, event, state, resume and resume[1:])
+            found = search(child, event, state, resume and resume[1:])
             if found is not None:
                 return found if found.previous is not None else Selection(found.rule, rule)
             resume = ()
@@ -67,7 +68,8 @@ def _search(rule: Rule, event: Event, state: State, resume: Sequence[Rule] = ())
         raise
 
 
-def _traced(rule: Rule, event: Event, state: State, trace: Trace) -> Selection | None:
+def traced(rule: Rule, event: Event, state: State, trace: Trace) -> Selection | None:
+    """:func:`search` without an index."""
     trace.trying(rule)
     for condition in rule.conditions:
         if not condition(event, state):
@@ -76,7 +78,7 @@ def _traced(rule: Rule, event: Event, state: State, trace: Trace) -> Selection |
     if rule.children:
         trace.descending(rule)
     for child in rule.children:
-        found = _traced(child, event, state, trace)
+        found = traced(child, event, state, trace)
         if found is not None:
             return found if found.previous is not None else Selection(found.rule, rule)
     return None if rule.noalert else Selection(rule, None)

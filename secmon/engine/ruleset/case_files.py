@@ -87,7 +87,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a case. ``problem`` is empty when it is as expected; ``rules``: the rule of each event."""
+    """The result of a case. ``problem`` is empty when it is as expected; ``rules``: those of each event.
+
+    ``found``: the match that was expected if the event or one of its side trees has it, otherwise that of the event.
+    """
 
     case: Case
     found: RuleMatch
@@ -224,9 +227,10 @@ def run_case(ruleset: Ruleset, case: Case, trace: Trace | None = None) -> Result
         except MatchLimit as error:
             return Result(case, NONE, (), str(error))
     last = verdicts[-1]
-    found = rule_match_of(last)
-    rules = tuple(each.rule.id if each.rule else None for each in verdicts)
-    return Result(case, found, rules, _problem(case, found, last.event))
+    found = [rule_match_of(one) for one in (last, *last.beside)]
+    rules = tuple(one.rule.id if one.rule else None for each in verdicts for one in (each, *each.beside))
+    shown = case.expected if case.expected in found else found[0]
+    return Result(case, shown, rules, _problem(case, shown, last.event))
 
 
 def _process(engine: Engine, case: Case, log: bytes, trace: Trace | None) -> Verdict:

@@ -11,6 +11,7 @@ from secmon.engine.decoders.json_fields import decode_json
 from secmon.engine.rules.child_index import index_children
 from secmon.engine.rules.rule import ALERT_LEVEL, MAIL_LEVEL
 from secmon.engine.rules.rule_loader import RuleLoader, Rules
+from secmon.engine.rules.side_trees import SideTrees
 from secmon.engine.ruleset.cdb_list import CdbList
 from secmon.engine.ruleset.diagnostics import Diagnostics, Message
 from secmon.engine.ruleset.load_cache import LoadCache
@@ -46,6 +47,7 @@ class Ruleset:
     decoder_tree: DecoderTree
     lists: Mapping[str, CdbList]
     rules: Rules
+    side_trees: SideTrees
     settings: RulesetSettings
     messages: tuple[Message, ...]
     """Warnings of the load."""
@@ -81,7 +83,15 @@ def compile_ruleset(
         for file, data in rules:
             loader.load(file, data)
     index_children([*loader.rules.by_id.values()])
-    return Ruleset(known, DecoderTree(known, PLUGINS), compiled, loader.rules, chosen, tuple(diagnostics.messages))
+    return Ruleset(
+        known,
+        DecoderTree(known, PLUGINS),
+        compiled,
+        loader.rules,
+        SideTrees(loader.rules.side_roots),
+        chosen,
+        tuple(diagnostics.messages),
+    )
 
 
 def _list(path: str, lists: Mapping[str, bytes], diagnostics: Diagnostics, read: LoadCache) -> CdbList:

@@ -111,6 +111,7 @@ class Engine:
             return self._verdict(event, alert=False)
         if rule.ignored_fields:
             state.ignored_keys.add(event, rule.ignored_fields)
+        event.rule_id = rule.id
         event.occurrences = 1 if rule.composites_by_id else rule.occurrences
         state.remember(event, _composite_keys(rule, event))
         return self._verdict(event, alert=rule.write)

@@ -79,6 +79,8 @@ class Event:
     """Dynamic fields that decoders may set."""
 
     rule: "Rule | None" = None
+    rule_id: int = 0
+    """The id of ``rule``, also when another ruleset has replaced that."""
     bound_rule: int | None = None
     """A forwarded alert names its rule itself (ruleset.md 5.7)."""
     memories: list[tuple[CompositeMemory, CompositeKey]] = field(default_factory=list)
@@ -90,6 +92,8 @@ class Event:
     previous: list[bytes] = field(default_factory=list)
     """Logs of the events that completed a composite, or the previous output of ``check_diff``."""
     previous_log: bytes | None = None
+    plain: dict[str, bytes] | None = None
+    """Values without escapes, by name in lower case, as far as rules have asked for them."""
     in_side_tree: bool = False
     """A twin, on which the rules of side trees work."""
     first_seen: bool = False
@@ -98,7 +102,7 @@ class Event:
     def twin(self) -> "Event":
         """The same event before any rule: what rules do to one of the two does not show in the other."""
         made = copy(self)
-        made.rule, made.memories, made.occurrences, made.used_by_level = None, [], 1, 0
+        made.rule, made.rule_id, made.memories, made.occurrences, made.used_by_level = None, 0, [], 1, 0
         made.previous, made.previous_log, made.in_side_tree = [], None, True
         return made
 

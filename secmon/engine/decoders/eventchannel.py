@@ -20,6 +20,10 @@ _AUDIT_FAILURE, _AUDIT_SUCCESS = 0x10000000000000, 0x20000000000000
 _ESCAPES = {code: json.dumps(chr(code))[1:-1] for code in (*range(0x20), ord('"'))}
 """JSON escapes of control characters and quotes; backslashes are escaped before."""
 _ESCAPED = re.compile(r'[\x00-\x1f"]')
+_ESCAPE = re.compile(rb"\\(?:u([0-9a-f]{4})|(.))", re.DOTALL)
+_CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
+_ENTITY = re.compile(rb"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6}));")
+_ENTITIES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _NAMED = {
     "provider": {"Name": "providerName", "Guid": "providerGuid", "EventSourceName": "eventSourceName"},
@@ -87,6 +91,26 @@ def _text(value: bytes) -> str:
     """A value as in the JSON that it came in (ruleset.md 14, Q19); what ends it there may be an escape, and stays."""
     text = value.decode("utf-8", "surrogateescape")
     return (text.translate(_ESCAPES) if _ESCAPED.search(text) else text).rstrip()
+
+
+def as_written(value: bytes) -> bytes:
+    """The inverse of :func:`_text`, and of the escapes of XML: the value as the host has written it."""
+    if b"\\" in value:
+        value = _ESCAPE.sub(_unescaped, value)
+    return _ENTITY.sub(_character, value) if b"&" in value else value
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    code, one = found.groups()
+    return chr(int(code, 16)).encode("utf-8", "surrogatepass") if code else _CONTROLS.get(one, one)
+
+
+def _character(found: re.Match[bytes]) -> bytes:
+    name, decimal, code = found.groups()
+    if name:
+        return _ENTITIES[name]
+    number = int(decimal, 10) if decimal else int(code, 16)
+    return chr(number).encode("utf-8", "surrogatepass") if number <= 0x10FFFF else found[0]
 
 
 def _first_lower(name: str) -> str:

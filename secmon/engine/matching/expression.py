@@ -7,8 +7,9 @@ from secmon.engine.matching.osmatch import MAX_PATTERN, OSMatch
 from secmon.engine.matching.osregex import OSRegex, OSRegexError
 from secmon.engine.matching.pcre import Pcre, PcreError
 from secmon.engine.matching.results import Found
+from secmon.engine.matching.value_tests import Comparison, Networks
 
-Kind = Literal["osmatch", "osregex", "pcre2", "string"]
+Kind = Literal["osmatch", "osregex", "pcre2", "string", "cidr", "number"]
 
 
 CACHE_SIZE = 32768
@@ -53,7 +54,11 @@ def compile_expression(kind: Kind, pattern: bytes) -> Expression:
                 return Pcre(pattern)
             case "string":
                 return _Text(pattern)
-    except (OSRegexError, PcreError) as error:
+            case "cidr":
+                return Networks(pattern)
+            case "number":
+                return Comparison(pattern)
+    except (OSRegexError, PcreError, ValueError) as error:
         raise PatternError(str(error)) from None
 
 

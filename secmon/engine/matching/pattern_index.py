@@ -4,7 +4,7 @@ The result is a set of patterns as the bits of an integer, so that the results o
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from ahocorasick_rs import BytesAhoCorasick
@@ -100,8 +100,14 @@ class Members(Generic[T]):
         if found is None:
             if len(self._known) >= CACHE_SIZE:
                 self._known.clear()
-            found = self._known[bits] = tuple(one for at, one in enumerate(self._all) if bits >> at & 1)
+            found = self._known[bits] = tuple(self._of(bits))
         return found
+
+    def _of(self, bits: int) -> Iterator[T]:
+        while bits:
+            lowest = bits & -bits
+            yield self._all[lowest.bit_length() - 1]
+            bits ^= lowest
 
 
 class Choice(Generic[T]):

@@ -13,7 +13,8 @@ _FLAGS = re.compile(rb"\?[imsJU]*(?:-[imsJU]+)?\)")
 _PLAIN_GROUP = re.compile(rb"\?(?:[imsJU]*:|>|P?<[A-Za-z_]\w*>|'[A-Za-z_]\w*')|(?![?*])")
 _LOOKAROUND = re.compile(rb"\?<?[=!]")
 _QUANTIFIER = re.compile(rb"(?:([+])|[?*]|\{ *\d* *,? *\d* *\})[+?]?")
-_CLASS = re.compile(rb"\[\^?\]?(?:[^\]\\\[]|\[:\^?[a-z]+:\]|\[(?![:.=])|\\[^QEcNPpXxogk])*\]", re.DOTALL)
+_CLASS = re.compile(rb"\[\^?\]?(?:[^\]\\\[]|\[:\^?[a-z]+:\]|\[(?![:.=])|\\[^QEcNPpXxogk]|\\x[0-9A-Fa-f]{2})*\]", re.DOTALL)
+_HEX = re.compile(rb"x([0-9A-Fa-f]{2})")
 _CLASS_ESCAPES = frozenset(b"dDwWsSbBAzZhHvVntrR")
 
 Literals = tuple[bytes, ...]
@@ -96,6 +97,9 @@ class _Reader:
     def _escaped(self) -> int | None:
         if self.at == len(self._pattern):
             raise _Unknown
+        if code := _HEX.match(self._pattern, self.at):
+            self.at = code.end()
+            return int(code[1], 16)
         byte = self._pattern[self.at]
         self.at += 1
         if byte in _CLASS_ESCAPES:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from secmon.engine.event import Event
 from secmon.engine.matching.pattern_index import Members, PatternIndex
-from secmon.engine.rules.rule import Precondition, Rule
+from secmon.engine.rules.rule import Precondition, Rule, selectivity
 
 MIN_CHILDREN = 4
 """A rule with fewer children has no index; a text that fewer children test is not indexed."""
@@ -60,7 +60,7 @@ class _TextIndex:
     __slots__ = ("_by_value", "_getter", "_patterns", "_untested", "tested")
 
     def __init__(self, tests: Sequence[tuple[Bit, Precondition]], every: int) -> None:
-        best = dict(sorted(tests, key=_knowledge))  # of two tests of one child the one that says more
+        best = dict(sorted(tests, key=lambda test: selectivity(test[1])))  # of two of one child the one that says more
         self._getter = tests[0][1].getter
         self.tested = sum(best)
         """Children that test the text."""
@@ -78,10 +78,6 @@ class _TextIndex:
             return self._untested
         text = value.lower()
         return self._untested | self._by_value.get(text, 0) | self._patterns.possible(text)
-
-
-def _knowledge(test: tuple[Bit, Precondition]) -> tuple[bool, bool]:
-    return test[1].values is not None, test[1].requirement.literals is not None
 
 
 def index_children(rules: Iterable[Rule]) -> None:

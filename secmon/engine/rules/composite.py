@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from secmon.engine.event import Event
+from secmon.engine.event import STATIC, Event
 from secmon.engine.matching import Expression
 from secmon.engine.memory.fts import static_or_location
 from secmon.engine.memory.state import State
@@ -19,18 +19,23 @@ def composite_condition(rule: int, level: int, composite: Composite) -> Conditio
     stops at a marked event, so that the count starts again behind it. An event counts once for each occurrence of its
     rule in the tree (ruleset.md 6.7); public rules depend on it.
     """
+    if composite.each:
+        return _each_condition(rule, level, composite)
     needed = max(composite.frequency, 2) - 1
 
     def search(event: Event, state: State) -> bool:
         output: list[bytes] = []
         count = 0
         newest: Event | None = None
+        distinct = _Distinct(composite, event) if composite.distinct_fields else None
+        if distinct is not None and not distinct.countable:
+            return False
         for earlier in _earlier(rule, composite, event, state):
-            if not _different(composite, event, earlier):
+            if not _different(composite, event, earlier) or (distinct is not None and not distinct.add(earlier)):
                 continue
             if earlier.used_by_level >= level:  # used by an alert already: nothing before it counts
                 return False
-            times = min(1 if composite.regex else earlier.occurrences, needed - count)
+            times = min(1 if composite.regex or distinct else earlier.occurrences, needed - count)
             output += [earlier.full_log] * min(times, OUTPUT_LIMIT - len(output))
             count += times
             newest = newest or earlier
@@ -43,6 +48,51 @@ def composite_condition(rule: int, level: int, composite: Composite) -> Conditio
         return False
 
     return search
+
+
+def _each_condition(rule: int, level: int, composite: Composite) -> Condition:
+    """Whether there was an event of each rule of ``each``. On success as :func:`composite_condition`."""
+
+    def search(event: Event, state: State) -> bool:
+        missing, used = list(dict.fromkeys(composite.each)), list[Event]()
+        for earlier in _earlier(rule, composite, event, state):
+            number = earlier.rule_id
+            if number not in missing or (composite.in_order and number != missing[-1]):
+                continue
+            if not _different(composite, event, earlier):
+                continue
+            if earlier.used_by_level >= level:
+                return False
+            missing.remove(number)
+            used.append(earlier)
+            if not missing:
+                event.used_by_level = used[0].used_by_level = level
+                event.previous = [one.full_log for one in used[:OUTPUT_LIMIT]]
+                return True
+        return False
+
+    return search
+
+
+class _Distinct:
+    """The values of ``distinct_fields`` that were seen; an event without one of the fields never counts."""
+
+    def __init__(self, composite: Composite, event: Event) -> None:
+        self._names = composite.distinct_fields
+        self._seen: set[tuple[bytes | None, ...]] = set()
+        self.countable = self.add(event)
+
+    def add(self, event: Event) -> bool:
+        """Whether the event has values that are new."""
+        values = tuple(_value(event, name) for name in self._names)
+        if None in values or values in self._seen:
+            return False
+        self._seen.add(values)
+        return True
+
+
+def _value(event: Event, name: str) -> bytes | None:
+    return event.static.get(name) if name in STATIC else event.names.get(name)
 
 
 def _earlier(rule: int, composite: Composite, event: Event, state: State) -> Iterator[Event]:

@@ -12,6 +12,8 @@ from secmon.engine.rules.text_conditions import (
     LIST_GETTERS,
     TextElement,
     dynamic,
+    field_getter,
+    field_key,
     precondition_of,
     text_condition,
 )
@@ -45,7 +47,10 @@ def own_conditions(draft: Draft) -> tuple[tuple[Condition, ...], tuple[Precondit
 
     texts(_BEFORE_FIELDS)
     for name, text in draft.fields:
-        add(f".{name.lower()}", dynamic(name), text)
+        add(field_key(name, text), field_getter(name, text), text)
+    for group in draft.condition_groups:
+        found.append(group.condition())
+        preconditions += group.preconditions()
     found += [_address(name, draft.address_tests[name], negated) for name, (_, negated) in draft.addresses.items()]
     texts(_AFTER_ADDRESSES)
     found += [draft.predicate] if draft.predicate is not None else []

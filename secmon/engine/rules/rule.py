@@ -33,7 +33,9 @@ class Composite:
     """The events that a composite rule counts (ruleset.md 6.8, 6.9).
 
     ``same`` and ``different`` name static fields or ``location``; the ``_fields`` forms dynamic fields in lower case.
-    One of ``sid``, ``group`` and ``regex`` selects the events that count.
+    One of ``sid``, ``group``, ``regex`` and ``each`` selects the events that count. ``each``: there must be one of each
+    of these rules, in their order with ``in_order``. ``distinct_fields``: of events with the same values of these, the
+    present one included, one counts.
     """
 
     frequency: int = DEFAULT_FREQUENCY
@@ -45,6 +47,9 @@ class Composite:
     different: tuple[str, ...] = ()
     same_fields: tuple[str, ...] = ()
     different_fields: tuple[str, ...] = ()
+    distinct_fields: tuple[str, ...] = ()
+    each: tuple[int, ...] = ()
+    in_order: bool = False
     every_agent: bool = False
 
     def key(self, event: Event) -> CompositeKey | None:
@@ -65,7 +70,8 @@ class Composite:
     def counts_same_events(self, other: "Composite") -> bool:
         """Whether both count the same events by the same keys."""
         mine, others = (
-            (one.sid, one.group, one.regex, one.same, one.same_fields, one.every_agent) for one in (self, other)
+            (one.sid, one.group, one.regex, one.each, one.same, one.same_fields, one.every_agent)
+            for one in (self, other)
         )
         return mine == others
 
@@ -82,6 +88,12 @@ class Precondition:
     getter: Getter
     values: frozenset[bytes] | None = None
     requirement: Requirement = ANY
+
+
+def selectivity(one: Precondition) -> tuple[bool, int]:
+    """How much a precondition says: more than another one of the same text if it is greater."""
+    literals = one.requirement.literals
+    return one.values is not None, min(map(len, literals), default=0) if literals else 0
 
 
 class Candidates(Protocol):

@@ -154,6 +154,9 @@ class RuleLoader:
             different=tuple(dict.fromkeys(draft.different)),
             same_fields=tuple(draft.same_fields),
             different_fields=tuple(draft.different_fields),
+            distinct_fields=tuple(draft.distinct_fields),
+            each=draft.matched_all,
+            in_order=draft.in_order,
             every_agent=draft.every_agent,
         )
 
@@ -190,15 +193,19 @@ class RuleLoader:
     # -- memories of composites
 
     def _target_loaded(self, rule: Rule, draft: Draft) -> bool:
-        """Whether the rule of ``if_matched_sid`` is loaded; without it the composite is skipped."""
+        """Whether the rules that a composite names are loaded; without them it is skipped."""
+        missing = [one for one in draft.matched_all if one not in self.rules.by_id]
+        if missing:
+            self._warn(7620, f"rule {missing[0]}, which rule {draft.id} looks back for, is not loaded", draft)
+            return False
         text = draft.parents.get("if_matched_sid")
         if rule.composite is None or text is None:
             return True
         if rule.composite.sid is None:
             self._warn(7615, f"if_matched_sid {text!r} of rule {draft.id} is not a number", draft)
         elif rule.composite.sid not in self.rules.by_id:
-            missing = rule.composite.sid
-            self._warn(7620, f"rule {missing}, which rule {draft.id} looks back for, is not loaded", draft)
+            sid = rule.composite.sid
+            self._warn(7620, f"rule {sid}, which rule {draft.id} looks back for, is not loaded", draft)
         else:
             return True
         return False
@@ -208,7 +215,10 @@ class RuleLoader:
         composite = rule.composite
         if composite is None:
             return
-        if composite.sid is not None:
+        if composite.each:
+            for sid in dict.fromkeys(composite.each):
+                self.rules.by_id[sid].composites_by_id += (rule,)
+        elif composite.sid is not None:
             self.rules.by_id[composite.sid].composites_by_id += (rule,)
         elif composite.group is not None:
             wanted = OSMatch(composite.group)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import cast, get_args
 
 from secmon.engine.matching import PatternError, compile_expression
-from secmon.engine.matching.expression import Kind
-from secmon.engine.rules.addresses import address_test
+from secmon.engine.matching.addresses import address_test
+from secmon.engine.rules.condition_groups import GROUP_KINDS, ConditionGroup, GroupKind, Member
 from secmon.engine.rules.predicates import PREDICATES
 from secmon.engine.rules.rule import Category, Condition, Mitre, Precondition
-from secmon.engine.rules.text_conditions import DEFAULT_KINDS, GETTERS, LIST_GETTERS, NOT_DYNAMIC, TextElement
+from secmon.engine.rules.text_conditions import DEFAULT_KINDS, GETTERS, LIST_GETTERS, NOT_DYNAMIC, TextElement, TextKind
 from secmon.engine.rules.time_conditions import TimeTest, day_of_week, time_of_day
 from secmon.engine.ruleset.cdb_list import Lookup
 from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
@@ -18,7 +18,8 @@ from secmon.engine.ruleset.ruleset_xml import Element
 
 MAX_LEVEL = 16
 MAX_TEXT_PART = 2048
-_KINDS = ("osmatch", "osregex", "pcre2", "string")
+MAX_GROUP_DEPTH = 20
+_KINDS = ("osmatch", "osregex", "pcre2", "string", "cidr", "number", "reference")
 _OPTIONS = ("alert_by_email", "no_email_alert", "log_alert", "no_log", "no_ar", "no_full_log", "no_counter")
 
 _SAME = {
@@ -68,6 +69,7 @@ class Draft:
     side_tree: bool = False
     texts: dict[str, TextElement] = field(default_factory=dict)
     fields: list[tuple[str, TextElement]] = field(default_factory=list)
+    condition_groups: list[ConditionGroup] = field(default_factory=list)
     addresses: dict[str, tuple[list[str], bool]] = field(default_factory=dict)
     address_tests: dict[str, Callable[[bytes], bool]] = field(default_factory=dict)
     time: TimeTest | None = None
@@ -86,6 +88,9 @@ class Draft:
     different: list[str] = field(default_factory=list)
     same_fields: list[str] = field(default_factory=list)
     different_fields: list[str] = field(default_factory=list)
+    distinct_fields: list[str] = field(default_factory=list)
+    matched_all: tuple[int, ...] = ()
+    in_order: bool = False
     every_agent: bool = False
     ignored_fields: tuple[str, ...] = ()
     check_ignored: tuple[str, ...] = ()
@@ -101,7 +106,8 @@ class Draft:
 
     @property
     def is_composite(self) -> bool:
-        return self.matched_regex is not None or "if_matched_sid" in self.parents or "if_matched_group" in self.parents
+        by_rule = "if_matched_sid" in self.parents or "if_matched_group" in self.parents or bool(self.matched_all)
+        return by_rule or self.matched_regex is not None
 
 
 class RuleReader:
@@ -137,7 +143,18 @@ class RuleReader:
 
     def _attributes(self, element: Element) -> Draft:
         given = {name.lower(): value.decode("latin-1") for name, value in element.attributes.items()}
-        known = {"id", "level", "maxsize", "timeframe", "frequency", "accuracy", "ignore", "noalert", "overwrite", "side_tree"}
+        known = {
+            "id",
+            "level",
+            "maxsize",
+            "timeframe",
+            "frequency",
+            "accuracy",
+            "ignore",
+            "noalert",
+            "overwrite",
+            "side_tree",
+        }
         for name in given:
             if name not in known:
                 raise self._error(1279, f"a rule has no attribute {name!r}", element)
@@ -181,7 +198,9 @@ class RuleReader:
         if key in GETTERS:
             self._text(draft, child, draft.texts.setdefault(key, TextElement(DEFAULT_KINDS.get(key, "osmatch"))))
         elif key == "field":
-            self._field(draft, child)
+            draft.fields.append(self._field(draft, child))
+        elif key in GROUP_KINDS:
+            draft.condition_groups.append(self._condition_group(draft, child))
         elif key in ("srcip", "dstip"):
             texts, _ = draft.addresses.get(key, ([], False))
             draft.addresses[key] = ([*texts, child.text], self._negated(draft, child))
@@ -207,17 +226,17 @@ class RuleReader:
         text.negated = self._negated(draft, child)
         text.content += child.content[:MAX_TEXT_PART]
 
-    def _kind(self, draft: Draft, child: Element, default: Kind) -> Kind:
+    def _kind(self, draft: Draft, child: Element, default: TextKind) -> TextKind:
         value = child.attributes.get("type", b"").decode("latin-1").lower()
         if value and value not in _KINDS:
             self._warn(7600, f"type {value!r} of {child.key} in rule {draft.id} is not known; {default} is used", child)
-        return cast(Kind, value) if value in _KINDS else default
+        return cast(TextKind, value) if value in _KINDS else default
 
     def _negated(self, draft: Draft, child: Element) -> bool:
         value = child.attributes.get("negate", b"no").decode("latin-1")
         return self._switch(value, ("no", "yes"), "negate", draft, child)
 
-    def _field(self, draft: Draft, child: Element) -> None:
+    def _field(self, draft: Draft, child: Element) -> tuple[str, TextElement]:
         name = child.attributes.get("name", b"").decode("utf-8", "replace")
         if not name or name.lower() in NOT_DYNAMIC:
             raise self._error(1274, f"field of rule {draft.id} cannot name {name!r}", child)
@@ -225,7 +244,30 @@ class RuleReader:
             raise self._error(1274, f"rule {draft.id} has more than {self._field_limit} fields", child)
         text = TextElement("osregex")
         self._text(draft, child, text)
-        draft.fields.append((name, text))
+        text.plain = self._switch(
+            child.attributes.get("plain", b"no").decode("latin-1"), ("no", "yes"), "plain", draft, child
+        )
+        return name, text
+
+    def _condition_group(self, draft: Draft, element: Element, depth: int = 0) -> ConditionGroup:
+        made = ConditionGroup(cast(GroupKind, element.key))
+        if not element.children or depth == MAX_GROUP_DEPTH:
+            problem = (
+                f"has more than {MAX_GROUP_DEPTH} groups in each other" if depth else f"has an empty {element.name!r}"
+            )
+            raise self._error(1274, f"rule {draft.id} {problem}", element)
+        for child in element.children:
+            if child.key in GROUP_KINDS:
+                made.members.append(self._condition_group(draft, child, depth + 1))
+            elif child.key == "field":
+                made.members.append(Member(*self._field(draft, child), is_field=True))
+            elif child.key in GETTERS:
+                text = TextElement(DEFAULT_KINDS.get(child.key, "osmatch"))
+                self._text(draft, child, text)
+                made.members.append(Member(child.key, text))
+            else:
+                raise self._error(1279, f"{element.name!r} of rule {draft.id} cannot have {child.name!r}", child)
+        return made
 
     def _on_maxsize(self, draft: Draft, child: Element) -> None:
         raise self._error(1279, f"maxsize of rule {draft.id} is an attribute", child)
@@ -271,6 +313,16 @@ class RuleReader:
 
     def _on_if_matched_regex(self, draft: Draft, child: Element) -> None:
         draft.matched_regex = (draft.matched_regex or b"") + child.content
+
+    def _on_if_matched_all(self, draft: Draft, child: Element) -> None:
+        if not re.fullmatch(r"\s*[0-9]{1,6}(?:\s*,\s*[0-9]{1,6})*\s*", child.text):
+            raise self._error(1274, f"if_matched_all of rule {draft.id} is not a list of ids", child)
+        draft.matched_all += tuple(int(one) for one in child.text.split(","))
+        value = child.attributes.get("ordered", b"no").decode("latin-1")
+        draft.in_order = self._switch(value, ("no", "yes"), "ordered", draft, child)
+
+    def _on_distinct_field(self, draft: Draft, child: Element) -> None:
+        draft.distinct_fields.append(child.text.strip().lower())
 
     def _on_if_fts(self, draft: Draft, child: Element) -> None:
         draft.first_time = True
@@ -330,21 +382,29 @@ class RuleReader:
     def _finish(self, draft: Draft, element: Element) -> None:
         if draft.description is None:
             raise self._error(1231, f"rule {draft.id} has no description", element)
-        looks_back = draft.same or draft.different or draft.same_fields or draft.different_fields or draft.every_agent
+        fields = draft.same_fields or draft.different_fields or draft.distinct_fields
+        looks_back = draft.same or draft.different or fields or draft.every_agent
         if (looks_back or draft.frequency is not None) and not (draft.is_composite or draft.check_diff):
             raise self._error(1274, f"rule {draft.id} looks back, but has no if_matched element", element)
         if draft.side_tree and (draft.parents or draft.is_composite or draft.check_diff or draft.first_time):
-            text = f"rule {draft.id} is the root of a side tree: it has neither a parent nor conditions on earlier events"
-            raise self._error(1274, text, element)
-        for name, text in (*draft.texts.items(), *draft.fields):
+            problem = "as the root of a side tree it has neither a parent nor conditions on earlier events"
+            raise self._error(1274, f"rule {draft.id}: {problem}", element)
+        self._compile(draft, element)
+
+    def _compile(self, draft: Draft, element: Element) -> None:
+        """Patterns and addresses."""
+        grouped = [one for group in draft.condition_groups for one in group.texts()]
+        for name, text in (*draft.texts.items(), *draft.fields, *grouped):
+            if text.kind == "reference":
+                continue
             try:
                 text.expression = compile_expression(text.kind, text.content)
             except PatternError as error:
                 shown = text.content.decode("utf-8", "replace")
                 raise self._error(5107, f"{name} of rule {draft.id}, {shown!r}: {error}", element) from None
-        for name, (texts, _) in draft.addresses.items():
+        for name, (addresses, _) in draft.addresses.items():
             try:
-                draft.address_tests[name] = address_test(texts)
+                draft.address_tests[name] = address_test(addresses)
             except ValueError as error:
                 raise self._error(1237, f"{name} of rule {draft.id}: {error}", element) from None
 

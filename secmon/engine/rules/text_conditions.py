@@ -2,7 +2,10 @@
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
+from secmon.engine.decoders.eventchannel import NAME as CHANNEL
+from secmon.engine.decoders.eventchannel import as_written
 from secmon.engine.event import STATIC, Event
 from secmon.engine.matching import Expression
 from secmon.engine.matching.expression import Kind
@@ -10,14 +13,20 @@ from secmon.engine.matching.pattern_index import Requirement
 from secmon.engine.memory.state import State
 from secmon.engine.rules.rule import Condition, Getter, Precondition
 
+TextKind = Kind | Literal["reference"]
+
 
 @dataclass(slots=True)
 class TextElement:
-    """A text element: repetitions are joined, type and negation are those of the last one."""
+    """A text element: repetitions are joined, type and negation are those of the last one.
 
-    kind: Kind
+    ``plain``: it tests the value as the host has written it. Of kind ``reference`` the content names another field.
+    """
+
+    kind: TextKind
     content: bytes = b""
     negated: bool = False
+    plain: bool = False
     expression: Expression | None = None
 
 
@@ -57,7 +66,7 @@ _STATIC_ELEMENTS = (
 GETTERS: dict[str, Getter] = _PLAIN | {name: _static(name) for name in _STATIC_ELEMENTS}
 """The text that each element of a rule tests."""
 
-DEFAULT_KINDS: dict[str, Kind] = {"regex": "osregex", "action": "string"}
+DEFAULT_KINDS: dict[str, TextKind] = {"regex": "osregex", "action": "string"}
 """Default pattern languages; that of all other elements is osmatch."""
 
 _LIST_FIELDS = (
@@ -72,6 +81,8 @@ LIST_GETTERS: dict[str, Getter] = {name: _static(name) for name in _LIST_FIELDS}
 }
 """Names for ``field`` of a ``list`` besides dynamic fields; ``user`` prefers ``srcuser`` (ruleset.md 14, Q20)."""
 
+EVERY = "*"
+"""In the place of a name: the values of all fields."""
 NOT_DYNAMIC = frozenset((*STATIC, "user", "srcgeoip", "dstgeoip"))
 """Names that the element ``field`` refuses."""
 
@@ -82,8 +93,53 @@ def dynamic(name: str) -> Getter:
     return lambda event: event.names.get(key)
 
 
+def plain(name: str) -> Getter:
+    """A dynamic field as the host has written it: without the escapes of the Windows event channel."""
+    key = name.lower()
+
+    def get(event: Event) -> bytes | None:
+        value = event.names.get(key)
+        if value is None or event.decoder is None or event.decoder.name != CHANNEL:
+            return value
+        known = event.plain
+        if known is None:
+            known = event.plain = {}
+        found = known.get(key)
+        if found is None:
+            found = known[key] = as_written(value)
+        return found
+
+    return get
+
+
+def _every_value(event: Event) -> bytes:
+    known = event.plain
+    if known is None:
+        known = event.plain = {}
+    found = known.get(EVERY)
+    if found is None:
+        written = as_written if event.decoder is not None and event.decoder.name == CHANNEL else bytes
+        values = (*event.static.values(), *(value for _, value in event.dynamic))
+        found = known[EVERY] = b"\n".join(written(value) for value in values)
+    return found
+
+
+def field_getter(name: str, text: TextElement) -> Getter:
+    """What the element ``field`` of this name tests: a field, or all of them, one a line."""
+    if name == EVERY:
+        return _every_value
+    return plain(name) if text.plain else dynamic(name)
+
+
+def field_key(name: str, text: TextElement) -> str:
+    """A name of that text, the same for all rules."""
+    return f".{name.lower()}{'=' if text.plain else ''}"
+
+
 def text_condition(getter: Getter, text: TextElement) -> Condition:
     """A field that the event lacks never matches, negated or not."""
+    if text.kind == "reference":
+        return _reference(getter, text)
     assert text.expression is not None, "compiled when the rule was read"
     test = text.expression.test
     if text.negated:
@@ -101,19 +157,44 @@ def text_condition(getter: Getter, text: TextElement) -> Condition:
     return like
 
 
+def _reference(getter: Getter, text: TextElement) -> Condition:
+    """``^name$``: equal to another field, ``^name``: begins with it, ``name$``: ends with it, ``name``: contains it.
+
+    ASCII letters of either case are the same, as in OS_Match.
+    """
+    name = text.content.decode("utf-8", "replace").strip()
+    starts, ends, wanted = name.startswith("^"), name.endswith("$"), not text.negated
+    bare = name[starts : len(name) - ends]
+    other = field_getter(bare, text)
+
+    def like(event: Event, state: State) -> bool:
+        value, part = getter(event), other(event)
+        if value is None or part is None:
+            return False
+        value, part = value.lower(), part.lower()
+        if starts and ends:
+            return (value == part) is wanted
+        if starts or ends:
+            return (value.startswith(part) if starts else value.endswith(part)) is wanted
+        return (part in value) is wanted
+
+    return like
+
+
 _TESTS_OF_LOG = ("match", "regex")
 _EXACT = re.compile(rb"\^([^\^$|!\\()+*]+)\$")
+_EXACT_OSMATCH = re.compile(rb"\^(.+)\$", re.DOTALL)
 
 
-def exact_values(pattern: bytes, kind: Kind) -> frozenset[bytes] | None:
+def exact_values(pattern: bytes, kind: TextKind) -> frozenset[bytes] | None:
     """All values that can match, in lower case; None when they cannot be listed."""
     if kind == "string":
         return frozenset((pattern.lower(),))
-    if kind == "pcre2":
+    if kind not in ("osmatch", "osregex"):
         return None
     values = []
     for one in pattern.split(b"|"):
-        found = _EXACT.fullmatch(one)
+        found = (_EXACT_OSMATCH if kind == "osmatch" else _EXACT).fullmatch(one)
         if found is None:
             return None
         values.append(found[1].lower())
@@ -122,9 +203,8 @@ def exact_values(pattern: bytes, kind: Kind) -> frozenset[bytes] | None:
 
 def precondition_of(name: str, getter: Getter, text: TextElement) -> Precondition:
     """The precondition of a text element; ``name`` is the element or field that it tests."""
-    assert text.expression is not None, "compiled when the rule was read"
     same = "log" if name in _TESTS_OF_LOG else name
-    if text.negated:
+    if text.negated or text.expression is None:
         return Precondition(same, getter)
     known = Requirement(text.expression.literals, text.expression.first_bytes)
     return Precondition(same, getter, exact_values(text.content, text.kind), known)

@@ -30,7 +30,9 @@ from secmon.engine.matching.pcre_literals import literals_of
         (rb"(*ACCEPT)abc", None),
         (rb"(?#(abc", None),
         (rb"\Qabc|def\E", None),
-        (rb"\x41bc", None),
+        (rb"\x41bc\x3C", (b"abc<",)),
+        (rb"\x4", None),
+        (rb"[\x80-\xbf]+abc", (b"abc",)),
         (rb"", None),
         (rb"(abc", None),
     ],
@@ -43,7 +45,7 @@ PARTS = st.sampled_from(
     [
         b"a", b"B", b"c", b"ab", b"|", b"(", b"(?:", b"(?i)", b"(?i:", b"(?=", b"(?!", b"(?<n>", b"(?|", b"(?x)", b"(?>", b")",
         b"*", b"+", b"?", b"+?", b"{2}", b"{0,1}", b"{,2}", b"{", b"}", b"[ab]", b"[^a]", b"[]b]", b"[[:alpha:]", b"]", b"\\.",
-        b"\\d", b"\\b", b"\\1", b"\\Q", b"\\E", b"\\x61", b".", b"^", b"$", b"#", b" ", b"\\",
+        b"\\d", b"\\b", b"\\1", b"\\Q", b"\\E", b"\\x61", b"[\\x61-c]", b".", b"^", b"$", b"#", b" ", b"\\",
     ]
 )  # fmt: skip
 

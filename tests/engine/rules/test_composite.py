@@ -260,3 +260,46 @@ def test_very_many_occurrences_cost_nothing() -> None:
     bench = Bench(nodes(*rules))
     assert bench.engine.ruleset.rules.by_id[100540].occurrences == 2**39
     assert [bench.node("step", "40"), bench.node("last")] == [100540, 100600]
+
+
+EACH = '<rule id="100330" level="10" timeframe="60"><if_sid>100303</if_sid><if_matched_all{}>100301,100302</if_matched_all>{}<description>x</description></rule>'
+
+
+def three_steps(attributes: str = "", body: str = "<same_srcip/>") -> Bench:
+    steps = [below(100301 + at, 5, f"<action>{action}</action>") for at, action in enumerate(("one", "two", "three"))]
+    return Bench(nodes(*steps, EACH.format(attributes, body)))
+
+
+def test_a_composite_of_several_rules_needs_an_event_of_each() -> None:
+    bench = three_steps()
+    assert [bench.node(action, at=at) for at, action in enumerate(["three", "two", "three", "two", "one", "three"])] == [
+        100303, 100302, 100303, 100302, 100301, 100330,
+    ]  # fmt: skip
+    assert bench.node("three", at=6) == 100303  # the newest of them has completed one already
+    assert [bench.node(action, at=7) for action in ("one", "two", "three")] == [100301, 100302, 100330]
+
+
+def test_a_composite_of_several_rules_has_a_time_frame_and_keys() -> None:
+    bench = three_steps()
+    assert [bench.node("one", at=0), bench.node("two", at=30), bench.node("three", at=61)][-1] == 100303
+    bench = three_steps()
+    assert [bench.node("one", ip="192.0.2.9"), bench.node("two"), bench.node("three")][-1] == 100303
+
+
+def test_a_composite_of_several_rules_in_their_order() -> None:
+    bench = three_steps(' ordered="yes"')
+    assert [bench.node("two"), bench.node("one"), bench.node("three")][-1] == 100303
+    assert [bench.node("two"), bench.node("three")][-1] == 100330
+
+
+def test_distinct_values_count_once() -> None:
+    base = below(100301, 5, "<action>get</action>")
+    composite = '<rule id="100302" level="10" frequency="3" timeframe="60"><if_matched_sid>100301</if_matched_sid><distinct_field>url</distinct_field><description>x</description></rule>'
+    bench = Bench(nodes(base, composite))
+    assert [bench.node("get", url) for url in ("/a", "/a", "/b", "/b", "/a", "/c")] == [100301] * 5 + [100302]
+
+
+def test_rules_that_a_composite_of_several_names_must_be_loaded() -> None:
+    made = nodes(below(100303, 5, "<action>three</action>"), EACH.format("", ""))
+    assert 100330 not in made.rules.by_id
+    assert [message.number for message in made.messages] == [7620]

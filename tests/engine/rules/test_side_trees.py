@@ -12,7 +12,8 @@ def bench(*rules: str) -> Bench:
 
 
 def ids(verdict: Verdict) -> tuple[int | None, list[int | None]]:
-    return verdict.rule and verdict.rule.id, [one.rule and one.rule.id for one in verdict.beside]
+    first, *others = [one.rule.id if one.rule else None for one in (verdict, *verdict.beside)]
+    return first, others
 
 
 def test_an_event_has_the_ordinary_rule_and_that_of_each_side_tree() -> None:

@@ -13,7 +13,9 @@ _FLAGS = re.compile(rb"\?[imsJU]*(?:-[imsJU]+)?\)")
 _PLAIN_GROUP = re.compile(rb"\?(?:[imsJU]*:|>|P?<[A-Za-z_]\w*>|'[A-Za-z_]\w*')|(?![?*])")
 _LOOKAROUND = re.compile(rb"\?<?[=!]")
 _QUANTIFIER = re.compile(rb"(?:([+])|[?*]|\{ *\d* *,? *\d* *\})[+?]?")
-_CLASS = re.compile(rb"\[\^?\]?(?:[^\]\\\[]|\[:\^?[a-z]+:\]|\[(?![:.=])|\\[^QEcNPpXxogk]|\\x[0-9A-Fa-f]{2})*\]", re.DOTALL)
+_CLASS = re.compile(
+    rb"\[\^?\]?(?:[^\]\\\[]|\[:\^?[a-z]+:\]|\[(?![:.=])|\\[^QEcNPpXxogk]|\\x[0-9A-Fa-f]{2})*\]", re.DOTALL
+)
 _HEX = re.compile(rb"x([0-9A-Fa-f]{2})")
 _CLASS_ESCAPES = frozenset(b"dDwWsSbBAzZhHvVntrR")
 

@@ -25,10 +25,11 @@ _PROGRESS_FROM = 2_000
         "agents": "secmon.cli.import_agents:agents",
         "attack": "secmon.cli.import_attack:attack",
         "osv": "secmon.cli.import_osv:osv",
+        "sigma": "secmon.cli.import_sigma:sigma",
     },
 )
 def import_() -> None:
-    """Import data of other managers, of ATT&CK, and of advisories.
+    """Import data of other managers, of ATT&CK, and of advisories, and Sigma rules.
 
     \b
     Examples:
@@ -36,6 +37,7 @@ def import_() -> None:
       secmon import agents /var/ossec
       secmon import attack enterprise-attack.json
       secmon import osv all.zip
+      secmon import sigma sigma/rules
     """
 
 

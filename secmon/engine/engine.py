@@ -77,14 +77,14 @@ class Engine:
         rule = self.ruleset.rules.by_id.get(event.bound_rule)
         return None if rule is None else Selection(rule, None)
 
-    def select_beside(self, event: Event, trace: Trace | None = None) -> list[SideSelection]:
-        """The rules that side trees select for an event."""
+    def select_beside(self, event: Event, trace: Trace | None = None) -> Iterable[SideSelection]:
+        """The rules that side trees select for an event, one after the other as they are taken."""
         trees = self.ruleset.side_trees
-        return trees.select(event, self.state, trace) if trees and event.bound_rule is None else []
+        return trees.select(event, self.state, trace) if trees and event.bound_rule is None else ()
 
     def apply_beside(self, found: Iterable[SideSelection]) -> tuple[Verdict, ...]:
         """:meth:`apply` what side trees have selected."""
-        return tuple(self.apply(twin, selection) for twin, selection in found)
+        return tuple([self.apply(twin, selection) for twin, selection in found])
 
     def apply(self, event: Event, selection: Selection | None) -> Verdict:
         """Count the selected rule and update the state by it."""

@@ -92,8 +92,8 @@ class Event:
     previous: list[bytes] = field(default_factory=list)
     """Logs of the events that completed a composite, or the previous output of ``check_diff``."""
     previous_log: bytes | None = None
-    plain: dict[str, bytes] | None = None
-    """Values without escapes, by name in lower case, as far as rules have asked for them."""
+    plain: dict[str, bytes | None] | None = None
+    """Values without escapes and derived ones, by name in lower case, as far as rules have asked for them."""
     in_side_tree: bool = False
     """A twin, on which the rules of side trees work."""
     first_seen: bool = False

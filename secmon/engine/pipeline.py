@@ -1,6 +1,6 @@
 """One message on its way from the journal to the output files (ruleset.md 11)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -180,10 +180,9 @@ class Pipeline:
 
     def _apply_side_trees(self, event: Event, known: Sequence[Selection] | None) -> None:
         """Their alerts, after that of the ordinary rules. ``known``: what a decoder process has selected."""
-        if known is None:
-            selections = self.engine.select_beside(event)
-        else:
-            selections = [SideSelection(event.twin(), one) for one in known]
+        selections: Iterable[SideSelection] = (
+            self.engine.select_beside(event) if known is None else (SideSelection(event.twin(), one) for one in known)
+        )
         for verdict in self.engine.apply_beside(selections):
             assert verdict.rule is not None, "side trees select rules"
             self.statistics.selected(verdict.rule)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from secmon.engine.event import STATIC, Event
+from secmon.engine.event import Event
 from secmon.engine.matching import Expression
 from secmon.engine.memory.fts import static_or_location
 from secmon.engine.memory.state import State
@@ -78,21 +78,17 @@ class _Distinct:
     """The values of ``distinct_fields`` that were seen; an event without one of the fields never counts."""
 
     def __init__(self, composite: Composite, event: Event) -> None:
-        self._names = composite.distinct_fields
+        self._getters = composite.distinct_values
         self._seen: set[tuple[bytes | None, ...]] = set()
         self.countable = self.add(event)
 
     def add(self, event: Event) -> bool:
         """Whether the event has values that are new."""
-        values = tuple(_value(event, name) for name in self._names)
+        values = tuple(get(event) for get in self._getters)
         if None in values or values in self._seen:
             return False
         self._seen.add(values)
         return True
-
-
-def _value(event: Event, name: str) -> bytes | None:
-    return event.static.get(name) if name in STATIC else event.names.get(name)
 
 
 def _earlier(rule: int, composite: Composite, event: Event, state: State) -> Iterator[Event]:

@@ -48,6 +48,9 @@ class Composite:
     same_fields: tuple[str, ...] = ()
     different_fields: tuple[str, ...] = ()
     distinct_fields: tuple[str, ...] = ()
+    same_values: tuple["Getter", ...] = ()
+    distinct_values: tuple["Getter", ...] = ()
+    """Of ``same_fields`` and ``distinct_fields``."""
     each: tuple[int, ...] = ()
     in_order: bool = False
     every_agent: bool = False
@@ -60,8 +63,8 @@ class Composite:
             if value is None:
                 return None
             parts.append(value)
-        for name in self.same_fields:
-            value = event.names.get(name)
+        for get in self.same_values:
+            value = get(event)
             if value is None:
                 return None
             parts.append(value)

@@ -12,6 +12,7 @@ from secmon.engine.rules.composite import composite_condition
 from secmon.engine.rules.conditions import conditions_of, own_conditions
 from secmon.engine.rules.rule import ALERT_LEVEL, DEFAULT_FREQUENCY, MAIL_LEVEL, Composite, Rule
 from secmon.engine.rules.rule_reader import Draft, RuleReader
+from secmon.engine.rules.text_conditions import value_of
 from secmon.engine.ruleset.cdb_list import CdbList
 from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
 from secmon.engine.ruleset.load_cache import ReadFiles
@@ -155,6 +156,8 @@ class RuleLoader:
             same_fields=tuple(draft.same_fields),
             different_fields=tuple(draft.different_fields),
             distinct_fields=tuple(draft.distinct_fields),
+            same_values=tuple(value_of(name) for name in draft.same_fields),
+            distinct_values=tuple(value_of(name) for name in draft.distinct_fields),
             each=draft.matched_all,
             in_order=draft.in_order,
             every_agent=draft.every_agent,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
+from secmon.engine.event import STATIC
 from secmon.engine.matching import PatternError, compile_expression
 from secmon.engine.matching.addresses import address_test
 from secmon.engine.rules.condition_groups import GROUP_KINDS, ConditionGroup, GroupKind, Member
@@ -238,15 +239,14 @@ class RuleReader:
 
     def _field(self, draft: Draft, child: Element) -> tuple[str, TextElement]:
         name = child.attributes.get("name", b"").decode("utf-8", "replace")
-        if not name or name.lower() in NOT_DYNAMIC:
+        plain = child.attributes.get("plain", b"no").decode("latin-1")
+        if not name or (name.lower() in NOT_DYNAMIC and (plain != "yes" or name.lower() not in STATIC)):
             raise self._error(1274, f"field of rule {draft.id} cannot name {name!r}", child)
         if len(draft.fields) >= self._field_limit:
             raise self._error(1274, f"rule {draft.id} has more than {self._field_limit} fields", child)
         text = TextElement("osregex")
         self._text(draft, child, text)
-        text.plain = self._switch(
-            child.attributes.get("plain", b"no").decode("latin-1"), ("no", "yes"), "plain", draft, child
-        )
+        text.plain = self._switch(plain, ("no", "yes"), "plain", draft, child)
         return name, text
 
     def _condition_group(self, draft: Draft, element: Element, depth: int = 0) -> ConditionGroup:

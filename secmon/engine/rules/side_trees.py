@@ -4,7 +4,7 @@ Rules of side trees work on a twin of the event, so ordinary rules and side tree
 composites have counted, nor which rule was selected.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from secmon.engine.event import Event
@@ -33,11 +33,16 @@ class SideTrees:
     def __bool__(self) -> bool:
         return bool(self._roots)
 
-    def select(self, event: Event, state: State, trace: Trace | None = None) -> list[SideSelection]:
-        """The selection of each tree that has one with a level. With a ``trace`` without indexes: the reference."""
+    def select(self, event: Event, state: State, trace: Trace | None = None) -> Iterator[SideSelection]:
+        """The selection of each tree that has one with a level. With a ``trace`` without indexes: the reference.
+
+        Apply each before the next one is made: composites of one tree may count events that others select.
+        """
         roots = self._roots if trace is not None or self._index is None else self._index.candidates(event)
-        found = (_select(root, event, state, trace) for root in roots)
-        return [one for one in found if one is not None and one.selection.rule.level > 0]
+        for root in roots:
+            found = _select(root, event, state, trace)
+            if found is not None and found.selection.rule.level > 0:
+                yield found
 
 
 def _select(root: Rule, event: Event, state: State, trace: Trace | None) -> SideSelection | None:

@@ -11,6 +11,7 @@ from secmon.engine.matching import Expression
 from secmon.engine.matching.expression import Kind
 from secmon.engine.matching.pattern_index import Requirement
 from secmon.engine.memory.state import State
+from secmon.engine.rules.derived_fields import Derivation, derivation
 from secmon.engine.rules.rule import Condition, Getter, Precondition
 
 TextKind = Kind | Literal["reference"]
@@ -84,7 +85,7 @@ LIST_GETTERS: dict[str, Getter] = {name: _static(name) for name in _LIST_FIELDS}
 EVERY = "*"
 """In the place of a name: the values of all fields."""
 NOT_DYNAMIC = frozenset((*STATIC, "user", "srcgeoip", "dstgeoip"))
-"""Names that the element ``field`` refuses."""
+"""Names that the element ``field`` refuses; of plain ones, those that are not static."""
 
 
 def dynamic(name: str) -> Getter:
@@ -93,9 +94,28 @@ def dynamic(name: str) -> Getter:
     return lambda event: event.names.get(key)
 
 
-def plain(name: str) -> Getter:
-    """A dynamic field as the host has written it: without the escapes of the Windows event channel."""
-    key = name.lower()
+def plain(names: str) -> Getter:
+    """The first of some fields, separated by ``|``, that the event has, as the host has written it."""
+    getters = [_plain(name) for name in names.lower().split("|")]
+    if len(getters) == 1:
+        return getters[0]
+
+    def first(event: Event) -> bytes | None:
+        for get in getters:
+            value = get(event)
+            if value is not None:
+                return value
+        return None
+
+    return first
+
+
+def _plain(key: str) -> Getter:
+    if key in STATIC:
+        return _static(key)
+    derive = derivation(key)
+    if derive is not None:
+        return _remembered(key, derive)
 
     def get(event: Event) -> bytes | None:
         value = event.names.get(key)
@@ -112,6 +132,23 @@ def plain(name: str) -> Getter:
     return get
 
 
+def _remembered(key: str, derive: Derivation) -> Getter:
+    """A field that the decoders may have given, else one that is derived from the event, once."""
+
+    def get(event: Event) -> bytes | None:
+        value = event.names.get(key)
+        if value is not None:
+            return value
+        known = event.plain
+        if known is None:
+            known = event.plain = {}
+        if key not in known:
+            known[key] = derive(event)
+        return known[key]
+
+    return get
+
+
 def _every_value(event: Event) -> bytes:
     known = event.plain
     if known is None:
@@ -120,12 +157,18 @@ def _every_value(event: Event) -> bytes:
     if found is None:
         written = as_written if event.decoder is not None and event.decoder.name == CHANNEL else bytes
         values = (*event.static.values(), *(value for _, value in event.dynamic))
-        found = known[EVERY] = b"\n".join(written(value) for value in values)
+        found = known[EVERY] = b"\n\0".join(written(value) for value in values)
     return found
 
 
+def value_of(name: str) -> Getter:
+    """A field that composites compare: a dynamic one, or what plain fields can name: static or derived ones, lists."""
+    beyond = "|" in name or name in STATIC or derivation(name) is not None
+    return plain(name) if beyond else dynamic(name)
+
+
 def field_getter(name: str, text: TextElement) -> Getter:
-    """What the element ``field`` of this name tests: a field, or all of them, one a line."""
+    """What the element ``field`` of this name tests: a field, or all of them, with a line end and a NUL in between."""
     if name == EVERY:
         return _every_value
     return plain(name) if text.plain else dynamic(name)

@@ -30,7 +30,7 @@ class _Pcre2(RegexEngine):
 
     def compile(self, pattern: str, flags: int = 0) -> RegexPattern:
         try:
-            return cast(RegexPattern, pcre2.compile(pattern.encode("utf-8", "surrogatepass")))
+            return cast(RegexPattern, pcre2.compile(pattern))
         except pcre2.LibraryError as error:
             raise pcre2.PatternError(str(error)) from None
 

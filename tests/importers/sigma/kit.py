@@ -28,8 +28,8 @@ _cache = LoadCache()
 
 
 @cache
-def _decoders() -> list[File]:
-    files = sorted((ROOT / "ruleset/decoders").glob("*.xml"))
+def _decoders(pattern: str) -> list[File]:
+    files = sorted((ROOT / "ruleset/decoders").glob(pattern))
     return [(f"ruleset/decoders/{one.name}", one.read_bytes()) for one in files]
 
 
@@ -40,16 +40,16 @@ def rule(detection: Mapping[str, Any], logsource: Mapping[str, str] = PROCESS, *
 
 
 class Translated:
-    """Translated rules and an engine with them alone."""
+    """Translated rules and an engine with them alone. ``decoders``: a pattern of names of the default files."""
 
-    def __init__(self, *rules: Rule) -> None:
+    def __init__(self, *rules: Rule, decoders: str = "9000-json*.xml") -> None:
         self.ids = IdMap()
         made = translate([Document(f"{at}.yml", one) for at, one in enumerate(rules)], self.ids)
         self.lines: list[SigmaLine] = made.lines
         self.xml = file_of(made.rules, "test")
         roots = ("ruleset/rules/0000-roots_rules.xml", (ROOT / "ruleset/rules/0000-roots_rules.xml").read_bytes())
         files = [roots] + ([("etc/rules/sigma.xml", self.xml)] if made.rules else [])
-        self.ruleset: Ruleset = compile_ruleset(_decoders(), {}, files, cache=_cache)
+        self.ruleset: Ruleset = compile_ruleset(_decoders(decoders), {}, files, cache=_cache)
         assert not self.ruleset.messages, self.ruleset.messages
         self.engine = Engine(self.ruleset, State.private(Path("/nowhere")), host=b"host")
 
@@ -80,7 +80,7 @@ def windows(channel: str = SYSMON, event_id: int = 1, **data: str) -> Message:
 def as_json(channel: str = SYSMON, event_id: int = 1, **data: Any) -> Message:
     """The same event as JSON of another collector."""
     named = {f"{name[:1].lower()}{name[1:]}": value for name, value in data.items()}
-    win = {"system": {"channel": channel, "eventID": str(event_id)}, "eventdata": named}
+    win = {"system": {"channel": channel, "eventID": str(event_id), "message": '"m"'}, "eventdata": named}
     return Message("1", b"/var/log/events", json.dumps({"win": win}).encode())
 
 

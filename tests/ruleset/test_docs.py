@@ -27,8 +27,8 @@ def with_default(decoders: str, *rules: str) -> Sources:
 
 
 def test_step_by_step(examples: list[str]) -> None:
-    decoders, rules, cases, host_rules, host_cases, overwrite = examples
-    compiled = compile_sources(with_default(decoders, rules, host_rules, overwrite))
+    decoders, rules, cases, host_rules, host_cases, overwrite, beyond = examples
+    compiled = compile_sources(with_default(decoders, rules, host_rules, overwrite, beyond))
     assert [str(one) for one in compiled.messages] == []
     shown = read_cases(cases, "doc") + read_cases(host_cases, "doc")
     assert [run_case(compiled, case).problem for case in shown] == ["", "", ""]

@@ -117,7 +117,7 @@ def _first(name: bytes) -> Derivation:
 
 
 def _syscall_name(event: Event) -> bytes | None:
-    """The name that auditd adds when it is told to resolve numbers, else that of the number on x86-64."""
+    """The name that auditd adds when it resolves numbers, else that of the number on x86-64."""
     found = dict(reversed(_records(event)))
     named = found.get(b"SYSCALL")
     if named is not None:

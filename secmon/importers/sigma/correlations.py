@@ -15,6 +15,7 @@ from sigma.correlations import (
     SigmaCorrelationTimespan,
     SigmaCorrelationType,
 )
+from sigma.exceptions import SigmaTimespanError
 
 from secmon.importers.sigma.conditions import ALWAYS, Condition, all_of, any_of
 from secmon.importers.sigma.ids import HELPER
@@ -97,8 +98,13 @@ def aggregation_of(condition: str, timeframe: str | None) -> tuple[str, Correlat
     by = tuple(one.strip() for one in (found["by"] or "").split(",") if one.strip())
     count = _least(operators[found["operator"]], int(found["count"]))
     kind = _VALUES if found["field"] else _EVENTS
-    span = _seconds(SigmaCorrelationTimespan(str(timeframe)))
-    return found["condition"].strip(), Correlation(kind, span, count, by, (found["field"],) if found["field"] else ())
+    try:
+        span = SigmaCorrelationTimespan(str(timeframe))
+    except SigmaTimespanError as error:
+        raise Untranslatable(str(error)) from None
+    return found["condition"].strip(), Correlation(
+        kind, _seconds(span), count, by, (found["field"],) if found["field"] else ()
+    )
 
 
 def rules_of(correlation: Correlation, counted: Sequence[Counted], alert: Alert) -> list[XmlRule]:

@@ -1,4 +1,4 @@
-"""Ids of imported rules: one for each key, for ever, in a range of their own."""
+"""Ids of imported rules: one for each key, that it keeps, in a range of their own."""
 
 import msgspec
 

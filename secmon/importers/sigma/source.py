@@ -25,6 +25,10 @@ _OTHER_NAME = re.compile(r"\|utf16le(?=\||$)")
 _SUFFIXES = (".yml", ".yaml")
 
 
+PARSER_ERRORS = (SigmaError, ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)
+"""What pySigma raises: its own errors, and others for values of types that it does not expect."""
+
+
 class _Pcre2(RegexEngine):
     """A regular expression is valid if the library that our engine uses says so."""
 
@@ -67,10 +71,8 @@ class Document:
         self._check()
         try:
             return kind.from_dict(_with_known_names(self.content), policy=_POLICY)
-        except SigmaError as error:
-            raise BadFile(one_line(error)) from None
-        except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError) as error:
-            raise BadFile(f"it is not a Sigma rule ({type(error).__name__}: {one_line(error)})") from None
+        except PARSER_ERRORS as error:
+            raise BadFile(reason(error)) from None
 
     def _check(self) -> None:
         detection = self.content.get("detection")
@@ -85,6 +87,11 @@ def _with_known_names(content: Any) -> Any:
     if isinstance(content, dict):
         return {_OTHER_NAME.sub("|wide", name): _with_known_names(value) for name, value in content.items()}
     return [_with_known_names(one) for one in content] if isinstance(content, list) else content
+
+
+def reason(error: Exception) -> str:
+    """What pySigma has refused, or could not work with."""
+    return one_line(error) if isinstance(error, SigmaError) else f"it is not a Sigma rule ({one_line(error)})"
 
 
 def one_line(error: BaseException) -> str:
@@ -116,6 +123,8 @@ def read_documents(file: Path, name: str) -> Iterator[Document | tuple[str, BadF
     except BadFile as error:
         yield name, error
         return
+    if not found:
+        yield name, BadFile("it is not a Sigma rule: it is empty")
     for at, content in enumerate(found, 1):
         place = name if at == 1 else f"{name}#{at}"
         if content is None and len(found) > 1:  # after a last separator

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sigma.correlations import SigmaCorrelationRule
-from sigma.exceptions import SigmaError
 from sigma.rule import SigmaRule
 
 from secmon.importers.sigma.conditions import ALWAYS, NEVER, Condition
@@ -15,7 +14,7 @@ from secmon.importers.sigma.ids import HELPER, IdMap
 from secmon.importers.sigma.mapping import KEYS, LogSource, mapping
 from secmon.importers.sigma.report import SigmaLine
 from secmon.importers.sigma.rule_xml import XmlRule
-from secmon.importers.sigma.source import BadFile, Document, one_line
+from secmon.importers.sigma.source import PARSER_ERRORS, BadFile, Document, one_line, reason
 from secmon.importers.sigma.values import Untranslatable
 
 DEFAULT_LEVEL = "medium"
@@ -83,7 +82,7 @@ class _Translator:
             parsed = Parsed(document, document.parse(), counting)
         except (BadFile, Untranslatable) as error:
             result = "unreadable" if isinstance(error, BadFile) else "untranslated"
-            return SigmaLine(result, document.place, title, uuid, reason=str(error))  # type: ignore[arg-type]
+            return SigmaLine(result, document.place, title, uuid, reason=one_line(error))  # type: ignore[arg-type]
         known = self._by_reference.setdefault(f"document {parsed.key}", parsed)
         if known is not parsed:
             return parsed.line(result="unreadable", reason=f"its id is that of {known.document.place}")
@@ -109,7 +108,7 @@ class _Translator:
                 self._counted(parsed)
                 return parsed.line(result="counted")
             self._add(parsed)
-        except (Untranslatable, SigmaError, RecursionError) as error:
+        except Untranslatable as error:
             del self._made[before:]
             return parsed.line(result="untranslated", reason=one_line(error))
         return parsed.line(result="imported", id=self._ids[parsed.key])
@@ -134,14 +133,18 @@ class _Translator:
             raise Untranslatable("a correlation of correlations")
         try:
             return self._counted(found)
-        except (Untranslatable, SigmaError) as error:
+        except Untranslatable as error:
             raise Untranslatable(f"{found.document.place}, which it counts: {one_line(error)}") from None
 
     def _counted(self, parsed: Parsed) -> Counted:
         rule = parsed.rule
         assert isinstance(rule, SigmaRule), "correlations are not counted"
         source = mapping().source_of({key: value for key in KEYS if (value := getattr(rule.logsource, key))})
-        return Counted(parsed.key, rule.title or "", source, _useful(detection_of(rule, source)))
+        try:
+            condition = detection_of(rule, source)
+        except PARSER_ERRORS as error:
+            raise Untranslatable(reason(error)) from None
+        return Counted(parsed.key, rule.title or "", source, _useful(condition))
 
     def _root(self, source: LogSource) -> XmlRule:
         """The root of the side tree of a log source."""
@@ -208,5 +211,5 @@ def _origin(rule: AnyRule) -> str:
     """Where the rule is from, and by whom: licences of rules ask for it."""
     parts = [f"Sigma rule {rule.id}" if rule.id else "Sigma rule", f"by {rule.author}" if rule.author else ""]
     parts.append(f"licence {rule.license}" if getattr(rule, "license", None) else "")
-    parts.append(rule.references[0] if rule.references else "")
+    parts.append(str(rule.references[0]) if rule.references else "")
     return ", ".join(one for one in parts if one)

@@ -129,7 +129,7 @@ def test_aggregations_of_the_older_form(condition: str, fires_at: int) -> None:
         ({"rules": [IDS[9]], "condition": {"gte": 3}}, "a correlation of correlations"),
     ],
 )
-def test_what_composites_cannot_say_is_told(more: dict[str, Any], reason: str) -> None:
+def test_what_composites_cannot_say_is_reported(more: dict[str, Any], reason: str) -> None:
     more = {"kind": more.pop("type", "event_count"), "rules": ["rule_0"], **more}
     made = Translated(base(0, 4625), base(1, 4624), correlation(**more))
     assert made.lines[2].result == "untranslated"
@@ -155,7 +155,7 @@ def test_aggregations_that_composites_cannot_say(condition: str, timeframe: str 
     assert reason in made.reason()
 
 
-def test_correlations_that_name_each_other_are_told() -> None:
+def test_correlations_that_name_each_other_are_reported() -> None:
     one = correlation("temporal", [IDS[9], IDS[8]])
     other = {**correlation("temporal", [IDS[9], IDS[8]]), "id": IDS[8]}
     made = Translated(one, other)

@@ -63,7 +63,7 @@ def test_a_field_has_the_name_that_the_event_gives_it() -> None:
         ({"selection": B, "condition": "1 of nothing*"}, ""),
     ],
 )
-def test_conditions_without_a_meaning_are_told(detection: dict[str, Any], reason: str) -> None:
+def test_conditions_without_a_meaning_are_reported(detection: dict[str, Any], reason: str) -> None:
     translated = Translated(rule(detection))
     if translated.lines[0].result != "imported":
         assert reason in translated.reason()

@@ -61,7 +61,7 @@ def reasons(folder: Path) -> dict[str, str]:
         ),
     ],
 )
-def test_a_bad_file_is_told_and_the_rest_goes_on(content: bytes, reason: str, tmp_path: Path) -> None:
+def test_a_bad_file_is_reported_and_the_rest_goes_on(content: bytes, reason: str, tmp_path: Path) -> None:
     (tmp_path / "bad.yml").write_bytes(content)
     (tmp_path / "good.yml").write_text(GOOD)
     found = reasons(tmp_path)

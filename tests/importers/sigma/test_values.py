@@ -207,7 +207,7 @@ def test_keywords_are_searched_in_all_values() -> None:
         ([""], "empty keyword"),
     ],
 )
-def test_what_has_no_equivalent_is_told(selection: Any, reason: str) -> None:
+def test_what_has_no_equivalent_is_reported(selection: Any, reason: str) -> None:
     translated = Translated(rule({"selection": selection}))
     assert (translated.lines[0].result, reason in translated.reason()) == ("untranslated", True), translated.reason()
 

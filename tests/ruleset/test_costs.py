@@ -112,6 +112,7 @@ LOGS: dict[str, Callable[[str], str]] = {
     "nginx": lambda text: f"2023/11/14 10:12:01 [error] 1#1: *5 {text}",
     "apache": lambda text: f"[Tue Nov 14 10:12:01.1 2023] [core:error] [pid 1] [client 192.0.2.1:1] {text}",
     "audit": lambda text: f"type=SYSCALL msg=audit(1.1:1): {text}",
+    "audited programs": lambda text: f'type=EXECVE msg=audit(1.1:1): argc=2 a0="sh" a1="{text}"',
     "powershell": windows(4104, "Microsoft-Windows-PowerShell/Operational", "scriptBlockText"),
     "programs": windows(4688, "Security", "commandLine"),
     "services": windows(7045, "System", "imagePath"),

@@ -8,11 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.ruleset.case_files import Result, find_files, read_file, run_case
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.ruleset_xml import Element, parse
-from secmon.engine.ruleset.sources import collect_folder, compile_sources
+from tests.ruleset.default import default_ruleset, default_sources
 
 HERE = Path(__file__).parent
 FILES = list(find_files((HERE,)))
@@ -21,24 +20,19 @@ TECHNIQUE = re.compile(r"T\d{4}(?:\.\d{3})?")
 PARENTS = ("if_sid", "if_matched_sid")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def compiled() -> Ruleset:
-    return compile_default()
-
-
-@cache
-def compile_default() -> Ruleset:
-    return compile_sources(collect_folder(default_ruleset_folder()))
+    return default_ruleset()
 
 
 @cache
 def results(file: Path) -> tuple[Result, ...]:
-    return tuple(run_case(compile_default(), case) for case in read_file(file, file.name))
+    return tuple(run_case(default_ruleset(), case) for case in read_file(file, file.name))
 
 
 def elements() -> Iterator[tuple[str, Element]]:
     """Every rule of the files, with its file."""
-    for file, data in collect_folder(default_ruleset_folder()).rules:
+    for file, data in default_sources().rules:
         for group in parse(data):
             for rule in group.children:
                 yield file, rule
@@ -137,7 +131,7 @@ def test_public_ids_of_agent_events(compiled: Ruleset) -> None:
 
 def test_files_are_xml_that_any_reader_takes() -> None:
     """The API shows files as JSON (analysis-api.md 2.6), which takes well-formed XML."""
-    sources = collect_folder(default_ruleset_folder())
+    sources = default_sources()
     for _, data in (*sources.decoders, *sources.rules):
         ElementTree.fromstring(b"<files>" + data + b"</files>")
 

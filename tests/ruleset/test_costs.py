@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.engine import Engine
 from secmon.engine.input.predecode import Message
 from secmon.engine.matching import MatchLimit
@@ -16,7 +15,7 @@ from secmon.engine.matching.pcre import Pcre
 from secmon.engine.memory.state import State
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.ruleset_xml import parse
-from secmon.engine.ruleset.sources import collect_folder, compile_sources
+from tests.ruleset.default import default_ruleset, default_sources
 
 BYTES = 8000
 SYSMON = "Microsoft-Windows-Sysmon/Operational"
@@ -167,9 +166,9 @@ LOGS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def compiled() -> Ruleset:
-    return compile_sources(collect_folder(default_ruleset_folder()))
+    return default_ruleset()
 
 
 @pytest.mark.parametrize("kind", LOGS)
@@ -182,7 +181,7 @@ def test_patterns_never_give_up(compiled: Ruleset, kind: str, tmp_path: Path) ->
 
 def test_patterns_stand_their_own_words() -> None:
     """A pattern costs most on a text that repeats what it looks for."""
-    for file, data in collect_folder(default_ruleset_folder()).rules:
+    for file, data in default_sources().rules:
         for rule in (rule for group in parse(data) for rule in group.children):
             for one in (one for one in rule.children if one.attributes.get("type") == b"pcre2"):
                 pattern = Pcre(one.content)

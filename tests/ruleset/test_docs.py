@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.ruleset.case_files import read_cases, run_case
-from secmon.engine.ruleset.sources import Sources, collect_folder, compile_sources
+from secmon.engine.ruleset.sources import Sources, compile_sources
 from tests.folders import REPOSITORY
+from tests.ruleset.default import default_ruleset, default_sources
 
 TEXT = (REPOSITORY / "docs/write-rules.md").read_text()
 
@@ -20,7 +20,7 @@ def examples() -> list[str]:
 
 
 def with_default(decoders: str, *rules: str) -> Sources:
-    sources = collect_folder(default_ruleset_folder())
+    sources = default_sources()
     sources.decoders.append(("etc/decoders/x.xml", decoders.encode()))
     sources.rules += [(f"etc/rules/x{number}.xml", text.encode()) for number, text in enumerate(rules)]
     return sources
@@ -43,5 +43,4 @@ def test_ids_are_those_of_the_table() -> None:
             low, _, high = part.strip().partition(" to ")
             width = 1000 if not high and int(low) % 1000 == 0 else 1
             known |= set(range(int(low), int(high or int(low) + width - 1) + 1))
-    compiled = compile_sources(collect_folder(default_ruleset_folder()))
-    assert compiled.rules.by_id.keys() - known == set()
+    assert default_ruleset().rules.by_id.keys() - known == set()

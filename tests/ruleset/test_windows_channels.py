@@ -8,10 +8,8 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from secmon.config.default_ruleset import default_ruleset_folder
 from secmon.engine.ruleset.case_files import LOG_LINE, Case, read_file, run_case
-from secmon.engine.ruleset.compiled import Ruleset
-from secmon.engine.ruleset.sources import collect_folder, compile_sources
+from tests.ruleset.default import default_ruleset
 
 FILES = sorted(Path(__file__).parent.glob("windows*.ini"))
 SEVERITIES = {
@@ -26,11 +24,6 @@ SEVERITIES = {
 """Level and keywords."""
 JSON_ONLY = {"230001"}
 """Rules about events that are not of agents."""
-
-
-@pytest.fixture(scope="module")
-def compiled() -> Ruleset:
-    return compile_sources(collect_folder(default_ruleset_folder()))
 
 
 def agent_event(log: bytes) -> bytes:
@@ -64,9 +57,9 @@ def as_agents_send(file: Path) -> Iterator[Case]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_cases_as_agents_send_them(compiled: Ruleset, file: Path) -> None:
+def test_cases_as_agents_send_them(file: Path) -> None:
     cases = list(as_agents_send(file))
     assert cases
-    found = [run_case(compiled, case) for case in cases]
+    found = [run_case(default_ruleset(), case) for case in cases]
     wrong = [f"{one.case.file}:{one.case.line}: {one.case.key}: {one.problem}" for one in found]
     assert [line for line, one in zip(wrong, found, strict=True) if not one.right] == []

@@ -20,6 +20,7 @@ from bench import (
     reads,
     requests,
     security,
+    vulnerabilities,
 )
 from bench.harness import Figure, table, write_results
 from bench.nodes import Bench, say
@@ -38,6 +39,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "agents": agents_read.measure,
     "inventory": inventory.measure,
     "inventory-read": inventory_read.measure,
+    "vulnerabilities": vulnerabilities.measure,
     "inventory-beside": inventory_beside.measure,
 }
 

@@ -27,6 +27,9 @@ class Idle(NamedTuple):
     asked: Asked = lambda section, option: True
 
 
+_IMPORTED = "advisories are those that were imported: secmon import osv"
+
+
 def _says(option: Element, *values: str) -> bool:
     return (option.text or "").strip().lower() in values
 
@@ -73,9 +76,6 @@ SECTIONS: Mapping[str, str] = {
         ("aws-s3", "azure-logs", "gcp-pubsub", "gcp-bucket", "github", "office365", "ms-graph"),
         "nothing is fetched from the service",
     ),
-    **dict.fromkeys(
-        ("vulnerability-detection", "vulnerability-detector"), "packages of agents are not compared with advisories"
-    ),
     "indexer": "nothing is sent to an indexer",
     "labels": "events of this host get no labels",
     "socket": "nothing is sent to the socket",
@@ -86,6 +86,11 @@ SECTIONS: Mapping[str, str] = {
 """Sections without any effect. A disabled section causes no warning."""
 
 OPTIONS: Mapping[str, Mapping[str, Idle]] = {
+    "vulnerability-detection": {
+        "index-status": Idle("nothing is sent to an indexer", _says_yes),
+        **dict.fromkeys(("feed-update-interval", "offline-url", "cti-url"), Idle(_IMPORTED)),
+    },
+    "vulnerability-detector": {"provider": Idle(_IMPORTED)},
     "global": {
         "email_notification": Idle(_NO_MAIL, _says_yes),
         "prelude_output": Idle("no alert is sent on", _says_yes),

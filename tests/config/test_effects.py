@@ -13,7 +13,7 @@ from tests.config import stock
 
 EFFECTIVE = frozenset(
     {"global", "alerts", "remote", "auth", "logging", "localfile", "ruleset", "rule_test", "cluster"}
-    | {"agent-upgrade", "task-manager"}
+    | {"agent-upgrade", "task-manager", "vulnerability-detection", "vulnerability-detector"}
 )
 """Sections of which this version does something."""
 
@@ -33,7 +33,8 @@ def test_a_stock_configuration_is_usable_and_says_what_does_nothing() -> None:
     assert all(re.match(r"ossec.conf:\d+: ", one) for one in report.warnings)
     found = [one.split(": ", 1)[1].split(": ")[0] for one in report.warnings]
     assert found == [
-        "global", "global", "rootcheck", "syscollector", "sca", "vulnerability-detection", "indexer", "syscheck",
+        "global", "global", "rootcheck", "syscollector", "sca", "vulnerability-detection", "vulnerability-detection",
+        "indexer", "syscheck",
         "command", "localfile",
     ]  # fmt: skip
     assert ["update_check" in report.warnings[0], "white_list" in report.warnings[1]] == [True, True]
@@ -82,6 +83,14 @@ def test_sections_without_an_effect(name: str) -> None:
             ["localfile.ignore"],
         ),
         ('<wodle name="command"><command>x</command></wodle>', ["wodle command"]),
+        (
+            "<vulnerability-detection><index-status>no</index-status><cti-url>x</cti-url></vulnerability-detection>",
+            ["vulnerability-detection.cti-url"],
+        ),
+        (
+            "<vulnerability-detector><interval>5m</interval><provider name='canonical'/></vulnerability-detector>",
+            ["vulnerability-detector.provider"],
+        ),
         ("<agent-upgrade><ca_store>x</ca_store></agent-upgrade>", ["agent-upgrade.ca_store"]),
     ],
 )

@@ -23,6 +23,7 @@ from secmon.config.main import AgentPorts, ClusterSection, load_main_config
 from secmon.config.remote import load_remote
 from secmon.daemons.control_sockets import SupervisorClient
 from secmon.daemons.daemon import StartFailed
+from secmon.daemons.demo.advisories import import_demo_advisories
 from secmon.daemons.demo.agents import agents_folder, demo_agents
 from secmon.daemons.demo.ports import free_port, is_free
 from secmon.daemons.demo.probe import Probe
@@ -181,6 +182,7 @@ class Demo:
         credentials = install(node.paths, cluster=cluster, api=api, options=options, agent_ports=ports)
         if credentials is not None:
             write_file(self._password_file, f"{credentials.passwords[ADMINISTRATOR]}\n".encode(), 0o600)
+            import_demo_advisories(node.paths)
 
     def _cluster(self, name: str) -> ClusterSection:
         master = self._nodes[0].paths
@@ -327,6 +329,9 @@ class Demo:
             f'{ask}/syscollector/001/packages?select=name,version&limit=5&pretty=true"',
             f'{ask}/syscheck/001?summary=true&sort=-date&limit=5&pretty=true"',
             f'{ask}/sca/001?select=name,score,pass,fail&pretty=true"',
+            "",
+            "What they have installed is compared with advisories, here with made-up ones. Which hosts are vulnerable?",
+            f'{ask}/vulnerability/001?select=cve,name,version,severity,condition&pretty=true"',
         ]
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from secmon.inventory.changes import Changes
 from secmon.inventory.schema import hotfixes, operating_systems, packages
@@ -20,17 +20,25 @@ _KERNEL_RPM = re.compile(r"kernel(?:-core|-modules|-modules-core|-modules-extra|
 _OWN_VENDORS = {"Red Hat": re.compile("red hat|centos", re.IGNORECASE)}
 _MOST_WORDS = 8
 
-_PACKAGES = select(
-    packages.c.item_id,
-    packages.c.name,
-    packages.c.version,
-    packages.c.architecture,
-    packages.c.format,
-    packages.c.source,
-    packages.c.vendor,
-).where(packages.c.agent_id == bindparam("agent"))
 _SYSTEM = select(operating_systems).where(operating_systems.c.agent_id == bindparam("agent")).limit(1)
 _HOTFIXES = select(hotfixes.c.hotfix).where(hotfixes.c.agent_id == bindparam("agent"))
+
+
+class _Package(NamedTuple):
+    """A row of ``packages``; empty texts for null."""
+
+    item_id: str
+    name: str
+    version: str
+    architecture: str
+    format: str
+    source: str
+    vendor: str
+
+
+_PACKAGES = select(*(func.coalesce(packages.c[name], "") for name in _Package._fields)).where(
+    packages.c.agent_id == bindparam("agent")
+)
 
 
 class Product(NamedTuple):
@@ -72,7 +80,7 @@ class Host:
         if items is not None:
             wanted = wanted.where(packages.c.item_id.in_(items))
         for row in self._changes.execute(packages, wanted, values):
-            if (product := self._product(row)) is not None:
+            if (product := self._product(_Package._make(row))) is not None:
                 yield product
 
     def system(self) -> Iterator[Product]:
@@ -87,33 +95,33 @@ class Host:
             names=tuple(_windows_names(name, str(shown) if shown else None)), compared=str(version),
         )  # fmt: skip
 
-    def _product(self, row: Row[Any]) -> Product | None:
+    def _product(self, row: _Package) -> Product | None:
         ecosystem = LANGUAGES.get(row.format) or self._distribution
-        known = row.name and row.version and len(row.name) <= MAX_VERSION and len(row.version) <= MAX_VERSION
-        if ecosystem is None or not known or not self._is_compared(row, ecosystem):
+        named = 0 < len(row.name) <= MAX_VERSION and 0 < len(row.version) <= MAX_VERSION
+        if ecosystem is None or not named or not self._is_compared(row, ecosystem):
             return None
         name, compared = row.name, row.version
-        if kind_of(ecosystem).by_source and (source := _SOURCE.fullmatch((row.source or "").strip())):
+        if kind_of(ecosystem).by_source and (source := _SOURCE.fullmatch(row.source.strip())):
             name, compared = source[1], source[2] or row.version
             if signed := _SIGNED_KERNEL.match(name):  # advisories name the source of the code, not of the signatures
                 name, compared = "linux" + name[signed.end() :], row.version
         return Product(
-            row.item_id, "PACKAGE", row.name, row.version, (row.architecture or "")[:MAX_VERSION], ecosystem,
+            row.item_id, "PACKAGE", row.name, row.version, row.architecture[:MAX_VERSION], ecosystem,
             (package_name(ecosystem, name),), compared,
         )  # fmt: skip
 
-    def _is_compared(self, row: Row[Any], ecosystem: str) -> bool:
+    def _is_compared(self, row: _Package, ecosystem: str) -> bool:
         """Not packages of another system or vendor, and of kernels that one only that runs."""
         if row.format != kind_of(ecosystem).order:
             return False
         vendor = _OWN_VENDORS.get(ecosystem.partition(":")[0])
-        if vendor is not None and (row.vendor or "").strip() and not vendor.search(row.vendor):
+        if vendor is not None and row.vendor.strip() and not vendor.search(row.vendor):
             return False
         running = str(self._system.get("release", ""))
         return not (running and _is_other_kernel(row, running))
 
 
-def _is_other_kernel(row: Row[Any], running: str) -> bool:
+def _is_other_kernel(row: _Package, running: str) -> bool:
     if row.format == "deb":
         found = _KERNEL_DEB.fullmatch(row.name)
         return found is not None and found[1] != running

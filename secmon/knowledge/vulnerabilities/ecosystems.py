@@ -7,6 +7,7 @@ products and modules of 15 SP5 are ``SUSE:15 SP5``.
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 WINDOWS = "Windows"
@@ -66,6 +67,7 @@ def ecosystem_of(name: str) -> str | None:
     return None if found is None else f"{family}:{found}".rstrip(":")
 
 
+@cache
 def kind_of(ecosystem: str) -> Kind:
     """Raises KeyError for one that :func:`ecosystem_of` has not returned."""
     return KINDS[ecosystem.partition(":")[0]]

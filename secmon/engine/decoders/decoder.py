@@ -79,9 +79,10 @@ INTERNAL = (
     "ciscat",
     "windows_eventchannel",
     "sca",
-    "json",
 )
-"""Names that exist without a file (ruleset.md 5.8). ``json`` has one too: its events can also come decoded already."""
+"""Names that exist without a file (ruleset.md 5.8)."""
+DECODED_LOGS = ("json",)
+"""Names of decoders of logs whose events can also come decoded already: the same rules see them."""
 
 
 @dataclass

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import cast, get_args
 
-from secmon.engine.decoders.decoder import INTERNAL, Category, Decoder, Decoders, Offset
+from secmon.engine.decoders.decoder import DECODED_LOGS, INTERNAL, Category, Decoder, Decoders, Offset
 from secmon.engine.event import STATIC
 from secmon.engine.matching import Expression, PatternError, compile_expression
 from secmon.engine.matching.expression import Kind
@@ -55,7 +55,7 @@ class DecoderLoader:
     def finish(self) -> Decoders:
         """Assign ids, and the names of parents to children."""
         made = self._decoders
-        for name in (*(one.name for one in (*made.with_program, *made.without_program)), *INTERNAL):
+        for name in (*(one.name for one in (*made.with_program, *made.without_program)), *INTERNAL, *DECODED_LOGS):
             made.ids.setdefault(name, len(made.ids) + 1)
         for root in (*made.with_program, *made.without_program):
             root.id = made.ids[root.name]
@@ -66,8 +66,9 @@ class DecoderLoader:
                 else:
                     made.ids.setdefault(child.own_name, len(made.ids) + 1)
                     child.name, child.id = root.name, root.id
-        for name in INTERNAL:
-            made.internal[name] = Decoder(name, "", 0, id=made.ids[name], own_name=name, category="ossec")
+        for name in (*INTERNAL, *DECODED_LOGS):
+            category: Category = "ossec" if name in INTERNAL else "syslog"
+            made.internal[name] = Decoder(name, "", 0, id=made.ids[name], own_name=name, category=category)
         return made
 
     def _add(self, decoder: Decoder) -> None:

@@ -113,7 +113,8 @@ _BY_PLATFORM: Mapping[str, Callable[[System], str]] = {
 def ecosystem_of_host(found: System) -> str | None:
     """The ecosystem of the packages of a host's own distribution; None: unknown."""
     ecosystem = _BY_PLATFORM.get(found.platform.lower())
-    return None if ecosystem is None else ecosystem(found)
+    # Some agents report 22.04.4 as 22 and 04.4.
+    return None if ecosystem is None else ecosystem(found._replace(minor=found.minor.partition(".")[0]))
 
 
 def _suse(found: System) -> str:

@@ -133,6 +133,7 @@ def test_ecosystems_of_feeds_and_hosts() -> None:
     }  # fmt: skip
     for names, system in vectors.items():
         assert {ecosystem_of(name) for name in names} == {ecosystem_of_host(system)}, names
+    assert ecosystem_of_host(System("ubuntu", "Ubuntu", "22.04.4 LTS", "22", "04.4")) == "Ubuntu:22.04"
     assert ecosystem_of("crates.io") is ecosystem_of("Debian:sid") is ecosystem_of_host(System("plan9")) is None
 
 

@@ -2,14 +2,13 @@
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
 import click
 
 from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
+from secmon.cli.ruleset_counts import counts_of
 from secmon.cli.ruleset_source import RulesetSource, source_options
 from secmon.common.paths import Paths
 from secmon.common.privileges import as_root
@@ -170,8 +169,9 @@ def _run(compiled: Ruleset, cases: list[Case], *, progress: bool, trace: "RuleTi
 @source_options
 @json_option
 def stats(cases: tuple[Path, ...], source: RulesetSource, as_json: bool) -> None:
-    """Count the rules by level, group and file. With cases: name the rules without a match, and the rules whose
-    conditions took longest on their logs.
+    """Count the rules by level, group and file, by the standards and requirements that they name, and those that name
+    techniques of MITRE ATT&CK. With cases: name the rules without a match, and the rules whose conditions took longest
+    on their logs.
 
     Example:  secmon ruleset stats cases/ --root /opt/secmon
 
@@ -179,7 +179,7 @@ def stats(cases: tuple[Path, ...], source: RulesetSource, as_json: bool) -> None
     """
     compiled = source.usable()
     mistakes: list[CaseError] = []
-    data: dict[str, object] = {"counts": _sizes(compiled), **_counts(compiled.rules.by_id.values())}
+    data: dict[str, object] = {"counts": _sizes(compiled), **counts_of(compiled, source.attack())}
     if cases:
         watch = RuleTimer()
         read, mistakes = _read(cases)
@@ -218,17 +218,6 @@ def update(paths: Paths) -> None:
 
 def _missed(rule: Rule, hit: set[int | None]) -> bool:
     return rule.id not in hit and not rule.noalert
-
-
-def _counts(rules: Iterable[Rule]) -> dict[str, dict[str, int]]:
-    levels: Counter[str] = Counter()
-    groups: Counter[str] = Counter()
-    files: Counter[str] = Counter()
-    for rule in sorted(rules, key=lambda rule: (rule.level, rule.id)):
-        levels[str(rule.level)] += 1
-        files[rule.file] += 1
-        groups.update({name for name in rule.groups.decode("utf-8", "replace").split(",") if name})
-    return {"levels": dict(levels), "groups": dict(groups.most_common()), "files": dict(files.most_common())}
 
 
 def _print(data: dict[str, object]) -> None:

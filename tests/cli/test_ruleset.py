@@ -151,6 +151,23 @@ def test_stats(folder: Path) -> None:
     assert "never hit:\n  100002\n" in plain.stdout
 
 
+def test_stats_of_standards_and_techniques(folder: Path) -> None:
+    tagged = (
+        '<rule id="100002" level="3"><match>one</match><description>one</description><group>pci_dss_10.2.5,tsc_CC7.2,'
+        "pci_dss_11.4,doors</group><mitre><id>T1078</id><id>T9999</id></mitre></rule>"
+        '<rule id="100003" level="0"><match>two</match><description>two</description><group>pci_dss_10.2.5,</group>'
+        "<mitre><id>T1110</id></mitre></rule></group>"
+    )
+    (folder / "rules/r.xml").write_text(RULES.replace("</group>", tagged))
+    shown = data(run("ruleset", "stats", "--ruleset", folder, "--json"))
+    assert shown["standards"] == {"pci_dss": 2, "tsc": 1}
+    assert shown["requirements"] == {"pci_dss_10.2.5": 2, "pci_dss_11.4": 1, "tsc_CC7.2": 1}
+    assert shown["groups"]["doors"] == 1
+    assert not shown["groups"].keys() & shown["requirements"].keys()
+    assert (shown["attack"]["rules"], shown["attack"]["techniques"]) == (1, 1), "neither T9999 nor a rule of level 0"
+    assert shown["attack"]["techniques in use"] > 600
+
+
 def test_logtest_shows_the_stages() -> None:
     done = run("logtest", text=f"{LOG}\n{LOG}\n\nwhat is this\n")
     assert done.exit_code == 0, done.output

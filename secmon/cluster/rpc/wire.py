@@ -5,8 +5,9 @@ only passes an answer on passes its bytes.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from google.protobuf.message import DecodeError
@@ -25,7 +26,14 @@ ITEMS_PER_CHUNK = 500
 MAX_CHUNK_BYTES = 2 * 1024 * 1024
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""Of the items of an answer, all messages together."""
+"""Of an answer, all messages together."""
+
+MAX_ANSWER_OBJECTS = 6_000_000
+"""Python objects that an answer becomes, about 500 MB: an empty object takes one byte of a message and 70 of memory. A
+hundred thousand agents with all fields are half as many."""
+
+_UNCOUNTED_BYTES = 256 * 1024
+"""The first bytes of an answer, whose objects are not counted: most answers are smaller."""
 
 LARGE_PAGE = 1000
 """Items that a call may ask for before its answer is streamed between nodes instead of sent in one message."""
@@ -45,10 +53,15 @@ _UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, RecursionError)
 
 _PLAIN = frozenset((0xC4, 0xC5, 0xC6, 0xD9, 0xDA, 0xDB))
 
+T = TypeVar("T")
+
 _encoder = msgspec.msgpack.Encoder()
 _decode_result = msgspec.msgpack.Decoder(Result).decode
 _decode_identity = msgspec.msgpack.Decoder(Identity).decode
 _decode_items = msgspec.msgpack.Decoder(Annotated[list[Any], msgspec.Meta(max_length=ITEMS_PER_CHUNK)]).decode
+_decode_parts = msgspec.msgpack.Decoder(
+    dict[str, msgspec.Raw] | Annotated[list[msgspec.Raw], msgspec.Meta(max_length=ITEMS_PER_CHUNK)]
+).decode
 _decode_raw_params = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
 _decode_ids = msgspec.msgpack.Decoder(tuple[str | int, ...]).decode
 
@@ -141,13 +154,27 @@ def _decode_params(operation: Operation, data: bytes, node: str) -> Any:
 
 def _check_size(params: bytes) -> None:
     """Raises 3036 for parameters that would take much more memory than their message."""
-    left = MAX_STRUCTURE_BYTES
-    if len(params) <= left:
+    if len(params) <= MAX_STRUCTURE_BYTES:
         return
+    left = MAX_STRUCTURE_BYTES
     for name, value in _decode_raw_params(params).items():
-        left -= 0 if _is_plain(value) else len(memoryview(value))
+        left -= _structure(value)
         if left < 0:
             raise SecmonError(3036, f"the parameter {name[:64]!r} of a call is too large")
+
+
+def _check_piece(piece: bytes) -> None:
+    """Raises 3036 for a piece of an answer that would take much more memory than its message."""
+    if len(piece) <= MAX_STRUCTURE_BYTES:
+        return
+    parts = _decode_parts(piece)
+    if sum(map(_structure, parts.values() if isinstance(parts, dict) else parts)) > MAX_STRUCTURE_BYTES:
+        raise SecmonError(3036, f"a message of the answer has more than {MAX_STRUCTURE_BYTES} bytes besides texts")
+
+
+def _structure(value: msgspec.Raw) -> int:
+    """Bytes of ``value``, unless it is a text or bytes."""
+    return 0 if _is_plain(value) else len(memoryview(value))
 
 
 def _is_plain(value: msgspec.Raw) -> bool:
@@ -215,7 +242,8 @@ class ResultReader:
     def __init__(self) -> None:
         self._result: Result | None = None
         self._texts: list[bytes] = []
-        self._left = MAX_ANSWER_BYTES
+        self._received = 0
+        self._objects = 0
 
     def add(self, data: bytes) -> None:
         """The next chunk. Raises the error it carries, 3036 when it cannot be decoded or the answer is too large."""
@@ -229,19 +257,30 @@ class ResultReader:
             case "failure":
                 raise unpack_failure(chunk.failure)
             case "head":
-                self._result = _decode_result(chunk.head)
+                self._result = self._decoded(_decode_result, chunk.head)
             case "items" if isinstance(self._result, Outcome):
-                self._count(chunk.items)
-                self._result.items.extend(_decode_items(chunk.items))
+                self._result.items.extend(self._decoded(_decode_items, chunk.items))
             case "text" if isinstance(self._result, Outcome):
                 self._count(chunk.text)
                 self._texts.append(chunk.text)
             case piece:
                 raise SecmonError(3036, f"unexpected piece {piece!r}")
 
+    def _decoded(self, decode: Callable[[bytes], T], piece: bytes) -> T:
+        self._count(piece)
+        if self._received <= _UNCOUNTED_BYTES:
+            return decode(piece)
+        _check_piece(piece)
+        before = sys.getallocatedblocks()  # no other thread runs while msgspec decodes
+        value = decode(piece)
+        self._objects += sys.getallocatedblocks() - before
+        if self._objects > MAX_ANSWER_OBJECTS:
+            raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_OBJECTS} values")
+        return value
+
     def _count(self, piece: bytes) -> None:
-        self._left -= len(piece)
-        if self._left < 0:
+        self._received += len(piece)
+        if self._received > MAX_ANSWER_BYTES:
             raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_BYTES} bytes")
 
     def result(self) -> Result:

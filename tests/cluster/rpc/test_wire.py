@@ -11,6 +11,7 @@ from msgspec import Struct, msgpack
 from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Catalogue, operation
 from secmon.cluster.executor import Context
+from secmon.cluster.rpc import wire
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.wire import (
     ITEMS_PER_CHUNK,
@@ -187,6 +188,31 @@ def test_an_answer_without_end_is_refused() -> None:
         reader.add(chunk)
 
 
+def _empty_objects(count: int) -> bytes:
+    """A chunk with one item: a list of ``count`` empty objects, each a byte here and 70 bytes in memory."""
+    return pb.ExecuteChunk(items=b"\x91\xdd" + count.to_bytes(4, "big") + b"\x80" * count).SerializeToString()
+
+
+def test_an_answer_of_many_small_objects_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MAX_ANSWER_OBJECTS", 1_000_000)
+    reader = ResultReader()
+    reader.add(next(pack_result(Outcome())))
+    for _ in range(2):
+        reader.add(_empty_objects(400_000))
+    with pytest.raises(SecmonError, match=r"3036.*more than 1000000 values"):
+        reader.add(_empty_objects(400_000))
+
+
+def test_a_message_of_one_huge_structure_is_not_decoded() -> None:
+    with pytest.raises(SecmonError, match=r"3036.*a message of the answer has more than 8388608 bytes besides texts"):
+        _read([*pack_result(Outcome()), _empty_objects(MAX_STRUCTURE_BYTES + 1)])
+    count = MAX_STRUCTURE_BYTES + 1
+    items = b"\xa5items\xdd" + count.to_bytes(4, "big") + b"\x80" * count
+    head = msgpack.encode(Outcome()).replace(b"\xa5items\x90", items)
+    with pytest.raises(SecmonError, match=r"3036.*besides texts"):
+        _read([pb.ExecuteChunk(head=head).SerializeToString()])
+
+
 def test_an_answer_that_is_too_large_for_one_message_is_a_failure() -> None:
     chunks = [bytes(MAX_REPLY_BYTES // 2)] * 2
     assert list(pack_reply(chunks).chunks) == chunks
@@ -221,7 +247,7 @@ def test_text_without_end_is_refused() -> None:
     reader = ResultReader()
     reader.add(next(pack_result(Outcome())))
     piece = pb.ExecuteChunk(text=b"1" * MAX_CHUNK_BYTES).SerializeToString()
-    for _ in range(MAX_ANSWER_BYTES // MAX_CHUNK_BYTES):
+    for _ in range(MAX_ANSWER_BYTES // MAX_CHUNK_BYTES - 1):
         reader.add(piece)
     with pytest.raises(SecmonError, match="3036"):
         reader.add(piece)

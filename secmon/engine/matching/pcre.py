@@ -5,11 +5,15 @@ from typing import Any
 
 import pcre2  # type: ignore[import-untyped]  # the package has no stubs
 
-from secmon.engine.matching.pcre_literals import literals_of
+from secmon.engine.matching.pcre_literals import is_one_alternative, literals_of
 from secmon.engine.matching.results import Found, MatchLimit
 
-_BEGINNING = re.compile(rb"\^(?:\(\?i\))?([A-Za-z0-9 _\-:=<%])(?![?*{])")
-"""Patterns whose first byte is known."""
+_BEGINNING = re.compile(
+    rb"\^(?:\(\?i\))?(?:([A-Za-z0-9 _\-:=<%])|\\(d)|\\(w)|\\([^A-Za-z0-9]))(?:\{[1-9]\d*(?:,\d*)?\}|\+)?(?![?*{])"
+)
+"""Patterns whose first byte is known: a plain byte, a digit, a letter of a word or an escaped byte."""
+_DIGITS = frozenset(b"0123456789")
+_WORD = _DIGITS | frozenset(b"abcdefghijklmnopqrstuvwxyz_")
 _JIT_STACK = -46
 """PCRE2_ERROR_JIT_STACKLIMIT."""
 
@@ -40,7 +44,10 @@ class Pcre:
     def first_bytes(self) -> frozenset[int] | None:
         """The first byte of every match, in lower case; None when it can be any."""
         found = _BEGINNING.match(self._text)
-        return None if found is None or b"|" in self._text else frozenset(found[1].lower())
+        if found is None or not is_one_alternative(self._text):
+            return None
+        plain, digit, word, escaped = found.groups()
+        return _DIGITS if digit else _WORD if word else frozenset((plain or escaped).lower())
 
     def test(self, subject: bytes) -> bool:
         """Raises MatchLimit."""

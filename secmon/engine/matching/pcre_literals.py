@@ -36,6 +36,16 @@ def literals_of(pattern: bytes) -> Literals | None:
         return None
 
 
+def is_one_alternative(pattern: bytes) -> bool:
+    """Whether the whole pattern is one alternative; False also where that is not known."""
+    reader = _Reader(pattern)
+    try:
+        reader.sequence(0)
+    except _Unknown:
+        return False
+    return reader.at == len(pattern)
+
+
 class _Reader:
     def __init__(self, pattern: bytes) -> None:
         self._pattern = pattern
@@ -45,14 +55,14 @@ class _Reader:
         """Up to the end of the pattern or of the group: one of the literals of each alternative."""
         if depth > _MAX_DEPTH:
             raise _Unknown
-        parts = [self._sequence(depth)]
+        parts = [self.sequence(depth)]
         while self._pattern[self.at : self.at + 1] == b"|":
             self.at += 1
-            parts.append(self._sequence(depth))
+            parts.append(self.sequence(depth))
         joined = [literal for part in parts if part is not None for literal in part]
         return tuple(joined) if None not in parts and len(joined) <= MAX_LITERALS else None
 
-    def _sequence(self, depth: int) -> Literals | None:
+    def sequence(self, depth: int) -> Literals | None:
         """The most selective literals of one alternative."""
         found: list[Literals] = []
         run = bytearray()

@@ -5,14 +5,14 @@ Conditions with side effects come after those that are indexed here, so skipping
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from secmon.engine.event import Event
 from secmon.engine.matching.pattern_index import Members, PatternIndex
 from secmon.engine.rules.rule import Precondition, Rule, selectivity
 
 MIN_CHILDREN = 4
-"""A rule with fewer children has no index; a text that fewer children test is not indexed."""
+"""A rule with fewer children has no index; of a text that fewer children test only its presence is indexed."""
 MAX_TEXTS = 8
 """Texts that one index uses."""
 
@@ -23,7 +23,7 @@ Bit = int
 class ChildIndex:
     """The children of one rule."""
 
-    __slots__ = ("_any_decoder", "_by_decoder", "_members", "_texts")
+    __slots__ = ("_any_decoder", "_by_decoder", "_members", "_need_a_field", "_texts", "_without_field")
 
     def __init__(self, children: Sequence[Rule]) -> None:
         self._members = Members(children)
@@ -40,6 +40,10 @@ class ChildIndex:
         most = sorted(tests.values(), key=len, reverse=True)[:MAX_TEXTS]
         every = (1 << len(children)) - 1
         self._texts = [_TextIndex(found, every) for found in most if len(found) >= MIN_CHILDREN]
+        fields = _one_field_of_each(children, {found[0][1].text for found in most if len(found) >= MIN_CHILDREN})
+        self._need_a_field = sum(fields.values())
+        self._without_field = [(name, every & ~bits) for name, bits in fields.items()]
+        """Names of dynamic fields, each with the children that an event without it can match."""
 
     def candidates(self, event: Event) -> Sequence[Rule]:
         """Children that may match, in their order."""
@@ -51,7 +55,23 @@ class ChildIndex:
                 return ()
             if found & index.tested:
                 found &= index.possible(event)
+        if found & self._need_a_field:
+            names = event.names
+            for name, others in self._without_field:
+                if name not in names:
+                    found &= others
         return self._members.of(found)
+
+
+def _one_field_of_each(children: Sequence[Rule], indexed: Container[str]) -> dict[str, int]:
+    """For children that test none of the ``indexed`` texts: a dynamic field that each needs, and the bits of those."""
+    fields: defaultdict[str, int] = defaultdict(int)
+    for at, child in enumerate(children):
+        tested = [one.text for one in child.preconditions]
+        names = [text[1:] for text in tested if text.startswith(".")]
+        if names and not any(text in indexed for text in tested):
+            fields[names[0]] |= 1 << at
+    return fields
 
 
 class _TextIndex:

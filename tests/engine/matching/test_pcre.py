@@ -22,7 +22,22 @@ def test_captures(pattern: bytes, subject: bytes, expected: tuple[int, list[byte
 
 @pytest.mark.parametrize(
     ("pattern", "expected"),
-    [(rb"^abc", b"a"), (rb"^(?i)Abc", b"a"), (rb"^a?b", None), (rb"^a|b", None), (rb"abc", None), (rb"^\d", None)],
+    [
+        (rb"^abc", b"a"),
+        (rb"^(?i)Abc", b"a"),
+        (rb"^a?b", None),
+        (rb"^a|b", None),
+        (rb"abc", None),
+        (rb"^\d", b"0123456789"),
+        (rb"^\d{4}-\d\d (?:a|b)", b"0123456789"),
+        (rb"^\d{0,4}-", None),
+        (rb"^\d+?-", b"0123456789"),
+        (rb"^\w{3} [ |]", b"0123456789_abcdefghijklmnopqrstuvwxyz"),
+        (rb"^\[a", b"["),
+        (rb"^\s", None),
+        (rb"^a(?#|)", None),
+        (rb"^a\Q(\E|b\Q)\E", None),
+    ],
 )
 def test_first_bytes(pattern: bytes, expected: bytes | None) -> None:
     assert compile_expression("pcre2", pattern).first_bytes == (None if expected is None else frozenset(expected))

@@ -63,3 +63,17 @@ def test_every_match_has_a_literal(pattern: bytes, subject: bytes) -> None:
     literals = literals_of(pattern)
     if literals is not None and expression.test(subject):
         assert any(one in subject.lower() for one in literals)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(PARTS, max_size=6).map(lambda parts: b"^" + b"".join(parts)),
+    st.lists(st.sampled_from([b"a", b"B", b"c", b"x", b".", b"1", b"|"]), max_size=4).map(b"".join),
+)
+def test_every_match_begins_with_a_first_byte(pattern: bytes, subject: bytes) -> None:
+    try:
+        expression = compile_expression("pcre2", pattern)
+    except PatternError:
+        return
+    if expression.first_bytes is not None and expression.test(subject):
+        assert subject[:1].lower() in {bytes((one,)) for one in expression.first_bytes}

@@ -53,6 +53,27 @@ def test_the_result_is_that_of_asking_every_rule(
     assert bench.rule("no node at all") in (None, *range(100301, 100330))
 
 
+def test_fields_that_an_event_lacks_exclude_their_rules() -> None:
+    below = "".join(
+        f'<rule id="{100301 + at}" level="3"><if_sid>100300</if_sid>'
+        f'<field name="{name}">.</field><description>x</description></rule>'
+        for at, name in enumerate(["one", "Two", "three.four", "five", "six"])
+    )
+    decoder = '<decoder name="js"><prematch>^{</prematch><plugin_decoder>JSON_Decoder</plugin_decoder></decoder>'
+    base = '<rule id="100300" level="1"><decoded_as>js</decoded_as><description>base</description></rule>'
+    compiled = ruleset(decoder, f'<group name="g,">{base}{below}</group>')
+    index = compiled.rules.by_id[100300].index
+    assert isinstance(index, ChildIndex)
+    for log, candidates in (
+        ('{"two":"a.","other":"."}', [100302]),
+        ('{"three":{"four":"."},"six":"."}', [100303, 100305]),
+        ('{"one":"."}', [100301]),
+        ('{"other":"."}', []),
+    ):
+        event = Bench(compiled).run(log).event
+        assert [one.id for one in index.candidates(event)] == candidates
+
+
 def test_values_of_events_are_not_remembered() -> None:
     below = "".join(
         f'<rule id="{100301 + at}" level="3"><if_sid>100300</if_sid><id>^{at}$</id><description>x</description></rule>'

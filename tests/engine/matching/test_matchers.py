@@ -121,8 +121,8 @@ def test_a_subject_is_bytes(form: Any) -> None:
             matcher.search(subject)
 
 
-SUBJECTS = 30
-"""Logs that each pattern is tried on."""
+LOGS_OF_A_PATTERN = 30
+"""How many logs each pattern is tried on."""
 ELEMENT = re.compile(rb"<(?:prematch|regex|field)\b([^>]*)>([^<]+)</")
 
 
@@ -139,7 +139,7 @@ def test_the_ruleset_finds_the_same_compiled() -> None:
         log for file in find_files((REPOSITORY / "tests/ruleset",)) for case in read_file(file) for log in case.logs
     }
     subjects = [part for log in sorted(logs) for part in (log, log[16:], log[:-20])]
-    shares = len(subjects) // SUBJECTS
+    shares = len(subjects) // LOGS_OF_A_PATTERN
     for number, pattern in enumerate(sorted(patterns_of_the_ruleset())):
         one, other = (form.RegexMatcher(pattern, parse(pattern)) for form in PRESENT)
         for subject in subjects[number % shares :: shares]:

@@ -20,6 +20,7 @@ from bench import (
     reads,
     requests,
     security,
+    sigma,
     vulnerabilities,
 )
 from bench.harness import Figure, table, write_results
@@ -36,6 +37,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "fanout": fanout.measure,
     "idle": idle.measure,
     "engine": engine.measure,
+    "sigma": sigma.measure,
     "agents": agents_read.measure,
     "inventory": inventory.measure,
     "inventory-read": inventory_read.measure,

@@ -62,13 +62,13 @@ def measure(bench: Bench) -> list[Figure]:
 
 def _in_process(name: str, sources: Sources, classes: Mapping[str, Sequence[Message]], rounds: int) -> Iterable[Figure]:
     ruleset, walk = compile_sources(sources), PlainWalk(sources)
-    plain = _engine(walk.ruleset)
+    plain = new_engine(walk.ruleset)
     for kind, messages in classes.items():
         some = messages[:FLOOR_LOGS]
         tests = [test for message in some for test in walk.of(plain, message, NOW)]
-        engine, rates, floors = _engine(ruleset), [], []
+        engine, rates, floors = new_engine(ruleset), [], []
         for _ in range(rounds + 1):
-            rates.append(_rate(engine, messages))
+            rates.append(rate(engine, messages))
             floors.append(matching_rate(tests, len(some)))
         yield median_figure(
             f"engine, {name} ruleset, {kind}",
@@ -80,11 +80,12 @@ def _in_process(name: str, sources: Sources, classes: Mapping[str, Sequence[Mess
         )
 
 
-def _engine(ruleset: Ruleset) -> Engine:
+def new_engine(ruleset: Ruleset) -> Engine:
+    """An engine with a state of its own."""
     return Engine(ruleset, State.private(Path("/nowhere")), host=b"bench")
 
 
-def _rate(engine: Engine, messages: Sequence[Message]) -> float:
+def rate(engine: Engine, messages: Sequence[Message]) -> float:
     """Events a second of processor time, alerts rendered as they are written."""
     documents, encode = Documents(Origin("bench")), msgspec.json.encode
     started = time.process_time()
@@ -98,7 +99,7 @@ def _rate(engine: Engine, messages: Sequence[Message]) -> float:
 
 def sample(ruleset: Ruleset) -> list[Message]:
     """Logs of the cases, mixed so that one event in two raises an alert."""
-    engine = _engine(ruleset)
+    engine = new_engine(ruleset)
     alerting: list[Message] = []
     quiet: list[Message] = []
     for file in find_files((ROOT / "tests/ruleset",)):

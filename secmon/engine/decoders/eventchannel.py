@@ -96,7 +96,8 @@ def _text(value: bytes) -> str:
 def as_written(value: bytes) -> bytes:
     """The inverse of :func:`_text`, and of the escapes of XML: the value as the host has written it."""
     if b"\\" in value:
-        value = _ESCAPE.sub(_unescaped, value)
+        parts = value.split(b"\\\\")  # most values have no other escape
+        value = b"\\".join([_ESCAPE.sub(_unescaped, one) if b"\\" in one else one for one in parts])
     return _ENTITY.sub(_character, value) if b"&" in value else value
 
 

@@ -119,7 +119,9 @@ def _plain(key: str) -> Getter:
 
     def get(event: Event) -> bytes | None:
         value = event.names.get(key)
-        if value is None or event.decoder is None or event.decoder.name != CHANNEL:
+        if value is None or (b"\\" not in value and b"&" not in value):
+            return value
+        if event.decoder is None or event.decoder.name != CHANNEL:
             return value
         known = event.plain
         if known is None:

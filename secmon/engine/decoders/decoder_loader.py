@@ -16,7 +16,9 @@ LOCAL_FILE = "etc/decoders/local_decoder.xml"
 """The one file that may be empty."""
 MAX_TEXT = 1024
 """Bytes of the joined texts of a repeated element; a text as long or longer is dropped."""
-PLUGINS = ("PF_Decoder", "SymantecWS_Decoder", "SonicWall_Decoder", "OSSECAlert_Decoder", "JSON_Decoder")
+PLUGINS = (
+    "PF_Decoder", "SymantecWS_Decoder", "SonicWall_Decoder", "OSSECAlert_Decoder", "JSON_Decoder", "EventXML_Decoder",
+)  # fmt: skip
 FTS_NAMES = frozenset(
     ("name", "user", "dstuser", "srcuser", "srcip", "dstip", "id", "location", "data", "extra_data", "system_name")
 )

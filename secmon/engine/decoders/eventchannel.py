@@ -114,7 +114,8 @@ def _character(found: re.Match[bytes]) -> bytes:
     return chr(number).encode("utf-8", "surrogatepass") if number <= 0x10FFFF else found[0]
 
 
-def _first_lower(name: str) -> str:
+def first_lower(name: str) -> str:
+    """The name of a field: that of the event with its first letter in lower case."""
     return name[:1].lower() + name[1:]
 
 
@@ -126,7 +127,7 @@ def _system(section: Element, system: dict[str, Any]) -> None:
                 if value := _text(child.attributes.get(attribute, b"")):
                     system.setdefault(name, value)
         elif key != "correlation" and (value := _text(child.content)):
-            system.setdefault(_first_lower(child.name), value)
+            system.setdefault(first_lower(child.name), value)
 
 
 def _event_data(section: Element, data: dict[str, Any]) -> None:
@@ -136,9 +137,9 @@ def _event_data(section: Element, data: dict[str, Any]) -> None:
         if value in _NOTHING:
             continue
         if child.key != "data":
-            data.setdefault(_first_lower(child.name), value)
+            data.setdefault(first_lower(child.name), value)
         elif name := _text(child.attributes.get("Name", b"")):
-            data.setdefault(_first_lower(name), value)
+            data.setdefault(first_lower(name), value)
         else:
             unnamed.append(value)
     if unnamed:
@@ -148,10 +149,10 @@ def _event_data(section: Element, data: dict[str, Any]) -> None:
 def _other(section: Element, win: dict[str, dict[str, Any]]) -> None:
     """``UserData`` and similar sections: the children of each of their children."""
     for child in section.children:
-        values = win.setdefault(_first_lower(child.name), {})
+        values = win.setdefault(first_lower(child.name), {})
         for one in child.children:
             if (value := _text(one.content)) not in _NOTHING:
-                values.setdefault(_first_lower(one.name), value)
+                values.setdefault(first_lower(one.name), value)
 
 
 def _severity(system: dict[str, Any], sections: list[Element]) -> None:

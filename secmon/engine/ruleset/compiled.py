@@ -7,6 +7,7 @@ from secmon.engine.decoders.decoder import Decoders
 from secmon.engine.decoders.decoder_loader import load_decoders
 from secmon.engine.decoders.decoder_search import DecoderTree, Plugin
 from secmon.engine.decoders.devices import decode_forwarded_alert, decode_pf, decode_sonicwall, decode_symantec
+from secmon.engine.decoders.event_xml import decode_event_xml
 from secmon.engine.decoders.json_fields import decode_json
 from secmon.engine.rules.child_index import index_children
 from secmon.engine.rules.rule import ALERT_LEVEL, MAIL_LEVEL
@@ -22,6 +23,7 @@ File = tuple[str, bytes]
 
 PLUGINS: Mapping[str, Plugin] = {
     "JSON_Decoder": decode_json,
+    "EventXML_Decoder": decode_event_xml,
     "PF_Decoder": decode_pf,
     "SymantecWS_Decoder": decode_symantec,
     "SonicWall_Decoder": decode_sonicwall,

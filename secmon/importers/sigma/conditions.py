@@ -15,7 +15,7 @@ Kind = Literal["osmatch", "pcre2", "string", "cidr", "number", "reference"]
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class TextTest:
     """One text element. ``element``: its name; of a ``field`` also ``field``, one name or several with ``|``."""
 
     element: str
@@ -32,7 +32,7 @@ class Group:
     members: tuple["Condition", ...]
 
 
-Condition = Test | Group
+Condition = TextTest | Group
 NEVER = Group("any", ())
 ALWAYS = Group("all", ())
 
@@ -77,13 +77,13 @@ def _joined(members: Sequence[Condition]) -> list[Condition]:
     made: list[Condition] = []
     open_tests: dict[tuple[str, str], int] = {}
     for one in members:
-        if not isinstance(one, Test) or one.kind != "osmatch" or not one.content:
+        if not isinstance(one, TextTest) or one.kind != "osmatch" or not one.content:
             made.append(one)
             continue
         at = open_tests.get((one.element, one.field))
         before = made[at] if at is not None else None
-        if isinstance(before, Test) and at is not None and len(before.content) + len(one.content) < MAX_JOINED:
-            made[at] = Test(one.element, "osmatch", before.content + b"|" + one.content, one.field)
+        if isinstance(before, TextTest) and at is not None and len(before.content) + len(one.content) < MAX_JOINED:
+            made[at] = TextTest(one.element, "osmatch", before.content + b"|" + one.content, one.field)
         else:
             open_tests[one.element, one.field] = len(made)
             made.append(one)

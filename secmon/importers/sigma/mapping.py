@@ -1,5 +1,6 @@
 """The mapping of Sigma's log sources and fields to ours: reads ``mapping.yaml``, which explains its own form."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -8,11 +9,13 @@ from typing import Any
 
 import yaml
 
-from secmon.importers.sigma.conditions import Condition, Kind, Test, all_of, any_of
+from secmon.importers.sigma.conditions import Condition, Kind, TextTest, all_of, any_of
 from secmon.importers.sigma.values import MakeTest, Untranslatable, escaped
 
 _FILE = Path(__file__).with_name("mapping.yaml")
 _ELEMENTS = frozenset(("match", "program_name", "hostname", "location", "decoded_as"))
+_BAD_NAME = re.compile(r'[\x00-\x1f"<>|$]')
+"""Of a field that an attribute cannot name, or that would be another one."""
 _LINES = "lines "
 _CHANNEL, _EVENT_ID = "win.system.channel", "win.system.eventID"
 KEYS = ("product", "category", "service")
@@ -38,7 +41,7 @@ class LogSource:
         found = self.fields.get(name)
         if found is None and self.others:
             found = self.others.format(name[:1].lower() + name[1:] if "eventdata" in self.others else name)
-        if not found:
+        if not found or _BAD_NAME.search(name):
             raise Untranslatable(f"the field {name!r} is not known in events of {self.name}")
         return found
 
@@ -54,11 +57,11 @@ class LogSource:
 def maker(target: str) -> MakeTest:
     """Makes tests of one of our fields or elements."""
     if target in _ELEMENTS:
-        return lambda kind, content: Test(target, kind, content)
+        return lambda kind, content: TextTest(target, kind, content)
     if target.startswith(_LINES):
         name = target.removeprefix(_LINES)
-        return lambda kind, content: Test("field", *_of_a_line(kind, content), name)
-    return lambda kind, content: Test("field", kind, content, target)
+        return lambda kind, content: TextTest("field", *_of_a_line(kind, content), name)
+    return lambda kind, content: TextTest("field", kind, content, target)
 
 
 def _of_a_line(kind: Kind, content: bytes) -> tuple[Kind, bytes]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from secmon.importers.sigma.conditions import Condition, Group, Test, all_of
+from secmon.importers.sigma.conditions import Condition, Group, TextTest, all_of
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _NOT_IN_GROUP = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -68,7 +68,7 @@ def _elements(condition: Condition) -> Iterator[bytes]:
 
 
 def _lines(condition: Condition) -> Iterator[bytes]:
-    if isinstance(condition, Test):
+    if isinstance(condition, TextTest):
         yield _test(condition)
         return
     yield f"<{condition.kind}>".encode()
@@ -78,14 +78,14 @@ def _lines(condition: Condition) -> Iterator[bytes]:
     yield f"</{condition.kind}>".encode()
 
 
-def _test(test: Test) -> bytes:
+def _test(test: TextTest) -> bytes:
     if test.element == "decoded_as":
         return b"<decoded_as>%s</decoded_as>" % test.content
     name = f' name="{test.field}" plain="yes"' if test.field else ""
     return f'<{test.element}{name} type="{test.kind}">'.encode() + _closable(test) + f"</{test.element}>".encode()
 
 
-def _closable(test: Test) -> bytes:
+def _closable(test: TextTest) -> bytes:
     r"""The content of an element. A backslash at its end would hide the bracket of the closing tag (ruleset.md 2.1).
 
     So OS_Match gets one more alternative, which the last one implies.

@@ -26,9 +26,9 @@ from sigma.types import (
     SpecialChars,
 )
 
-from secmon.importers.sigma.conditions import MAX_ALTERNATIVE, MAX_CONTENT, Condition, Kind, Test, any_of, none_of
+from secmon.importers.sigma.conditions import MAX_ALTERNATIVE, MAX_CONTENT, Condition, Kind, TextTest, any_of, none_of
 
-MakeTest = Callable[[Kind, bytes], Test]
+MakeTest = Callable[[Kind, bytes], TextTest]
 """Makes the test of the text in question."""
 
 _ONE_CHARACTER = rb"(?>[\xc2-\xf4][\x80-\xbf]+|[\x00-\xff])"

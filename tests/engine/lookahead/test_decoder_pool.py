@@ -180,7 +180,11 @@ STATEFUL = texts(
 <rule id="100007" level="5" ignore="3"><if_sid>100001</if_sid><match>7$</match><description>seven</description></rule>
 <rule id="100008" level="3"><if_sid>2</if_sid><decoded_as>wall</decoded_as><action>deny</action><description>denied</description></rule>
 <rule id="100009" level="4"><if_sid>100005,100006</if_sid><match>ana</match><description>two places</description><group>twice,</group></rule>
-<rule id="100010" level="9" frequency="4" timeframe="60"><if_matched_group>twice</if_matched_group><same_srcip /><description>twice</description><group>twice,</group></rule></group>""",
+<rule id="100010" level="9" frequency="4" timeframe="60"><if_matched_group>twice</if_matched_group><same_srcip /><description>twice</description><group>twice,</group></rule>
+<rule id="100020" level="0" noalert="1" side_tree="yes"><decoded_as>app</decoded_as><description>side</description></rule>
+<rule id="100021" level="5"><if_sid>100020</if_sid><any><match>5$</match><match>6$</match></any><description>five</description></rule>
+<rule id="100022" level="9" frequency="3" timeframe="60"><if_matched_sid>100021</if_matched_sid><description>fives</description></rule>
+<rule id="100023" level="7" side_tree="yes"><program_name>^login$</program_name><match>^root</match><description>root beside</description></rule></group>""",
 )
 
 
@@ -208,7 +212,9 @@ def test_rules_with_every_kind_of_memory_yield_the_same(tmp_path: Path, seed: in
         with with_pool(tmp_path / str(engines), STATEFUL, engines, clock=ManualClock(START)) as one:
             found.append(sent(one, STATEFUL, events))
             rules = {alert["rule"]["id"] for alert in one.alerts()}
-            assert rules >= {f"10000{number}" for number in (1, 2, 4, 5, 6, 7, 8, 9)} | {"100010"}
+            assert rules >= {f"10000{number}" for number in (1, 2, 4, 5, 6, 7, 8, 9)} | {
+                "100010", "100021", "100022", "100023",
+            }  # fmt: skip
     assert found[0] == found[1]
 
 
@@ -227,6 +233,7 @@ def test_encoded_events_are_decoded_unchanged() -> None:
             )  # fmt: skip
             assert rules_of(after.selection) == rules_of(before.selection)
             assert [rule.id for rule in after.resume] == [rule.id for rule in before.resume]
+            assert after.beside == before.beside == []
             assert before.evaluated or before.resume
             decided += before.evaluated
             if before.event is None or after.event is None:
@@ -236,6 +243,22 @@ def test_encoded_events_are_decoded_unchanged() -> None:
             if after.selection is not None:
                 assert after.selection.rule is ours.rules.by_id[after.selection.rule.id]
     assert decided > 500
+
+
+def test_selections_of_side_trees_are_decoded_unchanged() -> None:
+    theirs, ours = compile_sources(STATEFUL), compile_sources(STATEFUL)
+    encoder, decoder, engine = LookaheadCodec(theirs), LookaheadCodec(ours), stateless_engine(theirs, b"mgr")
+    for text, expected in (
+        (b"login: root from 192.0.2.1", [(100023, None)]),  # memory decides about the others, but not here
+        (b"login: eve from 192.0.2.1", []),
+        (b"app 5", None),  # a composite counts it
+    ):
+        head = b"" if text.startswith(b"app") else b"Nov 14 22:13:20 hq "
+        after = decoder.decode(
+            encoder.encode(look_ahead(engine, b"1:/x:" + head + text, START, archiving=False)), START
+        )
+        assert (None if after.beside is None else [rules_of(one) for one in after.beside]) == expected
+        assert after.event is not None
 
 
 def rules_of(found: Any) -> Any:

@@ -67,6 +67,15 @@ async def test_groups_are_built(paths: Paths) -> None:
     store.close()
 
 
+async def test_lists_are_renewed_from_their_feeds(paths: Paths) -> None:
+    async with web_server({"/bad": answer(b"192.0.2.1\n")}) as server:
+        (paths.lists / "feeds.yml").write_text(f"feeds: {{bad: {{url: '{server.url('/bad')}', kind: address}}}}")
+        async with running(paths) as daemon:
+            await until(lambda: daemon.counters().get("lists.renewed") == 1)
+            assert daemon.counters()["lists.feeds"] == 1
+    assert (paths.lists / "bad").read_bytes() == b"192.0.2.1:\n"
+
+
 async def test_the_key_file_follows_the_registry_and_the_other_way_round(paths: Paths) -> None:
     store = AgentStore(paths.agents_db)
     enrol(store, "one")

@@ -43,7 +43,7 @@ class ListFeed(Struct, frozen=True, kw_only=True):
     every: int = 3600
     keep: int = 0
     max_bytes: int = 64 << 20
-    max_entries: int = 1_000_000
+    max_entries: int = 200_000
     sha256_url: str = ""
     headers: Mapping[str, str] = {}
     internal_redirects: bool = False

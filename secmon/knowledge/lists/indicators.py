@@ -20,7 +20,11 @@ def normal_key(kind: Kind, text: str) -> str | None:
 
 
 def _address(text: str) -> str | None:
+    if "%" in text:  # a scope, which means nothing on another host
+        return None
     try:
+        if "/" not in text:
+            return str(ipaddress.ip_address(text))
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         return None

@@ -45,6 +45,8 @@ def test_lines() -> None:
         ("domain", "localhost", None),
         ("hash", "abc", None),
         ("address", "192.0.2.256", None),
+        ("address", "fe80::1%eth0", None),
+        ("address", "192.0.2.1/33", None),
     ],
 )
 def test_kinds(kind: str, word: str, key: str | None) -> None:

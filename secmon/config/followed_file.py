@@ -1,12 +1,14 @@
 """A configuration file that a daemon follows. An invalid version is logged once; the last valid one stays in force."""
 
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from secmon.common.counters import Counters
 from secmon.common.errors import ConfigError, os_text
+from secmon.common.file_io import open_regular
 
 T = TypeVar("T")
 
@@ -29,7 +31,7 @@ class FollowedFile(Generic[T]):
     def changed(self) -> T | None:
         """The content, if it is another one than at the last call and valid. Blocks on the disk."""
         try:
-            with self._path.open("rb") as file:
+            with open(open_regular(self._path, os.O_RDONLY, follow=True), "rb") as file:
                 data = file.read(self._max_bytes + 1)
         except FileNotFoundError:
             data = b""

@@ -64,16 +64,16 @@ class FeedState(Struct, frozen=True, kw_only=True):
 
 
 class FeedStates:
-    """One file for each feed. Methods block on the disk and raise OSError."""
+    """One file for each feed. Methods block on the disk; those that write raise OSError."""
 
     def __init__(self, paths: Paths) -> None:
         self._folder = paths.list_feeds
 
     def get(self, name: str) -> FeedState | None:
-        """The state of the feed that renews the list ``name``; None: it was never tried, or the file is damaged."""
+        """The state of the feed that renews the list ``name``; None: it was never tried, or its file is of no use."""
         try:
             return msgspec.json.decode(self._file(name).read_bytes(), type=FeedState)
-        except (FileNotFoundError, ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError):
             return None
 
     def all(self) -> Mapping[str, FeedState]:

@@ -6,6 +6,7 @@ import logging
 from secmon.common.counters import Counters
 from secmon.common.download import without_query
 from secmon.common.errors import os_text
+from secmon.common.logfile.failure_log import FailureLog
 from secmon.common.paths import Paths
 from secmon.config.followed_file import FollowedFile
 from secmon.knowledge.lists.feed_states import FeedState
@@ -16,6 +17,8 @@ _log = logging.getLogger("secmon.modulesd.lists")
 
 POLL_SECONDS = 5.0
 """Between two looks at ``feeds.yml`` and the schedules."""
+_STORE_SECONDS = 60.0
+"""Before a feed whose state could not be stored is tried again."""
 AT_ONCE = 2
 """Lists that are renewed at the same time: the entries of each are in memory meanwhile."""
 
@@ -32,6 +35,7 @@ class FeedSchedule:
         self._feeds: Feeds = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._store = FailureLog(_log, "States of feeds are not stored", "States of feeds are stored again")
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -68,14 +72,16 @@ class FeedSchedule:
         return [feed for feed in waiting if self._renewal.is_due(feed)]
 
     async def _renew(self, feed: ListFeed) -> None:
-        async with self._slots:
-            before = await asyncio.to_thread(self._renewal.states.get, feed.name)
-            try:
+        try:
+            async with self._slots:
+                before = await asyncio.to_thread(self._renewal.states.get, feed.name)
                 after = await self._renewal.renew(feed)
-            except OSError as error:
-                _log.error("The list %s: its state cannot be stored: %s", feed.name, os_text(error))
-                return
-            _report(before, after)
+        except OSError as error:
+            self._store.failed(os_text(error))
+            await asyncio.sleep(_STORE_SECONDS)  # its next try is not known
+            return
+        self._store.succeeded()
+        _report(before, after)
 
 
 def _report(before: FeedState | None, after: FeedState) -> None:

@@ -16,7 +16,7 @@ from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.download import DownloadError, Fetched, Validators, download, fetch, open_unpacked
 from secmon.common.errors import os_text
-from secmon.common.file_io import write_file
+from secmon.common.file_io import read_regular, write_file
 from secmon.common.paths import Paths
 from secmon.knowledge.lists.feed_content import FeedContent, FeedError, read_feed
 from secmon.knowledge.lists.feed_states import FeedState, FeedStates
@@ -162,7 +162,7 @@ def _expiry_file(file: Path) -> Path:
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_regular(file)
     except FileNotFoundError:
         return b""
 
@@ -170,7 +170,6 @@ def _content(file: Path) -> bytes:
 def _digest(file: Path) -> str:
     """SHA-256 of a file; empty without it."""
     try:
-        with file.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
+        return hashlib.sha256(read_regular(file)).hexdigest()
     except FileNotFoundError:
         return ""

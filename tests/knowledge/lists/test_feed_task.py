@@ -70,6 +70,21 @@ async def test_a_restart_downloads_nothing_that_is_not_due(site: ListSite) -> No
         assert server.asked == ["/a", "/b"]
 
 
+async def test_a_state_that_cannot_be_stored_is_logged_once(
+    site: ListSite, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "secmon")
+    monkeypatch.setattr("secmon.knowledge.lists.feed_task._STORE_SECONDS", 0.01)
+    site.paths.list_feeds.touch()  # in the place of the folder
+    async with web_server({"/a": answer(b"one\n")}) as server, working(site):
+        site.declare(feeds_yml(server, "a"))
+        await until(lambda: len(server.asked) > 2)
+        site.paths.list_feeds.unlink()
+        await until(lambda: "States of feeds are stored again" in caplog.text)
+    assert caplog.text.count("States of feeds are not stored") == 1
+    assert site.text("a") == "one:\n"
+
+
 async def test_an_invalid_file_leaves_the_last_valid_one(site: ListSite, caplog: pytest.LogCaptureFixture) -> None:
     async with web_server({"/a": answer(b"one\n")}) as server, working(site):
         site.declare(feeds_yml(server, "a", every="2h"))

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -106,10 +107,12 @@ async def test_a_server_that_never_ends(site: ListSite) -> None:
     assert site.text() is None
 
 
-async def test_a_list_that_cannot_be_written(site: ListSite) -> None:
-    (site.paths.lists / "bad").mkdir()
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+async def test_a_list_that_cannot_be_read(site: ListSite, make: Callable[[Path], None]) -> None:
+    make(site.paths.lists / "bad")
     async with web_server({"/f": answer(b"a\n")}) as server:
-        assert "Is a directory" in (await site.renew(server.url("/f"))).error
+        assert "not a regular file" in (await site.renew(server.url("/f"))).error
+        assert server.asked == []
 
 
 async def test_checksums(site: ListSite) -> None:

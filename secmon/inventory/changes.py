@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import dialect, insert
 
 from secmon.inventory.agent_limits import AgentLimits
-from secmon.inventory.byte_limits import LIMITED, size_of
+from secmon.inventory.byte_limits import LIMITED, size_of, total_statement
 from secmon.inventory.components import SYNCHRONIZED, components_with
 from secmon.inventory.decoded_event import DecodedEvent, event_of
 from secmon.inventory.message import AgentMessage
@@ -151,7 +151,7 @@ class Changes:
     def _admit(self, table: Table, row: Row, values: tuple[Any, ...]) -> bool:
         """Whether the limits of the agent admit the row; it is counted then, and refused otherwise."""
         rows, sizes = self.limits.rows, self.limits.sizes
-        growth = sizes.growth(table, row, size_of(values), self._scalar)
+        growth = sizes.growth(table, row, size_of(values), self._scalar, self._bytes_of)
         if growth is None:
             self.refused_bytes += 1
             megabytes = sizes.limit >> 20
@@ -163,6 +163,12 @@ class Changes:
             sizes.grown(row["agent_id"], growth)
             return True
         return False
+
+    def _bytes_of(self, agent: int) -> int:
+        for table in LIMITED:
+            self.flush(table)
+        found = self._connection.exec_driver_sql(total_statement(), (agent,) * len(LIMITED))
+        return int(found.scalar_one())
 
     def _report_refusal(self, table: Table, kind: str, limit: int, amount: str) -> None:
         """The first refusal of an agent on a day of messages is an event."""

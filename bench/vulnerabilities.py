@@ -2,7 +2,6 @@
 
 import gc
 import json
-import resource
 import shutil
 import sqlite3
 import tempfile
@@ -13,6 +12,8 @@ from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
+
+import psutil
 
 from bench.harness import Aim, Figure, median_figure
 from bench.nodes import Bench, say
@@ -132,9 +133,10 @@ def _measure(folder: Path, hosts: int, advisories: int) -> Iterator[Figure]:
     say(f"{hosts} hosts of {PACKAGES} packages")
     gc.collect()
     gc.freeze()  # as daemons do
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    process = psutil.Process()
+    before = process.memory_info().rss
     seconds = fleet.work()
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    grown = (process.memory_info().rss - before) / (1 << 20)
     with fleet.store.read() as connection:
         found = connection.exec_driver_sql("SELECT count(*) FROM vulnerabilities").scalar_one()
     assert found > hosts, f"only {found} findings"

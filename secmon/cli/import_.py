@@ -29,7 +29,7 @@ _PROGRESS_FROM = 2_000
     },
 )
 def import_() -> None:
-    """Import data of other managers, knowledge, and Sigma rules.
+    """Import data of other managers, and knowledge.
 
     \b
     Examples:

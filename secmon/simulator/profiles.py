@@ -22,6 +22,8 @@ class Profile:
     """The text in brackets after the uname; on Windows the whole text."""
     package: str = "deb"
     """Format of the packages in its inventory."""
+    vendor: str = "Example Maintainers <pkg@example.org>"
+    """Who has made them."""
 
     def system(self, host: str, dialect: Dialect) -> str:
         """The first part of a keepalive."""
@@ -35,8 +37,11 @@ class Profile:
         return self.uname[-1] if self.uname else "x86_64"
 
 
-def _linux(name: str, kernel: str, built: str, release: str, arch: str = "x86_64", package: str = "deb") -> Profile:
-    return Profile(name, "linux", ("Linux", kernel, built, arch), release, package)
+def _linux(
+    name: str, kernel: str, built: str, release: str, arch: str = "x86_64", package: str = "deb",
+    vendor: str = Profile.vendor,
+) -> Profile:  # fmt: skip
+    return Profile(name, "linux", ("Linux", kernel, built, arch), release, package, vendor)
 
 
 _ALL = (
@@ -45,9 +50,9 @@ _ALL = (
     _linux("debian-12", "6.1.0-20-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.85-1 (2024-04-11)",
            "Debian GNU/Linux|debian: 12 (bookworm)"),
     _linux("rhel-9", "5.14.0-427.13.1.el9_4.x86_64", "#1 SMP PREEMPT_DYNAMIC Wed Apr 10 10:29:16 EDT 2024",
-           "Red Hat Enterprise Linux|rhel: 9.4 (Plow)", package="rpm"),
+           "Red Hat Enterprise Linux|rhel: 9.4 (Plow)", package="rpm", vendor="Red Hat, Inc."),
     _linux("centos-7", "3.10.0-1160.118.1.el7.x86_64", "#1 SMP Wed Apr 24 16:01:50 UTC 2024",
-           "CentOS Linux|centos: 7.9", package="rpm"),
+           "CentOS Linux|centos: 7.9", package="rpm", vendor="CentOS"),
     _linux("amazon-2023", "6.1.84-99.169.amzn2023.aarch64", "#1 SMP Mon Apr  8 19:19:48 UTC 2024",
            "Amazon Linux|amzn: 2023", "aarch64", "rpm"),
     _linux("sles-15", "5.14.21-150500.55.59-default", "#1 SMP PREEMPT_DYNAMIC Thu Apr 18 12:59:33 UTC 2024",

@@ -38,7 +38,12 @@ QUICK = {
 }
 """Internal options of the nodes under test: the same machinery, faster."""
 ALL_AGENTS = "agents_list=all&status=all&older_than=0s"
-_INSTALLED = {"shared/default": {"agent.conf", "merged.mg"}, "rules": set[str](), "decoders": set[str]()}
+_INSTALLED = {
+    "shared/default": {"agent.conf", "merged.mg"},
+    "rules": set[str](),
+    "decoders": set[str](),
+    "advisories": set[str](),
+}
 """Files of the master's configuration that no test has made."""
 
 

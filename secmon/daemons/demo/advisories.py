@@ -23,6 +23,8 @@ _FLAWS = (
     ("CVE-2099-0004", "sudo", None, "CVSS:3.1/AV:L/AC:L/PR:L/UI:N/S:U/C:H/I:H/A:H"),
 )
 """A CVE, its package, the version with the fix, if there is one, and how severe it is."""
+_LIBRARY = ("CVE-2099-0006", "requests", "99", "CVSS:3.1/AV:N/AC:H/PR:N/UI:N/S:U/C:N/I:N/A:H")
+"""On hosts of all systems."""
 _WINDOWS = ("CVE-2099-0005", ("Windows Server 2019", "Windows 11"), "CVSS:3.1/AV:L/AC:L/PR:L/UI:N/S:U/C:H/I:H/A:H")
 
 
@@ -34,6 +36,8 @@ def import_demo_advisories(paths: Paths) -> None:
 def _records() -> Iterator[tuple[str, bytes]]:
     for cve, package, fix, vector in _FLAWS:
         yield cve, _record(cve, vector, [_affected(each, package, fix) for each in _ECOSYSTEMS])
+    cve, package, fix, vector = _LIBRARY
+    yield cve, _record(cve, vector, [_affected("PyPI", package, fix)])
     cve, products, vector = _WINDOWS
     yield cve, _record(cve, vector, [_affected("Windows", each, None) for each in products])
 

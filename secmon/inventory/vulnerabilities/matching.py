@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from secmon.inventory.vulnerabilities.host import Host, Product
-from secmon.knowledge.vulnerabilities.advisory_file import AdvisoryFile
+from secmon.knowledge.vulnerabilities.advisory_file import AdvisoryFile, Hit
 from secmon.knowledge.vulnerabilities.ecosystems import kind_of
 from secmon.knowledge.vulnerabilities.records import SEVERITIES, Advisory, Rating
 from secmon.knowledge.vulnerabilities.source import AdvisorySource
@@ -15,19 +17,21 @@ MAX_FINDINGS = 50_000
 """Of one host; further ones are left out."""
 MAX_VERSIONS = 100
 """Versions of one package on a host that are compared: hosts have a few, and an agent can name as many as it wants."""
-_KNOWN_FLAWS = 200_000
-_KNOWN_VERSIONS = 500_000
-"""What is remembered: hosts have much in common."""
+_KNOWN_FLAWS = 30_000
+_KNOWN_VERSIONS = 100_000
+"""What is remembered, some 60 MB: hosts have much in common."""
 
 
 class Flaw(NamedTuple):
-    """A version of a package is vulnerable."""
+    """A version of a package is vulnerable. ``references``: a JSON array of addresses."""
 
     cve: str
     condition: str
     rating: Rating
     hotfixes: Sequence[str]
-    advisory: Advisory
+    references: str
+    published: str
+    updated: str
 
 
 class Finding(NamedTuple):
@@ -88,8 +92,13 @@ def _look_up(file: AdvisoryFile, product: Product) -> Iterable[Flaw]:
             advisory = file.advisory(hit.record)
             for cve in advisory.cves:
                 if cve not in best or _rank(hit.rating) > _rank(best[cve].rating):
-                    best[cve] = Flaw(cve, hit.condition, hit.rating, hit.hotfixes, advisory)
+                    best[cve] = _flaw(cve, hit, advisory)
     return best.values()
+
+
+def _flaw(cve: str, hit: Hit, advisory: Advisory) -> Flaw:
+    references = msgspec.json.encode(advisory.references).decode()
+    return Flaw(cve, hit.condition, hit.rating, hit.hotfixes, references, advisory.published, advisory.updated)
 
 
 def _rank(rating: Rating) -> tuple[int, float]:

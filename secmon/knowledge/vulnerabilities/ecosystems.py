@@ -54,7 +54,7 @@ KINDS: Mapping[str, Kind] = {
     "Arch Linux": Kind("pacman", _SINGLE),
     "PyPI": Kind("pypi", _SINGLE),
     "npm": Kind("npm", _SINGLE),
-    WINDOWS: Kind("dotted", _SINGLE),
+    WINDOWS: Kind("windows", _SINGLE),
 }
 """By the part of an ecosystem's name before the first colon."""
 

@@ -6,13 +6,14 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from secmon.common.file_io import sync_folder, write_file
 from secmon.common.paths import Paths
+from secmon.common.sqlite.files import folder_lock
 from secmon.knowledge.vulnerabilities.advisory_file import AdvisoryFile, advisory_files, ecosystem_in, file_name
 from secmon.knowledge.vulnerabilities.feed_files import RawRecord
 from secmon.knowledge.vulnerabilities.osv import read_record
@@ -22,6 +23,7 @@ from secmon.knowledge.vulnerabilities.staging import Staging
 log = logging.getLogger("secmon.knowledge")
 
 _FILE_MODE = 0o660
+_WORK = "advisories-"
 _ADDED = "added"
 """In the folder of the files before: names of those that were not there."""
 
@@ -41,23 +43,19 @@ def import_feed(
     *,
     only: Callable[[str], bool] = lambda ecosystem: True,
     full: bool = False,
-    building: Callable[[str], None] = lambda ecosystem: None,
 ) -> Imported:
     """Read all records of a feed, then put the changed files in force together; those before are kept.
 
     ``only``: which ecosystems are taken. ``full``: records that the feed does not have go, in the ecosystems that it
-    has. ``building`` gets the ecosystem whose file is built. Raises FeedError, and OSError; nothing is in force then.
+    has. Raises FeedError, and OSError; nothing is in force then.
     """
-    paths.advisories.mkdir(mode=0o770, parents=True, exist_ok=True)
-    paths.previous_advisories.parent.mkdir(mode=0o770, parents=True, exist_ok=True)
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="advisories-", dir=paths.previous_advisories.parent) as name:
-        folder = Path(name)
+    with _alone(paths), _work_folder(paths) as folder:
         try:
             with Staging(folder) as staging:
                 staging.add(_taken(source, only, counts))
                 here = {each: path for each, path in _files_here(paths).items() if only(each)}
-                built = _build(staging, here, full, building)
+                built = _build(staging, here, full)
         except sqlite3.Error as error:
             raise FeedError(f"the files cannot be built: {error}") from None
         ecosystems = {ecosystem: _records(path) for ecosystem, path in built.items()}
@@ -68,20 +66,37 @@ def import_feed(
 def roll_back(paths: Paths) -> list[str]:
     """Put the files before the last import back; the names of those that have changed. Raises OSError."""
     previous = paths.previous_advisories
-    if not previous.exists():
-        return []
-    changed = []
-    for path in advisory_files(previous):
-        os.replace(path, paths.advisories / path.name)
-        changed.append(path.name)
-    added = previous / _ADDED
-    for name in added.read_text().split("\n") if added.exists() else ():
-        if name:
+    with _alone(paths):
+        if not previous.exists():
+            return []
+        replaced = [path.name for path in advisory_files(previous)]
+        added = (previous / _ADDED).read_text().split()
+        for name in replaced:
+            os.replace(previous / name, paths.advisories / name)
+        for name in added:
             (paths.advisories / name).unlink(missing_ok=True)
-            changed.append(name)
-    sync_folder(paths.advisories)
-    shutil.rmtree(previous)
-    return sorted(changed)
+        sync_folder(paths.advisories)
+        shutil.rmtree(previous)
+    return sorted([*replaced, *added])
+
+
+@contextmanager
+def _alone(paths: Paths) -> Iterator[None]:
+    """Wait for other imports, and hold them off."""
+    paths.advisories.mkdir(mode=0o770, parents=True, exist_ok=True)
+    with folder_lock(paths.advisories):
+        yield
+
+
+@contextmanager
+def _work_folder(paths: Paths) -> Iterator[Path]:
+    """A folder beside the files of before; those of imports that were killed are removed."""
+    parent = paths.previous_advisories.parent
+    parent.mkdir(mode=0o770, parents=True, exist_ok=True)
+    for left in parent.glob(f"{_WORK}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_WORK, dir=parent) as name:
+        yield Path(name)
 
 
 def _taken(source: Iterable[RawRecord], only: Callable[[str], bool], counts: Counter[str]) -> Iterator[FeedRecord]:
@@ -109,13 +124,13 @@ def _files_here(paths: Paths) -> dict[str, Path]:
     return found
 
 
-def _build(staging: Staging, here: Mapping[str, Path], full: bool, building: Callable[[str], None]) -> dict[str, Path]:
+def _build(staging: Staging, here: Mapping[str, Path], full: bool) -> dict[str, Path]:
     """The changed files by ecosystem, each in the staging folder."""
     wanted = dict.fromkeys(staging.ecosystems())
     built = {}
-    for ecosystem in [*wanted, *(each for each in here if each not in wanted)]:
+    others = (ecosystem for ecosystem, old in here.items() if ecosystem not in wanted and staging.has_newer(old))
+    for ecosystem in (*wanted, *others):
         target = staging.folder / file_name(ecosystem)
-        building(ecosystem)
         old = None if full and ecosystem in wanted else here.get(ecosystem)
         if staging.build(ecosystem, old, target):
             built[ecosystem] = target
@@ -132,19 +147,23 @@ def _install(paths: Paths, built: Iterable[Path]) -> None:
     files = list(built)
     if not files:
         return
-    previous = paths.previous_advisories
-    shutil.rmtree(previous, ignore_errors=True)
-    previous.mkdir(mode=0o770)
-    added = []
-    for path in files:
-        current = paths.advisories / path.name
-        if current.exists():
-            os.link(current, previous / path.name)
-        else:
-            added.append(path.name)
-    write_file(previous / _ADDED, "\n".join(added).encode())
-    sync_folder(previous)
+    _keep_current(paths, [path.name for path in files])
     for path in files:
         path.chmod(_FILE_MODE)
         os.replace(path, paths.advisories / path.name)
     sync_folder(paths.advisories)
+
+
+def _keep_current(paths: Paths, names: Sequence[str]) -> None:
+    """Put the files in force with these names, and which of them there are none of, in the place of those before."""
+    previous = paths.previous_advisories
+    new = previous.with_name(f"{_WORK}previous")
+    new.mkdir(mode=0o770)
+    added = [name for name in names if not (paths.advisories / name).exists()]
+    for name in set(names) - set(added):
+        os.link(paths.advisories / name, new / name)
+    write_file(new / _ADDED, "\n".join(added).encode())
+    sync_folder(new)
+    shutil.rmtree(previous, ignore_errors=True)
+    os.replace(new, previous)
+    sync_folder(previous.parent)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from urllib.parse import quote
 
 from secmon.knowledge.vulnerabilities.advisory_file import TABLES, encode, write_meta
 from secmon.knowledge.vulnerabilities.records import AffectedRange, FeedRecord
@@ -25,6 +26,10 @@ CREATE TABLE affected (
 _NEWER = (
     "INSERT INTO seen VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET modified = excluded.modified "
     "WHERE excluded.modified > modified"
+)
+_HAS_NEWER = (
+    "SELECT 1 FROM old_file.records AS old JOIN main.seen AS seen ON seen.id = old.id "
+    "WHERE seen.modified > old.modified LIMIT 1"
 )
 _STALE = (
     "CREATE TEMP TABLE stale AS SELECT number FROM main.records AS old "
@@ -45,7 +50,7 @@ class Staging:
         """``folder`` is new and empty."""
         self.folder = folder
         self._path = folder / "staging"
-        self._connection = sqlite3.connect(self._path, isolation_level=None)
+        self._connection = sqlite3.connect(f"file:{quote(str(self._path))}", uri=True, isolation_level=None)
         # It is deleted whatever happens: no need to survive anything.
         self._connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _STAGING)
         self._next = 1
@@ -79,6 +84,14 @@ class Staging:
         """Those of the records, in the order of their names."""
         found = self._connection.execute("SELECT DISTINCT ecosystem FROM records ORDER BY ecosystem")
         return [ecosystem for (ecosystem,) in found]
+
+    def has_newer(self, old: Path) -> bool:
+        """Whether the feed has newer versions of records in the file ``old``. Raises sqlite3.Error."""
+        self._connection.execute("ATTACH ? AS old_file", (f"file:{quote(str(old))}?mode=ro&immutable=1",))
+        try:
+            return self._connection.execute(_HAS_NEWER).fetchone() is not None
+        finally:
+            self._connection.execute("DETACH old_file")
 
     def build(self, ecosystem: str, old: Path | None, target: Path) -> bool:
         """Write the file ``target``: the records of ``old``, and those of the feed where they are newer.

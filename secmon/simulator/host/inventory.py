@@ -27,8 +27,10 @@ _NAMES = (
     "openssh-server",
     "vim",
     "git",
-    "less",
+    "requests",
 )
+_PYTHON = ("requests",)
+"""Those of them that are Python's."""
 _PROCESSES = ("systemd", "sshd", "cron", "nginx", "postgres", "rsyslogd", "agetty", "dbus-daemon")
 _PORTS = ((22, "sshd"), (80, "nginx"), (443, "nginx"), (5432, "postgres"), (3306, "mysqld"), (8080, "java"))
 
@@ -143,12 +145,13 @@ class Inventory:
 
     def _package(self) -> Columns:
         number, self._installed = self._installed, self._installed + 1
+        name = _NAMES[number] if number < len(_NAMES) else f"package-{number:04}"
         return {
-            "name": _NAMES[number] if number < len(_NAMES) else f"package-{number:04}",
+            "name": name,
             "version": f"{1 + number % 9}.{self._random.randrange(20)}-1",
             "architecture": self._profile.arch,
-            "format": self._profile.package,
-            "vendor": "Example Maintainers <pkg@example.org>",
+            "format": "pypi" if name in _PYTHON else self._profile.package,
+            "vendor": self._profile.vendor,
             "description": f"Sample package {number}",
             "groups": "utils",
             "install_time": " ",

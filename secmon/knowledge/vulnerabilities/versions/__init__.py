@@ -7,7 +7,7 @@ that does this has a module of its own, each a page: libraries that compare two 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from secmon.knowledge.vulnerabilities.versions import apk, deb, dotted, pacman, pypi, rpm, semver
+from secmon.knowledge.vulnerabilities.versions import apk, deb, pacman, pypi, rpm, semver, windows
 from secmon.knowledge.vulnerabilities.versions.parts import MAX_VERSION, NoVersion
 
 VersionKey = Callable[[str], bytes]
@@ -15,13 +15,13 @@ VersionKey = Callable[[str], bytes]
 ORDERS: Mapping[str, VersionKey] = {
     "apk": apk.key,
     "deb": deb.key,
-    "dotted": dotted.key,
     "npm": semver.key,
     "pacman": pacman.key,
     "pypi": pypi.key,
     "rpm": rpm.key,
+    "windows": windows.key,
 }
-"""The orders by the format of packages as agents name it; ``dotted`` for builds of Windows."""
+"""The orders by the format of packages as agents name it; ``windows`` is for builds of the system."""
 
 FIRST = b""
 """Before all versions."""

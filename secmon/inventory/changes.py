@@ -117,10 +117,9 @@ class Changes:
 
     def flush_all(self) -> None:
         """Write all rows. To be called before the commit."""
-        marks = vulnerability_marks
-        for (agent, item), marked in self._marks.items():
-            self.save(marks, {"agent_id": agent, "item": item, "marked": marked})
-        self._marks.clear()
+        if self._marks:
+            self._rows[vulnerability_marks] = [(*key, marked) for key, marked in self._marks.items()]
+            self._marks.clear()
         for table in list(self._rows):
             self.flush(table)
         self.void_checksums()

@@ -26,6 +26,8 @@ class OutputFile:
         on_cut: Callable[[Path, int], None],
     ) -> None:
         """``ending`` of every record; ``on_cut`` gets a file whose last record was cut, and its size."""
+        self.path = series.part(date.min)
+        """The file of the day; kept, because an idle engine looks for it 50 times a second."""
         self._series = series
         self._policy = policy
         self._ending = ending
@@ -38,11 +40,6 @@ class OutputFile:
         self._number = 0
         self._opened = datetime.min
         self._identity = (0, 0)
-
-    @property
-    def path(self) -> Path:
-        """The file of the day."""
-        return self._series.part(self._day, self._number)
 
     @property
     def end(self) -> int:
@@ -126,7 +123,8 @@ class OutputFile:
             os.close(file)
             raise
         self.close()
-        self._file, self._written, self._day, self._number, self._opened = file, size, day, number, now
+        self.path, self._file, self._written = path, file, size
+        self._day, self._number, self._opened = day, number, now
         self._identity = _same(os.fstat(file))
 
     def _end_cut_record(self, file: int, path: Path) -> int:

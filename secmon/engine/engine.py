@@ -6,7 +6,7 @@ from datetime import datetime
 
 from secmon.engine.decoders import eventchannel
 from secmon.engine.decoders.eventchannel import decode_eventchannel
-from secmon.engine.event import CompositeKey, Event
+from secmon.engine.event import CompositeKey, Contrast, Event
 from secmon.engine.input.predecode import Message, predecode
 from secmon.engine.memory.state import State
 from secmon.engine.rules.rule import Rule
@@ -129,9 +129,9 @@ class Engine:
         return Verdict(event, event.rule, alert, self.state.fired.get(event.rule.id, 0))
 
 
-def _composite_keys(rule: Rule, event: Event) -> Iterator[tuple[int, CompositeKey]]:
-    """The composites that count events of ``rule``, by id, and the key under which each counts this event."""
-    for composite in rule.composites_by_id or rule.composites_by_group:
-        key = composite.composite.key(event) if composite.composite is not None else None
-        if key is not None:
-            yield composite.id, key
+def _composite_keys(rule: Rule, event: Event) -> Iterator[tuple[int, CompositeKey, Contrast]]:
+    """The composites that count events of ``rule``, by id, and the values by which each counts this event."""
+    for one in rule.composites_by_id or rule.composites_by_group:
+        key = one.composite.key(event) if one.composite is not None else None
+        if one.composite is not None and key is not None:
+            yield one.id, key, one.composite.contrast(event)

@@ -34,7 +34,11 @@ SYSLOG = "syslog"
 
 CompositeKey = tuple[str | bytes, ...]
 """The values that events share when a composite counts them together."""
-CompositeMemory = dict[CompositeKey, "deque[Event]"]
+Contrast = tuple[bytes | None, ...]
+"""The values in which events must differ to be counted together."""
+Run = tuple[Contrast, "list[Event]"]
+"""Events that follow each other with the same values of that kind, oldest first."""
+CompositeMemory = dict[CompositeKey, "deque[Run]"]
 """Events of one composite, oldest first, by key."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from secmon.engine.event import CompositeKey, CompositeMemory, Event
+from secmon.engine.event import CompositeKey, CompositeMemory, Contrast, Event
 from secmon.engine.memory.accumulator import Accumulator
 from secmon.engine.memory.check_diff import LastContents
 from secmon.engine.memory.fts import FirstTimeKeys, IgnoredKeys
@@ -41,11 +41,19 @@ class State:
         """Of a session: it starts empty, and only ``check_diff`` writes files."""
         return cls(LastContents(diff_folder))
 
-    def remember(self, event: Event, composites: Iterable[tuple[int, CompositeKey]]) -> None:
-        """Keep an event that was alerted on, for the composites that count it, each under a key of its own."""
-        for composite, key in composites:
+    def remember(self, event: Event, composites: Iterable[tuple[int, CompositeKey, Contrast]]) -> None:
+        """Keep an event that was alerted on, for the composites that count it, each under a key of its own.
+
+        Events that follow each other with the same values of ``different`` fields are one run, which a search passes at
+        once: otherwise each of many alike, as in a flood from one address, is compared with all before it.
+        """
+        for composite, key, contrast in composites:
             memory = self.composites.setdefault(composite, {})
-            memory.setdefault(key, deque()).append(event)
+            runs = memory.setdefault(key, deque())
+            if runs and runs[-1][0] == contrast:
+                runs[-1][1].append(event)
+            else:
+                runs.append((contrast, [event]))
             event.memories.append((memory, key))
         self.recent.append(event)
         if len(self.recent) > self.memory_size:
@@ -55,9 +63,11 @@ class State:
         """Drop a batch of the oldest events: the oldest of all is also the first in each memory that holds it."""
         for _ in range(max(10, self.memory_size // 32)):
             for memory, key in self.recent.popleft().memories:
-                events = memory[key]
-                events.popleft()
-                if not events:
+                runs = memory[key]
+                del runs[0][1][0]
+                if not runs[0][1]:
+                    runs.popleft()
+                if not runs:
                     del memory[key]
 
 

@@ -1,10 +1,10 @@
 """Composite rules: they match when enough earlier events fit (``frequency``, ``timeframe``; ruleset.md 6.8, 6.9)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
-from secmon.engine.event import Event
+from secmon.engine.event import Contrast, Event, Run
 from secmon.engine.matching import Expression
-from secmon.engine.memory.fts import static_or_location
 from secmon.engine.memory.state import State
 from secmon.engine.rules.rule import Composite, Condition
 
@@ -31,7 +31,7 @@ def composite_condition(rule: int, level: int, composite: Composite) -> Conditio
         if distinct is not None and not distinct.countable:
             return False
         for earlier in _earlier(rule, composite, event, state):
-            if not _different(composite, event, earlier) or (distinct is not None and not distinct.add(earlier)):
+            if distinct is not None and not distinct.add(earlier):
                 continue
             if earlier.used_by_level >= level:  # used by an alert already: nothing before it counts
                 return False
@@ -58,8 +58,6 @@ def _each_condition(rule: int, level: int, composite: Composite) -> Condition:
         for earlier in _earlier(rule, composite, event, state):
             number = earlier.rule_id
             if number not in missing or (composite.in_order and number != missing[-1]):
-                continue
-            if not _different(composite, event, earlier):
                 continue
             if earlier.used_by_level >= level:
                 return False
@@ -100,11 +98,28 @@ def _earlier(rule: int, composite: Composite, event: Event, state: State) -> Ite
     key = composite.key(event)
     if key is None:
         return
-    for earlier in reversed(state.recent if composite.regex else state.composites.get(rule, {}).get(key, ())):
-        if event.received - earlier.received > composite.timeframe:
-            return
-        if composite.regex is None or _same_key_and_pattern(composite.regex, composite, event, earlier):
+    contrast = composite.contrast(event)
+    oldest = event.received - composite.timeframe
+    if composite.regex is None:
+        yield from _of_runs(state.composites.get(rule, {}).get(key, ()), contrast, oldest)
+        return
+    for earlier in _since(oldest, reversed(state.recent)):
+        alike = _same_key_and_pattern(composite.regex, composite, event, earlier)
+        if alike and _differ(contrast, composite.contrast(earlier)):
             yield earlier
+
+
+def _of_runs(runs: Sequence[Run], contrast: Contrast, oldest: int) -> Iterator[Event]:
+    """Events that differ, the newest first. A run of events that do not is passed at once."""
+    for values, events in reversed(runs):
+        if events[-1].received < oldest:
+            return
+        if _differ(contrast, values):
+            yield from _since(oldest, reversed(events))
+
+
+def _since(oldest: int, events: Iterator[Event]) -> Iterator[Event]:
+    return takewhile(lambda one: one.received >= oldest, events)
 
 
 def _same_key_and_pattern(regex: Expression, composite: Composite, event: Event, earlier: Event) -> bool:
@@ -113,19 +128,5 @@ def _same_key_and_pattern(regex: Expression, composite: Composite, event: Event,
     return same and regex.test(earlier.log)
 
 
-def _different(composite: Composite, event: Event, earlier: Event) -> bool:
-    """Whether the events differ in all ``different_*`` fields of the composite."""
-    for name in composite.different:
-        value = static_or_location(event, name)
-        if value is not None and value == static_or_location(earlier, name):
-            return False
-    if not composite.different_fields:
-        return True
-    if not event.dynamic and not earlier.dynamic:
-        return False
-    return not any(_same_field(name, event, earlier) for name in composite.different_fields)
-
-
-def _same_field(name: str, event: Event, earlier: Event) -> bool:
-    value = event.names.get(name)
-    return value is not None and value == earlier.names.get(name)
+def _differ(mine: Contrast, others: Contrast) -> bool:
+    return not any(one is not None and one == other for one, other in zip(mine, others, strict=True))

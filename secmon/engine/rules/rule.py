@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from secmon.engine.event import CompositeKey, Event
+from secmon.engine.event import CompositeKey, Contrast, Event
 from secmon.engine.matching import Expression
 from secmon.engine.matching.pattern_index import ANY, Requirement
 from secmon.engine.memory.fts import static_or_location
@@ -70,10 +70,24 @@ class Composite:
             parts.append(value)
         return tuple(parts)
 
+    def contrast(self, event: Event) -> Contrast:
+        """The values in which an earlier event must differ to count with ``event``; None differs from every value.
+
+        Two events without any dynamic field do not differ in one (ruleset.md 6.9): they share a value of their own.
+        """
+        values = [static_or_location(event, name) for name in self.different]
+        if self.different_fields:
+            values += [event.names.get(name) for name in self.different_fields]
+            values.append(None if event.dynamic else b"")
+        return tuple(values)
+
     def counts_same_events(self, other: "Composite") -> bool:
-        """Whether both count the same events by the same keys."""
+        """Whether both count the same events, and their memories are kept alike."""
         mine, others = (
-            (one.sid, one.group, one.regex, one.each, one.same, one.same_fields, one.every_agent)
+            (
+                *(one.sid, one.group, one.regex, one.each, one.every_agent),
+                *(one.same, one.same_fields, one.different, one.different_fields),
+            )
             for one in (self, other)
         )
         return mine == others

@@ -17,8 +17,21 @@ def test_old_events_are_removed_from_all_memories() -> None:
     for number in range(500):
         bench.node("GET", code=401, ip=f"192.0.2.{number % 250}", at=0)
     kept = bench.state.composites[100331]
-    assert sum(len(one) for one in kept.values()) == len(bench.state.recent) <= 64
+    runs = [run for one in kept.values() for run in one]
+    assert sum(len(events) for _, events in runs) == len(bench.state.recent) <= 64
     assert all(kept.values()), "no key without events"
+    assert all(events for _, events in runs)
+
+
+def test_a_flood_of_events_alike_is_one_run() -> None:
+    """A search for events that differ passes it at once, instead of comparing each event with all before it."""
+    different = "<same_srcip/><different_url/>"
+    bench = Bench(nodes(below(100330, 5, "<id>^401</id>"), COMPOSITE.format(33, different)), memory=64)
+    for url in (*["/a"] * 30, "/b", "/b", "/a"):
+        assert bench.node("GET", url=url, code=401, at=0) == 100330
+    (runs,) = bench.state.composites[100331].values()
+    assert [len(events) for _, events in runs] == [30, 2, 1]
+    assert bench.node("GET", url="/c", code=401, at=0) == 100331
 
 
 def test_a_pattern_looks_back_on_all_events_of_the_agent() -> None:
@@ -44,7 +57,7 @@ EVENTS = st.lists(
 @given(
     EVENTS,
     st.integers(2, 4),
-    st.sampled_from(["", "<same_user/>", "<same_user/><different_url/>", "<global_frequency/>"]),
+    st.sampled_from(["", "<same_user/>", "<different_url/>", "<same_user/><different_url/>", "<global_frequency/>"]),
 )
 def test_the_search_is_that_of_the_reference(
     drawn: list[tuple[int, str, str, str]], frequency: int, extra: str

@@ -12,6 +12,7 @@ PATTERNS = frozenset(
     ("regex", "match", "action", "extra_data", "hostname", "id", "location", "program_name", "protocol", "user", "url",
      "srcport", "dstport", "status", "system_name", "srcgeoip", "dstgeoip")
 )  # fmt: skip
+_GROUPS = frozenset(("any", "all", "none"))
 NAMED = frozenset(("list", "info"))
 REQUIREMENTS = ("pci_dss", "gdpr", "hipaa", "nist_800_53", "gpg13", "tsc", "mitre")
 """In the order in which they are distinguished."""
@@ -81,6 +82,9 @@ def _details(rule: Element, variables: Variables) -> Item:
     details: Item = {name: text_of(value) for name, value in rule.attributes.items() if name not in ("id", "level")}
     for child in rule.children:
         if child.key in _ELSEWHERE:
+            continue
+        if child.key in _GROUPS:
+            _add(details, child.key, _details(child, variables))
             continue
         text = text_of(child.content)
         attributes = {name: text_of(value) for name, value in child.attributes.items()}

@@ -6,7 +6,7 @@ from secmon.engine.event import Event
 from secmon.engine.matching.osmatch import OSMatch
 from secmon.engine.memory.state import State
 from secmon.engine.rules.rule import Condition, Getter, Precondition
-from secmon.engine.rules.rule_reader import Draft, ListLookup
+from secmon.engine.rules.rule_draft import Draft, ListLookup
 from secmon.engine.rules.text_conditions import (
     GETTERS,
     LIST_GETTERS,

@@ -11,7 +11,8 @@ from secmon.engine.matching.osmatch import OSMatch, search_word
 from secmon.engine.rules.composite import composite_condition
 from secmon.engine.rules.conditions import conditions_of, own_conditions
 from secmon.engine.rules.rule import ALERT_LEVEL, DEFAULT_FREQUENCY, MAIL_LEVEL, Composite, Rule
-from secmon.engine.rules.rule_reader import Draft, RuleReader
+from secmon.engine.rules.rule_draft import Draft
+from secmon.engine.rules.rule_reader import RuleReader
 from secmon.engine.rules.text_conditions import value_of
 from secmon.engine.ruleset.cdb_list import CdbList
 from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError

@@ -1,26 +1,22 @@
 """Reads one ``rule`` element into a draft, which is checked but not yet in the tree (ruleset.md 6.1 to 6.3)."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import cast, get_args
 
-from secmon.engine.event import STATIC
 from secmon.engine.matching import PatternError, compile_expression
 from secmon.engine.matching.addresses import address_test
-from secmon.engine.rules.condition_groups import GROUP_KINDS, ConditionGroup, GroupKind, Member
+from secmon.engine.rules.condition_groups import GROUP_KINDS
 from secmon.engine.rules.predicates import PREDICATES
-from secmon.engine.rules.rule import Category, Condition, Mitre, Precondition
-from secmon.engine.rules.text_conditions import DEFAULT_KINDS, GETTERS, LIST_GETTERS, NOT_DYNAMIC, TextElement, TextKind
-from secmon.engine.rules.time_conditions import TimeTest, day_of_week, time_of_day
+from secmon.engine.rules.rule import Category, Mitre
+from secmon.engine.rules.rule_draft import Draft, ListLookup
+from secmon.engine.rules.text_conditions import DEFAULT_KINDS, GETTERS, LIST_GETTERS, TextElement
+from secmon.engine.rules.text_reader import TextReader
+from secmon.engine.rules.time_conditions import day_of_week, time_of_day
 from secmon.engine.ruleset.cdb_list import Lookup
-from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
+from secmon.engine.ruleset.diagnostics import Diagnostics
 from secmon.engine.ruleset.ruleset_xml import Element
 
 MAX_LEVEL = 16
-MAX_TEXT_PART = 2048
-MAX_GROUP_DEPTH = 20
-_KINDS = ("osmatch", "osregex", "pcre2", "string", "cidr", "number", "reference")
 _OPTIONS = ("alert_by_email", "no_email_alert", "log_alert", "no_log", "no_ar", "no_full_log", "no_counter")
 
 _SAME = {
@@ -42,76 +38,7 @@ _LOWER_ONLY = frozenset(
 """Names that must be in lower case."""
 
 
-@dataclass(slots=True)
-class ListLookup:
-    """A ``list`` element: a look-up in a CDB list."""
-
-    path: str
-    field: str
-    lookup: Lookup
-    value: bytes | None
-
-
-@dataclass(slots=True)
-class Draft:
-    """The content of a ``rule`` element."""
-
-    id: int
-    level: int
-    file: str
-    line: int
-    maxsize: int = 0
-    timeframe: int = 360
-    frequency: int | None = None
-    accuracy: int = 1
-    ignore: int = 0
-    noalert: bool = False
-    overwrite: bool = False
-    side_tree: bool = False
-    texts: dict[str, TextElement] = field(default_factory=dict)
-    fields: list[tuple[str, TextElement]] = field(default_factory=list)
-    condition_groups: list[ConditionGroup] = field(default_factory=list)
-    addresses: dict[str, tuple[list[str], bool]] = field(default_factory=dict)
-    address_tests: dict[str, Callable[[bytes], bool]] = field(default_factory=dict)
-    time: TimeTest | None = None
-    weekday: TimeTest | None = None
-    decoded_as: list[tuple[str, int]] = field(default_factory=list)
-    """Names of decoders, each with its line; all must be known, and the last one counts."""
-    category: Category | None = None
-    lists: list[ListLookup] = field(default_factory=list)
-    predicate: Condition | None = None
-    parents: dict[str, str] = field(default_factory=dict)
-    """``if_sid``, ``if_group``, ``if_level``, ``if_matched_sid``, ``if_matched_group`` by name."""
-    matched_regex: bytes | None = None
-    first_time: bool = False
-    check_diff: bool = False
-    same: list[str] = field(default_factory=list)
-    different: list[str] = field(default_factory=list)
-    same_fields: list[str] = field(default_factory=list)
-    different_fields: list[str] = field(default_factory=list)
-    distinct_fields: list[str] = field(default_factory=list)
-    matched_all: tuple[int, ...] = ()
-    in_order: bool = False
-    every_agent: bool = False
-    ignored_fields: tuple[str, ...] = ()
-    check_ignored: tuple[str, ...] = ()
-    groups: bytes = b""
-    description: bytes | None = None
-    info: str | None = None
-    cve: str | None = None
-    options: set[str] = field(default_factory=set)
-    mitre: list[Mitre] = field(default_factory=list)
-    conditions: tuple[Condition, ...] = ()
-    """Those that depend on nothing but this element, in their order."""
-    preconditions: tuple[Precondition, ...] = ()
-
-    @property
-    def is_composite(self) -> bool:
-        by_rule = "if_matched_sid" in self.parents or "if_matched_group" in self.parents or bool(self.matched_all)
-        return by_rule or self.matched_regex is not None
-
-
-class RuleReader:
+class RuleReader(TextReader):
     """Reads the rules of one file."""
 
     def __init__(
@@ -122,8 +49,8 @@ class RuleReader:
         default_timeframe: int = 360,
         field_limit: int = 256,
     ) -> None:
-        self._file, self._diagnostics = file, diagnostics
-        self._default_timeframe, self._field_limit = default_timeframe, field_limit
+        super().__init__(file, diagnostics, field_limit=field_limit)
+        self._default_timeframe = default_timeframe
 
     def read(self, element: Element) -> Draft:
         """Raises RulesetError for errors that keep the whole ruleset from loading."""
@@ -183,13 +110,6 @@ class RuleReader:
             raise self._error(1274, f"attribute {name} is {text}, not {least} to {most}", element)
         return value
 
-    def _switch(self, value: str, allowed: tuple[str, str], name: str, draft: Draft, element: Element) -> bool:
-        if value not in allowed:
-            self._warn(
-                7600, f"value {value!r} of {name} in rule {draft.id} is not known; {allowed[0]} is used", element
-            )
-        return value == allowed[1]
-
     # -- elements
 
     def _child(self, draft: Draft, child: Element) -> None:
@@ -220,54 +140,6 @@ class RuleReader:
             special(draft, child)
         else:
             raise self._error(1279, f"invalid element {child.name!r} in rule {draft.id}", child)
-
-    def _text(self, draft: Draft, child: Element, text: TextElement) -> None:
-        default = DEFAULT_KINDS.get(child.key, "osregex" if child.key == "field" else "osmatch")
-        text.kind = self._kind(draft, child, default)
-        text.negated = self._negated(draft, child)
-        text.content += child.content[:MAX_TEXT_PART]
-
-    def _kind(self, draft: Draft, child: Element, default: TextKind) -> TextKind:
-        value = child.attributes.get("type", b"").decode("latin-1").lower()
-        if value and value not in _KINDS:
-            self._warn(7600, f"type {value!r} of {child.key} in rule {draft.id} is not known; {default} is used", child)
-        return cast(TextKind, value) if value in _KINDS else default
-
-    def _negated(self, draft: Draft, child: Element) -> bool:
-        value = child.attributes.get("negate", b"no").decode("latin-1")
-        return self._switch(value, ("no", "yes"), "negate", draft, child)
-
-    def _field(self, draft: Draft, child: Element) -> tuple[str, TextElement]:
-        name = child.attributes.get("name", b"").decode("utf-8", "replace")
-        plain = child.attributes.get("plain", b"no").decode("latin-1")
-        if not name or (name.lower() in NOT_DYNAMIC and (plain != "yes" or name.lower() not in STATIC)):
-            raise self._error(1274, f"field of rule {draft.id} cannot name {name!r}", child)
-        if len(draft.fields) >= self._field_limit:
-            raise self._error(1274, f"rule {draft.id} has more than {self._field_limit} fields", child)
-        text = TextElement("osregex")
-        self._text(draft, child, text)
-        text.plain = self._switch(plain, ("no", "yes"), "plain", draft, child)
-        return name, text
-
-    def _condition_group(self, draft: Draft, element: Element, depth: int = 0) -> ConditionGroup:
-        made = ConditionGroup(cast(GroupKind, element.key))
-        if not element.children or depth == MAX_GROUP_DEPTH:
-            problem = (
-                f"has more than {MAX_GROUP_DEPTH} groups in each other" if depth else f"has an empty {element.name!r}"
-            )
-            raise self._error(1274, f"rule {draft.id} {problem}", element)
-        for child in element.children:
-            if child.key in GROUP_KINDS:
-                made.members.append(self._condition_group(draft, child, depth + 1))
-            elif child.key == "field":
-                made.members.append(Member(*self._field(draft, child), is_field=True))
-            elif child.key in GETTERS:
-                text = TextElement(DEFAULT_KINDS.get(child.key, "osmatch"))
-                self._text(draft, child, text)
-                made.members.append(Member(child.key, text))
-            else:
-                raise self._error(1279, f"{element.name!r} of rule {draft.id} cannot have {child.name!r}", child)
-        return made
 
     def _on_maxsize(self, draft: Draft, child: Element) -> None:
         raise self._error(1279, f"maxsize of rule {draft.id} is an attribute", child)
@@ -407,9 +279,3 @@ class RuleReader:
                 draft.address_tests[name] = address_test(addresses)
             except ValueError as error:
                 raise self._error(1237, f"{name} of rule {draft.id}: {error}", element) from None
-
-    def _warn(self, number: int, text: str, at: Element) -> None:
-        self._diagnostics.warn(number, text, file=self._file, line=at.line)
-
-    def _error(self, number: int, text: str, at: Element) -> RulesetError:
-        return RulesetError(number, text, file=self._file, line=at.line)

@@ -177,8 +177,10 @@ def field_getter(name: str, text: TextElement) -> Getter:
 
 
 def field_key(name: str, text: TextElement) -> str:
-    """A name of that text, the same for all rules."""
-    return f".{name.lower()}{'=' if text.plain else ''}"
+    """A name of that text, the same for all rules. With a point: no event without this dynamic field has the text."""
+    if name == EVERY:
+        return EVERY
+    return f"{'plain ' if text.plain else '.'}{name.lower()}"
 
 
 def text_condition(getter: Getter, text: TextElement) -> Condition:

@@ -10,7 +10,7 @@ from secmon.engine.ruleset.diagnostics import Diagnostics, Message
 
 if TYPE_CHECKING:
     from secmon.engine.decoders.decoder import Decoder
-    from secmon.engine.rules.rule_reader import Draft
+    from secmon.engine.rules.rule_draft import Draft
     from secmon.engine.ruleset.cdb_list import CdbList
 
 T = TypeVar("T")

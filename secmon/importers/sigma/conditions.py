@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 MAX_CONTENT = 2048
-"""Bytes of one text element (``rule_reader.MAX_TEXT_PART``): the engine cuts what is longer."""
+"""Bytes of one text element (``text_reader.MAX_TEXT_PART``): the engine cuts what is longer."""
 MAX_ALTERNATIVE = 400
 """Bytes of one alternative of OS_Match."""
 MAX_JOINED = MAX_CONTENT - MAX_ALTERNATIVE - 2

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from secmon.engine.input.predecode import Message
@@ -183,7 +183,9 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
+@example(['<field name="a">x</field>'] * 3 + ['<field name="*" type="osmatch">y</field>'], [{"a": "y"}])
+@example(['<field name="a">x</field>'] * 3 + ['<field name="b|a" type="osmatch" plain="yes">y</field>'], [{"a": "y"}])
 @given(
     st.lists(TREES.filter(lambda tree: not tree.startswith("<match")), min_size=4, max_size=10),
     st.lists(st.dictionaries(st.sampled_from("abc"), WORDS, min_size=1), min_size=1, max_size=4),

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from secmon.cluster.node import Changed, Finding
+from secmon.cluster.node import Changed, Finding, RulesetFile
 from secmon.common.paths import Paths
+from secmon.engine.catalogue.rule_items import rule_items
+from secmon.engine.catalogue.strict_xml import check
 from secmon.engine.ruleset.sources import compile_installation
 from secmon.engine.ruleset.validation import RulesetValidator
 from secmon.importers.sigma import IDS, RULES, ImportRefused, import_sigma
@@ -85,13 +87,13 @@ def test_rules_are_loaded_with_what_sigma_says_of_them(paths: Paths, rules: Path
 
 
 def test_ids_are_kept_and_never_given_again(paths: Paths, rules: Path) -> None:
-    check = RulesetValidator(paths).blocking_error
-    first = {line.uuid: line.id for line in import_sigma(rules, paths, check).lines}
+    validate = RulesetValidator(paths).blocking_error
+    first = {line.uuid: line.id for line in import_sigma(rules, paths, validate).lines}
     assert all(FIRST <= (one or 0) <= LAST for one in first.values())
     (rules / "0.yml").unlink()
     write(rules, 7)
     write(rules, 1, "Another title")
-    second = import_sigma(rules, paths, check)
+    second = import_sigma(rules, paths, validate)
     found = {line.uuid: line for line in second.lines}
     removed = found["5f113a8f-8b61-41ca-b90f-000000000000"]
     assert (removed.result, removed.title) == ("removed", "Rule 0")
@@ -99,15 +101,15 @@ def test_ids_are_kept_and_never_given_again(paths: Paths, rules: Path) -> None:
     assert found["5f113a8f-8b61-41ca-b90f-000000000007"].id not in first.values()
     assert removed.id not in compile_installation(paths).rules.by_id
     write(rules, 0)
-    third = {line.uuid: line.id for line in import_sigma(rules, paths, check).lines}
+    third = {line.uuid: line.id for line in import_sigma(rules, paths, validate).lines}
     assert third.items() >= first.items()
 
 
 def test_a_second_import_of_the_same_changes_nothing(paths: Paths, rules: Path) -> None:
-    check = RulesetValidator(paths).blocking_error
-    import_sigma(rules, paths, check)
+    validate = RulesetValidator(paths).blocking_error
+    import_sigma(rules, paths, validate)
     before = [(paths.root / name).stat().st_mtime_ns for name in (RULES, IDS)]
-    assert import_sigma(rules, paths, check).written is False
+    assert import_sigma(rules, paths, validate).written is False
     assert [(paths.root / name).stat().st_mtime_ns for name in (RULES, IDS)] == before
 
 
@@ -128,14 +130,14 @@ def test_rules_with_which_the_ruleset_would_not_load_leave_the_previous_ones(pat
 
 
 def test_without_any_rule_the_previous_ones_stay(paths: Paths, rules: Path, tmp_path: Path) -> None:
-    check = RulesetValidator(paths).blocking_error
-    import_sigma(rules, paths, check)
+    validate = RulesetValidator(paths).blocking_error
+    import_sigma(rules, paths, validate)
     before = (paths.root / RULES).read_bytes()
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.yml").write_text("title: x")
     for nothing in ("empty", "bad.yml"):
         with pytest.raises(ImportRefused):
-            import_sigma(tmp_path / nothing, paths, check)
+            import_sigma(tmp_path / nothing, paths, validate)
     assert (paths.root / RULES).read_bytes() == before
 
 
@@ -163,9 +165,27 @@ def test_there_is_an_end_of_ids() -> None:
         full["z"]
 
 
+def test_the_file_is_one_that_the_api_can_show(paths: Paths, rules: Path) -> None:
+    other = "other:\n    - Image: 'a<b & c'\n    - CommandLine|re: '(?<!x)<a>'\n  condition: selection or not other"
+    text = RULE.format(title="A & B <c> $(d)", number=5, level="low").replace("condition: selection", other)
+    (rules / "odd.yml").write_text(text)
+    report = import_sigma(rules, paths, RulesetValidator(paths).blocking_error)
+    number = next(line.id for line in report.lines if line.place == "odd.yml")
+    content = (paths.root / RULES).read_bytes()
+    check(content)
+    items = rule_items(RulesetFile("0990-sigma_rules.xml", "etc/rules", "enabled"), content)
+    item = next(one for one in items if one["id"] == number)
+    assert item["description"] == "Sigma: A & B \u2039c> $ (d)"
+    assert item["details"]["any"]["none"]["win.eventdata.commandLine"] == {
+        "pattern": "(*nlb:x)\\x3ca>",
+        "plain": "yes",
+        "type": "pcre2",
+    }
+
+
 def test_exceptions_of_the_operator_are_children(paths: Paths, rules: Path) -> None:
-    check = RulesetValidator(paths).blocking_error
-    number = import_sigma(rules, paths, check).lines[0].id
+    validate = RulesetValidator(paths).blocking_error
+    number = import_sigma(rules, paths, validate).lines[0].id
     exception = f'<rule id="100001" level="0"><if_sid>{number}</if_sid><description>x</description></rule>'
     (paths.root / "etc/rules/local_rules.xml").write_text(f'<group name="local,">{exception}</group>')
     made = compile_installation(paths)

@@ -223,25 +223,24 @@ def test_encoded_events_are_decoded_unchanged() -> None:
     theirs = compile_sources(sources)
     encoder, decoder, engine = LookaheadCodec(theirs), LookaheadCodec(ours), stateless_engine(theirs, b"mgr")
     decided = 0
-    for logs in golden():
-        for one in logs:
-            data = one[:1] + b":[001] (web) any->/var/log/x:" + one[2:]
-            before = look_ahead(engine, data, START, archiving=True)
-            after = decoder.decode(encoder.encode(before), START)
-            assert (after.queue, after.component, after.agent_id, after.evaluated) == (
-                before.queue, before.component, before.agent_id, before.evaluated,
-            )  # fmt: skip
-            assert rules_of(after.selection) == rules_of(before.selection)
-            assert [rule.id for rule in after.resume] == [rule.id for rule in before.resume]
-            assert after.beside == before.beside == []
-            assert before.evaluated or before.resume
-            decided += before.evaluated
-            if before.event is None or after.event is None:
-                assert before.event is after.event
-            else:
-                assert contents(after.event) == contents(before.event)
-            if after.selection is not None:
-                assert after.selection.rule is ours.rules.by_id[after.selection.rule.id]
+    for one in sorted({one for logs in golden() for one in logs})[::3]:
+        data = one[:1] + b":[001] (web) any->/var/log/x:" + one[2:]
+        before = look_ahead(engine, data, START, archiving=True)
+        after = decoder.decode(encoder.encode(before), START)
+        assert (after.queue, after.component, after.agent_id, after.evaluated) == (
+            before.queue, before.component, before.agent_id, before.evaluated,
+        )  # fmt: skip
+        assert rules_of(after.selection) == rules_of(before.selection)
+        assert [rule.id for rule in after.resume] == [rule.id for rule in before.resume]
+        assert after.beside == before.beside == []
+        assert before.evaluated or before.resume
+        decided += before.evaluated
+        if before.event is None or after.event is None:
+            assert before.event is after.event
+        else:
+            assert contents(after.event) == contents(before.event)
+        if after.selection is not None:
+            assert after.selection.rule is ours.rules.by_id[after.selection.rule.id]
     assert decided > 500
 
 

@@ -82,11 +82,11 @@ def _records(source: str, paths: Paths, internal_redirects: bool) -> Iterator[It
     """The records, with progress while they are read. Raises ClickException, and while they are read FeedError."""
     if source.endswith(f"/{CHANGES}") and "://" in source:
         with _progress("Fetching records") as progress:
-            changes = read_changes(source, newest_record(paths, source))
+            changes = read_changes(source, newest_record(paths, source), internal_redirects=internal_redirects)
             if not changes:
                 click.echo("Nothing was changed: no record is newer than those in force.")
                 raise click.exceptions.Exit(0)
-            yield changed_records(source, changes, progress)
+            yield changed_records(source, changes, progress, internal_redirects=internal_redirects)
     elif Path(source).is_dir():
         with _progress("Reading records") as progress:
             yield records_in_folder(Path(source), progress)

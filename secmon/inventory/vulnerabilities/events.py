@@ -10,8 +10,9 @@ from secmon.inventory.decoded_event import DecodedEvent, encode_event
 
 LOCATION = "vulnerability-detector"
 DECODER = "json"
-_MOST_REFERENCES = 10
+_MOST_REFERENCES = 5
 _MOST_TEXT = 1000
+"""So that an event is shorter than the 65536 bytes that a journal takes."""
 
 
 class Reporter(NamedTuple):

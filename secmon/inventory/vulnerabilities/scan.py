@@ -24,6 +24,8 @@ from secmon.inventory.vulnerabilities.host import Host
 from secmon.inventory.vulnerabilities.matching import Finding, Matcher
 
 VALID, OBSOLETE = "VALID", "OBSOLETE"
+MAX_OBSOLETE = 10_000
+"""Rows of one host; the oldest ones are deleted before their time."""
 _KEEPS = ("detection_time",)
 _TIMES = ("last_full", "last_partial")
 _MOST_ITEMS = 500
@@ -130,6 +132,8 @@ def _write(
         changes.save(vulnerabilities, {**old, "status": OBSOLETE, "solved_time": now})
         if old["ecosystem"] in in_force:  # else its advisories are gone, not the flaw
             result.events.append(finding_event(of, old, solved=True))
+    if result.solved:
+        _forget_oldest(changes, of.agent)
     if baseline:
         result.events.append(first_scan_event(of, baseline))
     return result
@@ -188,6 +192,18 @@ def _delete(changes: Changes, agent: int, key: Key) -> None:
     table = vulnerabilities
     mine = table.c.agent_id == agent, table.c.reference == key[0], table.c.cve == key[1]
     changes.execute(table, table.delete().where(*mine))
+
+
+def _forget_oldest(changes: Changes, agent: int) -> None:
+    """Delete obsolete rows of the agent beyond the limit: it can make as many as it wants."""
+    table = vulnerabilities
+    obsolete = table.c.agent_id == agent, table.c.status == OBSOLETE
+    since = (
+        select(table.c.solved_time).where(*obsolete).order_by(table.c.solved_time.desc()).offset(MAX_OBSOLETE).limit(1)
+    )
+    limit = changes.execute(table, since).scalar()
+    if limit is not None:
+        changes.execute(table, table.delete().where(*obsolete, table.c.solved_time <= limit))
 
 
 def _write_scan(

@@ -7,9 +7,10 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from io import BytesIO
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from secmon.common.download import DownloadError, download
+from secmon.common.download import DownloadError, fetch
 from secmon.common.paths import Paths
 from secmon.knowledge.vulnerabilities.advisory_file import AdvisoryFile, advisory_files
 from secmon.knowledge.vulnerabilities.feed_files import Progress, RawRecord
@@ -40,9 +41,9 @@ def newest_record(paths: Paths, url: str) -> str:
     return newest
 
 
-def read_changes(url: str, since: str) -> list[str]:
+def read_changes(url: str, since: str, *, internal_redirects: bool = False) -> list[str]:
     """Ids of the records that were modified after ``since``. Raises FeedError, DownloadError."""
-    text = asyncio.run(download(url, limit=_MAX_LIST, seconds=_SECONDS)).decode("utf-8", "replace")
+    text = _download(url, _MAX_LIST, internal_redirects).decode("utf-8", "replace")
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.fullmatch(line)
@@ -56,12 +57,20 @@ def read_changes(url: str, since: str) -> list[str]:
     return found
 
 
-def changed_records(url: str, ids: Sequence[str], progress: Progress) -> Iterator[RawRecord]:
+def changed_records(
+    url: str, ids: Sequence[str], progress: Progress, *, internal_redirects: bool = False
+) -> Iterator[RawRecord]:
     """The records with these ids. Raises FeedError."""
     for done, each in enumerate(ids, 1):
         address = urljoin(url, f"{quote(each)}.json")
         try:
-            yield address, asyncio.run(download(address, limit=MAX_RECORD, seconds=_SECONDS))
+            yield address, _download(address, MAX_RECORD, internal_redirects)
         except DownloadError as error:
             raise FeedError(f"{address}: {error}") from None
         progress(done, len(ids))
+
+
+def _download(url: str, limit: int, internal_redirects: bool) -> bytes:
+    content = BytesIO()
+    asyncio.run(fetch(url, content, limit=limit, seconds=_SECONDS, internal_redirects=internal_redirects))
+    return content.getvalue()

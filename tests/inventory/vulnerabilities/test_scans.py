@@ -196,6 +196,16 @@ def test_solved_ones_are_kept_for_a_time(scanned: ScannedNode) -> None:
     assert scanned.rows("status") == []
 
 
+def test_obsolete_rows_of_a_host_are_bounded(scanned: ScannedNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secmon.inventory.vulnerabilities.scan.MAX_OBSOLETE", 3)
+    for number in range(6):
+        scanned.install(package("demo", f"1.{number}", architecture=f"arch{number}"))
+        scanned.work()
+        scanned.remove(package("demo", f"1.{number}", architecture=f"arch{number}"))
+        scanned.work()
+    assert scanned.rows("version", "status") == [(f"1.{number}", "OBSOLETE") for number in (3, 4, 5)]
+
+
 def test_a_kill_at_any_write_neither_loses_nor_doubles(scanned: ScannedNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process ends before each commit in turn, also between the journal for the analysis and the store."""
     scanned.install(package("demo", "1"), package("other", "1"))

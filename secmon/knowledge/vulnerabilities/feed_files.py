@@ -15,8 +15,10 @@ from secmon.common.errors import os_text
 from secmon.common.file_io import open_regular
 from secmon.knowledge.vulnerabilities.osv import MAX_RECORD
 from secmon.knowledge.vulnerabilities.records import FeedError
+from secmon.knowledge.vulnerabilities.zip_directory import directory_bytes
 
-MAX_MEMBERS = 2_000_000
+MAX_DIRECTORY = 64 << 20
+"""Bytes of the directory of an archive, of 700,000 members or so: it takes eight times as much memory."""
 MAX_UNPACKED = 64 << 30
 """Bytes of all records of an archive."""
 MAX_RATIO = 200
@@ -98,11 +100,11 @@ def _in_lines(file: IO[bytes], size: int, progress: Progress) -> Iterator[RawRec
 def _in_archive(file: IO[bytes], size: int, progress: Progress) -> Iterator[RawRecord]:
     """Members ``*.json``. Nothing is written to the disk, whatever their names are."""
     bound = min(MAX_UNPACKED, max(_FREE_BYTES, MAX_RATIO * size))
+    if directory_bytes(file) > MAX_DIRECTORY:
+        raise FeedError(f"its directory has more than {MAX_DIRECTORY >> 20} MB: import it in parts")
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-            if len(members) > MAX_MEMBERS:
-                raise FeedError(f"it has more than {MAX_MEMBERS} members")
             for done, member in enumerate(members, 1):
                 content = _member(archive, member, min(bound, MAX_RECORD))
                 if content is None:

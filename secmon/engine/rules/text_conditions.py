@@ -85,7 +85,7 @@ LIST_GETTERS: dict[str, Getter] = {name: _static(name) for name in _LIST_FIELDS}
 EVERY = "*"
 """In the place of a name: the values of all fields."""
 NOT_DYNAMIC = frozenset((*STATIC, "user", "srcgeoip", "dstgeoip"))
-"""Names that the element ``field`` refuses; of plain ones, those that are not static."""
+"""Names that the element ``field`` refuses where it is not plain."""
 
 
 def dynamic(name: str) -> Getter:

@@ -2,7 +2,6 @@
 
 from typing import cast
 
-from secmon.engine.event import STATIC
 from secmon.engine.rules.condition_groups import GROUP_KINDS, ConditionGroup, GroupKind, Member
 from secmon.engine.rules.rule_draft import Draft
 from secmon.engine.rules.text_conditions import DEFAULT_KINDS, GETTERS, NOT_DYNAMIC, TextElement, TextKind
@@ -39,7 +38,7 @@ class TextReader:
     def _field(self, draft: Draft, child: Element) -> tuple[str, TextElement]:
         name = child.attributes.get("name", b"").decode("utf-8", "replace")
         plain = child.attributes.get("plain", b"no").decode("latin-1")
-        if not name or (name.lower() in NOT_DYNAMIC and (plain != "yes" or name.lower() not in STATIC)):
+        if not name or (name.lower() in NOT_DYNAMIC and plain != "yes"):
             raise self._error(1274, f"field of rule {draft.id} cannot name {name!r}", child)
         if len(draft.fields) >= self._field_limit:
             raise self._error(1274, f"rule {draft.id} has more than {self._field_limit} fields", child)

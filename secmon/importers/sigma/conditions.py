@@ -10,6 +10,8 @@ MAX_ALTERNATIVE = 400
 """Bytes of one alternative of OS_Match."""
 MAX_JOINED = MAX_CONTENT - MAX_ALTERNATIVE - 2
 """Leaves room for one alternative that is repeated (``rule_xml``)."""
+MAX_DEPTH = 15
+"""Groups of a condition within each other; those of a log source and of a correlation are around them."""
 GroupKind = Literal["any", "all", "none"]
 Kind = Literal["osmatch", "pcre2", "string", "cidr", "number", "reference"]
 
@@ -35,6 +37,11 @@ class Group:
 Condition = TextTest | Group
 NEVER = Group("any", ())
 ALWAYS = Group("all", ())
+
+
+def depth(condition: Condition) -> int:
+    """Groups within each other."""
+    return 0 if isinstance(condition, TextTest) else 1 + max(map(depth, condition.members), default=0)
 
 
 def any_of(members: Iterable[Condition]) -> Condition:

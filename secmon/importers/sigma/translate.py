@@ -7,7 +7,7 @@ from typing import Any
 from sigma.correlations import SigmaCorrelationRule
 from sigma.rule import SigmaRule
 
-from secmon.importers.sigma.conditions import ALWAYS, NEVER, Condition
+from secmon.importers.sigma.conditions import ALWAYS, MAX_DEPTH, NEVER, Condition, depth
 from secmon.importers.sigma.correlations import Alert, Correlation, Counted, aggregation_of, correlation_of, rules_of
 from secmon.importers.sigma.detection import detection_of
 from secmon.importers.sigma.ids import HELPER, IdMap
@@ -200,6 +200,8 @@ def _without_aggregation(document: Document) -> tuple[Document, Correlation | No
 def _useful(condition: Condition) -> Condition:
     if condition in (ALWAYS, NEVER):
         raise Untranslatable(f"its condition is {'always' if condition == ALWAYS else 'never'} true")
+    if depth(condition) > MAX_DEPTH:
+        raise Untranslatable(f"its condition has more than {MAX_DEPTH} levels")
     return condition
 
 

@@ -53,6 +53,13 @@ def test_a_field_has_the_name_that_the_event_gives_it() -> None:
     assert not translated.fires(windows("Security", 4688, NewProcessName="C:\\b.exe", ParentProcessName="C:\\a.exe"))
 
 
+def test_conditions_of_many_levels_are_reported() -> None:
+    levels = {"a": A, "b": B, "condition": "not (b and " * 20 + "a" + ")" * 20}
+    assert Translated(rule(levels)).reason() == "its condition has more than 15 levels"
+    allowed = {"a": A, "b": B, "condition": "not (b and " * 7 + "a" + ")" * 7}
+    assert Translated(rule(allowed)).lines[0].result == "imported"
+
+
 @pytest.mark.parametrize(
     ("detection", "reason"),
     [

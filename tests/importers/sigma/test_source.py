@@ -137,6 +137,17 @@ def test_values_of_any_type_are_refused_or_translated(changes: dict[str, Any], c
     assert bool(line.reason) is (line.result != "imported")
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(st.text(max_size=6), st.sampled_from(["user", "srcgeoip", "status", "url.path", "a.b", "*"])),
+    st.text(max_size=5),
+)
+def test_any_name_and_value_leaves_a_ruleset_that_loads(name: str, value: str) -> None:
+    Translated(
+        rule({"selection": {name: value}}, {"product": "kubernetes", "service": "audit"}, title=f"{name} {value}")
+    )
+
+
 @settings(max_examples=100, deadline=None)
 @given(JSON)
 def test_a_detection_of_any_type_is_refused_or_translated(search: Any) -> None:

@@ -22,7 +22,8 @@ from secmon.inventory.store import InventoryStore
 from secmon.inventory.vulnerabilities.events import Reporter
 from secmon.inventory.vulnerabilities.matching import Matcher
 from secmon.inventory.vulnerabilities.readiness import is_ready
-from secmon.inventory.vulnerabilities.scan import OBSOLETE, scan_host
+from secmon.inventory.vulnerabilities.rows import OBSOLETE
+from secmon.inventory.vulnerabilities.scan import scan_host
 from secmon.knowledge.vulnerabilities.records import FeedError
 from secmon.knowledge.vulnerabilities.source import AdvisorySource
 

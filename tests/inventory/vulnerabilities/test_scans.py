@@ -197,7 +197,7 @@ def test_solved_ones_are_kept_for_a_time(scanned: ScannedNode) -> None:
 
 
 def test_obsolete_rows_of_a_host_are_bounded(scanned: ScannedNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secmon.inventory.vulnerabilities.scan.MAX_OBSOLETE", 3)
+    monkeypatch.setattr("secmon.inventory.vulnerabilities.rows.MAX_OBSOLETE", 3)
     for number in range(6):
         scanned.install(package("demo", f"1.{number}", architecture=f"arch{number}"))
         scanned.work()

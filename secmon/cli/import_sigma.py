@@ -19,10 +19,15 @@ _SHOWN = ("untranslated", "unreadable", "removed")
 @click.command("sigma", short_help="Import Sigma rules.")
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @root_option
+@click.option(
+    "--values",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="YAML file with values of placeholders.",
+)
 @click.option("--dry-run", is_flag=True, help="Translate and check the rules without changing files.")
 @click.option("--all", "everything", is_flag=True, help="List the imported rules too, with their ids.")
 @json_option
-def sigma(path: Path, paths: Paths, dry_run: bool, everything: bool, as_json: bool) -> None:
+def sigma(path: Path, paths: Paths, values: Path | None, dry_run: bool, everything: bool, as_json: bool) -> None:
     """Import the Sigma rules in PATH, a file or a folder with all below it, as rules of the analysis.
 
     The rules take the place of those of the import before, all at once: rules that are no longer in PATH are removed.
@@ -36,6 +41,7 @@ def sigma(path: Path, paths: Paths, dry_run: bool, everything: bool, as_json: bo
       secmon import sigma sigma/rules --dry-run
       secmon import sigma sigma/rules/windows --root /opt/secmon
       secmon import sigma my-rule.yml --all --json
+      secmon import sigma sigma/rules --values names.yml   # administrators: [ana, bob]
 
     Exit status: 0 done, 1 failed or refused, 2 wrong usage.
     """
@@ -50,7 +56,8 @@ def sigma(path: Path, paths: Paths, dry_run: bool, everything: bool, as_json: bo
 
         check = RulesetValidator(paths).blocking_error
         try:
-            report = import_sigma(path, paths, check, dry_run=dry_run, progress=None if as_json else progress)
+            shown_progress = None if as_json else progress
+            report = import_sigma(path, paths, check, values=values, dry_run=dry_run, progress=shown_progress)
         except ImportRefused as error:
             raise click.ClickException(f"{error}; nothing was changed") from error
     _print(report, dry_run=dry_run, everything=everything, as_json=as_json)

@@ -8,6 +8,7 @@ from secmon.cluster.node import Changed, Finding
 from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.importers.sigma.ids import IdMap, IdMapError
+from secmon.importers.sigma.placeholders import read_values
 from secmon.importers.sigma.report import SigmaLine, SigmaReport
 from secmon.importers.sigma.rule_xml import file_of
 from secmon.importers.sigma.source import BadFile, Document, find_files, read_documents
@@ -30,9 +31,17 @@ class ImportRefused(Exception):
 
 
 def import_sigma(
-    path: Path, paths: Paths, check: Check, *, dry_run: bool = False, progress: Progress | None = None
+    path: Path,
+    paths: Paths,
+    check: Check,
+    *,
+    values: Path | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
 ) -> SigmaReport:
     """Translate the rules of a file or of a folder, and put them in the place of those imported before.
+
+    ``values``: a file with the values of placeholders.
 
     Raises ImportRefused when the ruleset would not load with them, or there is no rule at all; then the previous ones
     remain in force. Raises OSError.
@@ -42,9 +51,12 @@ def import_sigma(
         ids = IdMap.read(before)
         known = len(ids)
         files = find_files(path)
-        made = translate(_documents(path, files, progress), ids)
+        known_values = {} if values is None else read_values(values)
+        made = translate(_documents(path, files, progress), ids, known_values)
     except IdMapError as error:
         raise ImportRefused(str(error)) from None
+    except BadFile as error:
+        raise ImportRefused(f"{values}: {error}") from None
     if not made.rules and not any(line.result == "counted" for line in made.lines):
         raise ImportRefused(f"none of {len(files)} files has a rule that can be imported" if files else "no files")
     rules = file_of(made.rules, _COMMENT)

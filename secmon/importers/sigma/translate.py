@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from sigma.correlations import SigmaCorrelationRule
@@ -12,6 +13,7 @@ from secmon.importers.sigma.correlations import Alert, Correlation, Counted, agg
 from secmon.importers.sigma.detection import detection_of
 from secmon.importers.sigma.ids import HELPER, IdMap
 from secmon.importers.sigma.mapping import KEYS, LogSource, mapping
+from secmon.importers.sigma.placeholders import Values, expanded
 from secmon.importers.sigma.report import SigmaLine
 from secmon.importers.sigma.rule_xml import XmlRule
 from secmon.importers.sigma.source import PARSER_ERRORS, BadFile, Document, one_line, reason
@@ -48,9 +50,12 @@ class Translation:
     lines: list[SigmaLine] = field(default_factory=list)
 
 
-def translate(documents: Iterable[Document | tuple[str, BadFile]], ids: IdMap) -> Translation:
-    """Translate all that can be; ``ids`` gets the ids of what is new. Raises IdMapError."""
-    return _Translator(ids).translate(documents)
+def translate(
+    documents: Iterable[Document | tuple[str, BadFile]], ids: IdMap, values: Values = MappingProxyType({})
+) -> Translation:
+    """Translate all that can be; ``ids`` gets those of what is new. ``values``: of placeholders. Raises IdMapError."""
+    given = (expanded(one, values) if isinstance(one, Document) else one for one in documents)
+    return _Translator(ids).translate(given)
 
 
 class _Translator:

@@ -14,6 +14,8 @@ from secmon.knowledge.vulnerabilities.scores import rating
 MAX_RECORD = 64 << 20
 """Bytes of a record; those of public feeds have some kilobytes."""
 MAX_REFERENCES = 100
+MAX_VERSIONS = 200_000
+"""Of all packages of a record; those of public feeds name some thousands."""
 _MAX_TEXT = 2048
 _MAX_ID = 200
 _CVE = re.compile(r"CVE-[0-9]{4}-[0-9]{4,19}")
@@ -80,6 +82,8 @@ def read_record(content: bytes) -> FeedRecord:
         raise FeedError(f"it is no OSV record: {error}") from None
     if not 0 < len(found.id) <= _MAX_ID:
         raise FeedError(f"its id has {len(found.id)} characters")
+    if _size(found) > MAX_VERSIONS:
+        raise FeedError(f"it names more than {MAX_VERSIONS} versions")
     ranges: dict[str, list[AffectedRange]] = {}
     for affected in found.affected or ():
         ecosystem = None if affected.package is None else ecosystem_of(affected.package.ecosystem)
@@ -90,6 +94,13 @@ def read_record(content: bytes) -> FeedRecord:
         modified=moment(found.modified),
         ranges=ranges,
     )
+
+
+def _size(found: _Record) -> int:
+    """How many versions and changes of ranges it names."""
+    affected = found.affected or ()
+    events = sum(len(part.events) for each in affected for part in each.ranges or ())
+    return events + sum(len(each.versions or ()) for each in affected)
 
 
 def _advisory(found: _Record, *, distribution: bool) -> Advisory:

@@ -5,14 +5,12 @@ import shutil
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
 from secmon.knowledge.vulnerabilities.advisory_file import TABLES, encode, write_meta
 from secmon.knowledge.vulnerabilities.records import AffectedRange, FeedRecord
 
-_BATCH = 500
 _STAGING = """
 CREATE TABLE seen (id TEXT PRIMARY KEY, modified TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE records (
@@ -63,15 +61,13 @@ class Staging:
 
     def add(self, records: Iterable[FeedRecord]) -> None:
         """Raises sqlite3.Error when the disk is full."""
-        source = iter(records)
-        while batch := list(islice(source, _BATCH)):
-            self._connection.execute("BEGIN")
-            self._connection.executemany(_NEWER, [(each.advisory.id, each.modified) for each in batch])
-            for each in batch:
-                self._add(each)
-            self._connection.execute("COMMIT")
+        self._connection.execute("BEGIN")
+        for record in records:
+            self._add(record)
+        self._connection.execute("COMMIT")
 
     def _add(self, record: FeedRecord) -> None:
+        self._connection.execute(_NEWER, (record.advisory.id, record.modified))
         content = encode(record.advisory)
         for ecosystem, ranges in record.ranges.items():
             number, self._next = self._next, self._next + 1

@@ -160,6 +160,16 @@ def test_a_description_of_ten_megabytes_and_many_references_are_bounded() -> Non
     assert (len(advisory.title), len(advisory.references)) == (2048, MAX_REFERENCES)
 
 
+def test_versions_of_a_record_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secmon.knowledge.vulnerabilities.osv.MAX_VERSIONS", 5)
+    found = fixed("A", "Debian:12", "demo", "2")
+    found["affected"][0]["versions"] = ["1", "1.1", "1.2"]
+    assert read(found).ranges
+    found["affected"][0]["versions"].append("1.3")
+    with pytest.raises(FeedError, match="more than 5 versions"):
+        read(found)
+
+
 @pytest.mark.parametrize(
     "content",
     [

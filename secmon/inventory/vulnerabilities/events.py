@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from secmon.inventory.decoded_event import DecodedEvent, encode_event
+from secmon.inventory.vulnerabilities.matching import Flaw
 
 LOCATION = "vulnerability-detector"
 DECODER = "json"
@@ -23,9 +24,9 @@ class Reporter(NamedTuple):
     address: str
 
 
-def finding_event(of: Reporter, row: Mapping[str, Any], *, solved: bool) -> bytes:
-    """The event of a row of ``vulnerabilities`` that is new, or solved."""
-    affected = f"{row['cve']} affecting {row['name']} was solved" if solved else row["title"]
+def finding_event(of: Reporter, row: Mapping[str, Any], flaw: Flaw | None = None) -> bytes:
+    """The event of a row of ``vulnerabilities``: new because of ``flaw``, or without one solved."""
+    affected = row["title"] if flaw else f"{row['cve']} affecting {row['name']} was solved"
     scores = {
         name: {"base_score": f"{row[column]:.1f}"}
         for name, column in (("cvss2", "cvss2_score"), ("cvss3", "cvss3_score"))
@@ -34,8 +35,9 @@ def finding_event(of: Reporter, row: Mapping[str, Any], *, solved: bool) -> byte
     found = {
         "cve": row["cve"],
         "title": _cut(affected),
+        "rationale": _cut(flaw.summary) if flaw else "",
         "severity": row["severity"],
-        "status": "Solved" if solved else "Active",
+        "status": "Active" if flaw else "Solved",
         "type": row["type"],
         "published": row["published"],
         "updated": row["updated"],
@@ -46,6 +48,7 @@ def finding_event(of: Reporter, row: Mapping[str, Any], *, solved: bool) -> byte
             "condition": _cut(row["condition"]),
         },
         "cvss": scores,
+        "advisories_ids": [flaw.advisory] if flaw else [],
         "references": msgspec.json.decode(row["external_references"])[:_MOST_REFERENCES],
     }
     return _event(of, {"vulnerability": found})
@@ -70,13 +73,13 @@ def _event(of: Reporter, document: Mapping[str, Any]) -> bytes:
 
 
 def _fields(prefix: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Values by the names on the way to them; an array is its JSON, an empty text is left out."""
+    """Values by the names on the way to them; an array is its JSON, empty ones are left out."""
     for name, value in found.items():
         if isinstance(value, Mapping):
             yield from _fields(f"{prefix}{name}.", value)
-        elif isinstance(value, list):
+        elif isinstance(value, list) and value:
             yield f"{prefix}{name}", msgspec.json.encode(value).decode()
-        elif value != "":
+        elif value not in ("", []):
             yield f"{prefix}{name}", str(value)
 
 

@@ -23,7 +23,7 @@ _KNOWN_VERSIONS = 100_000
 
 
 class Flaw(NamedTuple):
-    """A version of a package is vulnerable. ``references``: a JSON array of addresses."""
+    """A version of a package is vulnerable, says the record ``advisory``. ``references``: a JSON array of addresses."""
 
     cve: str
     condition: str
@@ -32,6 +32,8 @@ class Flaw(NamedTuple):
     references: str
     published: str
     updated: str
+    advisory: str
+    summary: str
 
 
 class Finding(NamedTuple):
@@ -97,8 +99,8 @@ def _look_up(file: AdvisoryFile, product: Product) -> Iterable[Flaw]:
 
 
 def _flaw(cve: str, hit: Hit, advisory: Advisory) -> Flaw:
-    references = msgspec.json.encode(advisory.references).decode()
-    return Flaw(cve, hit.condition, hit.rating, hit.hotfixes, references, advisory.published, advisory.updated)
+    references, dates = msgspec.json.encode(advisory.references).decode(), (advisory.published, advisory.updated)
+    return Flaw(cve, hit.condition, hit.rating, hit.hotfixes, references, *dates, advisory.id, advisory.title)
 
 
 def _rank(rating: Rating) -> tuple[int, float]:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, bindparam, false, or_, select, true
 from secmon.inventory.changes import Changes
 from secmon.inventory.schema import packages, vulnerabilities
 from secmon.inventory.vulnerabilities.events import Reporter, finding_event, first_scan_event
-from secmon.inventory.vulnerabilities.matching import Finding
+from secmon.inventory.vulnerabilities.matching import Finding, Flaw
 
 VALID, OBSOLETE = "VALID", "OBSOLETE"
 MAX_OBSOLETE = 10_000
@@ -53,7 +53,8 @@ def update_rows(
 ) -> Result:
     """Bring the rows in ``scope`` up to date with what was ``found`` in it."""
     stored = _stored(changes, of.agent, scope)
-    wanted = {(row["reference"], row["cve"]): row for row in (_row(of.agent, each, now) for each in found)}
+    findings = {(each.product.reference, each.flaw.cve): each for each in found}
+    wanted = {key: _row(of.agent, each, now) for key, each in findings.items()}
     appeared = {key: row for key, row in wanted.items() if not _is_valid(stored.get(key))}
     gone = {key: row for key, row in stored.items() if key not in wanted and _is_valid(row)}
     moved = _moved(appeared, gone)
@@ -64,7 +65,8 @@ def update_rows(
         if row != known:
             changes.save(vulnerabilities, row)
     result = Result()
-    _report_new(of, [row for key, row in appeared.items() if key not in moved], ecosystems.first, result)
+    new = [(row, findings[key].flaw) for key, row in appeared.items() if key not in moved]
+    _report_new(of, new, ecosystems.first, result)
     replaced = {(row["reference"], row["cve"]) for row in moved.values()}
     for key in replaced:
         _delete(changes, of.agent, key)
@@ -72,11 +74,11 @@ def update_rows(
     return result
 
 
-def _report_new(of: Reporter, rows: Collection[StoredRow], first: Collection[str], result: Result) -> None:
+def _report_new(of: Reporter, rows: Collection[tuple[StoredRow, Flaw]], first: Collection[str], result: Result) -> None:
     """An event for each row, but for those of ecosystems that are new to the host: one for all of them."""
-    baseline = Counter[str](row["severity"] for row in rows if row["ecosystem"] in first)
+    baseline = Counter[str](row["severity"] for row, _ in rows if row["ecosystem"] in first)
     result.appeared = len(rows)
-    result.events += (finding_event(of, row, solved=False) for row in rows if row["ecosystem"] not in first)
+    result.events += (finding_event(of, row, flaw) for row, flaw in rows if row["ecosystem"] not in first)
     if baseline:
         result.events.append(first_scan_event(of, baseline))
 
@@ -88,7 +90,7 @@ def _solve(
     for row in rows:
         changes.save(vulnerabilities, {**row, "status": OBSOLETE, "solved_time": now})
     result.solved = len(rows)
-    result.events += (finding_event(of, row, solved=True) for row in rows if row["ecosystem"] in in_force)
+    result.events += (finding_event(of, row) for row in rows if row["ecosystem"] in in_force)
     if rows:
         _forget_oldest(changes, of.agent)
 

@@ -14,15 +14,22 @@ from secmon.engine.memory.state import State
 from secmon.engine.output.document import Documents, Origin, encode
 from secmon.engine.ruleset.sources import collect_folder, compile_sources
 from secmon.inventory.vulnerabilities.events import Reporter, finding_event, first_scan_event
+from secmon.inventory.vulnerabilities.matching import Flaw
+from secmon.knowledge.vulnerabilities.records import Rating
 from tests.engine.rules_kit import START
 
 OF = Reporter(4, "web-4", "any")
-ROW = {
+ROW: dict[str, Any] = {
     "cve": "CVE-2099-0001", "name": "demo", "version": "1", "architecture": "amd64", "severity": "High",
     "title": "CVE-2099-0001 affects demo", "type": "PACKAGE", "published": "2099-01-10", "updated": "2099-01-12",
     "condition": "Package less than 2", "cvss2_score": 0.0, "cvss3_score": 7.8,
     "external_references": '["https://example.org/1"]',
 }  # fmt: skip
+
+
+FLAW = Flaw(
+    "CVE-2099-0001", ROW["condition"], Rating(), (), "[]", "2099-01-10", "2099-01-12", "DSA-1", "A flaw of demo"
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +46,9 @@ def alert(engine: Engine, data: bytes) -> Any:
 
 def test_rules_by_severity_and_status(engine: Engine) -> None:
     found = {
-        (severity, solved): alert(engine, finding_event(OF, {**ROW, "severity": severity}, solved=solved))["rule"]["id"]
+        (severity, flaw is None): alert(engine, finding_event(OF, {**ROW, "severity": severity}, flaw))["rule"]["id"]
         for severity in ("Low", "Medium", "Untriaged", "High", "Critical")
-        for solved in (False, True)
+        for flaw in (FLAW, None)
     }
     assert found == {
         ("Low", False): "23503", ("Medium", False): "23504", ("Untriaged", False): "23504", ("High", False): "23505",
@@ -50,13 +57,14 @@ def test_rules_by_severity_and_status(engine: Engine) -> None:
 
 
 def test_fields_of_an_alert(engine: Engine) -> None:
-    made = alert(engine, finding_event(OF, ROW, solved=False))
+    made = alert(engine, finding_event(OF, ROW, FLAW))
     assert (made["agent"], made["location"], made["decoder"]) == (
         {"id": "004", "name": "web-4"}, "vulnerability-detector", {"name": "json"},
     )  # fmt: skip
     assert made["rule"]["description"] == "CVE-2099-0001 affects demo (severity High)."
     assert made["data"]["vulnerability"] == {
-        "cve": "CVE-2099-0001", "title": "CVE-2099-0001 affects demo", "severity": "High", "status": "Active",
+        "cve": "CVE-2099-0001", "title": "CVE-2099-0001 affects demo", "rationale": "A flaw of demo",
+        "advisories_ids": ["DSA-1"], "severity": "High", "status": "Active",
         "type": "PACKAGE", "published": "2099-01-10", "updated": "2099-01-12",
         "package": {"name": "demo", "version": "1", "architecture": "amd64", "condition": "Package less than 2"},
         "cvss": {"cvss3": {"base_score": "7.8"}}, "references": ["https://example.org/1"],

@@ -8,6 +8,10 @@ import msgspec
 from secmon.knowledge.vulnerabilities.versions import FIRST, just_after, version_key
 
 
+_SHOWN = 200
+"""Characters of a version in a condition."""
+
+
 class Event(msgspec.Struct, frozen=True):
     """One of these; ``0`` is before all versions, ``*`` after all."""
 
@@ -84,8 +88,8 @@ def _interval(begun: _Bound, ended: _Bound | None, limit: bytes | None) -> Itera
 
 
 def _condition(begun: _Bound, ended: _Bound | None) -> str:
-    since = "" if begun.key == FIRST else f"greater or equal than {begun.version}"
+    since = "" if begun.key == FIRST else f"greater or equal than {begun.version[:_SHOWN]}"
     if ended is None:
         return f"Package {since or 'unfixed'}"
-    until = f"less {'or equal than' if ended.inclusive else 'than'} {ended.version}"
+    until = f"less {'or equal than' if ended.inclusive else 'than'} {ended.version[:_SHOWN]}"
     return f"Package {since} and {until}" if since else f"Package {until}"

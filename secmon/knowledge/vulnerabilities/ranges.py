@@ -7,7 +7,6 @@ import msgspec
 
 from secmon.knowledge.vulnerabilities.versions import FIRST, just_after, version_key
 
-
 _SHOWN = 200
 """Characters of a version in a condition."""
 

@@ -11,6 +11,8 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 from tests.folders import short_root, use_memory
 from tests.slow_tests import slow_tests
 
+pytest_plugins = ["tests.postgres"]
+
 _FOLDER = pytest.StashKey[str]()
 """Temporary folder of this run; empty when it is kept for what failed."""
 

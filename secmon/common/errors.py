@@ -276,6 +276,26 @@ CATALOGUE: dict[int, ErrorSpec] = {
         "Try again; read the cluster log of the node",
     ),
     3045: ErrorSpec(_C, "The received file set was refused", "Read the cluster log of the node"),
+    3050: ErrorSpec(
+        Kind.UNAVAILABLE,
+        "The store of record cannot be used, so nothing was changed",
+        "Check the database that the option store of the cluster section names; reads and agents are not affected",
+    ),
+    3051: ErrorSpec(
+        Kind.UNAVAILABLE,
+        "This node is no longer the master, so nothing was changed",
+        "Try again: the cluster has a new master, or is about to have one",
+    ),
+    3052: ErrorSpec(
+        Kind.UNAVAILABLE,
+        "Whether the change was made is not known",
+        "Read what should have changed before you try again",
+    ),
+    3053: ErrorSpec(
+        Kind.UNAVAILABLE,
+        "This node was behind the store of record and has caught up, so nothing was changed",
+        "Try again",
+    ),
     4000: ErrorSpec(_P, "Permission denied", "Ask an administrator for the permission"),
     4001: ErrorSpec(_U, "The body names nothing to change", "Send at least one member"),
     4002: ErrorSpec(_N, "The role does not exist", "List the roles with GET /security/roles"),

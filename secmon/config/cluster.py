@@ -17,6 +17,18 @@ NodeType = Literal["master", "worker"]
 NO_NODE = "NODE_IP"  # placeholder in the file of a new installation
 
 
+class StoreOfRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The PostgreSQL database that holds what the master owns, and says which node is master.
+
+    ``url`` is libpq's, without a password. ``address`` is that of this node, for the others.
+    """
+
+    url: str
+    password_file: str = ""
+    candidate: bool = True
+    address: str = ""
+
+
 class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
     """Defaults are those of a key that is absent from a section that exists."""
 
@@ -29,6 +41,8 @@ class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
     bind_addr: str = "0.0.0.0"
     nodes: list[str] = msgspec.field(default_factory=lambda: [NO_NODE])
     hidden: bool = False
+    store: StoreOfRecord | None = None
+    """With it ``node_type`` and ``nodes`` are those of the moment: the store of record decides."""
 
     @property
     def is_worker(self) -> bool:
@@ -43,6 +57,7 @@ class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
     def as_dict(self, *, reveal_key: bool = False) -> dict[str, Any]:
         """Shape of GET /cluster/local/config (cluster.md 6.1); the key is masked unless ``reveal_key``."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
+        del shown["store"]  # clients of the public API do not know it
         return shown | {"hidden": "yes" if self.hidden else "no", "key": self.key if reveal_key else MASK}
 
 
@@ -71,8 +86,23 @@ _CHECKS = {
     "port": integer(1025, 65534),
     "bind_addr": HOST,
     "hidden": BOOLEAN,
+    "store": Check(lambda text: _store_url(text), "postgresql://USER@HOST[,HOST]/DATABASE, without a password"),
+    "store_password_file": Check(lambda text: bool(text) and "\0" not in text, "a path, below the folder of the node"),
+    "candidate": BOOLEAN,
+    "address": HOST,
 }
 _ACCEPTED = {"key", "nodes", "socket_timeout", "connection_timeout"}
+
+
+def _store_url(text: str) -> bool:
+    if not text.startswith(("postgresql://", "postgres://")):
+        return False
+    from psycopg import ProgrammingError, conninfo  # not before: most nodes have no such store
+
+    try:
+        return "password" not in conninfo.conninfo_to_dict(text)
+    except ProgrammingError:
+        return False
 
 
 def read_cluster(sections: list[Element], report: Report) -> ClusterSection:
@@ -91,7 +121,8 @@ def read_cluster(sections: list[Element], report: Report) -> ClusterSection:
         name, value = option.name, (option.text or "").strip()
         check = _CHECKS.get(name)
         if check and not check.test(value):
-            report.error("cluster", name, value, check.allowed, option)
+            # A URL may hold a password, and messages reach the log.
+            report.error("cluster", name, "this URL" if name == "store" else value, check.allowed, option)
         elif check or name == "key":
             found[name] = value
         elif name == "interval":
@@ -120,13 +151,31 @@ def _typed(found: dict[str, str], section: Element) -> ClusterSection:
         bind_addr=found.get("bind_addr", defaults.bind_addr),
         nodes=nodes or defaults.nodes,
         hidden=found.get("hidden") == "yes",
+        store=_store(found),
     )
 
 
+def _store(found: dict[str, str]) -> StoreOfRecord | None:
+    if "store" not in found:
+        return None
+    return StoreOfRecord(
+        url=found["store"],
+        password_file=found.get("store_password_file", ""),
+        candidate=found.get("candidate") != "no",
+        address=found.get("address", ""),
+    )
+
+
+_OF_STORE = ("store_password_file", "candidate", "address")
+
+
 def _check_enabled(cluster: ClusterSection, section: Element, report: Report) -> None:
+    for option in section.children:
+        if option.name in _OF_STORE and cluster.store is None:
+            report.warn("cluster", f"{option.name} has no effect without store", option)
     for wrong in _wrong_link(cluster):
         report.error("cluster", wrong.key, wrong.value, wrong.allowed, section)
-    if len(cluster.nodes) > 1:
+    if len(cluster.nodes) > 1 and cluster.store is None:
         report.warn("cluster", f"several nodes; {cluster.master} is taken as the master", section)
 
 
@@ -152,6 +201,6 @@ def _wrong_link(cluster: ClusterSection) -> Iterator[WrongValue]:
     if not _KEY.test(cluster.key):
         # Messages never contain the key.
         yield WrongValue("key", f"a key of {len(cluster.key)} characters", _KEY.allowed)
-    for node in cluster.nodes:
+    for node in cluster.nodes if cluster.store is None else ():
         if not _MASTER_ADDRESS.test(node):
             yield WrongValue("nodes.node", node, _MASTER_ADDRESS.allowed)

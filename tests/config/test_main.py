@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
-from secmon.config.cluster import wrong_values
+from secmon.config.cluster import StoreOfRecord, wrong_values
 from secmon.config.main import (
     ClusterSection,
     Problem,
@@ -175,6 +175,31 @@ def test_other_warnings() -> None:
     interval, nodes, unused = check_main_config(xml).warnings
     assert ["interval" in interval, "several nodes" in nodes, "socket_timeout" in unused] == [True, True, True]
     assert parse_main_config(xml).cluster.master == "10.0.0.1"
+
+
+def test_a_store_of_record() -> None:
+    url = "postgresql://secmon@db1,db2:5433/secmon?sslmode=verify-full"
+    xml = cluster_xml(("NODE_IP",), store=url, store_password_file="etc/store.password", address="10.0.0.1")
+    assert check_main_config(xml).problems == []
+    section = parse_main_config(xml).cluster
+    assert section.store == StoreOfRecord(url=url, password_file="etc/store.password", address="10.0.0.1")
+    assert "store" not in section.as_dict()
+    no_candidate = parse_main_config(cluster_xml(store=url, candidate="no")).cluster.store
+    assert no_candidate == StoreOfRecord(url=url, candidate=False)
+
+
+@pytest.mark.parametrize(
+    "url", ["db1", "mysql://secmon@db1/secmon", "postgresql://secmon:rosebud@db1/secmon", "postgresql://a b/%zz"]
+)
+def test_a_store_of_record_that_cannot_be_one(url: str) -> None:
+    (problem,) = check_main_config(cluster_xml(store=url)).problems
+    assert "without a password" in str(problem)
+    assert "rosebud" not in str(problem)
+
+
+def test_options_of_a_store_of_record_without_one() -> None:
+    (warning,) = check_main_config(cluster_xml(candidate="no")).warnings
+    assert "candidate has no effect without store" in warning
 
 
 def test_the_worked_example_is_valid() -> None:

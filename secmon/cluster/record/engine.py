@@ -1,0 +1,69 @@
+"""Connections to the store of record: bounded in number and in time, to the primary only."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import conninfo
+from sqlalchemy import Engine, NullPool, QueuePool, create_engine, exc
+
+from secmon.common.errors import SecmonError
+
+_CONNECT_SECONDS = 2
+_DEAD_PEER_MS = 4000
+
+
+class RecordAddress(NamedTuple):
+    """Where the store of record is: a libpq URL without a password, and the file that holds the password."""
+
+    url: str
+    password_file: Path | None = None
+
+    @property
+    def shown(self) -> str:
+        """Hosts and database, for messages."""
+        found = conninfo.conninfo_to_dict(self.url)
+        return f"{found.get('host') or found.get('hostaddr') or 'local socket'}/{found.get('dbname') or ''}"
+
+
+def open_record(address: RecordAddress, *, connections: int = 2, statement_seconds: float = 3.0) -> Engine:
+    """An engine on the primary at ``address``; connects at the first use.
+
+    ``connections``: at most so many at once; 0: each use opens one and closes it. A statement that takes longer than
+    ``statement_seconds``, or waits as long for a lock, fails. A peer that is gone is found within seconds.
+    """
+    options = f"-c statement_timeout={int(statement_seconds * 1000)} -c lock_timeout={int(statement_seconds * 1000)}"
+
+    def connect() -> Any:
+        return psycopg.connect(
+            address.url,
+            password=_password(address),
+            target_session_attrs="read-write",
+            connect_timeout=_CONNECT_SECONDS,
+            application_name="secmon",
+            options=options,
+            tcp_user_timeout=_DEAD_PEER_MS,
+            keepalives_idle=3,
+            keepalives_interval=1,
+            keepalives_count=3,
+        )
+
+    pool: dict[str, Any] = {"poolclass": NullPool}
+    if connections:
+        pool = {"poolclass": QueuePool, "pool_size": connections, "max_overflow": 0, "pool_timeout": statement_seconds}
+    return create_engine("postgresql+psycopg://", creator=connect, hide_parameters=True, **pool)
+
+
+def _password(address: RecordAddress) -> str | None:
+    """Read at each connection, so that a change needs no restart. Raises OSError."""
+    return None if address.password_file is None else address.password_file.read_text().strip()
+
+
+def unavailable(address: RecordAddress, error: BaseException) -> SecmonError:
+    """Why the store of record cannot be used now."""
+    cause = error.orig if isinstance(error, exc.DBAPIError) else error
+    return SecmonError(3050, f"{address.shown}: {_first_line(cause)}")
+
+
+def _first_line(error: BaseException | None) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,91 @@
+"""Tables of the store of record in PostgreSQL.
+
+Rows of the master's stores are kept as JSON, each with the revision of its last change: what changed since a revision
+is one query, and the columns are those of the store that a row belongs to.
+"""
+
+from pathlib import Path
+
+from sqlalchemy import BigInteger, Boolean, Column, DateTime, Index, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy.dialects.postgresql import JSONB
+
+VERSION = 1
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+metadata = MetaData(schema="secmon")
+
+term = Table(
+    "term",
+    metadata,
+    Column("one", Integer, primary_key=True, autoincrement=False),  # 1: there is one row
+    Column("number", BigInteger, nullable=False, unique=True),  # the key that each write locks: see fencing
+    Column("id", Text, nullable=False),  # random: a database that lost its last second issues no term twice
+    Column("holder", Text, nullable=False),  # name of the master; empty: nobody yet
+    Column("address", Text, nullable=False),
+    Column("port", Integer, nullable=False),
+    Column("since", DateTime(timezone=True), nullable=False),
+    Column("renewed", DateTime(timezone=True), nullable=False),
+    Column("ttl_seconds", Integer, nullable=False),
+    Column("resigned", Boolean, nullable=False),  # the holder has ended its term by itself
+    Column("successor", Text, nullable=False),  # who shall take over; empty: anybody
+    Column("reason", Text, nullable=False),  # of the last change of master
+)
+
+candidates = Table(
+    "candidates",
+    metadata,
+    Column("node", Text, primary_key=True),
+    Column("address", Text, nullable=False),
+    Column("port", Integer, nullable=False),
+    Column("seen", DateTime(timezone=True), nullable=False),
+)
+"""Nodes that may become master, as each one writes of itself."""
+
+stores = Table(
+    "stores",
+    metadata,
+    Column("store", Text, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("commit_id", Text, nullable=False),  # random, of the last commit: tells whether a lost answer was a success
+)
+
+rows = Table(
+    "rows",
+    metadata,
+    Column("store", Text, primary_key=True),
+    Column("table", Text, primary_key=True),
+    Column("key", Text, primary_key=True),  # JSON array of the primary key
+    Column("row", JSONB),  # None: the row was deleted
+    Column("revision", BigInteger, nullable=False),
+    Index("rows_by_revision", "store", "revision"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("lines", LargeBinary, nullable=False),  # as they stand in the file, of the change to this revision
+)
+
+files = Table(
+    "files",
+    metadata,
+    Column("path", Text, primary_key=True),
+    Column("hash", Text, nullable=False),
+)
+
+contents = Table(
+    "contents",
+    metadata,
+    Column("hash", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+"""Contents of files, once each, by hash."""
+
+authority = Table(
+    "authority",
+    metadata,
+    Column("one", Integer, primary_key=True, autoincrement=False),
+    Column("certificate", Text, nullable=False),
+    Column("sealed_key", LargeBinary, nullable=False),  # sealed with a key derived from the cluster key
+)

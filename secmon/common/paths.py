@@ -89,6 +89,11 @@ class Paths:
         return self.etc / "cluster"
 
     @property
+    def role(self) -> Path:
+        """The node's role of the moment, where a store of record decides it."""
+        return self.run / "role"
+
+    @property
     def lease(self) -> Path:
         return self.run / "security-lease"
 

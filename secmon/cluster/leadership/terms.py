@@ -1,0 +1,155 @@
+"""The row of the current term in the store of record, and the rows of the nodes that may become master.
+
+One row, judged by the clock of the database (``clock_timestamp()``, not the start of a transaction). Each function is
+one statement, or a few in the transaction of the caller. All raise SQLAlchemy's DBAPIError.
+
+Locks (PostgreSQL, explicit locking, row-level locks): a write of the master holds ``FOR KEY SHARE`` on the row.
+A renewal changes no key, so it passes. A claim changes ``number``, which is a key, so it waits for running writes, and
+a write that waited for a claim finds no row.
+"""
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Row, and_, false, func, literal, or_, select, true, update
+from sqlalchemy.dialects.postgresql import insert
+
+from secmon.cluster.leadership.term import Term
+from secmon.cluster.record.schema import candidates, term
+
+CHANNEL = "secmon_term"
+"""Of NOTIFY: the row of the term has changed otherwise than by a renewal."""
+TTL_SECONDS = 10
+
+_t = term.c
+_clock = func.clock_timestamp()
+_ttl = func.make_interval(0, 0, 0, 0, 0, 0, _t.ttl_seconds)
+# The second condition: the clock of the database was set back, and shall not keep a dead master's term alive.
+_expired = or_(_t.renewed + _ttl <= _clock, _t.renewed > _clock + _ttl)
+
+
+class TermRow(msgspec.Struct, frozen=True):
+    """The row as it was read. ``expired``: by the clock of the database.
+
+    ``renewed`` differs after each renewal; it is compared with nothing but itself.
+    """
+
+    term: Term
+    since: datetime
+    renewed: datetime
+    ttl_seconds: int
+    expired: bool
+    resigned: bool
+    successor: str
+    reason: str
+
+
+class Candidate(NamedTuple):
+    """A node that may become master, and where it serves as such."""
+
+    node: str
+    address: str
+    port: int
+
+
+def create_row(connection: Connection) -> None:
+    """Make the row of a new store of record, in which nobody is master yet; no effect if there is one."""
+    first = {"one": 1, "number": 0, "id": _new_id(), "holder": "", "address": "", "port": 0, "resigned": False}
+    times = {"since": _clock, "renewed": _clock, "ttl_seconds": TTL_SECONDS}
+    values = {**first, **times, "successor": "", "reason": "the store of record is new"}
+    connection.execute(insert(term).values(values).on_conflict_do_nothing())
+
+
+def look(connection: Connection) -> TermRow | None:
+    """The row; None in a store of record that was not set up."""
+    return _row(connection.execute(_select).one_or_none())
+
+
+def prove(connection: Connection, held: Term) -> bool:
+    """Whether ``held`` is the current term. If so, no other can begin before the transaction ends."""
+    found = select(literal(1)).where(_is(held)).with_for_update(read=True, key_share=True)
+    return connection.execute(found).one_or_none() is not None
+
+
+def claim(
+    connection: Connection, seen: Term, by: Candidate, reason: str, *, above: int = 0, ttl_seconds: int = TTL_SECONDS
+) -> Term | None:
+    """Begin a new term after ``seen``, which has expired, was resigned, or was that of the same node.
+
+    Waits for writes under ``seen``. None: another node was faster, or the holder has renewed. ``above``: the highest
+    number that this node knows: a database that has lost its last changes does not issue a number again.
+    """
+    free = or_(_expired, _t.resigned, _t.holder.in_(["", by.node]))
+    number = max(seen.number, above) + 1
+    new = Term(number=number, id=_new_id(), holder=by.node, address=by.address, port=by.port)
+    values = {**msgspec.to_builtins(new), "since": _clock, "renewed": _clock, "ttl_seconds": ttl_seconds}
+    values |= {"resigned": False, "successor": "", "reason": reason}
+    done = connection.execute(update(term).where(_is(seen), free).values(values))
+    if done.rowcount != 1:
+        return None
+    _notify(connection, new)
+    return new
+
+
+def renew(connection: Connection, held: Term) -> bool:
+    """Extend ``held``, even late: False if it is not the current term any more, or was resigned."""
+    live = update(term).where(_is(held), _t.resigned.is_(false())).values(renewed=_clock)
+    return connection.execute(live).rowcount == 1
+
+
+def resign(connection: Connection, held: Term, successor: str, reason: str) -> bool:
+    """Let another node begin the next term now: ``successor``, or any if empty. False if ``held`` has ended.
+
+    Writes under ``held`` go on until then.
+    """
+    values = {"resigned": true(), "successor": successor, "reason": reason}
+    if connection.execute(update(term).where(_is(held)).values(values)).rowcount != 1:
+        return False
+    _notify(connection, held)
+    return True
+
+
+def announce(connection: Connection, node: Candidate) -> None:
+    """State that ``node`` can become master now."""
+    row = insert(candidates).values(**node._asdict(), seen=_clock)
+    kept = {"address": row.excluded.address, "port": row.excluded.port, "seen": row.excluded.seen}
+    connection.execute(row.on_conflict_do_update(index_elements=["node"], set_=kept))
+
+
+def withdraw(connection: Connection, node: str) -> None:
+    """State that ``node`` cannot become master now."""
+    connection.execute(candidates.delete().where(candidates.c.node == node))
+
+
+def announced(connection: Connection, within_seconds: float) -> Sequence[Candidate]:
+    """The nodes that have stated within ``within_seconds`` that they can become master, by name."""
+    recent = candidates.c.seen > _clock - func.make_interval(0, 0, 0, 0, 0, 0, within_seconds)
+    found = select(candidates.c.node, candidates.c.address, candidates.c.port).where(recent)
+    return [Candidate(*row) for row in connection.execute(found.order_by(candidates.c.node))]
+
+
+_select = select(term, _expired.label("expired"))
+
+
+def _is(one: Term) -> ColumnElement[bool]:
+    return and_(_t.number == one.number, _t.id == one.id)
+
+
+def _notify(connection: Connection, changed: Term) -> None:
+    connection.execute(select(func.pg_notify(CHANNEL, str(changed.number))))
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def _row(found: Row[tuple[object, ...]] | None) -> TermRow | None:
+    if found is None:
+        return None
+    values = found._mapping
+    current = Term(**{name: values[name] for name in Term.__struct_fields__})
+    rest = {name: values[name] for name in TermRow.__struct_fields__ if name != "term"}
+    return TermRow(current, **rest)

@@ -77,12 +77,12 @@ def prove(connection: Connection, held: Term) -> bool:
 def claim(
     connection: Connection, seen: Term, by: Candidate, reason: str, *, above: int = 0, ttl_seconds: int = TTL_SECONDS
 ) -> Term | None:
-    """Begin a new term after ``seen``, which has expired, was resigned, or was that of the same node.
+    """Begin a new term after ``seen``, which has expired, was resigned, was that of the same node, or is below
+    ``above``, the highest number that this node knows: the database has lost its last changes then.
 
-    Waits for writes under ``seen``. None: another node was faster, or the holder has renewed. ``above``: the highest
-    number that this node knows: a database that has lost its last changes does not issue a number again.
+    Waits for writes under ``seen``. None: another node was faster, or the holder has renewed.
     """
-    free = or_(_expired, _t.resigned, _t.holder.in_(["", by.node]))
+    free = or_(_expired, _t.resigned, _t.holder.in_(["", by.node]), _t.number < above)
     number = max(seen.number, above) + 1
     new = Term(number=number, id=_new_id(), holder=by.node, address=by.address, port=by.port)
     values = {**msgspec.to_builtins(new), "since": _clock, "renewed": _clock, "ttl_seconds": ttl_seconds}

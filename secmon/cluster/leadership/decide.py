@@ -1,0 +1,209 @@
+"""Who shall be master, decided by a pure function of what a node knows and its own time::
+
+    follower --Claim--> taking over --become master--> master --Resign--> master until another claims
+        ^                    |                            |
+        +------StepDown------+-------------StepDown-------+
+
+:func:`decide` returns the one transition that is due, with its reason; ``leader`` executes it and then asks again.
+Times are readings of the host's boottime clock in seconds, which cannot be set and goes on while the host is suspended.
+The time in the database is judged by the database alone (``TermRow.expired``).
+"""
+
+from dataclasses import dataclass
+
+from secmon.cluster.leadership.term import Term
+from secmon.cluster.leadership.terms import TTL_SECONDS, TermRow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """In seconds. ``contact``: between two renewals, or two looks; ``attempt`` bounds each of them."""
+
+    ttl: float = TTL_SECONDS
+    contact: float = 2.0
+    attempt: float = 1.5
+    successor: float = 3.0
+    """For which a resigned term waits for the successor that it names, before any candidate takes over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resignation:
+    """A request that this node ends its term. ``successor``: who shall follow; empty: any other node."""
+
+    successor: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """What a node knows."""
+
+    node: str
+    candidate: bool
+    timing: Timing
+    next_contact: float
+    """When it is time for the next look or renewal."""
+    row: TermRow | None = None
+    """As read last; None before the first time."""
+    watched_since: float | None = None
+    """Since when the row was read again and again without change; None: the last attempt to read it has failed."""
+    known: Term | None = None
+    """The term that the node follows or holds."""
+    holding: bool = False
+    """Whether ``known`` is held by this node."""
+    renewed: float | None = None
+    """When the last successful renewal of the held term was sent."""
+    suspended: bool = False
+    """The lease of the held term may have run out, and this was noted."""
+    resignation: Resignation | None = None
+    shown: int = 0
+    """The highest number of a term that other nodes have shown, and the node that did."""
+    shown_by: str = ""
+    held_off_until: float = 0.0
+    """Until then this node takes over only as the named successor: it has failed as master."""
+
+    @property
+    def highest(self) -> int:
+        """The highest number of a term that is known."""
+        return max(self.shown, self.known.number if self.known else 0)
+
+    @property
+    def lease_end(self) -> float:
+        """When the lease of the held term may run out."""
+        return float("-inf") if self.renewed is None else self.renewed + self.timing.ttl
+
+
+@dataclass(frozen=True)
+class Look:
+    """Read the row."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Renew:
+    """Renew the held term and read the row."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Begin a new term after ``seen``."""
+
+    seen: Term
+    reason: str
+
+
+@dataclass(frozen=True)
+class Follow:
+    """``term`` of another node is the current one."""
+
+    term: Term
+    reason: str
+
+
+@dataclass(frozen=True)
+class StepDown:
+    """The held term is over."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Suspend:
+    """Accept no change until the database answers."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Resign:
+    """Let ``successor`` begin the next term."""
+
+    successor: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stay:
+    """Nothing is due before ``until``, unless something happens."""
+
+    until: float
+    reason: str
+
+
+Transition = Look | Renew | Claim | Follow | StepDown | Suspend | Resign | Stay
+
+
+def decide(snapshot: Snapshot, now: float) -> Transition:
+    """The transition that is due at ``now``."""
+    return _as_holder(snapshot, now) if snapshot.holding else _as_follower(snapshot, now)
+
+
+def _as_holder(known: Snapshot, now: float) -> Transition:
+    held, row = known.known, known.row
+    assert held is not None, "a holder knows its term"
+    if known.shown > held.number:
+        return StepDown(f"{known.shown_by} knows term {known.shown}")
+    if row is not None and not _same(row.term, held):
+        return StepDown(_ended(held, row.term))
+    if now >= known.next_contact:
+        return Renew("it is time")
+    resigned = row is not None and row.resigned
+    if known.resignation is not None and not resigned:
+        return Resign(known.resignation.successor, known.resignation.reason)
+    if row is not None and resigned and (why := _free(known, row, now)):
+        return Claim(row.term, why)
+    if now >= known.lease_end and not known.suspended and not resigned:
+        return Suspend("the lease of this term may have run out: no change is accepted until the database answers")
+    return Stay(known.next_contact, "this node is the master")
+
+
+def _as_follower(known: Snapshot, now: float) -> Transition:
+    row = known.row
+    if now >= known.next_contact:
+        return Look("it is time")
+    if row is None:
+        return Stay(known.next_contact, "the database has not answered yet")
+    if row.term.holder not in ("", known.node) and _succeeds(row.term, known.known):
+        return Follow(row.term, row.reason)
+    if known.candidate and (why := _free(known, row, now)):
+        return Claim(row.term, why)
+    return Stay(known.next_contact, f"{row.term.holder or 'no node'} is the master")
+
+
+def _free(known: Snapshot, row: TermRow, now: float) -> str | None:
+    """Why this node may begin a term after that of ``row`` now; None: it may not."""
+    if row.resigned and row.successor == known.node:
+        return row.reason
+    if now < known.held_off_until or known.watched_since is None:
+        return None
+    watched = now - known.watched_since
+    if row.term.holder == "":
+        return "the cluster has no master yet"
+    if known.highest > row.term.number:
+        return f"the database has lost term {known.highest}"
+    if row.resigned:
+        waits = known.timing.successor if row.successor or row.term.holder == known.node else 0.0
+        return row.reason if watched >= waits else None
+    if row.term.holder == known.node:
+        return "this node was the master and has started again"
+    if row.expired and watched >= known.timing.ttl:
+        return f"{row.term.holder} has not renewed its term for {watched:.0f} s"
+    return None
+
+
+def _succeeds(term: Term, known: Term | None) -> bool:
+    """Whether ``term`` is not the known one, nor an earlier one."""
+    return known is None or (term.number >= known.number and not _same(term, known))
+
+
+def _ended(held: Term, current: Term) -> str:
+    if current.number > held.number:
+        return f"term {held.number} is over: {current.holder or 'another node'} has begun term {current.number}"
+    return f"the database does not know term {held.number} of this node: it has lost its last changes"
+
+
+def _same(one: Term, other: Term) -> bool:
+    return (one.number, one.id) == (other.number, other.id)

@@ -296,6 +296,16 @@ CATALOGUE: dict[int, ErrorSpec] = {
         "This node was behind the store of record and has caught up, so nothing was changed",
         "Try again",
     ),
+    3054: ErrorSpec(
+        _C,
+        "The master is of a term that is over",
+        "Wait: the nodes find the current master by themselves; else read the cluster logs of both nodes",
+    ),
+    3055: ErrorSpec(
+        _C,
+        "The role of master cannot be handed over to this node now",
+        "Name a node that runs and reaches the store of record; secmon cluster health lists them",
+    ),
     4000: ErrorSpec(_P, "Permission denied", "Ask an administrator for the permission"),
     4001: ErrorSpec(_U, "The body names nothing to change", "Send at least one member"),
     4002: ErrorSpec(_N, "The role does not exist", "List the roles with GET /security/roles"),

@@ -148,10 +148,10 @@ def _as_holder(known: Snapshot, now: float) -> Transition:
         return StepDown(f"{known.shown_by} knows term {known.shown}")
     if row is not None and not _same(row.term, held):
         return StepDown(_ended(held, row.term))
-    if now >= known.next_contact:
-        return Renew("it is time")
     resigned = row is not None and row.resigned
-    if known.resignation is not None and not resigned:
+    if now >= known.next_contact:
+        return Look("nobody has followed yet") if resigned else Renew("it is time")
+    if known.resignation is not None and not resigned and known.watched_since is not None:
         return Resign(known.resignation.successor, known.resignation.reason)
     if row is not None and resigned and (why := _free(known, row, now)):
         return Claim(row.term, why)
@@ -175,9 +175,11 @@ def _as_follower(known: Snapshot, now: float) -> Transition:
 
 def _free(known: Snapshot, row: TermRow, now: float) -> str | None:
     """Why this node may begin a term after that of ``row`` now; None: it may not."""
+    if known.watched_since is None:
+        return None
     if row.resigned and row.successor == known.node:
         return row.reason
-    if now < known.held_off_until or known.watched_since is None:
+    if now < known.held_off_until:
         return None
     watched = now - known.watched_since
     if row.term.holder == "":

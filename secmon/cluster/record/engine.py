@@ -30,9 +30,11 @@ def open_record(address: RecordAddress, *, connections: int = 2, statement_secon
     """An engine on the primary at ``address``; connects at the first use.
 
     ``connections``: at most so many at once; 0: each use opens one and closes it. A statement that takes longer than
-    ``statement_seconds``, or waits as long for a lock, fails. A peer that is gone is found within seconds.
+    ``statement_seconds``, or waits as long for a lock, fails; so does a transaction that is idle for as long: a paused
+    master does not keep others from taking over. A peer that is gone is found within seconds.
     """
-    options = f"-c statement_timeout={int(statement_seconds * 1000)} -c lock_timeout={int(statement_seconds * 1000)}"
+    bounds = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+    options = " ".join(f"-c {bound}={int(statement_seconds * 1000)}" for bound in bounds)
 
     def connect() -> Any:
         return psycopg.connect(

@@ -89,7 +89,7 @@ FOLLOWER: dict[str, tuple[Snapshot, Transition]] = {
     ),
     "follows a resignation at once": (follower(row(OTHERS, resigned=True)), Claim(OTHERS, "the reason")),
     "is the named successor": (
-        follower(row(OTHERS, resigned=True, successor="a"), watched=None, held_off_until=NOW + 1),
+        follower(row(OTHERS, resigned=True, successor="a"), held_off_until=NOW + 1),
         Claim(OTHERS, "the reason"),
     ),
     "lets the named successor go first": (
@@ -136,6 +136,14 @@ HOLDER: dict[str, tuple[Snapshot, Transition]] = {
     "resigns": (
         holder(row(OWN), resignation=Resignation(successor="b", reason="switchover")),
         Resign("b", "switchover"),
+    ),
+    "resigns when the database answers": (
+        holder(row(OWN), watched_since=None, resignation=Resignation(successor="b", reason="switchover")),
+        Stay(NOW + 1, "this node is the master"),
+    ),
+    "looks for its successor": (
+        holder(row(OWN, resigned=True), next_contact=NOW),
+        Look("nobody has followed yet"),
     ),
     "waits for the successor": (
         holder(row(OWN, resigned=True, successor="b"), resignation=Resignation(successor="b", reason="switchover")),

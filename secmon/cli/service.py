@@ -19,7 +19,7 @@ from secmon.daemons.launch import launch
 from secmon.daemons.process_log import set_up_process_log
 from secmon.daemons.supervisor import Supervisor
 from secmon.daemons.supervisor_lock import AlreadyRunning, SupervisorLock
-from secmon.daemons.supervisor_settings import SupervisorSettings, read_supervisor_settings
+from secmon.daemons.supervisor_settings import SupervisorSettings, read_supervisor_settings, require_processes
 
 _START_SECONDS = 180.0
 _DAEMON_SECONDS = 60.0
@@ -53,7 +53,7 @@ def start(paths: Paths, daemonize: bool, single_process: bool, channel_fd: int |
     lock = SupervisorLock(paths.root)
     if lock.held():
         raise _refused(channel, AlreadyRunning(paths.root, lock.holder(), stopping=_phase(paths) == STOPPING))
-    settings = _settings_or_fail(paths, channel)
+    settings = _settings_or_fail(paths, channel, single_process=single_process)
     secrets = dict(channel.secrets) if channel else {}
     if settings.encrypted_key is not None and not secrets:
         secrets[KEY_PASSWORD] = ask_passphrase(paths.root, settings.encrypted_key)
@@ -79,10 +79,12 @@ def _refused(channel: ChildChannel | None, error: AlreadyRunning) -> AlreadyRunn
     return error
 
 
-def _settings_or_fail(paths: Paths, channel: ChildChannel | None) -> SupervisorSettings:
+def _settings_or_fail(paths: Paths, channel: ChildChannel | None, *, single_process: bool = False) -> SupervisorSettings:
     """The settings, or the start-up failure line on standard output and status 1 (conventions.md 11)."""
     try:
-        return read_supervisor_settings(paths)
+        settings = read_supervisor_settings(paths)
+        if single_process:
+            require_processes(paths, settings)
     except (SecmonError, StartError) as error:
         api = isinstance(error, ConfigError) and error.file.startswith(str(paths.api_config))
         failure = start_error(error)
@@ -90,6 +92,7 @@ def _settings_or_fail(paths: Paths, channel: ChildChannel | None) -> SupervisorS
             channel.failed(str(failure))
         click.echo(failure.line("secmon-apid" if api else "secmon"))
         sys.exit(1)
+    return settings
 
 
 def _run(supervisor: Supervisor, single_process: bool) -> int:

@@ -94,6 +94,11 @@ class Paths:
         return self.run / "role"
 
     @property
+    def leader_socket(self) -> Path:
+        """Where ``secmon-leaderd`` takes requests about the role of master."""
+        return self.sockets / "leader"
+
+    @property
     def lease(self) -> Path:
         return self.run / "security-lease"
 

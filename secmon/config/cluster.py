@@ -43,6 +43,8 @@ class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False
     store: StoreOfRecord | None = None
     """With it ``node_type`` and ``nodes`` are those of the moment: the store of record decides."""
+    master_port: int | None = None
+    """Cluster port of a master that the store of record has named; None: ``port``, which all nodes have in common."""
 
     @property
     def is_worker(self) -> bool:
@@ -51,13 +53,13 @@ class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def master(self) -> str:
-        """Address of the master; only the first node counts."""
-        return self.nodes[0]
+        """Address of the master; only the first node counts. Empty while the store of record names none."""
+        return self.nodes[0] if self.nodes else ""
 
     def as_dict(self, *, reveal_key: bool = False) -> dict[str, Any]:
         """Shape of GET /cluster/local/config (cluster.md 6.1); the key is masked unless ``reveal_key``."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
-        del shown["store"]  # clients of the public API do not know it
+        del shown["store"], shown["master_port"]  # clients of the public API do not know them
         return shown | {"hidden": "yes" if self.hidden else "no", "key": self.key if reveal_key else MASK}
 
 

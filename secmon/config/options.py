@@ -65,6 +65,7 @@ OPTIONS: Mapping[str, Option] = {
     "clusterd.request_timeout_max": Option(
         3600, 1, 86_400, "Seconds that a request between nodes may take, wait_for_complete or not."
     ),
+    "leaderd.debug": Option(0, 0, 2, "Detail of the log of who is master."),
     "clusterd.debug": Option(0, 0, 2, "Detail of the cluster's log."),
     "auth.timeout_seconds": Option(1, 0, 2_147_483_647, "Seconds that an agent may take to send more of its request."),
     "auth.timeout_microseconds": Option(0, 0, 999_999, "Microseconds in addition to these seconds."),

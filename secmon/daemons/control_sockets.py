@@ -1,6 +1,6 @@
 """The control sockets of the node's processes, and the supervisor as the other packages see it.
 
-Commands of all daemons: status, counters, config, reload; of the supervisor: status, restart, reload, stop.
+Commands of all daemons: status, counters, config, reload; of the supervisor: status, restart, reload, stop, role.
 """
 
 import asyncio
@@ -91,5 +91,5 @@ class SupervisorClient:
         return found
 
     async def send(self, name: str) -> Any:
-        """Send ``status``, ``restart``, ``reload`` or ``stop``; errors as for :meth:`restart`."""
+        """Send ``status``, ``restart``, ``reload``, ``stop`` or ``role``; errors as for :meth:`restart`."""
         return await command(self._paths.control_socket, name, seconds=self._timeout, absent=1901, refused=1902)

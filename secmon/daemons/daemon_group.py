@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from functools import partial
 from typing import Any
 
@@ -28,12 +28,28 @@ _IN_USE_TRIES = 3
 """Starts of a daemon whose address is in use, before the first start of the node is given up."""
 
 
+_FAILED_AGAIN_SECONDS = 1.0
+"""Pause before a start from which on a daemon counts as one that does not come back."""
+StaysAway = Callable[[str, str], Awaitable[None]]
+"""Gets the name of a daemon that does not come back, and the reason."""
+
+
 class DaemonGroup:
     """Use it on one event loop. :meth:`start` and :meth:`stop` alternate."""
 
-    def __init__(self, paths: Paths, secrets: Mapping[str, str], clock: Clock, *, single_process: bool) -> None:
-        """``single_process``: the daemons run on this event loop."""
+    def __init__(
+        self,
+        paths: Paths,
+        secrets: Mapping[str, str],
+        clock: Clock,
+        *,
+        single_process: bool,
+        stays_away: StaysAway | None = None,
+    ) -> None:
+        """``single_process``: the daemons run on this event loop. ``stays_away`` is called for each daemon that has
+        failed again soon after it was started again."""
         self._paths, self._secrets, self._clock, self._single_process = paths, secrets, clock, single_process
+        self._stays_away = stays_away
         self._run = RunFiles(paths.run)
         self._daemons: list[DaemonHandle] = []
         self._fork_server: ForkServer | None = None
@@ -88,6 +104,20 @@ class DaemonGroup:
         self._daemons = []
         if self._fork_server is not None:
             await self._fork_server.close()
+
+    async def restart(self, names: Set[str], *, stop_seconds: float) -> None:
+        """Restart the daemons ``names`` in order, each at once; one that does not stop in time is killed."""
+        chosen = [daemon for daemon in self._daemons if daemon.name in names]
+        at_once = asyncio.Semaphore(len(chosen) or 1)
+
+        async def one(daemon: DaemonHandle) -> None:
+            await self._tasks.stop(daemon.name)
+            await daemon.stop(stop_seconds)
+            await self._start_one(daemon, at_once, first=False)
+
+        async with asyncio.TaskGroup() as group:
+            for daemon in chosen:
+                group.create_task(one(daemon))
 
     async def reload(self) -> None:
         """Tell all daemons to reload their configuration."""
@@ -147,6 +177,8 @@ class DaemonGroup:
             self._restarts[daemon.name] += 1
             if delay:
                 self._run.failed(daemon.name)
+                if delay >= _FAILED_AGAIN_SECONDS and self._stays_away is not None:
+                    await self._stays_away(daemon.name, reason)
                 await asyncio.sleep(delay)
             try:
                 await daemon.start()

@@ -33,8 +33,11 @@ class DaemonHandle(Protocol):
     async def ended(self) -> str:
         """Wait until it ends by itself; returns the reason."""
 
-    async def stop(self) -> None:
-        """Stop it within ``stop_seconds``; returns when no part of it runs. No effect when it does not run."""
+    async def stop(self, seconds: float | None = None) -> None:
+        """Stop it within ``seconds``, by default ``stop_seconds``; returns when no part of it runs.
+
+        No effect when it does not run.
+        """
 
     async def reload(self) -> None:
         """Make it reload its configuration."""
@@ -118,15 +121,15 @@ class ProcessHandle:
             self._killed = reason
             self._process.kill()
 
-    async def stop(self) -> None:
-        await self._finish(failed=False)
+    async def stop(self, seconds: float | None = None) -> None:
+        await self._finish(failed=False, seconds=seconds)
 
-    async def _finish(self, *, failed: bool) -> None:
-        process = self._process
+    async def _finish(self, *, failed: bool, seconds: float | None = None) -> None:
+        process, bound = self._process, self._settings.stop_seconds + _KILL_MARGIN if seconds is None else seconds
         if process is not None and process.running:
             process.signal(signal.SIGTERM)
             try:
-                async with asyncio.timeout(self._settings.stop_seconds + _KILL_MARGIN):
+                async with asyncio.timeout(bound):
                     await process.wait()
             except TimeoutError:
                 process.kill()
@@ -196,7 +199,7 @@ class InProcessHandle:
         self._host = None
         return f"it failed: {reason}"
 
-    async def stop(self) -> None:
+    async def stop(self, seconds: float | None = None) -> None:
         host, self._host = self._host, None
         if host is not None and host.running:
             await host.stop()

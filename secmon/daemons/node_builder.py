@@ -4,8 +4,11 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
+import msgspec
+
 from secmon.agents.link.client import LinkClient
 from secmon.cluster.analysis_client import EngineClient
+from secmon.cluster.leadership.current_cluster import current_cluster
 from secmon.cluster.lease import LeaseReader, UnlimitedLease
 from secmon.cluster.node import Lease, Node, Services
 from secmon.cluster.store_checks import check_security
@@ -39,8 +42,10 @@ class Installation:
 
 
 def read_installation(paths: Paths) -> Installation:
-    """Raises ConfigError naming file, key and value."""
-    return Installation(paths, load_api_config(paths), load_main_config(paths), load_internal_options(paths))
+    """With the role of the moment. Raises ConfigError naming file, key and value."""
+    main = load_main_config(paths)
+    main = msgspec.structs.replace(main, cluster=current_cluster(paths, main.cluster))
+    return Installation(paths, load_api_config(paths), main, load_internal_options(paths))
 
 
 def open_node(installation: Installation, *, clock: Clock | None = None) -> Node:

@@ -7,6 +7,8 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from secmon.cluster.leadership.client import LeaderClient
+from secmon.cluster.leadership.role_file import CurrentRole, read_role, start_as_worker
 from secmon.common.background import Background, cancel
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
@@ -22,6 +24,7 @@ from secmon.daemons.daemon_host import tend
 from secmon.daemons.fork_server import NEEDED_FOLDERS
 from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.log_rotation import LogRotationTask
+from secmon.daemons.role_change import DEPENDENT, ROLE_STOP_SECONDS, concerned
 from secmon.daemons.run_files import RunFiles, daemon_states
 from secmon.daemons.start_report import StartReport
 from secmon.daemons.supervisor_lock import SupervisorLock
@@ -59,7 +62,11 @@ class Supervisor:
         self._report = StartReport(channel)
         self._clock = clock or SystemClock()
         self._run = RunFiles(paths.run)
-        self._daemons = DaemonGroup(paths, self._secrets, self._clock, single_process=single_process)
+        self._daemons = DaemonGroup(
+            paths, self._secrets, self._clock, single_process=single_process, stays_away=self._stays_away
+        )
+        self._role = CurrentRole("worker")
+        """With which the daemons were started, where a store of record decides it."""
         self._tasks = Background()
         self._phase = "starting"
         self._requests: asyncio.Queue[str] = asyncio.Queue()
@@ -81,6 +88,7 @@ class Supervisor:
             _take_rights_of(settings)
             self._run = RunFiles(self._paths.run, account)
             self._run.clear_all()
+            start_as_worker(self._paths.role)
             control = control_server(self._paths.control_socket, self._answer, account)
             await control.open()
             self._tasks.keep("run files", lambda: tend(lambda: self._tend(control)))
@@ -126,6 +134,7 @@ class Supervisor:
 
     async def _start_and_work(self, settings: SupervisorSettings) -> None:
         """Start the daemons, then serve requests; returns only when the first start has failed."""
+        self._role = read_role(self._paths.role)
         try:
             await self._daemons.start(settings, first=True)
         except StartFailed as error:
@@ -147,6 +156,25 @@ class Supervisor:
                 case "reload":
                     await self._daemons.reload()
                     log.info("The daemons reload their configuration")
+                case "role":
+                    await self._follow_role()
+
+    async def _follow_role(self) -> None:
+        """Restart the daemons that work otherwise in the node's role of the moment."""
+        before, self._role = self._role, read_role(self._paths.role)
+        names = concerned(before, self._role)
+        if names:
+            log.info("%s restart with the role %s", ", ".join(sorted(names)), self._role.role)
+            await self._daemons.restart(names, stop_seconds=ROLE_STOP_SECONDS)
+
+    async def _stays_away(self, daemon: str, reason: str) -> None:
+        """Let another node be the master while ``daemon``, which a master needs, does not come back."""
+        if daemon not in DEPENDENT or not self._paths.leader_socket.exists():
+            return
+        try:
+            await LeaderClient(self._paths).failed(f"{daemon} does not come back: {reason}")
+        except SecmonError as error:
+            log.warning("secmon-leaderd does not learn that %s does not come back: %s", daemon, error.message)
 
     async def _restart(self) -> None:
         try:
@@ -162,6 +190,8 @@ class Supervisor:
         self._run.restarting(True)
         try:
             await self._daemons.stop()
+            start_as_worker(self._paths.role)
+            self._role = read_role(self._paths.role)
             await self._daemons.start(settings, first=False)
         finally:
             self._run.restarting(False)
@@ -195,10 +225,13 @@ class Supervisor:
             case "reload":
                 self._refuse_while_stopping()
                 self._requests.put_nowait("reload")
+            case "role":
+                self._refuse_while_stopping()
+                self._requests.put_nowait("role")
             case "stop":
                 self._ending.set()
             case _:
-                raise SecmonError(1014, f"unknown command {command!r}; commands: status, restart, reload, stop")
+                raise SecmonError(1014, f"unknown command {command!r}; commands: status, restart, reload, stop, role")
         return {"accepted": command}
 
     def _refuse_while_stopping(self) -> None:

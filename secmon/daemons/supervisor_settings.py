@@ -14,6 +14,7 @@ from secmon.common.sqlite.files import set_aside
 from secmon.config.api import ApiConfig, load_api_config
 from secmon.config.auth import read_auth
 from secmon.config.checks import validate_installation
+from secmon.config.cluster import ClusterSection
 from secmon.config.main import MainConfig, check_main_config, load_main_config
 from secmon.config.options import InternalOptions, load_internal_options
 from secmon.config.port_check import check_ports
@@ -70,6 +71,7 @@ class SupervisorSettings:
         return replace(self, daemons=daemons, log=replace(self.log, terminal=True))
 
 
+LEADER = "secmon-leaderd"
 STANDARD = (
     ProcessSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
     ProcessSpec(name="secmon-authd", factory="secmon.daemons.authd:build"),
@@ -78,8 +80,9 @@ STANDARD = (
     ProcessSpec(name="secmon-remoted", factory="secmon.daemons.remoted:build", needs_root=True),
     ProcessSpec(name="secmon-modulesd", factory="secmon.daemons.modulesd:build"),
     ProcessSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
+    ProcessSpec(name=LEADER, factory="secmon.daemons.leaderd:build"),
 )
-"""The daemons in the order of start (manager.md 16)."""
+"""The daemons in the order of start (manager.md 16). The leader is stopped first, so that another node takes over."""
 
 
 def inspect_installation(paths: Paths) -> Inspection:
@@ -93,7 +96,7 @@ def inspect_installation(paths: Paths) -> Inspection:
         _service_user(paths, load_api_config(paths))
     except ConfigError as error:
         problems.append(error.extra or error.message)
-    stores = inspect_stores(paths, worker=load_main_config(paths).cluster.is_worker)
+    stores = inspect_stores(paths, worker=_has_replicas(load_main_config(paths).cluster))
     return Inspection(problems + stores.problems, stores.replaceable)
 
 
@@ -115,13 +118,14 @@ def read_supervisor_settings(paths: Paths) -> SupervisorSettings:
     remote = load_remote(paths)
     for collision in check_ports(paths, api, main.cluster, options, auth=auth, remote=remote):
         raise collision
-    stores = inspect_stores(paths, worker=main.cluster.is_worker)
+    stores = inspect_stores(paths, worker=_has_replicas(main.cluster))
     if stores.problems:
         raise SecmonError(2012, "; ".join(stores.problems))
     unused = {
         "secmon-clusterd": main.cluster.disabled,
         "secmon-authd": auth.disabled,
         "secmon-remoted": not remote,
+        LEADER: main.cluster.disabled or main.cluster.store is None,
     }
     wanted = [spec for spec in STANDARD if not unused.get(spec.name, False)]
     user, notes = _service_user(paths, api)
@@ -136,6 +140,18 @@ def read_supervisor_settings(paths: Paths) -> SupervisorSettings:
         unusable=stores.replaceable,
         notes=(*api.warnings, *report.warnings, *options.warnings, *notes),
     )
+
+
+def _has_replicas(cluster: ClusterSection) -> bool:
+    """Whether the stores of the node are copies: of a master's, or of those of the store of record."""
+    return not cluster.disabled and (cluster.is_worker or cluster.store is not None)
+
+
+def require_processes(paths: Paths, settings: SupervisorSettings) -> None:
+    """Raise ConfigError where the daemons cannot run in one process: a change of role ends some of them."""
+    if any(spec.name == LEADER for spec in settings.daemons):
+        allowed = "no store, with --single-process"
+        raise ConfigError(str(paths.main_config), "cluster.store", "a store", allowed, code=2000)
 
 
 _LEVELS = ("info", "debug", "debug2")

@@ -116,7 +116,10 @@ class MasterLink:
     # Sessions
 
     async def run(self) -> None:
-        """Maintain the link until cancelled."""
+        """Maintain the link until cancelled. No attempt is made while no node is known to be the master."""
+        if not self._settings.master:
+            self.reason = "no node is known to be the master"
+            await asyncio.Event().wait()
         while True:
             try:
                 await self._attempt()

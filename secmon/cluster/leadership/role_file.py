@@ -28,6 +28,13 @@ def read_role(path: Path) -> CurrentRole:
         return _UNKNOWN
 
 
+def start_as_worker(path: Path) -> None:
+    """A node that starts is not the master, whatever it was: the store of record decides anew. Raises OSError."""
+    before = read_role(path)
+    if before.role == "master":
+        write_role(path, msgspec.structs.replace(before, role="worker"))
+
+
 def write_role(path: Path, role: CurrentRole) -> None:
     """Replace the file, whole or not at all. Raises OSError."""
     write_file(path, msgspec.json.encode(role), 0o640)

@@ -56,14 +56,15 @@ class LinkSettings:
     def of(cls, cluster: ClusterSection, options: InternalOptions) -> "LinkSettings":
         """The settings that the configuration of a node spells out."""
         listen, enrol = options.get("clusterd.peer_port"), options.get("clusterd.enrol_port")
+        port = cluster.master_port or cluster.port
         return cls(
             node_name=cluster.node_name,
             cluster_name=cluster.name,
             key=cluster.key.encode(),
             master=cluster.master,
             bind_addr=cluster.bind_addr,
-            port=cluster.port,
-            enrol_port=cluster.port + 1 if enrol == -1 else enrol,
+            port=port,
+            enrol_port=port + 1 if enrol == -1 else enrol,
             listen_port=cluster.port if listen == -1 else listen,
             heartbeat_seconds=options.get("clusterd.heartbeat_ms") / 1000,
             heartbeat_misses=options.get("clusterd.heartbeat_misses"),

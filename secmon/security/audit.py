@@ -123,6 +123,7 @@ def _append(path: Path, transaction: WriteTransaction, author: Actor, clock: Clo
             writer.add("change", transaction.revision, author, changes)
             _write_all(descriptor, bytes(writer.text))
             os.fsync(descriptor)
+            transaction.audit_lines = _lines_after(descriptor, transaction.audit_end())
             transaction.set_audit_end(writer.end)
         finally:
             os.close(descriptor)
@@ -272,6 +273,18 @@ def _contains(descriptor: int, known: AuditEnd) -> bool:
             return (line.seq, line_hash(body)) == known
         follows = (line.seq - 1, line.prev) == known
     return follows
+
+
+def _lines_after(descriptor: int, known: AuditEnd | None) -> bytes:
+    """The end of the log, from behind the line whose change was committed last; all of it if there is no such line."""
+    later: list[bytes] = []
+    last = 0 if known is None else known.seq
+    for raw in _parts_backward(descriptor):
+        found = read_line(raw)
+        if found is not None and found[0].seq == last:
+            break
+        later.append(raw)
+    return b"\n".join(reversed(later))
 
 
 def _joined(rest: list[bytes]) -> bytes | None:

@@ -52,7 +52,9 @@ def open_record(address: RecordAddress, *, connections: int = 2, statement_secon
 
     pool: dict[str, Any] = {"poolclass": NullPool}
     if connections:
-        pool = {"poolclass": QueuePool, "pool_size": connections, "max_overflow": 0, "pool_timeout": statement_seconds}
+        bounded = {"pool_size": connections, "max_overflow": 0, "pool_timeout": statement_seconds}
+        # A connection that broke since its last use costs no change: it is tried first.
+        pool = {"poolclass": QueuePool, "pool_pre_ping": True, **bounded}
     return create_engine("postgresql+psycopg://", creator=connect, hide_parameters=True, **pool)
 
 

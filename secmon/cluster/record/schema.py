@@ -4,15 +4,14 @@ Rows of the master's stores are kept as JSON, each with the revision of its last
 is one query, and the columns are those of the store that a row belongs to.
 """
 
-from pathlib import Path
-
-from sqlalchemy import BigInteger, Boolean, Column, DateTime, Index, Integer, LargeBinary, MetaData, Table, Text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Index, Integer, LargeBinary, MetaData, Table, Text
 
 VERSION = 1
-MIGRATIONS = Path(__file__).parent / "migrations"
 
 metadata = MetaData(schema="secmon")
+
+release = Table("release", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
+"""One row: the version of these tables."""
 
 term = Table(
     "term",
@@ -55,7 +54,7 @@ rows = Table(
     Column("store", Text, primary_key=True),
     Column("table", Text, primary_key=True),
     Column("key", Text, primary_key=True),  # JSON array of the primary key
-    Column("row", JSONB),  # None: the row was deleted
+    Column("row", JSON(none_as_null=True)),  # None: the row was deleted
     Column("revision", BigInteger, nullable=False),
     Index("rows_by_revision", "store", "revision"),
 )
@@ -72,15 +71,17 @@ files = Table(
     metadata,
     Column("path", Text, primary_key=True),
     Column("hash", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
 )
 
 contents = Table(
     "contents",
     metadata,
     Column("hash", Text, primary_key=True),
+    Column("part", Integer, primary_key=True, autoincrement=False),  # from 0
     Column("content", LargeBinary, nullable=False),
 )
-"""Contents of files, once each, by hash."""
+"""Contents of files, once each, by hash, in parts of a bounded size."""
 
 authority = Table(
     "authority",

@@ -5,7 +5,7 @@ import hashlib
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, delete, exc, insert, select
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.commit_watch import CommitWatch
 from secmon.common.sqlite.engine import read_transaction, write_transaction
+from secmon.common.sqlite.recording import Recorder, recorded_transaction
 from secmon.common.sqlite.schema import open_store
 from secmon.security.store.position import (
     AuditEnd,
@@ -60,6 +61,7 @@ class SecurityStore:
         self._kept_revisions = kept_revisions
         self._engine: Engine = open_store(path, SCHEMA, first_rows=self._first_rows)
         self._watch = CommitWatch(path)
+        self._recorder: Recorder | None = None
         self._load_lock = threading.Lock()
         self._cached_position: tuple[int, Position] | None = None
         self._cached_view: tuple[int, SecurityView] | None = None
@@ -70,6 +72,10 @@ class SecurityStore:
         """Release all connections."""
         self._watch.close()
         self._engine.dispose()
+
+    def record_with(self, make: Callable[[Engine], Recorder]) -> None:
+        """Commit writes to the store of record first. ``make`` gets the open file; before the first use."""
+        self._recorder = make(self._engine)
 
     def _first_rows(self, connection: Connection) -> None:
         create_position(connection, str(uuid.uuid4()) if self.writable else "")
@@ -141,16 +147,18 @@ class SecurityStore:
     def write(self) -> Iterator[WriteTransaction]:
         """One transaction and one revision: all or nothing. Waits for other writers.
 
-        Raises :class:`PermissionError` on a replica: replicas only apply what the master sends.
+        Raises :class:`PermissionError` on a replica: replicas only apply what the master sends. With a store of record
+        it raises SecmonError 3050 to 3053, too (see ``recorded_transaction``).
         """
         if not self.writable:
             raise PermissionError("the security store of this node is a replica")
-        with write_transaction(self._engine) as connection:
+        with recorded_transaction(self._engine, self._recorder) as (connection, recording):
             before = read_position(connection)
             transaction = WriteTransaction(connection, before.revision + 1, before.store_id)
             yield transaction
             if transaction.recorded:
                 self._finish(connection, before, transaction)
+                recording.audit = transaction.audit_lines
 
     def _finish(self, connection: Connection, before: Position, transaction: WriteTransaction) -> None:
         revision = transaction.revision

@@ -70,6 +70,8 @@ class WriteTransaction(ReadTransaction):
         self.store_id = store_id
         self.recorded = 0
         self.shared = False
+        self.audit_lines = b""
+        """What the audit log says of this transaction, and of those before it that were not committed."""
 
     @contextmanager
     def attempt(self, failed: Callable[[SecmonError], object]) -> Iterator[None]:

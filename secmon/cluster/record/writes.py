@@ -1,0 +1,75 @@
+"""Statements on the store of record: the proof of the term, a commit, and what is recorded."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from secmon.cluster.leadership.term import Term
+from secmon.cluster.record.recorded_stores import Contents
+from secmon.cluster.record.schema import audit, rows, stores, term
+from secmon.common.errors import SecmonError
+from secmon.common.sqlite.recording import Behind
+from secmon.common.sqlite.row_capture import ChangedRow, Row
+
+
+def prove_term(connection: Connection, held: Term) -> None:
+    """Lock the row of the term until the end of the transaction: a new term waits for it, a renewal does not.
+
+    Raises 3051 when the term is not the current one.
+    """
+    mine = select(term.c.one).where(term.c.number == held.number, term.c.id == held.id)
+    if connection.execute(mine.with_for_update(read=True, key_share=True)).first() is None:
+        raise SecmonError(3051, f"term {held.number} has ended")
+
+
+def advance(connection: Connection, store: str, base: int, commit_id: str) -> int:
+    """Take the revision after ``base``, the last one that this node's copy has; the new one. Raises Behind."""
+    at_base = update(stores).where(stores.c.store == store, stores.c.revision == base)
+    if not connection.execute(at_base.values(revision=base + 1, commit_id=commit_id)).rowcount:
+        raise Behind(f"{store} is not at revision {base}")
+    return base + 1
+
+
+def put_rows(connection: Connection, store: str, revision: int, changed: Sequence[ChangedRow]) -> None:
+    """Write rows, and the keys of deleted ones, as of ``revision``."""
+    values = [
+        {"store": store, "table": one.table, "key": one.key, "row": one.row, "revision": revision} for one in changed
+    ]
+    if values:
+        statement = insert(rows)
+        new = {name: statement.excluded[name] for name in ("row", "revision")}
+        connection.execute(statement.on_conflict_do_update(index_elements=_KEY, set_=new), values)
+
+
+_KEY = [rows.c.store, rows.c.table, rows.c.key]
+
+
+def put_audit(connection: Connection, revision: int, lines: bytes) -> None:
+    """Keep the lines of the audit log about the change to ``revision`` of the security state."""
+    if lines:
+        connection.execute(insert(audit).values(revision=revision, lines=lines))
+
+
+def last_commit(connection: Connection, store: str) -> tuple[int, str]:
+    """Revision and commit id of a store, after any commit in flight has ended: its row is locked for that."""
+    found = select(stores.c.revision, stores.c.commit_id).where(stores.c.store == store).with_for_update()
+    row = connection.execute(found).one()
+    return row.revision, row.commit_id
+
+
+def read_contents(connection: Connection, store: str) -> Contents:
+    """Everything that is recorded of a store, in a transaction with one view of it."""
+    revision = connection.execute(select(stores.c.revision).where(stores.c.store == store)).scalar_one()
+    present: defaultdict[str, list[Row]] = defaultdict(list)
+    deleted: defaultdict[str, list[list[Any]]] = defaultdict(list)
+    found = select(rows.c.table, rows.c.key, rows.c.row).where(rows.c.store == store).order_by(rows.c.table, rows.c.key)
+    for table, key, row in connection.execute(found):
+        if row is None:
+            deleted[table].append(msgspec.json.decode(key))
+        else:
+            present[table].append(row)
+    return Contents(revision, present, deleted)

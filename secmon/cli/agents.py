@@ -5,7 +5,7 @@ import click
 from secmon.agents.registry.key_file import MasterKeyFile
 from secmon.agents.registry.store import AgentStore
 from secmon.cli.group import LazyGroup, root_option
-from secmon.cli.store import require_master, require_stopped
+from secmon.cli.store import require_master, require_own_stores, require_stopped
 from secmon.cluster.store_checks import registry_problem
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
@@ -33,6 +33,7 @@ def rebuild(paths: Paths) -> None:
 
     Exit status: 0 created, 1 failed, or the registry is whole, 2 wrong usage.
     """
+    require_own_stores(paths)
     require_master(paths, instead="run the command on the master,")
     require_stopped(paths)
     if registry_problem(paths) is None:

@@ -8,7 +8,7 @@ import msgspec
 from secmon.agents.registry.schema import SCHEMA
 from secmon.agents.registry.store import AgentStore
 from secmon.cli.group import echo_json, json_option, root_option
-from secmon.cli.store import require_master, require_stopped
+from secmon.cli.store import require_master, require_own_stores, require_stopped
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.privileges import as_root
@@ -38,6 +38,7 @@ def agents(folder: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
 
     Exit status: 0 done, 1 failed or refused, 2 wrong usage.
     """
+    require_own_stores(paths)
     require_master(paths, instead="run the command on the master,")
     if not dry_run:
         require_stopped(paths)

@@ -3,7 +3,7 @@
 import click
 
 from secmon.cli.group import root_option
-from secmon.cli.store import host_author, require_master, require_stopped
+from secmon.cli.store import host_author, require_master, require_own_stores, require_stopped
 from secmon.cluster.store_checks import SecuritySummary, read_security_summary, security_problem
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
@@ -29,6 +29,7 @@ def promote(paths: Paths) -> None:
 
     Exit status: 0 done, or nothing to do, 1 failed, 2 wrong usage.
     """
+    require_own_stores(paths)
     require_master(paths, instead=f"make it the master in {paths.main_config} first (node_type and nodes), in place of")
     require_stopped(paths)
     found = _copy(paths)

@@ -79,7 +79,9 @@ def _refused(channel: ChildChannel | None, error: AlreadyRunning) -> AlreadyRunn
     return error
 
 
-def _settings_or_fail(paths: Paths, channel: ChildChannel | None, *, single_process: bool = False) -> SupervisorSettings:
+def _settings_or_fail(
+    paths: Paths, channel: ChildChannel | None, *, single_process: bool = False
+) -> SupervisorSettings:
     """The settings, or the start-up failure line on standard output and status 1 (conventions.md 11)."""
     try:
         settings = read_supervisor_settings(paths)

@@ -5,6 +5,9 @@ import os
 import click
 
 from secmon.cli.group import require_installation
+from secmon.cluster.leadership.current_cluster import current_cluster
+from secmon.cluster.record.masters_record import MastersRecord, record_address
+from secmon.cluster.record.recorded_stores import SECURITY
 from secmon.cluster.store_checks import security_problem
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
@@ -27,15 +30,35 @@ def open_masters_store(paths: Paths, *, instead: str = "run the command on the m
         raise click.ClickException(reason)
     if not SupervisorLock(paths.root).held():  # a node that runs has migrated its stores at its start
         migrate(paths.security_db, SCHEMA, SystemClock())
-    return SecurityStore(paths.security_db, create=False)
+    store, record = SecurityStore(paths.security_db, create=False), masters_record(paths)
+    if record is not None:
+        store.record_with(record.recorder(SECURITY))
+    return store
 
 
 def require_master(paths: Paths, *, instead: str) -> None:
     """Fail with a message on a worker, and without an installation."""
     require_installation(paths)
-    cluster = load_main_config(paths).cluster
+    cluster = current_cluster(paths, load_main_config(paths).cluster)
     if cluster.is_worker:
-        raise click.ClickException(f"this node is a worker: {instead} {cluster.master}")
+        master = cluster.nodes[0] if cluster.nodes else "which is not known; see: secmon store status"
+        raise click.ClickException(f"this node is a worker: {instead} {master}")
+
+
+def masters_record(paths: Paths) -> MastersRecord | None:
+    """The store of record, if the configuration names one: what a command changes on the master is committed there."""
+    section = load_main_config(paths).cluster
+    return None if section.store is None else MastersRecord(paths, record_address(paths, section.store))
+
+
+def require_own_stores(paths: Paths) -> None:
+    """Fail with a message where a store of record has what the command would change on this node alone."""
+    require_installation(paths)
+    if load_main_config(paths).cluster.store is not None:
+        raise click.ClickException(
+            "the store of record has the state of this cluster, and any node goes on with it: this command is for "
+            "clusters without one (docs/high-availability.md)"
+        )
 
 
 def host_author(operation: str) -> Actor:

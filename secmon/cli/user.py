@@ -5,7 +5,7 @@ import sys
 import click
 
 from secmon.cli.group import LazyGroup, root_option
-from secmon.cli.store import host_author, open_masters_store, require_master, require_stopped
+from secmon.cli.store import host_author, open_masters_store, require_master, require_own_stores, require_stopped
 from secmon.cluster.store_checks import read_security_summary
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
@@ -38,6 +38,7 @@ def create_defaults(paths: Paths) -> None:
 
     Exit status: 0 created, 1 failed, or there are users, 2 wrong usage.
     """
+    require_own_stores(paths)
     require_master(paths, instead="run the command on the master,")
     require_stopped(paths)
     try:

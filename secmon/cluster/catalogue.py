@@ -51,6 +51,7 @@ class Operation:
     ``default_sort``: the collection is a list of objects, which the executor filters, orders and pages.
     ``node_param``: parameter that names the target nodes. ``finish``: what the coordinator of a multi-node call does
     with the merged answer. ``exempt``: runs although daemons of the node are down (manager.md 19, row 1).
+    ``changes_files``: it writes files that are replicated, and is answered when these are recorded.
     ``open_to_all``: any valid token will do. ``deprecated``: since which version.
     """
 
@@ -72,6 +73,7 @@ class Operation:
     node_param: str | None = None
     needs_cluster: bool = False
     exempt: bool = False
+    changes_files: bool = False
     finish: Finish | None = None
     deprecated: str | None = None
     raw_type: str | None = None

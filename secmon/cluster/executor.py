@@ -156,6 +156,8 @@ class Executor:
         if not call.operation.exempt:
             await self._ready()
         result = await call.operation.function(Context(self.node, call, grants), call.params)
+        if call.operation.changes_files and self.node.services.file_changes is not None:
+            await self.node.services.file_changes.settled()
         if isinstance(result, Outcome):
             _add_denied(result, grants)
         return result

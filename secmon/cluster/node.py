@@ -17,6 +17,7 @@ from secmon.agents.registry.store import AgentStore
 from secmon.agents.tasks.store import TaskStore
 from secmon.cluster.answers import Answers
 from secmon.cluster.call import Call
+from secmon.cluster.record.masters_record import MastersRecord
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
@@ -107,6 +108,13 @@ class Acknowledgements(Protocol):
 
     async def confirmed(self, revision: int) -> Sequence[str]:
         """Wait until every connected worker runs security ``revision``, or for the bound; the names that lag."""
+
+
+class FileChanges(Protocol):
+    """The master's publisher of files."""
+
+    async def settled(self) -> None:
+        """Wait until the changes made so far are in the store of record, if there is one. Raises SecmonError 3052."""
 
 
 class FileDigests(Protocol):
@@ -309,6 +317,8 @@ class Services:
     health: HealthSource | None = None
     acknowledgements: Acknowledgements | None = None
     digests: FileDigests | None = None
+    file_changes: FileChanges | None = None
+    """Of a master with a store of record."""
     agent_link: AgentLink | None = None
     ruleset: RulesetFiles | None = None
     validation: RulesetValidation | None = None
@@ -328,6 +338,8 @@ class Node:
     options: InternalOptions
     security: SecurityStore
     services: Services
+    record: MastersRecord | None = None
+    """The store of record, where the configuration names one."""
     clock: Clock = field(default_factory=SystemClock)
     counters: Counters = field(default_factory=Counters)
     tokens: Tokens = field(init=False)

@@ -118,6 +118,11 @@ class Paths:
         return self.root / "queue/tasks/tasks.db"
 
     @property
+    def unrecorded_files(self) -> Path:
+        """Files of a node that were not those of the store of record when the node became master."""
+        return self.root / "var/db/unrecorded-files"
+
+    @property
     def client_keys(self) -> Path:
         """The registry's keys in the public grammar, for existing tools."""
         return self.etc / "client.keys"

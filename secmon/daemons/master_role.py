@@ -21,6 +21,7 @@ from secmon.cluster.rpc.peer import Context as PeerContext
 from secmon.cluster.rpc.peer import PeerService, RemotePeer
 from secmon.common.background import Background
 from secmon.common.errors import SecmonError
+from secmon.daemons.take_files import take_files
 from secmon.master.callers import CallerVerifier
 from secmon.master.cluster_server import ClusterServer
 from secmon.master.publish_files import FilePublisher
@@ -74,6 +75,7 @@ class MasterRole:
             clock=node.clock,
             counters=node.counters,
             anti_entropy_seconds=option("clusterd.anti_entropy"),
+            record=None if node.record is None else node.record.files(),
         )
         self.registry = RegistryPublisher(node.agents, counters=node.counters)
 
@@ -103,6 +105,7 @@ class MasterRole:
         services.health = self.cluster.health
         services.acknowledgements = self.security
         services.nodes = coordinator
+        services.file_changes = None if self._node.record is None else self.files
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
         return self.security.position(), self.files.position()
@@ -116,7 +119,10 @@ class MasterRole:
         return no_peer(name) if channel is None else RemotePeer(name, channel, self._node.clock)
 
     async def start(self) -> None:
-        """Publish, then open the ports. Raises 2010 for a port that cannot be taken."""
+        """Publish, then open the ports. Raises 2010 for a port that cannot be taken; 3050, 3051."""
+        if self._node.record is not None:
+            term, address = self._node.record.held(), self._node.record.address
+            await asyncio.to_thread(take_files, self._node.paths, address, term, self._node.clock)
         self._tasks.keep("publisher of the security state", self.security.run)
         self._tasks.keep("publisher of files", self.files.run)
         self._tasks.keep("publisher of the registry", self.registry.run)

@@ -11,6 +11,8 @@ from secmon.cluster.analysis_client import EngineClient
 from secmon.cluster.leadership.current_cluster import current_cluster
 from secmon.cluster.lease import LeaseReader, UnlimitedLease
 from secmon.cluster.node import Lease, Node, Services
+from secmon.cluster.record.masters_record import MastersRecord, record_address
+from secmon.cluster.record.recorded_stores import REGISTRY, SECURITY, TASKS
 from secmon.cluster.store_checks import check_security
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
@@ -35,6 +37,8 @@ class Installation:
     api: ApiConfig
     main: MainConfig
     options: InternalOptions
+    record: MastersRecord | None = None
+    """With a store of record."""
 
     @property
     def is_worker(self) -> bool:
@@ -45,7 +49,9 @@ def read_installation(paths: Paths) -> Installation:
     """With the role of the moment. Raises ConfigError naming file, key and value."""
     main = load_main_config(paths)
     main = msgspec.structs.replace(main, cluster=current_cluster(paths, main.cluster))
-    return Installation(paths, load_api_config(paths), main, load_internal_options(paths))
+    store = main.cluster.store
+    record = None if store is None else MastersRecord(paths, record_address(paths, store))
+    return Installation(paths, load_api_config(paths), main, load_internal_options(paths), record)
 
 
 def open_node(installation: Installation, *, clock: Clock | None = None) -> Node:
@@ -56,7 +62,7 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
     paths, clock = installation.paths, clock or SystemClock()
     lease: Lease = LeaseReader(paths.lease, clock) if installation.is_worker else UnlimitedLease()
     engine = EngineClient(paths.analysis_socket, paths.logtest_socket)
-    return Node(
+    node = Node(
         paths=paths,
         api_config=installation.api,
         main_config=installation.main,
@@ -70,9 +76,15 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
             validation=NodeRulesetValidation(engine, paths),
             analysis=engine,
         ),
+        record=installation.record,
         clock=clock,
         counters=Counters(),
     )
+    if installation.record is not None and not installation.is_worker:
+        node.security.record_with(installation.record.recorder(SECURITY))
+        node.agents.record_with(installation.record.recorder(REGISTRY))
+        node.tasks.record_with(installation.record.recorder(TASKS))
+    return node
 
 
 def _open_security(installation: Installation) -> SecurityStore:

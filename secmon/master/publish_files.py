@@ -6,12 +6,15 @@ import secrets
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from secmon.cluster.files.manifest_codec import to_wire
+from secmon.cluster.record.file_record import FileChanged
 from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Delta, Entry, Manifest
 from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
@@ -25,6 +28,13 @@ BULK = 5000
 ERROR_LENGTH = 300
 """Characters of a worker's error that are logged and shown."""
 _RESCAN_SECONDS = 0.5
+
+
+class FileRecord(Protocol):
+    """Where changes of files are recorded before workers get them."""
+
+    def put(self, changed: Delta) -> None:
+        """Blocks. Raises SecmonError, and FileChanged; the same changes can be put again then."""
 
 
 class FilePublisher:
@@ -43,8 +53,12 @@ class FilePublisher:
         counters: Counters,
         anti_entropy_seconds: float = 60.0,
         kept_changes: int = 256,
+        record: FileRecord | None = None,
     ) -> None:
         self._counters = counters
+        self._record = record
+        self._unrecorded: dict[str, Entry | None] = {}
+        self._scanning = asyncio.Lock()
         self._warnings = WarningLimiter(_log, clock)
         self._anti_entropy_seconds = anti_entropy_seconds
         self._scanner = Scanner(root, clock=clock)
@@ -73,8 +87,21 @@ class FilePublisher:
                     await self._scan_and_publish(everything=everything)
                 except OSError:
                     _log.exception("The replicated files could not be scanned; trying again with the next change")
+                except (SecmonError, FileChanged) as error:
+                    self._warnings.tick()
+                    self._warnings.warn("files not recorded", "Changed files wait to be recorded: %s", error)
         finally:
             await self._watch.stop()
+
+    async def settled(self) -> None:
+        """Return when all changes made before this call are recorded and sent.
+
+        Raises SecmonError 3052 when they cannot be recorded now: they wait for it.
+        """
+        try:
+            await self._scan_and_publish(everything=True)
+        except (SecmonError, FileChanged) as error:
+            raise SecmonError(3052, f"the files are changed, and wait to be recorded: {error}") from error
 
     async def ready(self) -> None:
         """Return once the first scan is complete."""
@@ -124,7 +151,8 @@ class FilePublisher:
     async def _wait_for_change(self, full: float) -> None:
         """Wait for a change and the end of its burst, or until the loop's time is ``full``."""
         loop = asyncio.get_running_loop()
-        end = min(full, loop.time() + _RESCAN_SECONDS) if self._scanner.unstable else full
+        again = self._scanner.unstable or self._unrecorded
+        end = min(full, loop.time() + _RESCAN_SECONDS) if again else full
         try:
             async with asyncio.timeout_at(end):
                 await self._touched.wait()
@@ -134,15 +162,26 @@ class FilePublisher:
         await self._watch.debounce()
 
     async def _scan_and_publish(self, *, everything: bool) -> None:
-        touched = self._watch.take_touched()
-        if everything or touched is None:
-            delta = await asyncio.to_thread(self._scan, None)
-        else:
-            delta = await asyncio.to_thread(self._scan, touched | self._scanner.unstable)
-        self._counters.set("files.replicated", len(self._scanner.manifest))
-        self._counters.set("files.skipped", len(self._scanner.skipped))
-        if delta or self.revision == 0:
-            self._publish(delta)
+        async with self._scanning:
+            touched = self._watch.take_touched()
+            if everything or touched is None:
+                delta = await asyncio.to_thread(self._scan, None)
+            else:
+                delta = await asyncio.to_thread(self._scan, touched | self._scanner.unstable)
+            self._counters.set("files.replicated", len(self._scanner.manifest))
+            self._counters.set("files.skipped", len(self._scanner.skipped))
+            self._unrecorded.update(delta)
+            await self._record_changes()
+            delta, self._unrecorded = self._unrecorded, {}
+            if delta or self.revision == 0:
+                self._publish(delta)
+
+    async def _record_changes(self) -> None:
+        """Workers get only what is recorded: a new master then has it, too."""
+        self._counters.set("files.unrecorded", len(self._unrecorded))
+        if self._record is not None and self._unrecorded:
+            await asyncio.to_thread(self._record.put, self._unrecorded)
+            self._counters.set("files.unrecorded", 0)
 
     def _scan(self, touched: set[str] | None) -> Delta:
         self._watch.renew_watches()

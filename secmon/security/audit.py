@@ -186,6 +186,24 @@ class _Writer:
         self.text += body[:-1] + _HASH + self._prev.encode() + b'"}\n'
 
 
+def read_end(path: Path) -> ChainEnd | None:
+    """The end of the log at ``path``; None when there is no log. Raises OSError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        return _find_end(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def first_prev(lines: bytes) -> str | None:
+    """The hash that the first of these lines follows; None when it is no line."""
+    found = read_line(lines.partition(b"\n")[0])
+    return None if found is None else found[0].prev
+
+
 def line_hash(body: bytes) -> str:
     """Hash of a line without its ``hash`` member."""
     return hashlib.sha256(body).hexdigest()

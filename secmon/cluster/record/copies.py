@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, Engine, update
 
-from secmon.cluster.record.recorded_stores import REGISTRY, Contents, RecordedStore, adopt
+from secmon.cluster.record.recorded_stores import Contents, RecordedStore
 from secmon.cluster.record.recorder import read_position, write_position
 from secmon.cluster.record.schema import stores
 from secmon.cluster.record.writes import put_rows
@@ -19,8 +19,7 @@ def bring_up_to(local: Engine, store: RecordedStore, contents: Contents) -> bool
         behind = not store.same(connection, contents)
         if behind:
             store.load(connection, contents)
-        if store is REGISTRY:
-            adopt(connection)
+        store.make_original(connection)
         write_position(connection, contents.revision)
     return behind
 

@@ -31,12 +31,14 @@ class RecordedStore(NamedTuple):
     """``load`` replaces the recorded rows of a store by others, in a write transaction.
 
     ``same`` says whether a copy has these rows already, by the identity, revision and digest that both keep.
+    ``make_original`` makes a copy the original: revisions go on, and the copies of the other nodes follow it.
     """
 
     name: str
     tables: Sequence[Captured]
     load: Callable[[Connection, Contents], None]
     same: Callable[[Connection, Contents], bool]
+    make_original: Callable[[Connection], None]
 
 
 _SECURITY_META = ("store_id", "revision", "shared_revision", "audit_end")
@@ -55,10 +57,10 @@ def _load_security(connection: Connection, contents: Contents) -> None:
         _insert(connection, table, contents.rows.get(name, ()))
     meta = contents.meta
     _set_meta(connection, security.meta, meta | {"log_floor": meta["revision"]})
-    # Views that processes keep are of other content at what may be the same revision.
-    generation = select(security.meta.c.value).where(security.meta.c.name == "generation")
-    number = int(connection.execute(generation).scalar_one()) + 1
-    _set_meta(connection, security.meta, {"generation": str(number)})
+
+
+def _original_security(connection: Connection) -> None:
+    _set_meta(connection, security.meta, {"generation": "0"})  # that of a store which is its own origin
 
 
 def _load_registry(connection: Connection, contents: Contents) -> None:
@@ -103,6 +105,13 @@ def _set_meta(connection: Connection, meta: Table, values: Mapping[str, str]) ->
             connection.execute(insert(meta).values(name=name, value=value))
 
 
+def _original_registry(connection: Connection) -> None:
+    source = get(connection, "source")
+    if source:
+        put(connection, "store_id", source)
+        put(connection, "source", "")
+
+
 def _same_security(connection: Connection, contents: Contents) -> bool:
     here = {row.name: row.value for row in connection.execute(select(security.meta))}
     return all(here.get(name) == contents.meta.get(name) for name in ("store_id", "revision"))
@@ -123,6 +132,7 @@ SECURITY = RecordedStore(
     ],
     _load_security,
     _same_security,
+    _original_security,
 )
 REGISTRY = RecordedStore(
     "registry",
@@ -133,19 +143,13 @@ REGISTRY = RecordedStore(
     ],
     _load_registry,
     _same_registry,
+    _original_registry,
 )
 TASKS = RecordedStore(
     "tasks",
     [Captured(tasks.tasks, all_columns(tasks.tasks))],
     _load_tasks,
     lambda connection, contents: False,  # copies of it exist on the master alone
+    lambda connection: None,
 )
 RECORDED = (SECURITY, REGISTRY, TASKS)
-
-
-def adopt(connection: Connection) -> None:
-    """Make a copy of the registry its continuation: revisions go on, and the other nodes' copies follow it."""
-    source = get(connection, "source")
-    if source:
-        put(connection, "store_id", source)
-        put(connection, "source", "")

@@ -19,7 +19,7 @@ term = Table(
     Column("one", Integer, primary_key=True, autoincrement=False),  # 1: there is one row
     Column("number", BigInteger, nullable=False, unique=True),  # the key that each write locks: see fencing
     Column("id", Text, nullable=False),  # random: a database that lost its last second issues no term twice
-    Column("holder", Text, nullable=False),  # name of the master; empty: nobody yet
+    Column("holder", Text, nullable=False),  # name of the master; empty: none yet
     Column("address", Text, nullable=False),
     Column("port", Integer, nullable=False),
     Column("since", DateTime(timezone=True), nullable=False),
@@ -45,7 +45,7 @@ stores = Table(
     metadata,
     Column("store", Text, primary_key=True),
     Column("revision", BigInteger, nullable=False),
-    Column("commit_id", Text, nullable=False),  # random, of the last commit: tells whether a lost answer was a success
+    Column("commit_id", Text, nullable=False),  # random: shows whether a commit whose answer was lost took place
 )
 
 rows = Table(

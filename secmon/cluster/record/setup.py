@@ -2,6 +2,7 @@
 
 from sqlalchemy import Connection, insert, inspect, select
 
+from secmon.cluster.leadership.terms import create_row
 from secmon.cluster.record.recorded_stores import RECORDED
 from secmon.cluster.record.schema import VERSION, metadata, release, stores
 from secmon.common.errors import SecmonError
@@ -14,6 +15,7 @@ def create_tables(connection: Connection) -> None:
     connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{metadata.schema}"')
     metadata.create_all(connection, checkfirst=False)
     connection.execute(insert(release).values(version=VERSION))
+    create_row(connection)
     for store in RECORDED:
         connection.execute(insert(stores).values(store=store.name, revision=0, commit_id=""))
 

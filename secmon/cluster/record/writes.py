@@ -9,8 +9,9 @@ from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from secmon.cluster.leadership.term import Term
+from secmon.cluster.leadership.terms import prove
 from secmon.cluster.record.recorded_stores import Contents
-from secmon.cluster.record.schema import audit, rows, stores, term
+from secmon.cluster.record.schema import audit, rows, stores
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.recording import Behind
 from secmon.common.sqlite.row_capture import ChangedRow, Row
@@ -21,8 +22,7 @@ def prove_term(connection: Connection, held: Term) -> None:
 
     Raises 3051 when the term is not the current one.
     """
-    mine = select(term.c.one).where(term.c.number == held.number, term.c.id == held.id)
-    if connection.execute(mine.with_for_update(read=True, key_share=True)).first() is None:
+    if not prove(connection, held):
         raise SecmonError(3051, f"term {held.number} has ended")
 
 

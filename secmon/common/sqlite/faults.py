@@ -28,6 +28,15 @@ class StoreFault(SQLAlchemyError):
         return SecmonError(self.error_code, self.reason)
 
 
+class RecordFault(StoreFault):
+    """A transaction that the store of record did not take: 3050 to 3053. The file of the node is whole."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        self.error_code = code
+        self.reason = reason
+        SQLAlchemyError.__init__(self, f"{self.as_error().message}. {self.as_error().remediation}")
+
+
 def fault_of(path: Path, error: BaseException | None) -> StoreFault | None:
     """The fault behind an error of the driver; None for those that are about a statement, or about a lock."""
     if not isinstance(error, sqlite3.Error):

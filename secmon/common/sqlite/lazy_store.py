@@ -37,7 +37,7 @@ class LazyStore:
     def write(self) -> Iterator[Connection]:
         """One transaction that holds the write lock from its start; rolled back on any exception.
 
-        With a store of record it raises SecmonError 3050 to 3053, too (see ``recorded_transaction``).
+        With a store of record it raises RecordFault, too (see ``recorded_transaction``).
         """
         with recorded_transaction(self._engine(), self._recorder) as (connection, _):
             yield connection

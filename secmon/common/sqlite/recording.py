@@ -6,8 +6,8 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
-from secmon.common.errors import SecmonError
 from secmon.common.sqlite.engine import write_transaction
+from secmon.common.sqlite.faults import RecordFault
 
 
 class Behind(Exception):
@@ -23,12 +23,12 @@ class Recorder(Protocol):
     def commit(self, connection: Connection, audit: bytes) -> bool:
         """Commit there what ``connection`` has changed since ``begin``; whether there was anything.
 
-        ``audit``: the lines of the audit log about it. Raises Behind; SecmonError 3050 and 3051, with nothing changed
+        ``audit``: the lines of the audit log about it. Raises Behind; RecordFault 3050 and 3051, with nothing changed
         there, and 3052 when that is not known.
         """
 
     def catch_up(self, engine: Engine) -> None:
-        """Bring the store up to the store of record. Raises SecmonError 3050."""
+        """Bring the store up to the store of record. Raises RecordFault 3050."""
 
 
 class Recording:
@@ -56,8 +56,8 @@ def recorded_transaction(engine: Engine, recorder: Recorder | None) -> Iterator[
     except Behind as error:
         assert recorder is not None, "it has raised this"
         recorder.catch_up(engine)
-        raise SecmonError(3053) from error
+        raise RecordFault(3053, str(error)) from error
     except Exception as error:
         if recorded:
-            raise SecmonError(3052, "the store of record has it, the store of this node failed") from error
+            raise RecordFault(3052, "the store of record has it, the store of this node failed") from error
         raise

@@ -129,7 +129,7 @@ def _blocks(data: bytes) -> list[Any]:
 
 @operation(
     "PUT", "/groups/{group_id}/configuration", params=PutConfiguration, place=Place.MASTER, body_type=XML,
-    require=(Require("group:update_config", "group:id", param="group_id"),),
+    changes_files=True, require=(Require("group:update_config", "group:id", param="group_id"),),
 )  # fmt: skip
 async def update_configuration(ctx: Context, params: PutConfiguration) -> Plain:
     """Replace the configuration that the agents of a group share, if they can understand it."""

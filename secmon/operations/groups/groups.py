@@ -132,7 +132,9 @@ def _counts(connection: Connection) -> Mapping[str, int]:
     return {row.name: row.number for row in connection.execute(statement)}
 
 
-@operation("POST", "/groups", params=PostGroup, place=Place.MASTER, require=(Require("group:create"),))
+@operation(
+    "POST", "/groups", params=PostGroup, place=Place.MASTER, changes_files=True, require=(Require("group:create"),)
+)
 async def make_group(ctx: Context, params: PostGroup) -> Plain:
     """Make a group without agents; its configuration is a copy of the template."""
     name = params.body.group_id
@@ -142,7 +144,7 @@ async def make_group(ctx: Context, params: PostGroup) -> Plain:
 
 @operation(
     "DELETE", "/groups", params=DeleteGroups, place=Place.MASTER, item=str, extra={"affected_agents": list[str]},
-    require=(Require("group:delete", "group:id", param="groups_list", mode="each"),),
+    changes_files=True, require=(Require("group:delete", "group:id", param="groups_list", mode="each"),),
     messages=Messages(
         all="The groups were deleted", some="Some of the groups were not deleted", none="No group was deleted"
     ),

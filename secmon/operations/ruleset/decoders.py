@@ -144,7 +144,7 @@ async def read_decoder_file(ctx: Context, params: XmlFileQuery) -> Result:
 
 @operation(
     "PUT", "/decoders/files/{filename}", params=PutXmlFile, place=Place.MASTER, item=str, body_type=OCTETS,
-    require=(Require("decoders:update"),), messages=UPLOADED,
+    changes_files=True, require=(Require("decoders:update"),), messages=UPLOADED,
 )  # fmt: skip
 async def put_decoder_file(ctx: Context, params: PutXmlFile) -> Outcome:
     """Store a file of decoders, and say what the engine makes of it."""
@@ -154,7 +154,7 @@ async def put_decoder_file(ctx: Context, params: PutXmlFile) -> Outcome:
 
 
 @operation(
-    "DELETE", "/decoders/files/{filename}", params=DeleteXmlFile, place=Place.MASTER, item=str,
+    "DELETE", "/decoders/files/{filename}", params=DeleteXmlFile, place=Place.MASTER, changes_files=True, item=str,
     require=(Require("decoders:delete", "decoder:file", param="filename"),), messages=DELETED,
 )  # fmt: skip
 async def delete_decoder_file(ctx: Context, params: DeleteXmlFile) -> Outcome:

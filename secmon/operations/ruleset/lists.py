@@ -187,7 +187,7 @@ async def read_list(ctx: Context, params: ListQuery) -> Result:
 
 @operation(
     "PUT", "/lists/files/{filename}", params=PutList, place=Place.MASTER, item=str, body_type=OCTETS,
-    require=(Require("lists:update"),), messages=UPLOADED,
+    changes_files=True, require=(Require("lists:update"),), messages=UPLOADED,
 )  # fmt: skip
 async def put_list(ctx: Context, params: PutList) -> Outcome:
     """Store a list."""
@@ -195,7 +195,7 @@ async def put_list(ctx: Context, params: PutList) -> Outcome:
 
 
 @operation(
-    "DELETE", "/lists/files/{filename}", params=DeleteList, place=Place.MASTER, item=str,
+    "DELETE", "/lists/files/{filename}", params=DeleteList, place=Place.MASTER, changes_files=True, item=str,
     require=(Require("lists:delete", "list:file", param="filename"),), messages=DELETED,
 )  # fmt: skip
 async def delete_list(ctx: Context, params: DeleteList) -> Outcome:

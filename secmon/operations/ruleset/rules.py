@@ -208,7 +208,7 @@ async def read_rule_file(ctx: Context, params: XmlFileQuery) -> Result:
 
 @operation(
     "PUT", "/rules/files/{filename}", params=PutXmlFile, place=Place.MASTER, item=str, body_type=OCTETS,
-    require=(Require("rules:update"),), messages=UPLOADED,
+    changes_files=True, require=(Require("rules:update"),), messages=UPLOADED,
 )  # fmt: skip
 async def put_rule_file(ctx: Context, params: PutXmlFile) -> Outcome:
     """Store a file of rules, and say what the engine makes of it."""
@@ -218,7 +218,7 @@ async def put_rule_file(ctx: Context, params: PutXmlFile) -> Outcome:
 
 
 @operation(
-    "DELETE", "/rules/files/{filename}", params=DeleteXmlFile, place=Place.MASTER, item=str,
+    "DELETE", "/rules/files/{filename}", params=DeleteXmlFile, place=Place.MASTER, changes_files=True, item=str,
     require=(Require("rules:delete", "rule:file", param="filename"),), messages=DELETED,
 )  # fmt: skip
 async def delete_rule_file(ctx: Context, params: DeleteXmlFile) -> Outcome:

@@ -148,7 +148,7 @@ class SecurityStore:
         """One transaction and one revision: all or nothing. Waits for other writers.
 
         Raises :class:`PermissionError` on a replica: replicas only apply what the master sends. With a store of record
-        it raises SecmonError 3050 to 3053, too (see ``recorded_transaction``).
+        it raises RecordFault, too (see ``recorded_transaction``).
         """
         if not self.writable:
             raise PermissionError("the security store of this node is a replica")

@@ -17,7 +17,7 @@ from secmon.cluster.record.engine import RecordAddress
 from secmon.cluster.record.schema import rows, stores
 from secmon.cluster.record.writes import read_contents
 from secmon.common.clock import SystemClock
-from secmon.common.errors import SecmonError
+from secmon.common.sqlite.faults import RecordFault
 from secmon.security.audit import Actor, audited
 from secmon.security.origin import initialise
 from secmon.security.store.schema import users
@@ -59,9 +59,9 @@ def recorded_names(store: Record) -> list[str]:
 
 
 def refused(node: RecordedNode, name: str) -> int:
-    with pytest.raises(SecmonError) as failure:
+    with pytest.raises(RecordFault) as failure:
         add(node, name)
-    return failure.value.code
+    return failure.value.error_code
 
 
 def test_changes_are_recorded(node: RecordedNode, store: Record) -> None:
@@ -206,7 +206,7 @@ def test_an_id_of_a_task_is_never_given_out_again(node: RecordedNode, store: Rec
 def test_the_audit_log_is_recorded_with_its_change(node: RecordedNode, store: Record, tmp_path: Path) -> None:
     log = tmp_path / "one/audit.log"
     node.held = SECOND  # not the current one: its line stays in the log, and the change is not made
-    with pytest.raises(SecmonError), audited(node.security, log, AUTHOR, SystemClock()) as transaction:
+    with pytest.raises(RecordFault), audited(node.security, log, AUTHOR, SystemClock()) as transaction:
         transaction.next_id(users)
     node.held = FIRST
     with audited(node.security, log, AUTHOR, SystemClock()) as transaction:

@@ -1,0 +1,118 @@
+"""``secmon store``: the store of record in PostgreSQL."""
+
+import click
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.cli.group import LazyGroup, require_installation, root_option
+from secmon.cli.store import require_stopped
+from secmon.cluster.leadership.terms import look
+from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
+from secmon.cluster.record.masters_record import record_address
+from secmon.cluster.record.migration import fill, retire
+from secmon.cluster.record.schema import stores
+from secmon.cluster.record.setup import check_tables
+from secmon.cluster.store_checks import security_problem
+from secmon.common.clock import SystemClock
+from secmon.common.paths import Paths
+from secmon.config.cluster import ClusterSection
+from secmon.config.main import load_main_config
+from secmon.daemons.take_files import take_recorded_files
+from secmon.daemons.takeover import take_everything
+
+_SECONDS = 600.0
+
+
+@click.group(cls=LazyGroup, short_help="Keep what the master owns in PostgreSQL, and back.")
+def store() -> None:
+    """Keep what the master owns in a PostgreSQL database, so that any node can become master.
+
+    The option store of the cluster section names the database (docs/high-availability.md).
+
+    \b
+    Examples:
+      secmon store migrate
+      secmon store status
+    """
+
+
+@store.command(short_help="Move this master's state into the store of record, or back.")
+@click.option("--back", is_flag=True, help="Make this node's own stores what is recorded, and end the store of record.")
+@root_option
+def migrate(paths: Paths, back: bool) -> None:
+    """Move what this master owns into the empty database that the option store names: users, roles, policies, rules,
+    agents, groups, tasks, replicated files, the audit log and the certificate authority.
+
+    Stop the node first. All of it is moved, read again and compared, or nothing: the command can be repeated.
+
+    With --back this node gets what is recorded. The tables are renamed, so that no node uses them any more. Stop
+    all nodes before, and remove the option store from their configuration afterwards.
+
+    \b
+    Examples:
+      secmon store migrate
+      secmon store migrate --back
+
+    Exit status: 0 done, 1 failed and nothing was changed, 2 wrong usage.
+    """
+    section, address = _configured(paths)
+    require_stopped(paths)
+    engine = open_record(address, connections=0, statement_seconds=_SECONDS)
+    clock = SystemClock()
+    try:
+        with engine.connect() as record:
+            if back:
+                check_tables(record)
+                take_everything(record, paths, section.key, "before-migration")
+                take_recorded_files(record, paths, "before-migration", clock)
+                kept = retire(record, clock)
+                record.commit()
+                click.echo(f"This node has what was recorded. The tables are kept in the schema {kept}.")
+                click.echo("Now remove the option store from the cluster section of each node, and start the nodes.")
+                return
+            problem = security_problem(paths)
+            if problem is not None:
+                raise click.ClickException(problem)
+            fill(record, paths, section.key, clock, lambda name, count: click.echo(f"{name}: {count}"))
+    except SQLAlchemyError as error:
+        raise unavailable(address, error) from error
+    finally:
+        engine.dispose()
+    click.echo(f"Moved to {address.shown}. Start the node: secmon start --root {paths.root}")
+
+
+@store.command(short_help="Show the store of record: who is master, revisions.")
+@root_option
+def status(paths: Paths) -> None:
+    """Show what the store of record says: server, term and master, and the revision of each store.
+
+    Example:  secmon store status --root /opt/secmon
+
+    Exit status: 0 shown, 1 the database cannot be used or holds no store of record.
+    """
+    _, address = _configured(paths)
+    engine = open_record(address, connections=0)
+    try:
+        with engine.connect() as record:
+            server = record.execute(text("SHOW server_version")).scalar_one()
+            check_tables(record)
+            row = look(record)
+            revisions = record.execute(stores.select().order_by(stores.c.store)).all()
+    except SQLAlchemyError as error:
+        raise unavailable(address, error) from error
+    finally:
+        engine.dispose()
+    click.echo(f"{address.shown}: PostgreSQL {server}")
+    if row is not None:
+        state = "expired" if row.expired else "resigned" if row.resigned else f"since {row.since:%Y-%m-%d %H:%M:%S %Z}"
+        click.echo(f"term {row.term.number}: {row.term.holder or 'no master yet'} ({state}): {row.reason}")
+    for each in revisions:
+        click.echo(f"{each.store}: revision {each.revision}")
+
+
+def _configured(paths: Paths) -> tuple[ClusterSection, RecordAddress]:
+    require_installation(paths)
+    section = load_main_config(paths).cluster
+    if section.disabled or section.store is None:
+        raise click.ClickException(f"{paths.main_config} names no store in an enabled cluster section")
+    return section, record_address(paths, section.store)

@@ -1,0 +1,91 @@
+"""What a new master does before it publishes files: they become what is recorded."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.cluster.leadership.term import Term
+from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
+from secmon.cluster.record.file_record import differences, is_recorded, read_content, recorded_files
+from secmon.cluster.record.writes import prove_term
+from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.common.clock import Clock
+from secmon.common.file_io import write_file
+from secmon.common.files.manifest import Entry
+from secmon.common.files.scan import Scanner
+from secmon.common.paths import Paths
+from secmon.worker.install_files import FileInstaller
+from secmon.worker.staging import FileOwner, Staging
+
+log = logging.getLogger("secmon.clusterd.master")
+
+_STATEMENT_SECONDS = 30.0
+
+
+def take_files(paths: Paths, address: RecordAddress, term: Term, clock: Clock) -> None:
+    """Replace files that differ from the recorded ones; what was here is kept aside and named. Blocks.
+
+    Raises SecmonError 3050 and 3051.
+    """
+    record = open_record(address, connections=0, statement_seconds=_STATEMENT_SECONDS)
+    try:
+        with record.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+            prove_term(connection, term)
+            take_recorded_files(connection, paths, f"before-term-{term.number}", clock)
+    except (SQLAlchemyError, OSError) as error:
+        raise unavailable(address, error) from error
+    finally:
+        record.dispose()
+
+
+def take_recorded_files(connection: Connection, paths: Paths, aside: str, clock: Clock) -> None:
+    """As above, in the transaction of ``connection``; ``aside`` names the folder of what was here."""
+    recorded = recorded_files(connection)
+    scanner = Scanner(paths.root, clock=clock)
+    scanner.rescan()
+    here = {path: entry for path, entry in scanner.manifest.entries().items() if is_recorded(path)}
+    wrong = differences(here, recorded)
+    _keep_aside(paths, [path for path in wrong if path in here], aside)
+    _install(connection, paths, {path: recorded[path] for path in wrong if path in recorded})
+    _remove(paths, [path for path in wrong if path not in recorded])
+
+
+def _keep_aside(paths: Paths, wrong: Sequence[str], aside: str) -> None:
+    folder = paths.unrecorded_files / aside
+    for path in wrong:
+        target = folder / path
+        target.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        write_file(target, (paths.root / path).read_bytes())
+    if wrong:
+        shown = ", ".join(sorted(wrong)[:10])
+        log.warning("%d files differed from the recorded ones and are kept below %s: %s", len(wrong), folder, shown)
+
+
+def _install(connection: Connection, paths: Paths, wanted: Mapping[str, Entry]) -> None:
+    if not wanted:
+        return
+    staging = Staging(paths.cluster / "recorded", FileOwner())
+    batch = staging.begin(list(wanted.items()))
+    try:
+        for index, entry in enumerate(wanted.values()):
+            left = entry.size
+            for part in read_content(connection, entry):
+                left -= len(part)
+                batch.write([pb.FileChunk(index=index, data=part, last=left <= 0)], 0)
+        batch.flush()
+        installer = FileInstaller(paths.root, FileOwner())
+        for path, staged in batch.received.items():
+            installer.install(path, staged)
+        installer.sync()
+    finally:
+        batch.close()
+        staging.clear()
+
+
+def _remove(paths: Paths, gone: Sequence[str]) -> None:
+    installer = FileInstaller(paths.root, FileOwner())
+    for path in gone:
+        installer.remove(path)
+    installer.sync()

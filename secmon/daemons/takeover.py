@@ -1,0 +1,82 @@
+"""What a node does before it becomes master: its stores, audit log and authority become what is recorded."""
+
+import logging
+from pathlib import Path
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from secmon.cluster.leadership.term import Term
+from secmon.cluster.record.audit_record import bring_log_up_to
+from secmon.cluster.record.authority_record import get_authority, put_authority
+from secmon.cluster.record.copies import bring_up_to
+from secmon.cluster.record.engine import open_record, unavailable
+from secmon.cluster.record.local_stores import local_stores, opened
+from secmon.cluster.record.masters_record import record_address
+from secmon.cluster.record.recorded_stores import TASKS
+from secmon.cluster.record.setup import check_tables
+from secmon.cluster.record.writes import prove_term, read_contents
+from secmon.common.file_io import write_file
+from secmon.common.paths import Paths
+from secmon.daemons.node_builder import Installation
+
+log = logging.getLogger("secmon.leaderd")
+
+_STATEMENT_SECONDS = 30.0
+
+
+def become_master(installation: Installation, term: Term) -> None:
+    """Bring the node up to the store of record, in which ``term`` is the current one. Blocks on disk and network.
+
+    Raises SecmonError, also 3051 when the term ends meanwhile; the node is a replica as before then, at most further.
+    """
+    paths, cluster = installation.paths, installation.main.cluster
+    assert cluster.store is not None, "it is asked for nodes with a store of record"
+    address = record_address(paths, cluster.store)
+    record = open_record(address, connections=0, statement_seconds=_STATEMENT_SECONDS)
+    try:
+        with record.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+            check_tables(connection)
+            prove_term(connection, term)
+            take_everything(connection, paths, cluster.key, f"before-term-{term.number}")
+    except (SQLAlchemyError, OSError) as error:
+        raise unavailable(address, error) from error
+    finally:
+        record.dispose()
+
+
+def take_everything(connection: Connection, paths: Paths, cluster_key: str, aside: str) -> None:
+    """Stores, audit log and authority of the node become what is recorded; a log that is another one gets ``aside``."""
+    _take_stores(connection, paths)
+    kept = bring_log_up_to(connection, paths.audit_log, aside)
+    if kept is not None:
+        log.warning("The audit log of this node was another one than the cluster's: it is kept as %s", kept)
+    _take_authority(connection, paths, cluster_key)
+
+
+def _take_stores(connection: Connection, paths: Paths) -> None:
+    for store, path in local_stores(paths):
+        contents = read_contents(connection, store.name)
+        with opened(path) as local:
+            behind = bring_up_to(local, store, contents)
+        if behind and store is not TASKS:
+            log.info("The copy of the %s was behind; it has revision %d now", store.name, contents.revision)
+
+
+def _take_authority(connection: Connection, paths: Paths, cluster_key: str) -> None:
+    """Use the recorded authority; record this node's when there is none."""
+    folder = paths.cluster_tls
+    found = get_authority(connection, cluster_key)
+    if found is None:
+        if (folder / "ca.key").exists():
+            put_authority(connection, cluster_key, (folder / "ca.pem").read_bytes(), (folder / "ca.key").read_bytes())
+        return
+    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    certificate, key = found
+    if not _holds(folder / "ca.key", key) or not _holds(folder / "ca.pem", certificate):
+        write_file(folder / "ca.pem", certificate)
+        write_file(folder / "ca.key", key, 0o600)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    return path.exists() and path.read_bytes() == data

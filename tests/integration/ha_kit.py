@@ -1,0 +1,112 @@
+"""Real clusters of equal nodes: PostgreSQL holds what the master owns, and says who that is."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from secmon.cluster.leadership.role_file import read_role
+from tests.folders import short_root
+from tests.integration.kit import RealCluster, RealNode, free_port, make_node
+from tests.waiting import wait_until
+
+QUICK_RECORD: Mapping[str, int] = {"clusterd.security_lease": 30}
+
+
+@dataclass
+class HaCluster(RealCluster):
+    """``master`` is the node that was it at first; use :meth:`leader`."""
+
+    def leader(self) -> RealNode | None:
+        """The running node that takes itself for the master."""
+        found = [node for node in self.nodes if node.process is not None and is_master(node)]
+        return found[0] if len(found) == 1 else None
+
+    def wait_leader(self, *, other_than: RealNode | None = None, seconds: float = 60) -> RealNode:
+        """Wait until a node is master, and answers as such."""
+
+        def found() -> bool:
+            leader = self.leader()
+            return leader is not None and leader is not other_than and self.serves(leader)
+
+        wait_until(found, seconds=seconds, what="a master")
+        leader = self.leader()
+        assert leader is not None
+        return leader
+
+    def serves(self, node: RealNode) -> bool:
+        try:
+            return bool(self.call(node, "/cluster/local/info", timeout=3))
+        except (httpx.HTTPError, AssertionError):
+            return False
+
+    def running_whole(self) -> bool:
+        """Whether all running nodes see each other."""
+        running = [node for node in self.nodes if node.process is not None]
+        try:
+            return all(self.members(node) == {one.name for one in running} for node in running)
+        except (httpx.HTTPError, AssertionError):
+            return False
+
+
+def is_master(node: RealNode) -> bool:
+    return read_role(node.paths.role).role == "master"
+
+
+def secmon(node: RealNode, *arguments: str) -> str:
+    """Output of a command on the node, which must succeed."""
+    command = [sys.executable, "-m", "secmon.cli", *arguments, "--root", str(node.paths.root)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def use_store(node: RealNode, url: str) -> None:
+    """Name the store of record in the configuration of a node."""
+    file = node.paths.main_config
+    options = f"<store>{url.replace('&', '&amp;')}</store><address>{node.address}</address>"
+    file.write_text(file.read_text().replace("</cluster>", f"{options}</cluster>"))
+
+
+@contextmanager
+def ha_cluster(url: str, nodes: int = 3, *, options: Mapping[str, int] | None = None) -> Iterator[HaCluster]:
+    """Running nodes, each with an address of its own; the first one was the master before."""
+    folder = Path(tempfile.mkdtemp(prefix="ha-", dir=short_root()))
+    port = free_port()
+    free_port()  # the enrolment port next to it
+    third = 1 + port % 250
+    common: dict[str, Any] = {"cluster_port": port, "options": {**QUICK_RECORD, **(options or {})}}
+    made = []
+    for number in range(1, nodes + 1):
+        address = f"127.77.{third}.{number}"
+        role = "master" if number == 1 else "worker"
+        node = make_node(folder, f"node{number}", role=role, master=f"127.77.{third}.1", address=address,
+                         api_port=free_port(), **common)  # fmt: skip
+        use_store(node, url)
+        made.append(node)
+    assert made[0].password is not None
+    cluster = HaCluster(made[0], made[1:], made[0].password, folder)
+    try:
+        secmon(made[0], "store", "migrate")
+        for node in made:
+            node.start(wait=False)
+        try:
+            cluster.wait_leader(seconds=90)
+            wait_until(cluster.running_whole, seconds=90, what="all nodes joined")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n" + "\n".join(node.output() for node in made)) from None
+        yield cluster
+    finally:
+        for node in made:
+            if node.process is not None:
+                node.process.terminate()
+        for node in made:
+            node.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -127,12 +127,13 @@ class RolePublisher:
         self._path, self._supervisor = paths.role, SupervisorClient(paths)
         self._role: CurrentRole | None = None
         self._written: CurrentRole | None = None
+        self._restart = False
         self._changed = asyncio.Event()
         self._trouble = ""
 
-    async def publish(self, role: CurrentRole) -> None:
-        """Returns at once."""
-        self._role = role
+    async def publish(self, role: CurrentRole, restart: bool) -> None:
+        """See ``Leader``. Returns at once."""
+        self._role, self._restart = role, self._restart or restart
         self._changed.set()
 
     async def run(self) -> None:
@@ -145,12 +146,14 @@ class RolePublisher:
                 await self._write(self._role)
 
     async def _write(self, role: CurrentRole) -> None:
+        restart, self._restart = self._restart, False
         try:
             await asyncio.to_thread(write_role, self._path, role)
-            await self._supervisor.send("role")
+            if restart:
+                await self._supervisor.send("role")
         except (OSError, SecmonError) as error:
             if str(error) != self._trouble:
                 log.error("the daemons do not have the role %s yet: %s", role.role, error)
-            self._trouble = str(error)
+            self._trouble, self._restart = str(error), self._restart or restart
             return
         self._written, self._trouble = role, ""

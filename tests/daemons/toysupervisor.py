@@ -1,4 +1,4 @@
-"""``python -m tests.daemons.toysupervisor ROOT [--single]``: a supervisor of two toys."""
+"""``python -m tests.daemons.toysupervisor ROOT [--single]``: a supervisor of two toys, and of a leader."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
 from secmon.daemons.process_log import LogSettings, set_up_process_log
 from secmon.daemons.supervisor import Supervisor
-from secmon.daemons.supervisor_settings import ProcessSpec, SupervisorSettings
+from secmon.daemons.supervisor_settings import LEADER, ProcessSpec, SupervisorSettings
 from secmon.daemons.watchdog import WatchSettings
 
 NAMES = ("secmon-apid", "secmon-clusterd")
@@ -25,6 +25,8 @@ def settings(root: Path) -> SupervisorSettings:
     daemons = tuple(
         ProcessSpec(name=name, factory="tests.daemons.toys:build", needs_root=name == NAMES[0]) for name in NAMES
     )
+    if (root / "record").exists():
+        daemons += (ProcessSpec(name=LEADER, factory="tests.daemons.toyleader:build"),)
     return SupervisorSettings(daemons=daemons, **{"start_seconds": 20.0, "stop_seconds": 5.0, **changes})
 
 

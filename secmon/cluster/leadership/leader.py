@@ -28,7 +28,7 @@ from secmon.cluster.leadership.decide import (
     Transition,
     decide,
 )
-from secmon.cluster.leadership.role_file import CurrentRole
+from secmon.cluster.leadership.role_file import CurrentRole, Role
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.leadership.terms import Candidate, TermRow
 from secmon.cluster.record.engine import RecordAddress
@@ -76,7 +76,7 @@ class Leader:
         start: CurrentRole,
         *,
         become_master: Callable[[Term], None],
-        publish: Callable[[CurrentRole], Awaitable[None]],
+        publish: Callable[[CurrentRole, bool], Awaitable[None]],
         clock: Clock,
         counters: Counters,
         rng: random.Random | None = None,
@@ -84,7 +84,7 @@ class Leader:
         """``start``: the role that the daemons of the node have.
 
         ``become_master`` brings this node up to the store of record; it blocks and raises SecmonError if it cannot.
-        ``publish`` gives the daemons another role.
+        ``publish`` writes the role for the daemons and, if True, has those restarted that depend on it.
         """
         self._settings, self._clock, self._counters = settings, clock, counters
         self._become_master, self._publish = become_master, publish
@@ -232,7 +232,9 @@ class Leader:
             return
         [term] = begun
         self._known = replace(self._known, holding=True, renewed=sent, suspended=False, resignation=None)
-        await self._change("worker", term, reason, f"term {term.number}: this node takes over: {reason}")
+        # The daemons go on as they are until this node is the master; the link leaves the old one by itself.
+        sentence = f"term {term.number}: this node takes over: {reason}"
+        await self._change("worker", term, reason, sentence, restart=False)
         self._takeover = asyncio.create_task(self._take_over(term, reason), name=f"takeover in term {term.number}")
 
     async def _take_over(self, term: Term, reason: str) -> None:
@@ -258,13 +260,13 @@ class Leader:
         current = row.term if row is not None and row.term.number >= self._known.highest else self._known.known
         await self._change("worker", current, reason, f"this node is not the master any more: {reason}")
 
-    async def _change(self, role: str, term: Term | None, reason: str, sentence: str) -> None:
+    async def _change(self, role: Role, term: Term | None, reason: str, sentence: str, *, restart: bool = True) -> None:
         """Note the role and give it to the daemons; one line in the log."""
         log.info("%s", sentence)
         self._counters.add("leadership.changes")
         self._known = replace(self._known, known=term)
-        self._role, self._reason = CurrentRole("master" if role == "master" else "worker", term, reason), reason
-        await self._publish(self._role)
+        self._role, self._reason = CurrentRole(role, term, reason), reason
+        await self._publish(self._role, restart)
 
     def _holds(self, term: Term) -> bool:
         return self._known.holding and self._known.known == term

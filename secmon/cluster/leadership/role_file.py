@@ -8,11 +8,13 @@ import msgspec
 from secmon.cluster.leadership.term import Term
 from secmon.common.file_io import write_file
 
+Role = Literal["master", "worker"]
+
 
 class CurrentRole(msgspec.Struct, frozen=True):
     """``term`` is the current one; None before the first is known. ``reason`` is that of the last change."""
 
-    role: Literal["master", "worker"]
+    role: Role
     term: Term | None = None
     reason: str = ""
 

@@ -49,7 +49,7 @@ class Member:
         self.takeovers.append(term)
         self.takeover(term)
 
-    async def _publish(self, role: CurrentRole) -> None:
+    async def _publish(self, role: CurrentRole, restart: bool) -> None:
         self.roles.append(role)
 
     @property

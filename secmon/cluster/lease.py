@@ -1,9 +1,12 @@
-"""The security lease: until when a worker may trust its replica of the security state.
+"""The security lease: until when a node may trust its copy of the security state.
 
-The cluster daemon extends it at each sign of life of the master, the API process reads it at each request. Both map
-the same 20 bytes of ``paths.lease``: the reading of the host's boottime clock at which the lease ends (double), the
-same 8 bytes combined with the id of this boot, so that neither a reading torn in the middle nor a file from before a
-reboot is ever trusted, and the code of the master's refusal, 0 without one. A doubtful file counts as run out.
+The cluster daemon extends it, the API process reads it at each request. A worker's is extended at each sign of life of
+the master; that of a master with a store of record at each proof that no other node has become master meanwhile.
+
+Both processes map the same 20 bytes of ``paths.lease``: the reading of the host's boottime clock at which the lease
+ends (double), the same 8 bytes combined with the id of this boot, so that neither a reading torn in the middle nor a
+file from before a reboot is ever trusted, and the code of the master's refusal, 0 without one. A doubtful file counts
+as run out.
 
 What is left of a lease survives a restart of the cluster daemon. Nothing lengthens it: the boottime clock cannot be set
 and goes on while the host is suspended, and an end further away than a full lease from now counts as run out.
@@ -23,7 +26,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class UnlimitedLease:
-    """The master's, and that of a node without a cluster."""
+    """That of a master without a store of record, and of a node without a cluster."""
 
     def remaining(self) -> float:
         return float("inf")

@@ -11,7 +11,7 @@ import msgspec
 from secmon.cluster.leadership.leader import Leader, LeaderSettings
 from secmon.cluster.leadership.role_file import CurrentRole, read_role, write_role
 from secmon.cluster.leadership.term import Term
-from secmon.cluster.record.engine import RecordAddress
+from secmon.cluster.record.masters_record import record_address
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
@@ -19,9 +19,10 @@ from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.common.privileges import find_account
 from secmon.daemons.control_sockets import SupervisorClient, control_server
-from secmon.daemons.daemon import Context, find_factory
+from secmon.daemons.daemon import Context
 from secmon.daemons.daemon_host import tend
 from secmon.daemons.node_builder import Installation, read_installation
+from secmon.daemons.takeover import become_master
 
 log = logging.getLogger("secmon.leaderd")
 
@@ -32,7 +33,6 @@ _TRY_AGAIN_SECONDS = 1.0
 
 def build(context: Context) -> "LeaderDaemon":
     """The daemon for the installation in ``context.paths``. Raises ConfigError."""
-    become_master: Any = find_factory("secmon.daemons.takeover:become_master")
     return LeaderDaemon(read_installation(context.paths), become_master)
 
 
@@ -42,20 +42,19 @@ class LeaderDaemon:
     name = "secmon-leaderd"
 
     def __init__(
-        self, installation: Installation, become_master: BecomeMaster, *, settings: LeaderSettings | None = None
+        self, installation: Installation, take_over: BecomeMaster, *, settings: LeaderSettings | None = None
     ) -> None:
         """``settings``: by default those of the installation."""
         paths, section = installation.paths, installation.main.cluster
         assert section.store is not None, "the daemon is started only where a store is configured"
-        password = section.store.password_file
         self._counters = Counters()
         self.tasks = Background()
         self._publisher = RolePublisher(paths)
         self.leader = Leader(
             settings or leader_settings(installation),
-            RecordAddress(section.store.url, paths.root / password if password else None),
+            record_address(paths, section.store),
             read_role(paths.role),
-            become_master=lambda term: become_master(installation, term),
+            become_master=lambda term: take_over(installation, term),
             publish=self._publisher.publish,
             clock=SystemClock(),
             counters=self._counters,

@@ -11,6 +11,9 @@ from secmon.cluster.call import Call
 from secmon.cluster.coordinator import Coordinator, no_peer
 from secmon.cluster.executor import Executor
 from secmon.cluster.fan_out import CallLimits
+from secmon.cluster.leadership.client import LeaderClient
+from secmon.cluster.leadership.known_term import KnownTerm
+from secmon.cluster.lease import LeaseWriter
 from secmon.cluster.node import Node, Peer
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
@@ -24,6 +27,7 @@ from secmon.common.errors import SecmonError
 from secmon.daemons.take_files import take_files
 from secmon.master.callers import CallerVerifier
 from secmon.master.cluster_server import ClusterServer
+from secmon.master.mastership import Mastership
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.publish_security import SecurityPublisher
@@ -49,16 +53,20 @@ class MasterRole:
         """Raises SecmonError 3042 when the cluster's certificate authority cannot be used."""
         self._node, self._tasks = node, tasks
         self._build_publishers()
+        settings = LinkSettings.of(node.main_config.cluster, node.options)
+        self.mastership = _mastership(node, settings)
         self.cluster = ClusterServer(
             paths=node.paths,
-            settings=LinkSettings.of(node.main_config.cluster, node.options),
+            settings=settings,
             clock=node.clock,
             positions=self._positions,
             active_agents=self._active_agents,
             counters=node.counters,
             tasks=tasks,
+            terms=self.mastership,
         )
         self.cluster.sessions.listeners += [self.security, self.files, self.registry]
+        self.cluster.sessions.listeners += [self.mastership] if self.mastership else []
         self._build_services()
         coordinator = Coordinator(executor, self._find_peer, limits=CallLimits.of(node.options))
         self._provide(coordinator)
@@ -127,6 +135,9 @@ class MasterRole:
         self._tasks.keep("publisher of files", self.files.run)
         self._tasks.keep("publisher of the registry", self.registry.run)
         self._tasks.keep("renewal of the signing key", self._renew_signing_key)
+        if (mastership := self.mastership) is not None:
+            interval = self.cluster.settings.heartbeat_seconds
+            self._tasks.keep("proofs of the term", lambda: mastership.run(interval))
         await self.cluster.start([self._serve_replication, self._serve_reports, self._serve_workers])
 
     def _serve_replication(self, server: aio.Server) -> None:
@@ -170,3 +181,16 @@ class MasterRole:
         await self.cluster.stop()
         await self._tasks.stop()
         self._replication.close()
+
+
+def _mastership(node: Node, settings: LinkSettings) -> Mastership | None:
+    """With a store of record."""
+    if node.record is None:
+        return None
+    return Mastership(
+        node.name,
+        KnownTerm(node.paths.role),
+        leader=LeaderClient(node.paths),
+        lease=LeaseWriter(node.paths.lease, node.clock, seconds=settings.lease_seconds),
+        clock=node.clock,
+    )

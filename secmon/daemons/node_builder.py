@@ -60,7 +60,8 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
     Raises 2012 for a store that does not fit the node's role. The store of a master is never created here.
     """
     paths, clock = installation.paths, clock or SystemClock()
-    lease: Lease = LeaseReader(paths.lease, clock) if installation.is_worker else UnlimitedLease()
+    leased = installation.is_worker or installation.record is not None
+    lease: Lease = LeaseReader(paths.lease, clock) if leased else UnlimitedLease()
     engine = EngineClient(paths.analysis_socket, paths.logtest_socket)
     node = Node(
         paths=paths,

@@ -11,6 +11,7 @@ from secmon.cluster.call import Call
 from secmon.cluster.coordinator import Coordinator, no_peer
 from secmon.cluster.executor import Executor
 from secmon.cluster.fan_out import CallLimits
+from secmon.cluster.leadership.known_term import KnownTerm
 from secmon.cluster.node import Node
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
@@ -57,6 +58,7 @@ class WorkerRole:
             active_agents=lambda: self.agents.active,
             tasks=tasks,
             counters=node.counters,
+            known=KnownTerm(node.paths.role if node.record is not None else None),
         )
         self.agents = AgentReporter(node.agents, self.cluster.link, node=node.name, counters=node.counters)
         self.registry = RegistryApplier(node.agents)

@@ -27,6 +27,7 @@ from secmon.master.channels import PeerChannels
 from secmon.master.enrolment_service import EnrolmentService
 from secmon.master.health import ClusterHealth
 from secmon.master.known_nodes import KnownNodes
+from secmon.master.mastership import NoTerms, Terms
 from secmon.master.membership import MembershipRules
 from secmon.master.membership_service import MembershipService
 from secmon.master.refusal_log import RefusalLog
@@ -68,6 +69,7 @@ class ClusterServer:
         counters: Counters | None = None,
         tasks: Background | None = None,
         node_version: str = API_VERSION,
+        terms: Terms | None = None,
     ) -> None:
         """``tasks``: those of the daemon. Raises SecmonError 3042 when the cluster's authority cannot be used."""
         self.settings, self._clock, self._paths = settings, clock, paths
@@ -76,10 +78,15 @@ class ClusterServer:
         self.authority = Authority(paths, settings.cluster_name, clock, settings.certificate_life)
         self.authority.equip(self.keystore)
         self._known = KnownNodes(paths)
-        self.refusals = RefusalLog(clock)
+        self.refusals, self._terms = RefusalLog(clock), terms or NoTerms()
         master = Member(name=settings.node_name, type="master", version=node_version, ip=settings.master)
         self.sessions = SessionTable(
-            rules=_rules(settings), clock=clock, master=master, known=self._known, positions=positions
+            rules=_rules(settings),
+            clock=clock,
+            master=master,
+            known=self._known,
+            positions=positions,
+            terms=self._terms,
         )
         self.channels = PeerChannels(self.keystore)
         self.health = ClusterHealth(
@@ -104,6 +111,7 @@ class ClusterServer:
             authority=self.authority,
             sessions=self.sessions,
             refusals=self.refusals,
+            terms=self._terms,
         )
         self._enrolment = EnrolmentService(
             settings=self.settings,
@@ -113,6 +121,7 @@ class ClusterServer:
             sessions=self.sessions,
             refusals=self.refusals,
             counters=self.counters,
+            terms=self._terms,
         )
 
     async def start(self, services: Sequence[AddService] = ()) -> None:

@@ -23,6 +23,7 @@ from secmon.common.errors import SecmonError
 from secmon.master.authority import Authority
 from secmon.master.candidates import candidate_of, require_eligible
 from secmon.master.failure_backoff import FailureBackoff
+from secmon.master.mastership import Terms
 from secmon.master.refusal_log import RefusalLog
 from secmon.master.session_table import SessionTable
 
@@ -50,10 +51,11 @@ class EnrolmentService(pb_grpc.EnrolmentServicer):
         sessions: SessionTable,
         refusals: RefusalLog,
         counters: Counters,
+        terms: Terms,
     ) -> None:
         self._settings, self._clock, self._keystore = settings, clock, keystore
         self._authority, self._sessions, self._refusals = authority, sessions, refusals
-        self._counters, self._throttle = counters, FailureBackoff(clock)
+        self._counters, self._throttle, self._terms = counters, FailureBackoff(clock), terms
 
     async def Enrol(
         self, request: pb.EnrolRequest, context: aio.ServicerContext[pb.EnrolRequest, pb.EnrolReply]
@@ -96,6 +98,7 @@ class EnrolmentService(pb_grpc.EnrolmentServicer):
             raise SecmonError(3025, "the keys differ, or the connection between the nodes is intercepted")
         candidate = candidate_of(hello, ip=ip, serial=0, clock=self._clock)
         require_eligible(candidate, self._sessions.rules)
+        self._terms.require_current(hello.term, candidate.name)
         name_conflict = self._sessions.name_conflict(candidate)
         if name_conflict:
             raise SecmonError(*name_conflict)

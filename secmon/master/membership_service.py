@@ -16,6 +16,7 @@ from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.master.authority import Authority
 from secmon.master.candidates import candidate_of
+from secmon.master.mastership import Terms
 from secmon.master.refusal_log import RefusalLog
 from secmon.master.session_table import SessionTable
 from secmon.master.worker_session import MAX_MESSAGE_BYTES, JoinContext, WorkerSession
@@ -33,9 +34,11 @@ class MembershipService(pb_grpc.MembershipServicer):
         authority: Authority,
         sessions: SessionTable,
         refusals: RefusalLog,
+        terms: Terms,
     ) -> None:
         self._settings, self._clock, self._version = settings, clock, node_version
         self._authority, self._sessions, self._refusals = authority, sessions, refusals
+        self._terms = terms
 
     async def Join(  # type: ignore[override]  # a coroutine that writes to its context: the stubs know generators only
         self, request_iterator: AsyncIterator[pb.WorkerMessage], context: JoinContext
@@ -73,6 +76,7 @@ class MembershipService(pb_grpc.MembershipServicer):
         expected = proof.join(self._settings.key, hello, fingerprint(peer_certificate(context)))
         if not proof.verify(expected, hello.proof):
             raise SecmonError(3025, f"of node {identity.name}")
+        self._terms.require_current(hello.term, identity.name)
         if not 0 < hello.peer_port < 65536:
             raise SecmonError(3004, f"peer_port: {hello.peer_port} is not a port")
         candidate = candidate_of(
@@ -88,6 +92,7 @@ class MembershipService(pb_grpc.MembershipServicer):
             protocol=version.PROTOCOL,
             min_protocol=version.MIN_PROTOCOL,
             clock=self._clock.now().timestamp(),
+            term=self._terms.term,
         )
         heartbeat = round(self._settings.heartbeat_seconds * 1000)
         return pb.Welcome(master=master, members=self._sessions.members_message(), heartbeat_ms=heartbeat)

@@ -16,6 +16,7 @@ from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.master import membership
 from secmon.master.known_nodes import KnownNodes
+from secmon.master.mastership import Terms
 from secmon.master.membership import (
     Admit,
     Close,
@@ -39,11 +40,19 @@ class SessionTable:
     """All open sessions in the order of their joins. Implements :class:`secmon.cluster.node.Membership`."""
 
     def __init__(
-        self, *, rules: MembershipRules, clock: Clock, master: Member, known: KnownNodes, positions: Positions
+        self,
+        *,
+        rules: MembershipRules,
+        clock: Clock,
+        master: Member,
+        known: KnownNodes,
+        positions: Positions,
+        terms: Terms,
     ) -> None:
         self.rules = rules
         self.listeners: list[SessionListener] = []
         self._clock, self._master, self._known, self._positions = clock, master, known, positions
+        self._terms = terms
         self._serials = itertools.count(1)
         self._sessions: dict[int, WorkerSession] = {}
         self._last_seen_recorded = clock.monotonic()
@@ -135,11 +144,20 @@ class SessionTable:
         """Any message is a sign of life. Heartbeats are answered with the master's positions."""
         session.last_heard = self._clock.monotonic()
         if message.HasField("heartbeat"):
+            try:
+                self._terms.require_current(message.heartbeat.term, session.name)
+            except SecmonError as error:
+                session.close(str(error))
+                return
             session.round_trip = max(0.0, message.heartbeat.round_trip)
             self._record_clock(session, message.heartbeat.clock)
             security, files = self._positions()
             heartbeat = pb.MasterHeartbeat(
-                clock=self._clock.now().timestamp(), sequence=message.heartbeat.sequence, security=security, files=files
+                clock=self._clock.now().timestamp(),
+                sequence=message.heartbeat.sequence,
+                security=security,
+                files=files,
+                unproved=self._terms.unproved,
             )
             session.send(pb.MasterMessage(heartbeat=heartbeat))
         for listener in self.listeners:

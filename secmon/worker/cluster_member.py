@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from grpc import aio
 
 from secmon import API_VERSION
+from secmon.cluster.leadership.known_term import NO_TERMS, KnownTerm
 from secmon.cluster.lease import LeaseWriter
 from secmon.cluster.rpc.credentials import new_server, server_credentials
 from secmon.cluster.rpc.keystore import Keystore
@@ -42,6 +43,7 @@ class ClusterMember:
         counters: Counters | None = None,
         tasks: Background | None = None,
         node_version: str = API_VERSION,
+        known: KnownTerm = NO_TERMS,
     ) -> None:
         """``tasks``: those of the daemon."""
         self.settings, self._clock = settings, clock
@@ -59,6 +61,7 @@ class ClusterMember:
             lease=LeaseExtender(self._lease, lambda: positions()[0]),
             active_agents=active_agents,
             node_version=node_version,
+            known=known,
         )
         self._server: aio.Server | None = None
         self._peers: RelayedPort | None = None

@@ -10,7 +10,7 @@ class LeaseExtender:
     """Extends the lease at an answered heartbeat, if this node has all revisions that the master had then.
 
     The lease starts when the heartbeat was sent, not when the answer arrives: a late answer says nothing about the
-    present.
+    present. It starts as much earlier as the master's own proof is old that no other node has become master.
     """
 
     def __init__(self, writer: LeaseWriter, security: Callable[[], pb.Position]) -> None:
@@ -25,5 +25,5 @@ class LeaseExtender:
         own = self._security()
         if own.epoch != answer.security.epoch or own.revision < answer.security.revision:
             return False
-        self._writer.renew(since=sent_at)
+        self._writer.renew(since=sent_at - max(0.0, answer.unproved))
         return True

@@ -18,6 +18,7 @@ import grpc
 from grpc import aio
 
 from secmon import API_VERSION
+from secmon.cluster.leadership.known_term import NO_TERMS, KnownTerm
 from secmon.cluster.node import Member
 from secmon.cluster.rpc import proof, version
 from secmon.cluster.rpc.certificates import MASTER_NAME, fingerprint
@@ -64,6 +65,7 @@ class MasterLink:
         active_agents: Callable[[], int] = lambda: 0,
         node_version: str = API_VERSION,
         rng: random.Random | None = None,
+        known: KnownTerm = NO_TERMS,
     ) -> None:
         self.listeners: list[LinkListener] = []
         self.connected = asyncio.Event()
@@ -73,7 +75,7 @@ class MasterLink:
         """The master's latest refusal, until a join succeeds."""
         self._settings, self._keystore, self._clock = settings, keystore, clock
         self._peer_port, self._positions, self._lease = peer_port, positions, lease
-        self._active_agents, self._version = active_agents, node_version
+        self._active_agents, self._version, self._known = active_agents, node_version, known
         self._backoff = ReconnectBackoff(
             settings.reconnect_min_seconds, settings.reconnect_max_seconds, rng or random.SystemRandom()
         )
@@ -181,6 +183,7 @@ class MasterLink:
                 raise refusal
             round_trip = (self._clock.monotonic() - started) / JOIN_ROUND_TRIPS
             self._check_version(answer.welcome.master)
+            self._check_term(answer.welcome.master)
         except BaseException:
             await channel.close(None)
             raise
@@ -196,6 +199,7 @@ class MasterLink:
             active_agents=self._active_agents,
             lease=self._lease,
             round_trip=round_trip,
+            known=self._known,
         )
 
     async def _exchange_hello(self, call: JoinCall, hello: pb.NodeHello) -> pb.MasterMessage:
@@ -268,6 +272,11 @@ class MasterLink:
             self._set_refusal(refusal)
             raise refusal
 
+    def _check_term(self, master: pb.NodeHello) -> None:
+        """Raises SecmonError 3054 for a master whose term is over."""
+        if self._known.number > master.term:
+            raise SecmonError(3054, f"{master.node_name} holds term {master.term}, term {self._known.number} has begun")
+
     def _hello(self) -> pb.NodeHello:
         return pb.NodeHello(
             node_name=self._settings.node_name,
@@ -278,4 +287,5 @@ class MasterLink:
             installation_id=self._keystore.identity.installation_id,
             peer_port=self._peer_port(),
             clock=self._clock.now().timestamp(),
+            term=self._known.number,
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from grpc import aio
 
+from secmon.cluster.leadership.known_term import NO_TERMS, KnownTerm
 from secmon.cluster.rpc import certificates
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
@@ -54,6 +55,7 @@ class MasterSession:
         active_agents: Callable[[], int],
         lease: LeaseExtender | None,
         round_trip: float,
+        known: KnownTerm = NO_TERMS,
     ) -> None:
         """``control`` carries ``call`` and nothing else, so that heartbeats do not wait behind files in a send buffer.
         ``channel`` is for all other calls. ``round_trip``: of the link, a first estimate.
@@ -63,6 +65,7 @@ class MasterSession:
         """Why the session ended; None while it lasts."""
         self._call, self._settings, self._keystore, self._clock = call, settings, keystore, clock
         self._positions, self._active_agents, self._lease = positions, active_agents, lease
+        self._known = known
         self._interval = max(0.01, welcome.heartbeat_ms / 1000)
         self._out: asyncio.Queue[pb.WorkerMessage] = asyncio.Queue(QUEUE_LIMIT)
         self._in: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
@@ -127,6 +130,9 @@ class MasterSession:
     async def _read(self) -> None:
         while isinstance(message := await self._call.read(), pb.MasterMessage):
             self.heard()
+            if self._known.number > self.welcome.master.term:
+                self.end(f"term {self.welcome.master.term} of this master is over: term {self._known.number} has begun")
+                return
             if message.HasField("leave"):
                 self.end(f"the master: {message.leave.reason}")
                 return
@@ -188,6 +194,7 @@ class MasterSession:
             files=files,
             active_agents=self._active_agents(),
             round_trip=self._round_trip,
+            term=self._known.number,
         )
         self.send(pb.WorkerMessage(heartbeat=heartbeat))
 

@@ -24,3 +24,14 @@ def test_an_outdated_replica_does_not_extend_the_lease(
     assert reader.remaining() == (28 if extended else 0)
     writer.close()
     reader.close()
+
+
+@pytest.mark.parametrize("unproved", [0.0, 12.0, 40.0, float("inf")])
+def test_the_age_of_the_masters_own_proof_counts(tmp_path: Path, unproved: float) -> None:
+    clock, path = ManualClock(), tmp_path / "lease"
+    writer, reader = LeaseWriter(path, clock, seconds=30), LeaseReader(path, clock)
+    extender = LeaseExtender(writer, pb.Position)
+    extender.heartbeat_answered(pb.MasterHeartbeat(unproved=unproved), clock.boottime())
+    assert reader.remaining() == max(0.0, 30 - unproved)
+    writer.close()
+    reader.close()

@@ -24,7 +24,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
-QUICK = Timing(ttl=1, contact=0.1, attempt=1.0, successor=0.3)
+QUICK = Timing(ttl=1, contact=0.1, attempt=1.5, successor=2.0)
 
 
 class Member:

@@ -168,6 +168,7 @@ class NodeHello(_message.Message):
     PEER_PORT_FIELD_NUMBER: _builtins.int
     CLOCK_FIELD_NUMBER: _builtins.int
     PROOF_FIELD_NUMBER: _builtins.int
+    TERM_FIELD_NUMBER: _builtins.int
     node_name: _builtins.str
     cluster_name: _builtins.str
     version: _builtins.str
@@ -183,6 +184,8 @@ class NodeHello(_message.Message):
     """seconds since the epoch, UTC"""
     proof: _builtins.bytes
     """Join only: of the cluster key, bound to the node's own certificate: proof.join"""
+    term: _builtins.int
+    """highest term that the node knows; 0: no store of record, or an earlier version"""
     def __init__(
         self,
         *,
@@ -195,10 +198,11 @@ class NodeHello(_message.Message):
         peer_port: _builtins.int = ...,
         clock: _builtins.float = ...,
         proof: _builtins.bytes = ...,
+        term: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "cluster_name", b"cluster_name", "installation_id", b"installation_id", "min_protocol", b"min_protocol", "node_name", b"node_name", "peer_port", b"peer_port", "proof", b"proof", "protocol", b"protocol", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "cluster_name", b"cluster_name", "installation_id", b"installation_id", "min_protocol", b"min_protocol", "node_name", b"node_name", "peer_port", b"peer_port", "proof", b"proof", "protocol", b"protocol", "term", b"term", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -287,11 +291,14 @@ class WorkerHeartbeat(_message.Message):
     FILES_FIELD_NUMBER: _builtins.int
     ACTIVE_AGENTS_FIELD_NUMBER: _builtins.int
     ROUND_TRIP_FIELD_NUMBER: _builtins.int
+    TERM_FIELD_NUMBER: _builtins.int
     clock: _builtins.float
     sequence: _builtins.int
     active_agents: _builtins.int
     round_trip: _builtins.float
     """seconds between a heartbeat and its answer, smoothed, measured by the worker"""
+    term: _builtins.int
+    """highest term that the worker knows; 0: as in NodeHello"""
     @_builtins.property
     def security(self) -> Global___Position: ...
     @_builtins.property
@@ -305,10 +312,11 @@ class WorkerHeartbeat(_message.Message):
         files: Global___Position | None = ...,
         active_agents: _builtins.int = ...,
         round_trip: _builtins.float = ...,
+        term: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "security", b"security"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "clock", b"clock", "files", b"files", "round_trip", b"round_trip", "security", b"security", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "clock", b"clock", "files", b"files", "round_trip", b"round_trip", "security", b"security", "sequence", b"sequence", "term", b"term"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -507,9 +515,12 @@ class MasterHeartbeat(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     SECURITY_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
+    UNPROVED_FIELD_NUMBER: _builtins.int
     clock: _builtins.float
     sequence: _builtins.int
     """of the WorkerHeartbeat answered"""
+    unproved: _builtins.float
+    """seconds since the master last had a proof that it is the master"""
     @_builtins.property
     def security(self) -> Global___Position: ...
     @_builtins.property
@@ -521,10 +532,11 @@ class MasterHeartbeat(_message.Message):
         sequence: _builtins.int = ...,
         security: Global___Position | None = ...,
         files: Global___Position | None = ...,
+        unproved: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "security", b"security"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "files", b"files", "security", b"security", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "files", b"files", "security", b"security", "sequence", b"sequence", "unproved", b"unproved"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -53,4 +53,4 @@ def test_every_purpose_and_key_proves_differently() -> None:
 def test_every_field_of_the_hello_message_is_proved() -> None:
     """A field added to the wire must be added to the proof."""
     covered = {"node_name", "cluster_name", "version", "installation_id", "protocol", "min_protocol", "peer_port"}
-    assert {field.name for field in pb.NodeHello.DESCRIPTOR.fields} == covered | {"clock", "proof"}
+    assert {field.name for field in pb.NodeHello.DESCRIPTOR.fields} == covered | {"clock", "term", "proof"}

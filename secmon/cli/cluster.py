@@ -9,6 +9,7 @@ import click
 from secmon import API_VERSION, __version__
 from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.cli.local_calls import local_call
+from secmon.cluster.leadership.current_cluster import current_cluster
 from secmon.cluster.rpc.version import MIN_PROTOCOL, PROTOCOL, spoken
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome
@@ -21,11 +22,11 @@ _HEALTH = (*_MEMBER, "agents", "files", "compared", "last seen")
 
 @click.group(
     cls=LazyGroup,
-    lazy={"promote": "secmon.cli.promote:promote"},
-    short_help="Show the cluster as this node sees it; replace its master.",
+    lazy={"promote": "secmon.cli.promote:promote", "switchover": "secmon.cli.switchover:switchover"},
+    short_help="Show the cluster as this node sees it; change its master.",
 )
 def cluster() -> None:
-    """Show the cluster as this node sees it, which must run; replace a lost master.
+    """Show the cluster as this node sees it, which must run; replace a lost master, or hand its role over.
 
     Example:  secmon cluster nodes --root /opt/secmon
     """
@@ -81,7 +82,7 @@ def status(paths: Paths) -> None:
     Exit status: 0 in the cluster, 1 not, or the cluster daemon does not answer, or a node is lost or refused.
     """
     require_installation(paths)
-    section = load_main_config(paths).cluster
+    section = current_cluster(paths, load_main_config(paths).cluster)
     click.echo(f"secmon {__version__} (API {API_VERSION}), link {spoken(PROTOCOL, MIN_PROTOCOL)}")
     click.echo(f"{section.node_name} is a {section.node_type} of cluster {section.name}: ", nl=False)
     try:
@@ -113,10 +114,19 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def show_health(items: Sequence[Mapping[str, Any]]) -> None:
-    """Print items of ``GET /cluster/healthcheck``: a line for each node, then a sentence for each failure."""
+    """Print items of ``GET /cluster/healthcheck``: a line for each node, then who is master where a store of record
+    decides it, then a sentence for each failure."""
     _table(_HEALTH, [_health_row(item) for item in items])
+    for item in items:
+        if mastership := item.get("mastership"):
+            click.echo(_mastership_text(mastership))
     for sentence in _troubles(items):
         click.echo(sentence)
+
+
+def _mastership_text(found: Mapping[str, Any]) -> str:
+    since = f" since {found['since']}" if found["since"] else ""
+    return f"Term {found['term']}: {found['holder']} is the master{since}: {found['reason']}"
 
 
 def _health_row(item: Mapping[str, Any]) -> list[str]:
@@ -138,6 +148,8 @@ def _seconds(date: str) -> str:
 
 def _troubles(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for item in items:
+        if trouble := (item.get("mastership") or {}).get("trouble"):
+            yield f"No change is accepted: {trouble}"
         if error := (item.get("status") or {}).get("sync_integrity_error"):
             yield f"Failing: {item['info']['name']} cannot take over the files of the master: {error}"
         for one in item.get("lost") or ():

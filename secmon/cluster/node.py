@@ -66,6 +66,16 @@ class HealthSource(Protocol):
         """
 
 
+class MastershipSource(Protocol):
+    """What this node knows of who is master, where a store of record decides it."""
+
+    async def mastership(self) -> Mapping[str, Any]:
+        """``term``, ``holder``, ``since``, ``reason``, ``candidates``; ``trouble``: why the database does not answer.
+
+        Raises 1121, 1013, 1014 when ``secmon-leaderd`` does not answer.
+        """
+
+
 class Peer(Protocol):
     """A node that executes calls for us."""
 
@@ -326,6 +336,8 @@ class Services:
     nodes: NodeCalls | None = None
     failed_logins: FailedLogins | None = None
     """Those of all nodes."""
+    mastership: MastershipSource | None = None
+    """With a store of record."""
 
 
 @dataclass(kw_only=True)

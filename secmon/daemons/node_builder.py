@@ -8,6 +8,7 @@ import msgspec
 
 from secmon.agents.link.client import LinkClient
 from secmon.cluster.analysis_client import EngineClient
+from secmon.cluster.leadership.client import LeaderClient
 from secmon.cluster.leadership.current_cluster import current_cluster
 from secmon.cluster.lease import LeaseReader, UnlimitedLease
 from secmon.cluster.node import Lease, Node, Services
@@ -76,6 +77,7 @@ def open_node(installation: Installation, *, clock: Clock | None = None) -> Node
             ruleset=RulesetCatalogue(paths),
             validation=NodeRulesetValidation(engine, paths),
             analysis=engine,
+            mastership=None if installation.record is None else LeaderClient(paths),
         ),
         record=installation.record,
         clock=clock,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from secmon import __version__
-from secmon.cli import local_calls
+from secmon.cli import local_calls, switchover
 from secmon.cli.cluster import show_health
 from secmon.common.paths import Paths
 from tests.cli.runner import KEY, WORKER, run
@@ -53,6 +53,24 @@ def test_health_is_a_table_with_the_troubles_below(capsys: pytest.CaptureFixture
         "Refused: w4 (10.0.0.5) at 2026-03-05T09:30:00Z: wrong proof (3025)",
         "Failing: w5 cannot take over the files of the master: disk full",
     ]
+
+
+def test_health_shows_who_is_master_by_the_store_of_record(capsys: pytest.CaptureFixture[str]) -> None:
+    info = {"name": "m", "type": "master", "version": "4.8.2", "ip": "10.0.0.1", "n_active_agents": 0}
+    shown = {"term": 5, "holder": "m", "since": "2026-03-05T10:00:00Z", "reason": "w1 was stopped", "candidates": []}
+    show_health([{"info": info, "mastership": shown | {"trouble": "db/x: no answer"}}])
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "Term 5: m is the master since 2026-03-05T10:00:00Z: w1 was stopped",
+        "No change is accepted: db/x: no answer",
+    ]
+
+
+def test_a_switchover_needs_a_store_of_record(master: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run("cluster", "switchover", "--root", str(master))
+    assert (done.exit_code, "is not running" in done.output) == (1, True)
+    monkeypatch.setattr(switchover, "require_running", lambda paths: None)
+    done = run("cluster", "switchover", "--root", str(master))
+    assert (done.exit_code, "no store of record" in done.output) == (1, True)
 
 
 def test_cluster_commands_need_the_daemon(master: Path) -> None:

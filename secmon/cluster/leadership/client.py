@@ -1,5 +1,6 @@
 """Requests of the other processes of a node to ``secmon-leaderd``."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -42,6 +43,19 @@ class LeaderClient:
             return msgspec.convert(answer, LeaderStatus)
         except msgspec.ValidationError as error:
             raise SecmonError(1014, str(error)) from error
+
+    async def mastership(self) -> Mapping[str, Any]:
+        """See ``cluster.node.MastershipSource``."""
+        found = await self.status()
+        term = found.term
+        shown = {
+            "term": term.number if term else 0,
+            "holder": term.holder if term else "",
+            "since": found.since,
+            "reason": found.reason,
+            "candidates": found.candidates,
+        }
+        return shown | ({"trouble": found.trouble} if found.trouble else {})
 
     async def failed(self, reason: str) -> None:
         """This node cannot be the master for now."""

@@ -1,5 +1,6 @@
 """``/cluster``: the nodes, their health, and what they have in common (cluster.md 6)."""
 
+import logging
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -13,6 +14,8 @@ from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.query import Fields
 from secmon.operations.permissions import NodeList, on_nodes, on_this_node
 from secmon.security.rbac.authorization import Require
+
+log = logging.getLogger("secmon.operations")
 
 RULESET_FOLDERS = ("etc/decoders", "etc/rules", "etc/lists")
 MASKED = "*****"
@@ -49,13 +52,28 @@ class ClusterNode(Struct):
     ip: str
 
 
+class Mastership(Struct):
+    """Who is master by the store of record, since when and why; who else could be; why the store does not answer."""
+
+    term: int
+    holder: str
+    since: str | None
+    reason: str
+    candidates: list[str]
+    trouble: str | None = None
+
+
 class NodeHealth(Struct):
-    """Health of a node; the master has no ``status`` but may name nodes ``lost`` or ``refused``."""
+    """Health of a node; the master has no ``status`` but may name nodes ``lost`` or ``refused``.
+
+    With a store of record the master's has ``mastership`` too.
+    """
 
     info: dict[str, Any]
     status: dict[str, Any] | None = None
     lost: list[dict[str, Any]] | None = None
     refused: list[dict[str, Any]] | None = None
+    mastership: Mastership | None = None
 
 
 class ClusterStatus(Struct):
@@ -63,6 +81,7 @@ class ClusterStatus(Struct):
 
     enabled: Literal["yes", "no"]
     running: Literal["yes", "no"]
+    mastership: Mastership | None = None
 
 
 class Synchronization(Struct):
@@ -134,7 +153,18 @@ async def status(ctx: Context, params: Common) -> Plain:
     states = await ctx.node.services.control.checked_states()
     running = states.get("secmon-clusterd") == "running"
     words = {True: "yes", False: "no"}
-    return Plain(data={"enabled": words[ctx.node.clustered], "running": words[ctx.node.clustered and running]})
+    shown = {"enabled": words[ctx.node.clustered], "running": words[ctx.node.clustered and running]}
+    return Plain(data=shown | await _mastership(ctx))
+
+
+async def _mastership(ctx: Context) -> dict[str, Any]:
+    """The member ``mastership`` of answers; nothing without a store of record, or while its daemon does not answer."""
+    source = ctx.node.services.mastership
+    try:
+        return {} if source is None else {"mastership": dict(await source.mastership())}
+    except SecmonError as error:
+        log.debug("%s", error)
+        return {}
 
 
 @operation(
@@ -167,6 +197,8 @@ async def healthcheck(ctx: Context, params: NodeList) -> Outcome:
     if source is None:
         raise SecmonError(3013)
     known = {entry["info"]["name"]: dict(entry) for entry in source.health()}
+    if ctx.node.name in known:
+        known[ctx.node.name] |= await _mastership(ctx)
     wanted = ctx.grant("node:id").select(known)
     return Outcome(items=[known[name] for name in sorted(wanted) if name in known])
 

@@ -18,6 +18,7 @@ HELLOS = st.builds(
     min_protocol=st.integers(0, 3),
     peer_port=st.integers(0, 3),
     clock=st.sampled_from([0.0, 1.0]),
+    term=st.integers(0, 1),
 )
 REQUESTS = st.builds(pb.EnrolRequest, hello=HELLOS, csr=st.binary(max_size=4), nonce=st.binary(max_size=4), reason=TEXT)
 

@@ -40,6 +40,30 @@ async def test_status(cluster: World) -> None:
     assert await cluster.run("GET /cluster/status") == Plain(data={"enabled": "yes", "running": "no"})
 
 
+class FixedMastership:
+    """What is known of the term; None: ``secmon-leaderd`` does not run."""
+
+    def __init__(self, shown: dict[str, Any] | None) -> None:
+        self.shown = shown
+
+    async def mastership(self) -> dict[str, Any]:
+        if self.shown is None:
+            raise SecmonError(1121)
+        return self.shown
+
+
+async def test_who_is_master_by_the_store_of_record(cluster: World) -> None:
+    services = cluster.nodes["alpha"].node.services
+    shown = {"term": 5, "holder": "alpha", "since": "2026-03-05T10:00:00Z", "reason": "beta was stopped"}
+    services.mastership = FixedMastership(shown)
+    expected = Plain(data={"enabled": "yes", "running": "yes", "mastership": shown})
+    assert await cluster.run("GET /cluster/status") == expected
+    items = (await cluster.outcome("GET /cluster/healthcheck", at="beta")).items
+    assert [item.get("mastership") for item in items] == [shown, None, None]
+    services.mastership = FixedMastership(None)
+    assert await cluster.run("GET /cluster/status") == Plain(data={"enabled": "yes", "running": "yes"})
+
+
 async def test_without_a_cluster(alone: World) -> None:
     assert await alone.run("GET /cluster/status") == Plain(data={"enabled": "no", "running": "no"})
     for name in (NODES, "GET /cluster/healthcheck"):

@@ -1,7 +1,7 @@
 """The real leader of a node of toys. ``record`` in its root holds the URL of the store of record."""
 
-from secmon.cluster.leadership.decide import Timing
 from secmon.cluster.leadership.leader import LeaderSettings
+from secmon.cluster.leadership.snapshot import Timing
 from secmon.cluster.leadership.term import Term
 from secmon.common.errors import SecmonError
 from secmon.config.api import ApiConfig

@@ -5,72 +5,13 @@
         +------StepDown------+-------------StepDown-------+
 
 :func:`decide` returns the one transition that is due, with its reason; ``leader`` executes it and then asks again.
-Times are readings of the host's boottime clock in seconds, which cannot be set and goes on while the host is suspended.
-The time in the database is judged by the database alone (``TermRow.expired``).
 """
 
 from dataclasses import dataclass
 
+from secmon.cluster.leadership.snapshot import Snapshot
 from secmon.cluster.leadership.term import Term
-from secmon.cluster.leadership.terms import TTL_SECONDS, TermRow
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """In seconds. ``contact``: between two renewals, or two looks; ``attempt`` bounds each of them."""
-
-    ttl: float = TTL_SECONDS
-    contact: float = 2.0
-    attempt: float = 1.5
-    successor: float = 3.0
-    """For which a resigned term waits for the successor that it names, before any candidate takes over."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resignation:
-    """A request that this node ends its term. ``successor``: who shall follow; empty: any other node."""
-
-    successor: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """What a node knows."""
-
-    node: str
-    candidate: bool
-    timing: Timing
-    next_contact: float
-    """When it is time for the next look or renewal."""
-    row: TermRow | None = None
-    """As read last; None before the first time."""
-    watched_since: float | None = None
-    """Since when the row was read again and again without change; None: the last attempt to read it has failed."""
-    known: Term | None = None
-    """The term that the node follows or holds."""
-    holding: bool = False
-    """Whether ``known`` is held by this node."""
-    renewed: float | None = None
-    """When the last successful renewal of the held term was sent."""
-    suspended: bool = False
-    """The lease of the held term may have run out, and this was noted."""
-    resignation: Resignation | None = None
-    shown: int = 0
-    """The highest number of a term that other nodes have shown, and the node that did."""
-    shown_by: str = ""
-    held_off_until: float = 0.0
-    """Until then this node takes over only as the named successor: it has failed as master."""
-
-    @property
-    def highest(self) -> int:
-        """The highest number of a term that is known."""
-        return max(self.shown, self.known.number if self.known else 0)
-
-    @property
-    def lease_end(self) -> float:
-        """When the lease of the held term may run out."""
-        return float("-inf") if self.renewed is None else self.renewed + self.timing.ttl
+from secmon.cluster.leadership.terms import TermRow
 
 
 @dataclass(frozen=True)

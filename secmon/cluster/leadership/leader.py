@@ -19,16 +19,14 @@ from secmon.cluster.leadership.decide import (
     Look,
     Renew,
     Resign,
-    Resignation,
-    Snapshot,
     Stay,
     StepDown,
     Suspend,
-    Timing,
     Transition,
     decide,
 )
 from secmon.cluster.leadership.role_file import CurrentRole, Role
+from secmon.cluster.leadership.snapshot import Resignation, Snapshot, Timing
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.leadership.terms import Candidate, TermRow
 from secmon.cluster.record.engine import RecordAddress
@@ -189,6 +187,7 @@ class Leader:
             case Claim(seen, reason):
                 await self._claim(seen, reason)
             case Follow(term, reason):
+                self._known = self._known.following(term)
                 await self._change("worker", term, reason, f"term {term.number}: {term.holder} is the master")
             case StepDown(reason):
                 await self._step_down(reason)
@@ -216,7 +215,7 @@ class Leader:
         self._counters.add("leadership.renewals")
         if self._known.suspended:
             log.info("term %d: the database has answered, changes are accepted", held.number)
-        self._known = replace(self._known, renewed=sent, suspended=False)
+        self._known = self._known.renewed_at(sent)
 
     async def _claim(self, seen: Term, reason: str) -> None:
         sent, above, ttl = self._clock.boottime(), self._known.highest, round(self._settings.timing.ttl)
@@ -231,7 +230,7 @@ class Leader:
         if found is None or not found.done:  # another node was faster, or the row shows later that this one was
             return
         [term] = begun
-        self._known = replace(self._known, holding=True, renewed=sent, suspended=False, resignation=None)
+        self._known = self._known.begun(term, sent)
         # The daemons go on as they are until this node is the master; the link leaves the old one by itself.
         sentence = f"term {term.number}: this node takes over: {reason}"
         await self._change("worker", term, reason, sentence, restart=False)
@@ -255,16 +254,13 @@ class Leader:
             await self._change("master", term, reason, f"term {term.number}: this node is the master")
 
     async def _step_down(self, reason: str) -> None:
-        self._known = replace(self._known, holding=False, renewed=None, suspended=False, resignation=None)
-        row = self._known.row
-        current = row.term if row is not None and row.term.number >= self._known.highest else self._known.known
-        await self._change("worker", current, reason, f"this node is not the master any more: {reason}")
+        self._known = self._known.stepped_down()
+        await self._change("worker", self._known.known, reason, f"this node is not the master any more: {reason}")
 
     async def _change(self, role: Role, term: Term | None, reason: str, sentence: str, *, restart: bool = True) -> None:
         """Note the role and give it to the daemons; one line in the log."""
         log.info("%s", sentence)
         self._counters.add("leadership.changes")
-        self._known = replace(self._known, known=term)
         self._role, self._reason = CurrentRole(role, term, reason), reason
         await self._publish(self._role, restart)
 
@@ -289,7 +285,7 @@ class Leader:
                 raise SecmonError(3050, "it holds nothing yet: run secmon store migrate on the node with the data")
         except SecmonError as error:
             self._counters.add("leadership.contacts_failed")
-            self._known = replace(self._known, watched_since=None)
+            self._known = self._known.unanswered()
             if self._trouble != error.message:
                 log.warning("%s", error.message)
             self._trouble = error.message
@@ -300,11 +296,7 @@ class Leader:
 
     def _take(self, found: Reading) -> None:
         assert found.row is not None, "checked by the attempt"
-        before, since = self._known.row, self._known.watched_since
-        same = before is not None and _without_expiry(before) == _without_expiry(found.row)
-        self._known = replace(
-            self._known, row=found.row, watched_since=since if same and since is not None else self._clock.boottime()
-        )
+        self._known = self._known.read(found.row, self._clock.boottime())
         self._reason, self._candidates = found.row.reason, found.candidates
         self._counters.set("leadership.term", found.row.term.number)
         self._counters.set("leadership.master", int(self._role.role == "master"))
@@ -324,7 +316,3 @@ class Leader:
         """While the database is connected."""
         settings = self._settings
         return Candidate(settings.node, settings.address or self._contact.local_address, settings.port)
-
-
-def _without_expiry(row: TermRow) -> TermRow:
-    return msgspec.structs.replace(row, expired=False)

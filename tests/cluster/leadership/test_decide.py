@@ -11,15 +11,13 @@ from secmon.cluster.leadership.decide import (
     Look,
     Renew,
     Resign,
-    Resignation,
-    Snapshot,
     Stay,
     StepDown,
     Suspend,
-    Timing,
     Transition,
     decide,
 )
+from secmon.cluster.leadership.snapshot import Resignation, Snapshot, Timing
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.leadership.terms import TermRow
 

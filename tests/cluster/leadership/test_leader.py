@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from secmon.cluster.leadership import leader as module
-from secmon.cluster.leadership.decide import Timing
 from secmon.cluster.leadership.leader import Leader, LeaderSettings
 from secmon.cluster.leadership.role_file import CurrentRole
+from secmon.cluster.leadership.snapshot import Timing
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.engine import RecordAddress
 from secmon.common.background import cancel

@@ -12,15 +12,22 @@ class Backoff:
     LONGEST = 30.0
     HEALTHY = 60.0
     IN_USE = 1.0
+    LASTING = 4
+    """Failures in a row after which what has failed will not be back soon."""
 
     def __init__(self) -> None:
-        self._failures = 0
+        self._failures = self._in_a_row = 0
         self._started: float | None = None
         self._in_use = False
 
     def in_use(self) -> None:
         """The daemon could not start because an address is in use."""
         self._in_use = True
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it has failed so often that it will not be back soon."""
+        return self._in_a_row >= self.LASTING
 
     def started(self, now: float) -> None:
         """The daemon has become ready."""
@@ -29,8 +36,9 @@ class Backoff:
     def ended(self, now: float) -> float:
         """The daemon has ended or could not start; seconds to wait before the next attempt."""
         if self._started is not None and now - self._started >= self.HEALTHY:
-            self._failures = 0
+            self._failures = self._in_a_row = 0
         self._started = None
+        self._in_a_row += 1
         if self._in_use:
             self._in_use = False
             return self.IN_USE

@@ -28,8 +28,6 @@ _IN_USE_TRIES = 3
 """Starts of a daemon whose address is in use, before the first start of the node is given up."""
 
 
-_FAILED_AGAIN_SECONDS = 1.0
-"""Pause before a start from which on a daemon counts as one that does not come back."""
 StaysAway = Callable[[str, str], Awaitable[None]]
 """Gets the name of a daemon that does not come back, and the reason."""
 
@@ -177,7 +175,7 @@ class DaemonGroup:
             self._restarts[daemon.name] += 1
             if delay:
                 self._run.failed(daemon.name)
-                if delay >= _FAILED_AGAIN_SECONDS and self._stays_away is not None:
+                if backoff.lasting and self._stays_away is not None:
                     await self._stays_away(daemon.name, reason)
                 await asyncio.sleep(delay)
             try:

@@ -37,3 +37,17 @@ def test_never_starting_is_no_health() -> None:
 def test_many_failures_do_not_overflow() -> None:
     backoff = Backoff()
     assert max(backoff.ended(0.0) for _ in range(5000)) == Backoff.LONGEST
+
+
+def test_what_fails_four_times_in_a_row_is_not_back_soon() -> None:
+    backoff = Backoff()
+    lasting = []
+    for in_use in (True, False, True, False):
+        if in_use:
+            backoff.in_use()
+        backoff.ended(0.0)
+        lasting.append(backoff.lasting)
+    assert lasting == [False, False, False, True]
+    backoff.started(10.0)
+    backoff.ended(90.0)
+    assert not backoff.lasting

@@ -94,7 +94,7 @@ def _as_holder(known: Snapshot, now: float) -> Transition:
         return Look("nobody has followed yet") if resigned else Renew("it is time")
     if known.resignation is not None and not resigned and known.watched_since is not None:
         return Resign(known.resignation.successor, known.resignation.reason)
-    if row is not None and resigned and (why := _free(known, row, now)):
+    if row is not None and resigned and (why := _free(known, row, now)) is not None:
         return Claim(row.term, why)
     if now >= known.lease_end and not known.suspended and not resigned:
         return Suspend("the lease of this term may have run out: no change is accepted until the database answers")
@@ -109,7 +109,7 @@ def _as_follower(known: Snapshot, now: float) -> Transition:
         return Stay(known.next_contact, "the database has not answered yet")
     if row.term.holder not in ("", known.node) and _succeeds(row.term, known.known):
         return Follow(row.term, row.reason)
-    if known.candidate and (why := _free(known, row, now)):
+    if known.candidate and (why := _free(known, row, now)) is not None:
         return Claim(row.term, why)
     return Stay(known.next_contact, f"{row.term.holder or 'no node'} is the master")
 

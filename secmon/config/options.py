@@ -65,6 +65,9 @@ OPTIONS: Mapping[str, Option] = {
     "clusterd.request_timeout_max": Option(
         3600, 1, 86_400, "Seconds that a request between nodes may take, wait_for_complete or not."
     ),
+    "leaderd.term_seconds": Option(
+        10, 2, 300, "Seconds without a renewal after which another node becomes master; renewed in a fifth of them."
+    ),
     "leaderd.debug": Option(0, 0, 2, "Detail of the log of who is master."),
     "clusterd.debug": Option(0, 0, 2, "Detail of the cluster's log."),
     "auth.timeout_seconds": Option(1, 0, 2_147_483_647, "Seconds that an agent may take to send more of its request."),

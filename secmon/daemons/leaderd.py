@@ -10,6 +10,7 @@ import msgspec
 
 from secmon.cluster.leadership.leader import Leader, LeaderSettings
 from secmon.cluster.leadership.role_file import CurrentRole, read_role, write_role
+from secmon.cluster.leadership.snapshot import Timing
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.masters_record import record_address
 from secmon.common.background import Background
@@ -107,12 +108,14 @@ class LeaderDaemon:
 def leader_settings(installation: Installation) -> LeaderSettings:
     """The settings that the configuration of a node spells out."""
     section, listen = installation.main.cluster, installation.options.get("clusterd.peer_port")
+    seconds = installation.options.get("leaderd.term_seconds")
     assert section.store is not None, "the daemon is started only where a store is configured"
     return LeaderSettings(
         node=section.node_name,
         candidate=section.store.candidate,
         address=section.store.address,
         port=listen if listen > 0 else section.port,
+        timing=Timing(ttl=seconds, contact=seconds / 5, attempt=0.15 * seconds),
     )
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
 from secmon.cluster.record.file_record import differences, is_recorded, read_content, recorded_files
-from secmon.cluster.record.writes import prove_term
+from secmon.cluster.record.writes import check_term
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
 from secmon.common.file_io import write_file
@@ -32,7 +32,7 @@ def take_files(paths: Paths, address: RecordAddress, term: Term, clock: Clock) -
     record = open_record(address, connections=0, statement_seconds=_STATEMENT_SECONDS)
     try:
         with record.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
-            prove_term(connection, term)
+            check_term(connection, term)
             take_recorded_files(connection, paths, f"before-term-{term.number}", clock)
     except (SQLAlchemyError, OSError) as error:
         raise unavailable(address, error) from error

@@ -10,12 +10,12 @@ from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.audit_record import bring_log_up_to
 from secmon.cluster.record.authority_record import get_authority, put_authority
 from secmon.cluster.record.copies import bring_up_to
-from secmon.cluster.record.engine import open_record, unavailable
+from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
 from secmon.cluster.record.local_stores import local_stores, opened
 from secmon.cluster.record.masters_record import record_address
 from secmon.cluster.record.recorded_stores import TASKS
 from secmon.cluster.record.setup import check_tables
-from secmon.cluster.record.writes import prove_term, read_contents
+from secmon.cluster.record.writes import check_term, prove_term, read_contents
 from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.daemons.node_builder import Installation
@@ -37,7 +37,7 @@ def become_master(installation: Installation, term: Term) -> None:
     try:
         with record.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
             check_tables(connection)
-            prove_term(connection, term)
+            check_term(connection, term)
             take_everything(connection, paths, cluster.key, f"before-term-{term.number}")
     except (SQLAlchemyError, OSError) as error:
         raise unavailable(address, error) from error
@@ -64,18 +64,32 @@ def _take_stores(connection: Connection, paths: Paths) -> None:
 
 
 def _take_authority(connection: Connection, paths: Paths, cluster_key: str) -> None:
-    """Use the recorded authority; record this node's when there is none."""
-    folder = paths.cluster_tls
-    found = get_authority(connection, cluster_key)
-    if found is None:
-        if (folder / "ca.key").exists():
-            put_authority(connection, cluster_key, (folder / "ca.pem").read_bytes(), (folder / "ca.key").read_bytes())
-        return
-    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-    certificate, key = found
-    if not _holds(folder / "ca.key", key) or not _holds(folder / "ca.pem", certificate):
-        write_file(folder / "ca.pem", certificate)
-        write_file(folder / "ca.key", key, 0o600)
+    """Use the recorded authority, if there is one."""
+    folder, found = paths.cluster_tls, get_authority(connection, cluster_key)
+    if found is not None:
+        certificate, key = found
+        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        if not _holds(folder / "ca.key", key) or not _holds(folder / "ca.pem", certificate):
+            write_file(folder / "ca.pem", certificate)
+            write_file(folder / "ca.key", key, 0o600)
+
+
+def record_authority(paths: Paths, address: RecordAddress, cluster_key: str, term: Term) -> None:
+    """Record this master's authority when none is recorded: it is made when a cluster starts for the first time.
+
+    Blocks. Raises SecmonError 3050 and 3051.
+    """
+    record = open_record(address, connections=0)
+    certificate, key = paths.cluster_tls / "ca.pem", paths.cluster_tls / "ca.key"
+    try:
+        with record.connect() as connection, connection.begin():
+            prove_term(connection, term)
+            if get_authority(connection, cluster_key) is None:
+                put_authority(connection, cluster_key, certificate.read_bytes(), key.read_bytes())
+    except (SQLAlchemyError, OSError) as error:
+        raise unavailable(address, error) from error
+    finally:
+        record.dispose()
 
 
 def _holds(path: Path, data: bytes) -> bool:

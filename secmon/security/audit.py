@@ -198,6 +198,12 @@ def read_end(path: Path) -> ChainEnd | None:
         os.close(descriptor)
 
 
+def last_seq(lines: bytes) -> int:
+    """The number of the last whole one of these lines; 0 when there is none."""
+    found = (read_line(raw) for raw in reversed(lines.splitlines()))
+    return next((one[0].seq for one in found if one is not None), 0)
+
+
 def first_prev(lines: bytes) -> str | None:
     """The hash that the first of these lines follows; None when it is no line."""
     found = read_line(lines.partition(b"\n")[0])

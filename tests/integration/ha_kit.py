@@ -13,11 +13,12 @@ from typing import Any
 import httpx
 
 from secmon.cluster.leadership.role_file import read_role
+from secmon.common.paths import Paths
 from tests.folders import short_root
 from tests.integration.kit import RealCluster, RealNode, free_port, make_node
 from tests.waiting import wait_until
 
-QUICK_RECORD: Mapping[str, int] = {"clusterd.security_lease": 30}
+QUICK_RECORD: Mapping[str, int] = {"clusterd.security_lease": 30, "leaderd.term_seconds": 4}
 
 
 @dataclass
@@ -68,10 +69,10 @@ def secmon(node: RealNode, *arguments: str) -> str:
     return done.stdout
 
 
-def use_store(node: RealNode, url: str) -> None:
-    """Name the store of record in the configuration of a node."""
-    file = node.paths.main_config
-    options = f"<store>{url.replace('&', '&amp;')}</store><address>{node.address}</address>"
+def use_address_and_store(paths: Paths, url: str, address: str) -> None:
+    """Name the store of record, and the address of the node, in its configuration."""
+    file = paths.main_config
+    options = f"<store>{url.replace('&', '&amp;')}</store><address>{address}</address>"
     file.write_text(file.read_text().replace("</cluster>", f"{options}</cluster>"))
 
 
@@ -89,7 +90,7 @@ def ha_cluster(url: str, nodes: int = 3, *, options: Mapping[str, int] | None = 
         role = "master" if number == 1 else "worker"
         node = make_node(folder, f"node{number}", role=role, master=f"127.77.{third}.1", address=address,
                          api_port=free_port(), **common)  # fmt: skip
-        use_store(node, url)
+        use_address_and_store(node.paths, url, address)
         made.append(node)
     assert made[0].password is not None
     cluster = HaCluster(made[0], made[1:], made[0].password, folder)

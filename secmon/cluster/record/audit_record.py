@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from secmon.cluster.record.schema import audit
 from secmon.common.file_io import sync_folder
@@ -16,7 +16,7 @@ def bring_log_up_to(connection: Connection, path: Path, aside: str) -> Path | No
     Lines are appended to a log that ends with a recorded line. Raises OSError.
     """
     end = read_end(path)
-    missing = _lines(connection, end.line.revision if end and end.line else -1)
+    missing = _lines(connection, end.seq if end else 0)
     if end is not None and _continues(connection, end, missing):
         _append(path, missing)
         return None
@@ -25,12 +25,12 @@ def bring_log_up_to(connection: Connection, path: Path, aside: str) -> Path | No
         kept = path.with_name(f"{path.name}.{aside}")
         os.replace(path, kept)
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    _append(path, _lines(connection, -1))
+    _append(path, _lines(connection, 0))
     return kept
 
 
 def _lines(connection: Connection, after: int) -> bytes:
-    found = select(audit.c.lines).where(audit.c.revision > after).order_by(audit.c.revision)
+    found = select(audit.c.lines).where(audit.c.seq > after).order_by(audit.c.seq)
     return b"".join(bytes(lines) for lines in connection.execute(found).scalars())
 
 
@@ -40,7 +40,7 @@ def _continues(connection: Connection, end: ChainEnd, missing: bytes) -> bool:
         return False
     if missing:
         return first_prev(missing) == end.hash
-    last = select(audit.c.lines).where(audit.c.revision == select(func.max(audit.c.revision)).scalar_subquery())
+    last = select(audit.c.lines).where(audit.c.seq == end.seq)
     lines = connection.execute(last).scalar_one_or_none()
     return lines is not None and end.hash.encode() in bytes(lines).rstrip(b"\n").rpartition(b"\n")[2]
 

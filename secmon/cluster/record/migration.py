@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import msgspec
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from secmon.cluster.leadership.terms import look
 from secmon.cluster.record.authority_record import put_authority
@@ -12,7 +12,7 @@ from secmon.cluster.record.copies import upload
 from secmon.cluster.record.file_record import is_recorded, put_files
 from secmon.cluster.record.local_stores import local_stores, opened
 from secmon.cluster.record.recorded_stores import RecordedStore
-from secmon.cluster.record.schema import metadata, stores
+from secmon.cluster.record.schema import metadata
 from secmon.cluster.record.setup import create_tables
 from secmon.cluster.record.writes import put_audit, read_contents
 from secmon.common.clock import Clock
@@ -40,9 +40,8 @@ def fill(record: Connection, paths: Paths, cluster_key: str, clock: Clock, progr
             local = stack.enter_context(write_transaction(stack.enter_context(opened(path))))
             progress(store.name, upload(record, local, store))
             _compare(record, local, store)
-        revision = record.execute(select(stores.c.revision).where(stores.c.store == "security")).scalar_one()
         if paths.audit_log.exists():
-            put_audit(record, revision, paths.audit_log.read_bytes())
+            put_audit(record, paths.audit_log.read_bytes())
         progress("files", _fill_files(record, paths, clock))
         folder = paths.cluster_tls
         if (folder / "ca.key").exists():

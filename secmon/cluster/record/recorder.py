@@ -89,7 +89,7 @@ class StoreRecorder:
             prove_term(connection, self._held())
             revision = advance(connection, self._store.name, base, commit_id)
             put_rows(connection, self._store.name, revision, changed)
-            put_audit(connection, revision, audit)
+            put_audit(connection, audit)
             with unconfirmed(connection, self._commit_seconds) as warnings:
                 try:
                     transaction.commit()

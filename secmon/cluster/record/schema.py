@@ -62,8 +62,8 @@ rows = Table(
 audit = Table(
     "audit",
     metadata,
-    Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("lines", LargeBinary, nullable=False),  # as they stand in the file, of the change to this revision
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),  # number of the last one of the lines
+    Column("lines", LargeBinary, nullable=False),  # as they stand in the file
 )
 
 files = Table(

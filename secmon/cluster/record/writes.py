@@ -9,12 +9,13 @@ from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from secmon.cluster.leadership.term import Term
-from secmon.cluster.leadership.terms import prove
+from secmon.cluster.leadership.terms import look, prove
 from secmon.cluster.record.recorded_stores import Contents
 from secmon.cluster.record.schema import audit, rows, stores
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.recording import Behind
 from secmon.common.sqlite.row_capture import ChangedRow, Row
+from secmon.security.audit import last_seq
 
 
 def prove_term(connection: Connection, held: Term) -> None:
@@ -23,6 +24,13 @@ def prove_term(connection: Connection, held: Term) -> None:
     Raises 3051 when the term is not the current one.
     """
     if not prove(connection, held):
+        raise SecmonError(3051, f"term {held.number} has ended")
+
+
+def check_term(connection: Connection, held: Term) -> None:
+    """As ``prove_term`` for what only reads: nothing is locked, and a new term may begin meanwhile."""
+    row = look(connection)
+    if row is None or row.term != held:
         raise SecmonError(3051, f"term {held.number} has ended")
 
 
@@ -48,10 +56,10 @@ def put_rows(connection: Connection, store: str, revision: int, changed: Sequenc
 _KEY = [rows.c.store, rows.c.table, rows.c.key]
 
 
-def put_audit(connection: Connection, revision: int, lines: bytes) -> None:
-    """Keep the lines of the audit log about the change to ``revision`` of the security state."""
+def put_audit(connection: Connection, lines: bytes) -> None:
+    """Keep lines of the audit log, if there are any. They follow those that are kept."""
     if lines:
-        connection.execute(insert(audit).values(revision=revision, lines=lines))
+        connection.execute(insert(audit).values(seq=last_seq(lines), lines=lines))
 
 
 def last_commit(connection: Connection, store: str) -> tuple[int, str]:

@@ -141,6 +141,7 @@ class _Connection:
             for future in (self.greeted, *(each.done for each in self._answers.values())):
                 if not future.done():
                     future.set_exception(error)
+                    future.exception()  # a call that fails to write does not ask for it
 
     def _take(self, frame: CallFrame, answer: _Answer) -> None:
         if frame.kind == Kind.END:

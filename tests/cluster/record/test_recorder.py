@@ -213,7 +213,7 @@ def test_the_audit_log_is_recorded_with_its_change(node: RecordedNode, store: Re
         transaction.next_id(users)
     copy = tmp_path / "copy.log"
     with store.engine.begin() as connection:
-        found = connection.execute(text("SELECT lines FROM secmon.audit ORDER BY revision")).scalars()
+        found = connection.execute(text("SELECT lines FROM secmon.audit ORDER BY seq")).scalars()
         copy.write_bytes(b"".join(found))
     assert copy.read_bytes() == log.read_bytes()
     assert b'"void"' in log.read_bytes()

@@ -57,7 +57,8 @@ class ApiDaemon:
         if not node.clustered:
             node.services.nodes = coordinator = Coordinator(executor, no_peer, limits=CallLimits.of(node.options))
             return RoleRouter("master", executor, coordinator=coordinator)
-        self._cluster_daemon = LocalClient(node.name, node.paths.cluster_socket, node.clock)
+        hold = 0 if node.record is None else node.options.get("clusterd.hold_ms") / 1000
+        self._cluster_daemon = LocalClient(node.name, node.paths.cluster_socket, node.clock, hold_seconds=hold)
         return RoleRouter("api", executor, forward_to=self._cluster_daemon)
 
     async def finished(self) -> None:

@@ -17,16 +17,28 @@ from secmon.security.authentication_error import AuthenticationError
 CONNECT_SECONDS = 5.0
 """Time for a connection: a daemon that runs takes one at once, one that hangs does not."""
 
+_AGAIN_SECONDS = 0.05
+
 
 class LocalClient:
     """Implements ``cluster.node.Peer``. Connects when it is used, and again after the daemon has restarted."""
 
-    def __init__(self, name: str, socket: Path, clock: Clock, *, connect_seconds: float = CONNECT_SECONDS) -> None:
-        """``name``: of this node, for errors."""
+    def __init__(
+        self,
+        name: str,
+        socket: Path,
+        clock: Clock,
+        *,
+        connect_seconds: float = CONNECT_SECONDS,
+        hold_seconds: float = 0.0,
+    ) -> None:
+        """``name``: of this node, for errors. A call waits ``hold_seconds`` for a daemon that does not run, which is
+        not long where it restarts with another role."""
         self._name = name
         self._socket = socket
         self._clock = clock
         self._connect_seconds = connect_seconds
+        self._hold_seconds = hold_seconds
         self._connecting = asyncio.Lock()
         self._connection: _Connection | None = None
 
@@ -60,11 +72,21 @@ class LocalClient:
         async with self._connecting:
             if self._connection is None or self._connection.lost:
                 try:
-                    async with asyncio.timeout(self._connect_seconds):
-                        self._connection = await _connect(self._socket)
+                    async with asyncio.timeout(self._connect_seconds + self._hold_seconds):
+                        self._connection = await self._connect()
                 except TimeoutError as error:
                     raise ConnectionError("no greeting in time") from error
             return self._connection
+
+    async def _connect(self) -> "_Connection":
+        end = self._clock.monotonic() + self._hold_seconds
+        while True:
+            try:
+                return await _connect(self._socket)
+            except (FileNotFoundError, ConnectionRefusedError):
+                if self._clock.monotonic() >= end:
+                    raise
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     def _named(self, failure: SecmonError) -> SecmonError:
         failure.nodes = {self._name: failure.message}

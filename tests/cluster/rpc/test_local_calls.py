@@ -189,6 +189,19 @@ async def test_a_daemon_that_was_restarted_is_found_again(daemon: Daemon) -> Non
     assert isinstance(await daemon.ask("/echo"), Plain)
 
 
+async def test_a_call_waits_for_a_daemon_that_restarts_with_another_role(daemon: Daemon) -> None:
+    daemon.client = LocalClient("n1", daemon.path, daemon.clock, hold_seconds=60)
+    await daemon.server.stop(0)
+    waiting = asyncio.create_task(daemon.ask("/echo"))
+    await asyncio.sleep(0)
+    daemon.server = daemon.build()
+    await daemon.server.open()
+    assert isinstance(await waiting, Plain)
+    daemon.client = LocalClient("n1", daemon.path, daemon.clock, hold_seconds=0.1)
+    await daemon.server.stop(0)
+    assert (await daemon.refused("/echo")).code == 3012
+
+
 async def test_a_socket_that_was_removed_is_made_again(daemon: Daemon) -> None:
     waiting = asyncio.create_task(daemon.ask("/waits"))
     await until(lambda: daemon.waiting == 1)

@@ -25,7 +25,7 @@ class Backoff:
         self._in_use = True
 
     @property
-    def lasting(self) -> bool:
+    def exhausted(self) -> bool:
         """Whether it has failed so often that it will not be back soon."""
         return self._in_a_row >= self.LASTING
 

@@ -31,7 +31,7 @@ def read_role(path: Path) -> CurrentRole:
 
 
 def start_as_worker(path: Path) -> None:
-    """A node that starts is not the master, whatever it was: the store of record decides anew. Raises OSError."""
+    """A node that starts is not the master, whatever it was: the store of record decides again. Raises OSError."""
     before = read_role(path)
     if before.role == "master":
         write_role(path, msgspec.structs.replace(before, role="worker"))

@@ -12,7 +12,7 @@ class Backoff:
     LONGEST = 30.0
     HEALTHY = 60.0
     IN_USE = 1.0
-    LASTING = 4
+    PERSISTENT = 4
     """Failures in a row after which what has failed will not be back soon."""
 
     def __init__(self) -> None:
@@ -25,9 +25,9 @@ class Backoff:
         self._in_use = True
 
     @property
-    def exhausted(self) -> bool:
+    def persistent(self) -> bool:
         """Whether it has failed so often that it will not be back soon."""
-        return self._in_a_row >= self.LASTING
+        return self._in_a_row >= self.PERSISTENT
 
     def started(self, now: float) -> None:
         """The daemon has become ready."""

@@ -175,7 +175,7 @@ class DaemonGroup:
             self._restarts[daemon.name] += 1
             if delay:
                 self._run.failed(daemon.name)
-                if backoff.exhausted and self._stays_away is not None:
+                if backoff.persistent and self._stays_away is not None:
                     await self._stays_away(daemon.name, reason)
                 await asyncio.sleep(delay)
             try:

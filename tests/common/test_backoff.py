@@ -41,13 +41,13 @@ def test_many_failures_do_not_overflow() -> None:
 
 def test_what_fails_four_times_in_a_row_is_not_back_soon() -> None:
     backoff = Backoff()
-    exhausted = []
+    persistent = []
     for in_use in (True, False, True, False):
         if in_use:
             backoff.in_use()
         backoff.ended(0.0)
-        exhausted.append(backoff.exhausted)
-    assert exhausted == [False, False, False, True]
+        persistent.append(backoff.persistent)
+    assert persistent == [False, False, False, True]
     backoff.started(10.0)
     backoff.ended(90.0)
-    assert not backoff.exhausted
+    assert not backoff.persistent

@@ -15,7 +15,7 @@ from secmon.cluster.leadership.terms import TermRow
 
 
 @dataclass(frozen=True)
-class ReadTerm:
+class Observe:
     """Read the row."""
 
     reason: str
@@ -74,7 +74,7 @@ class Stay:
     reason: str
 
 
-Transition = ReadTerm | Renew | Claim | Follow | StepDown | Suspend | Resign | Stay
+Transition = Observe | Renew | Claim | Follow | StepDown | Suspend | Resign | Stay
 
 
 def decide(snapshot: Snapshot, now: float) -> Transition:
@@ -91,7 +91,7 @@ def _as_holder(known: Snapshot, now: float) -> Transition:
         return StepDown(_ended(held, row.term))
     resigned = row is not None and row.resigned
     if now >= known.next_contact:
-        return ReadTerm("no node has followed yet") if resigned else Renew("it is time")
+        return Observe("nobody has followed yet") if resigned else Renew("it is time")
     if known.resignation is not None and not resigned and known.watched_since is not None:
         return Resign(known.resignation.successor, known.resignation.reason)
     if row is not None and resigned and (why := _free(known, row, now)) is not None:
@@ -104,7 +104,7 @@ def _as_holder(known: Snapshot, now: float) -> Transition:
 def _as_follower(known: Snapshot, now: float) -> Transition:
     row = known.row
     if now >= known.next_contact:
-        return ReadTerm("it is time")
+        return Observe("it is time")
     if row is None:
         return Stay(known.next_contact, "the database has not answered yet")
     if row.term.holder not in ("", known.node) and _succeeds(row.term, known.known):

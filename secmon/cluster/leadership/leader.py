@@ -16,7 +16,7 @@ from secmon.cluster.leadership.contact import RecordContact
 from secmon.cluster.leadership.decide import (
     Claim,
     Follow,
-    ReadTerm,
+    Observe,
     Renew,
     Resign,
     Stay,
@@ -159,7 +159,7 @@ class Leader:
             self._wake.set()
 
     async def switch_over(self, successor: str) -> Term:
-        """End the current term, whichever node holds it, in favour of ``successor``, or of any other node if empty.
+        """End the current term, held by any node, in favour of ``successor``, or of any other node if empty.
 
         Returns the term that ends. Raises SecmonError 3055 if no such node can follow, 3050.
         """
@@ -180,7 +180,7 @@ class Leader:
         match transition:
             case Stay(until):
                 await self._wait(until)
-            case ReadTerm():
+            case Observe():
                 await self._attempt(self._read, jitter=True)
             case Renew():
                 await self._renew()

@@ -56,7 +56,7 @@ class Candidate(NamedTuple):
 
 
 def create_row(connection: Connection) -> None:
-    """Make the row of a new store of record, without a master yet; no effect if there is one."""
+    """Make the row of a new store of record, in which no node is master yet; no effect if there is one."""
     first = {"one": 1, "number": 0, "id": _new_id(), "holder": "", "address": "", "port": 0, "resigned": False}
     times = {"since": _clock, "renewed": _clock, "ttl_seconds": TTL_SECONDS}
     values = {**first, **times, "successor": "", "reason": "the store of record is new"}

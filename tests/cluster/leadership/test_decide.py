@@ -8,7 +8,7 @@ import pytest
 from secmon.cluster.leadership.decide import (
     Claim,
     Follow,
-    ReadTerm,
+    Observe,
     Renew,
     Resign,
     Stay,
@@ -50,7 +50,7 @@ OTHERS = term(5, "b")
 OWN = term(5, "a")
 
 FOLLOWER: dict[str, tuple[Snapshot, Transition]] = {
-    "looks when it is time": (follower(row(OTHERS), next_contact=NOW), ReadTerm("it is time")),
+    "looks when it is time": (follower(row(OTHERS), next_contact=NOW), Observe("it is time")),
     "waits for the database": (
         follower(None, watched=None),
         Stay(NOW + 1, "the database has not answered yet"),
@@ -141,7 +141,7 @@ HOLDER: dict[str, tuple[Snapshot, Transition]] = {
     ),
     "looks for its successor": (
         holder(row(OWN, resigned=True), next_contact=NOW),
-        ReadTerm("no node has followed yet"),
+        Observe("nobody has followed yet"),
     ),
     "waits for the successor": (
         holder(row(OWN, resigned=True, successor="b"), resignation=Resignation(successor="b", reason="switchover")),

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from secmon.cluster.leadership.decide import (
     Claim,
     Follow,
-    ReadTerm,
+    Observe,
     Renew,
     Resign,
     Stay,
@@ -111,7 +111,7 @@ class ModelNode:
                     self.known = replace(self.known, suspended=True)
                 case Stay():
                     return
-                case ReadTerm() | Renew() | Claim() | Resign() as attempt:
+                case Observe() | Renew() | Claim() | Resign() as attempt:
                     self.pending, self.sent, self.answer = attempt, self.clock, None
                     self.known = replace(self.known, next_contact=self.clock + TIMING.contact)
                     return

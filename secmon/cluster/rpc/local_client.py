@@ -18,6 +18,8 @@ CONNECT_SECONDS = 5.0
 """Time for a connection: a daemon that runs takes one at once, one that hangs does not."""
 
 _AGAIN_SECONDS = 0.05
+_AWAY = (3012, 3020, 3023)
+"""The cluster daemon, or the master, is away."""
 
 
 class LocalClient:
@@ -32,8 +34,8 @@ class LocalClient:
         connect_seconds: float = CONNECT_SECONDS,
         hold_seconds: float = 0.0,
     ) -> None:
-        """``name``: of this node, for errors. A call waits ``hold_seconds`` for a daemon that does not run, which is
-        not long where it restarts with another role."""
+        """``name``: of this node, for errors. Calls wait ``hold_seconds`` for a daemon that does not run, reads for a
+        master too: neither is away for long where nodes change their roles."""
         self._name = name
         self._socket = socket
         self._clock = clock
@@ -47,7 +49,18 @@ class LocalClient:
         return await self.send(pack_call(call, part=part), call.deadline)
 
     async def send(self, request: pb.ExecuteRequest, deadline: float | None) -> Result:
-        """As :meth:`execute`, for a request that is packed already."""
+        """As :meth:`execute`, for a request that is packed already. A read is repeated while the hold lasts."""
+        end = self._clock.monotonic() + self._hold_seconds
+        while True:
+            try:
+                return await self._send(request, deadline)
+            except SecmonError as error:
+                reads = request.operation.startswith("GET ")
+                if not reads or error.code not in _AWAY or self._clock.monotonic() >= end:
+                    raise
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _send(self, request: pb.ExecuteRequest, deadline: float | None) -> Result:
         limit = None if deadline is None else max(0.001, deadline - self._clock.monotonic())
         data = pack_seconds(limit) + request.SerializeToString()
         try:

@@ -202,6 +202,18 @@ async def test_a_call_waits_for_a_daemon_that_restarts_with_another_role(daemon:
     assert (await daemon.refused("/echo")).code == 3012
 
 
+async def test_a_read_is_repeated_when_the_daemon_ends_before_it_has_answered(daemon: Daemon) -> None:
+    daemon.client = LocalClient("n1", daemon.path, daemon.clock, hold_seconds=60)
+    reading = asyncio.create_task(daemon.ask("/waits"))
+    await until(lambda: daemon.waiting == 1)
+    await daemon.server.stop(0)
+    daemon.released.set()
+    daemon.server = daemon.build()
+    await daemon.server.open()
+    assert isinstance(await reading, Plain)
+    assert daemon.cancelled == 1
+
+
 async def test_a_socket_that_was_removed_is_made_again(daemon: Daemon) -> None:
     waiting = asyncio.create_task(daemon.ask("/waits"))
     await until(lambda: daemon.waiting == 1)

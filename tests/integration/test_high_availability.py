@@ -104,3 +104,18 @@ def test_a_planned_end(cluster: HaCluster) -> None:
     under_load(cluster, stop)
     for node in cluster.nodes:
         assert "Traceback" not in node.output()
+
+
+def test_a_switchover(cluster: HaCluster) -> None:
+    def switch_over(first: RealNode, _: Clients) -> RealNode:
+        second = next(node for node in cluster.nodes if node is not first)
+        shown = secmon(first, "cluster", "switchover", second.name)
+        assert f"{second.name} is the master in place of {first.name}" in shown
+        assert cluster.wait_leader(other_than=first) is second
+        return second
+
+    under_load(cluster, switch_over)
+    leader = cluster.wait_leader()
+    assert f"{leader.name} is the master since" in secmon(leader, "cluster", "health")
+    status = cluster.call(leader, "/cluster/status")["data"]
+    assert status["mastership"]["holder"] == leader.name

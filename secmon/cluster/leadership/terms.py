@@ -14,15 +14,18 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, and_, false, func, literal, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, false, func, literal, or_, select, text, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from secmon.cluster.leadership.term import Term
+from secmon.cluster.record.engine import APPLICATION
 from secmon.cluster.record.schema import candidates, term
 
 CHANNEL = "secmon_term"
 """Of NOTIFY: the row of the term has changed otherwise than by a renewal."""
 TTL_SECONDS = 10
+STALLED_SECONDS = 4.0
+"""Above the bound of the server for idle transactions of writers."""
 
 _t = term.c
 _clock = func.clock_timestamp()
@@ -74,14 +77,30 @@ def prove(connection: Connection, held: Term) -> bool:
     return connection.execute(found).one_or_none() is not None
 
 
+def end_stalled(connection: Connection, seconds: float) -> int:
+    """End sessions of secmon whose transaction has been idle for ``seconds``; their number.
+
+    The server ends most of them by itself. Not those of a client that was paused between two messages of a pipeline,
+    or in the middle of one: they would keep their lock on the row for good. They cannot commit any more.
+    """
+    idle = text(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = current_user "
+        "AND datname = current_database() AND application_name = :name AND pid <> pg_backend_pid() "
+        "AND state LIKE 'idle in transaction%' AND state_change < clock_timestamp() - make_interval(secs => :seconds)"
+    )
+    return int(connection.execute(idle, {"name": APPLICATION, "seconds": seconds}).scalar_one())
+
+
 def claim(
     connection: Connection, seen: Term, by: Candidate, reason: str, *, above: int = 0, ttl_seconds: int = TTL_SECONDS
 ) -> Term | None:
     """Begin a new term after ``seen``, which has expired, was resigned, was that of the same node, or is below
     ``above``, the highest number that this node knows: the database has lost its last changes then.
 
-    Waits for writes under ``seen``. None: another node was faster, or the holder has renewed.
+    Waits for writes under ``seen``, and ends those that stall. None: another node was faster, or the holder
+    has renewed.
     """
+    end_stalled(connection, STALLED_SECONDS)
     free = or_(_expired, _t.resigned, _t.holder.in_(["", by.node]), _t.number < above)
     number = max(seen.number, above) + 1
     new = Term(number=number, id=_new_id(), holder=by.node, address=by.address, port=by.port)

@@ -9,9 +9,6 @@ from secmon.cluster.record.writes import put_rows
 from secmon.common.sqlite.engine import write_transaction
 from secmon.common.sqlite.row_capture import all_rows
 
-_AT_ONCE = 2000
-"""Rows of one statement."""
-
 
 def bring_up_to(local: Engine, store: RecordedStore, contents: Contents) -> bool:
     """Make the copy ``local`` what is recorded, and the original from now on; whether its rows had to change."""
@@ -31,8 +28,7 @@ def upload(record: Connection, local: Connection, store: RecordedStore) -> int:
     for captured in store.tables:
         rows = list(all_rows(local, captured))
         count += len(rows)
-        for start in range(0, len(rows), _AT_ONCE):
-            put_rows(record, store.name, revision, rows[start : start + _AT_ONCE])
+        put_rows(record, store.name, revision, rows)
     record.execute(update(stores).where(stores.c.store == store.name).values(revision=revision, commit_id=""))
     write_position(local, revision)
     return count

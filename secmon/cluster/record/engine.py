@@ -9,6 +9,8 @@ from sqlalchemy import Engine, NullPool, QueuePool, create_engine, exc
 
 from secmon.common.errors import SecmonError
 
+APPLICATION = "secmon"
+"""The name that sessions have in the database."""
 _CONNECT_SECONDS = 2
 _DEAD_PEER_MS = 4000
 
@@ -42,7 +44,7 @@ def open_record(address: RecordAddress, *, connections: int = 2, statement_secon
             password=_password(address),
             target_session_attrs="read-write",
             connect_timeout=_CONNECT_SECONDS,
-            application_name="secmon",
+            application_name=APPLICATION,
             options=options,
             tcp_user_timeout=_DEAD_PEER_MS,
             keepalives_idle=3,

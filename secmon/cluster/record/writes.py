@@ -47,13 +47,17 @@ def put_rows(connection: Connection, store: str, revision: int, changed: Sequenc
     values = [
         {"store": store, "table": one.table, "key": one.key, "row": one.row, "revision": revision} for one in changed
     ]
-    if values:
-        statement = insert(rows)
+    for start in range(0, len(values), _ROWS_AT_ONCE):
+        # One statement with many rows. Many statements would be a pipeline, in which the server's bound of an idle
+        # transaction does not hold: a master that is paused there would keep its lock on the term.
+        statement = insert(rows).values(values[start : start + _ROWS_AT_ONCE])
         new = {name: statement.excluded[name] for name in ("row", "revision")}
-        connection.execute(statement.on_conflict_do_update(index_elements=_KEY, set_=new), values)
+        connection.execute(statement.on_conflict_do_update(index_elements=_KEY, set_=new))
 
 
 _KEY = [rows.c.store, rows.c.table, rows.c.key]
+_ROWS_AT_ONCE = 1000
+"""Their parameters are well below the 65,535 of a statement."""
 
 
 def put_audit(connection: Connection, lines: bytes) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from secmon.cluster.leadership import terms
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.leadership.terms import Candidate
-from secmon.cluster.record.engine import RecordAddress, open_record
+from secmon.cluster.record.engine import APPLICATION, RecordAddress, open_record
 from tests.cluster.leadership.kit import A, B, C, run_out, set_up
 from tests.waiting import wait_until
 
@@ -245,3 +245,27 @@ def test_changes_of_master_are_notified_and_renewals_are_not(engine: Engine, rec
             terms.resign(connection, term, "", "stop")
         heard = [each.payload for each in listening.notifies(timeout=20, stop_after=2)]
     assert heard == ["1", "1"]
+
+
+def test_a_claim_ends_the_session_of_a_master_that_was_paused_in_a_pipeline(
+    engine: Engine, record: RecordAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server does not end it: a message such as a flush stops its clock for idle transactions."""
+    monkeypatch.setattr(terms, "STALLED_SECONDS", 0.0)
+    held = claimed(engine, A)
+    with psycopg.connect(record.url, application_name=APPLICATION) as paused:
+        paused.execute("SET idle_in_transaction_session_timeout = 500")
+        paused.execute("SELECT 1 FROM secmon.term WHERE number = %s FOR KEY SHARE", [held.number])
+        paused.pgconn.send_flush_request()
+        paused.pgconn.flush()
+        wait_until(lambda: _idle(engine, paused.info.backend_pid), what="the transaction is idle")
+        run_out(engine)
+        assert claimed(engine, B).number == held.number + 1
+        with pytest.raises(psycopg.OperationalError):
+            paused.execute("SELECT 1")
+
+
+def _idle(engine: Engine, pid: int) -> bool:
+    state = text("SELECT state LIKE 'idle in transaction%' FROM pg_stat_activity WHERE pid = :pid")
+    with engine.begin() as connection:
+        return bool(connection.execute(state, {"pid": pid}).scalar_one())

@@ -316,7 +316,7 @@ def test_single_process(node: ToyNode) -> None:
         wait_until(lambda reason=reason: f"{APID}: it failed: {reason}" in node.output(), "the failure is seen")  # type: ignore[misc]
         quit_file.unlink()
         wait_until(lambda: node.state(APID) == "running", "it is back")
-    assert node.ask_daemon(APID, "counters")["task_restarts"] == {"run files": 0}
+    assert node.ask_daemon(APID, "counters")["task_restarts"] == {"run files": 0, "freed memory": 0}
     node.ask("restart")
     wait_until(lambda: not node.ask("status")["restart_pending"], "the restart is done")
     assert node.state(CLUSTERD) == "running"

@@ -16,7 +16,7 @@ def bring_up_to(local: Engine, store: RecordedStore, contents: Contents) -> bool
         behind = not store.same(connection, contents)
         if behind:
             store.load(connection, contents)
-        store.make_original(connection)
+        store.make_original(connection, contents)
         write_position(connection, contents.revision)
     return behind
 

@@ -12,6 +12,7 @@ from secmon.agents.registry.store import get, put
 from secmon.agents.tasks import schema as tasks
 from secmon.common.sqlite.row_capture import Captured, Row, all_columns
 from secmon.security.store import schema as security
+from secmon.security.store.position import AuditEnd, write_audit_end
 
 
 class Contents(NamedTuple):
@@ -31,14 +32,15 @@ class RecordedStore(NamedTuple):
     """``load`` replaces the recorded rows of a store by others, in a write transaction.
 
     ``same`` says whether a copy has these rows already, by the identity, revision and digest that both keep.
-    ``make_original`` makes a copy the original: revisions go on, and the copies of the other nodes follow it.
+    ``make_original`` makes a copy that has these rows the original: revisions and the audit log go on where the record
+    ends, and the copies of the other nodes follow it.
     """
 
     name: str
     tables: Sequence[Captured]
     load: Callable[[Connection, Contents], None]
     same: Callable[[Connection, Contents], bool]
-    make_original: Callable[[Connection], None]
+    make_original: Callable[[Connection, Contents], None]
 
 
 _SECURITY_META = ("store_id", "revision", "shared_revision", "audit_end")
@@ -59,8 +61,10 @@ def _load_security(connection: Connection, contents: Contents) -> None:
     _set_meta(connection, security.meta, meta | {"log_floor": meta["revision"]})
 
 
-def _original_security(connection: Connection) -> None:
+def _original_security(connection: Connection, contents: Contents) -> None:
     _set_meta(connection, security.meta, {"generation": "0"})  # that of a store which is its own origin
+    end = contents.meta.get("audit_end")  # replication leaves it out: a copy has none, or that of an earlier term
+    write_audit_end(connection, None if end is None else AuditEnd.parse(end))
 
 
 def _load_registry(connection: Connection, contents: Contents) -> None:
@@ -105,7 +109,7 @@ def _set_meta(connection: Connection, meta: Table, values: Mapping[str, str]) ->
             connection.execute(insert(meta).values(name=name, value=value))
 
 
-def _original_registry(connection: Connection) -> None:
+def _original_registry(connection: Connection, contents: Contents) -> None:
     source = get(connection, "source")
     if source:
         put(connection, "store_id", source)
@@ -150,6 +154,6 @@ TASKS = RecordedStore(
     [Captured(tasks.tasks, all_columns(tasks.tasks))],
     _load_tasks,
     lambda connection, contents: False,  # copies of it exist on the master alone
-    lambda connection: None,
+    lambda connection, contents: None,
 )
 RECORDED = (SECURITY, REGISTRY, TASKS)

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.audit_record import bring_log_up_to
 from secmon.cluster.record.engine import RecordAddress
 from secmon.common.clock import SystemClock
 from secmon.common.sqlite.faults import RecordFault
 from secmon.security.audit import Actor, audited
 from secmon.security.audit_check import verify
+from secmon.security.origin import initialise
 from secmon.security.store.schema import users
+from secmon.security.store.security_store import SecurityStore
 from tests.cluster.record.kit import FIRST, Record, RecordedNode, recorded_node
 from tests.cluster.record.test_recorder import SECOND
 
@@ -39,6 +42,14 @@ def log(tmp_path: Path) -> Path:
 def change(node: RecordedNode, log: Path) -> None:
     with audited(node.security, log, AUTHOR, SystemClock()) as transaction:
         transaction.next_id(users)
+
+
+def follow(original: SecurityStore, folder: Path) -> None:
+    """As a worker does: replication has the rows, not the end of the log."""
+    folder.mkdir(exist_ok=True)
+    replica = SecurityStore(folder / "security.db", writable=False)
+    replica.apply_snapshot(original.snapshot())
+    replica.close()
 
 
 def take(store: Record, path: Path) -> Path | None:
@@ -95,3 +106,28 @@ def test_a_line_whose_change_was_never_made_is_kept_aside(
     change(node, log)
     assert take(store, copy) is not None
     assert copy.read_bytes() == log.read_bytes()
+
+
+def test_masters_one_after_another_continue_one_log(
+    node: RecordedNode, store: Record, log: Path, tmp_path: Path
+) -> None:
+    written = audited(node.security, log, AUTHOR, SystemClock())
+    passwords = {"admin_password": "Long-Enough-1", "dashboard_password": "Long-Enough-2"}
+    initialise(node.security, **passwords, clock=SystemClock(), transaction=written)
+    follow(node.security, tmp_path / "two")
+    store.begin(SECOND)
+    second_log = tmp_path / "two/audit.log"
+    assert take(store, second_log) is None
+    with recorded_node(tmp_path / "two", store, SECOND, first=False) as second:
+        change(second, second_log)
+        follow(second.security, node.folder)
+    third = Term(3, "three", "node01", "127.0.0.1", 1516)
+    store.begin(third)
+    node.held = third
+    assert take(store, log) is None
+    node.take_over(store)
+    change(node, log)
+    copy = tmp_path / "copy.log"
+    assert take(store, copy) is None
+    assert copy.read_bytes() == log.read_bytes()
+    assert verify(copy).problem is None

@@ -71,7 +71,7 @@ def _in_text(file: IO[bytes], size: int, progress: Progress) -> Iterator[RawReco
         raise FeedError(f"it has more than {MAX_RECORD >> 20} MB: pack its records into a zip archive")
     try:
         raw = msgspec.json.decode(content, type=list[msgspec.Raw]) if content.lstrip()[:1] == b"[" else [content]
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FeedError(f"it is not JSON: {error}") from None
     for done, each in enumerate(raw, 1):
         yield f"record {done}", bytes(each)

@@ -183,6 +183,7 @@ BAD: dict[str, Callable[[], bytes]] = {
     "wrong types": lambda: encoded(DEMO, {"id": "B", "modified": 5}),
     "text": lambda: b"hello",
     "empty": lambda: b"",
+    "deep": lambda: b"[" * 100_000,
     "half JSON": lambda: encoded(DEMO)[:-1],
     "one bad line": lambda: encoded(DEMO) + b"\n{}\n",
 }

@@ -1,7 +1,7 @@
 """``secmon store``: the store of record in PostgreSQL."""
 
 import click
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.cli.group import LazyGroup, require_installation, root_option
@@ -9,7 +9,7 @@ from secmon.cli.store import require_stopped
 from secmon.cluster.leadership.terms import look
 from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
 from secmon.cluster.record.masters_record import record_address
-from secmon.cluster.record.migration import fill, retire
+from secmon.cluster.record.migration import current_master, fill, retire
 from secmon.cluster.record.schema import stores
 from secmon.cluster.record.setup import check_tables
 from secmon.cluster.store_checks import security_problem
@@ -63,8 +63,10 @@ def migrate(paths: Paths, back: bool) -> None:
         with engine.connect() as record:
             if back:
                 check_tables(record)
+                _require_no_master(record)
                 take_everything(record, paths, section.key, "before-migration")
                 take_recorded_files(record, paths, "before-migration", clock)
+                _require_no_master(record)  # a node may have started meanwhile
                 kept = retire(record, clock)
                 record.commit()
                 click.echo(f"This node has what was recorded. The tables are kept in the schema {kept}.")
@@ -108,6 +110,11 @@ def status(paths: Paths) -> None:
         click.echo(f"term {row.term.number}: {row.term.holder or 'no master yet'} ({state}): {row.reason}")
     for each in revisions:
         click.echo(f"{each.store}: revision {each.revision}")
+
+
+def _require_no_master(record: Connection) -> None:
+    if master := current_master(record):
+        raise click.ClickException(f"{master} is master by this store of record: stop all nodes first")
 
 
 def _configured(paths: Paths) -> tuple[ClusterSection, RecordAddress]:

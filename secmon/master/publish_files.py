@@ -101,7 +101,8 @@ class FilePublisher:
         try:
             await self._scan_and_publish(everything=True)
         except (SecmonError, FileChanged) as error:
-            raise SecmonError(3052, f"the files are changed, and wait to be recorded: {error}") from error
+            cause = error.extra if isinstance(error, SecmonError) else str(error)
+            raise SecmonError(3052, f"the files are changed, and wait to be recorded: {cause}") from error
 
     async def ready(self) -> None:
         """Return once the first scan is complete."""

@@ -3,13 +3,18 @@
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, update
 
 from secmon.agents.registry import registry
 from secmon.agents.registry.entries import entries
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.store import AgentStore
+from secmon.cluster.record.engine import open_record
+from secmon.cluster.record.masters_record import record_address
+from secmon.cluster.record.schema import term
 from secmon.common.paths import Paths
 from secmon.config.cluster import ClusterSection
+from secmon.config.main import load_main_config
 from secmon.daemons.install import install
 from secmon.security.store.security_store import SecurityStore
 from tests.cli.runner import run
@@ -58,6 +63,7 @@ def test_there_and_back(paths: Paths) -> None:
     again = run("store", "migrate", "--root", str(paths.root))
     assert again.exit_code == 1
     assert "holds a store of record already" in again.output
+    assert "the option store" in again.output
     for file in (paths.security_db, paths.agents_db, paths.etc / "lists/mine"):
         file.unlink()
         for rest in ("-wal", "-shm"):
@@ -70,6 +76,21 @@ def test_there_and_back(paths: Paths) -> None:
     gone = run("store", "status", "--root", str(paths.root))
     assert gone.exit_code == 1
     assert "no store of record" in gone.output
+
+
+def test_back_changes_nothing_while_a_node_is_master(paths: Paths) -> None:
+    assert run("store", "migrate", "--root", str(paths.root)).exit_code == 0
+    store = load_main_config(paths).cluster.store
+    assert store is not None
+    engine = open_record(record_address(paths, store), connections=0)
+    with engine.begin() as record:
+        record.execute(update(term).values(holder="node2", renewed=func.clock_timestamp(), ttl_seconds=600))
+    engine.dispose()
+    (paths.etc / "lists/mine").write_text("by hand:\n")
+    back = run("store", "migrate", "--back", "--root", str(paths.root))
+    assert back.exit_code == 1
+    assert "node2 is master" in back.output
+    assert (paths.etc / "lists/mine").read_text() == "by hand:\n"
 
 
 def test_commands_for_own_stores_are_refused(paths: Paths) -> None:

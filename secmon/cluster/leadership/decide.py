@@ -124,7 +124,7 @@ def _free(known: Snapshot, row: TermRow, now: float) -> str | None:
         return None
     watched = now - known.watched_since
     if row.term.holder == "":
-        return "the cluster has no master yet"
+        return "the cluster had no master"
     if known.highest > row.term.number:
         return f"the database has lost term {known.highest}"
     if row.resigned:

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg import conninfo
+from psycopg import conninfo, errors
 from sqlalchemy import Engine, NullPool, QueuePool, create_engine, exc
 
 from secmon.common.errors import SecmonError
 
+NO_RECORD = "the database holds no store of record: run secmon store migrate on the master"
 APPLICATION = "secmon"
 """The name that sessions have in the database."""
 _CONNECT_SECONDS = 2
@@ -68,6 +69,8 @@ def _password(address: RecordAddress) -> str | None:
 def unavailable(address: RecordAddress, error: BaseException) -> SecmonError:
     """Why the store of record cannot be used now."""
     cause = error.orig if isinstance(error, exc.DBAPIError) else error
+    if isinstance(cause, errors.UndefinedTable | errors.InvalidSchemaName):
+        return SecmonError(3050, f"{address.shown}: {NO_RECORD}")
     return SecmonError(3050, f"{address.shown}: {_first_line(cause)}")
 
 

@@ -30,7 +30,7 @@ Progress = Callable[[str, int], None]
 def fill(record: Connection, paths: Paths, cluster_key: str, clock: Clock, progress: Progress) -> None:
     """Record all that a stopped master owns, in the transaction of ``record``: all of it or nothing.
 
-    What was written is read again and compared. Raises 2012 when there is a store of record already, 3045 when what is
+    What was written is read again and compared. Raises 3050 when there is a store of record already, 3045 when what is
     read is not what was written.
     """
     create_tables(record)
@@ -66,14 +66,14 @@ def _compare(record: Connection, local: Connection, store: RecordedStore) -> Non
             raise SecmonError(3045, f"the rows of {name} in the store of record are not those of the {store.name}")
 
 
-def retire(record: Connection, clock: Clock) -> str:
-    """Put the store of record out of use, after its state was moved elsewhere; the name that its tables have then.
-
-    Raises 3028 while a node is master.
-    """
+def current_master(record: Connection) -> str:
+    """The node that is master by the store of record; empty when none is."""
     row = look(record)
-    if row is not None and row.term.holder and not (row.expired or row.resigned):
-        raise SecmonError(3028, f"{row.term.holder} is master by this store of record: stop all nodes first")
+    return "" if row is None or row.expired or row.resigned else row.term.holder
+
+
+def retire(record: Connection, clock: Clock) -> str:
+    """Put the store of record out of use, after its state was moved elsewhere; the name that its tables have then."""
     kept = f"{metadata.schema}_until_{clock.now():%Y%m%d_%H%M%S}"
     record.exec_driver_sql(f'ALTER SCHEMA "{metadata.schema}" RENAME TO "{kept}"')
     return kept

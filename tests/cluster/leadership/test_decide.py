@@ -63,7 +63,7 @@ FOLLOWER: dict[str, tuple[Snapshot, Transition]] = {
     ),
     "begins the first term": (
         follower(row(term(0, ""))),
-        Claim(term(0, ""), "the cluster has no master yet"),
+        Claim(term(0, ""), "the cluster had no master"),
     ),
     "has not seen the silence itself": (
         follower(row(OTHERS, expired=True), watched=9.9),

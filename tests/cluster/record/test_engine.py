@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
+from secmon.cluster.leadership.terms import look
 from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
 
 
@@ -26,6 +27,13 @@ def test_a_database_that_is_not_there(tmp_path: Path) -> None:
     assert error.code == 3050
     assert str(tmp_path) in error.message
     assert "\n" not in error.message
+
+
+def test_an_empty_database(record: RecordAddress) -> None:
+    engine = open_record(record, connections=0)
+    with pytest.raises(ProgrammingError) as failure, engine.connect() as connection:
+        look(connection)
+    assert "run secmon store migrate" in unavailable(record, failure.value).message
 
 
 def test_the_password_stays_out_of_messages(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from bench import (
     agents_read,
+    availability,
     convergence,
     engine,
     fanout,
@@ -43,6 +44,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "inventory-read": inventory_read.measure,
     "vulnerabilities": vulnerabilities.measure,
     "inventory-beside": inventory_beside.measure,
+    "availability": availability.measure,
 }
 
 

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from secmon.agents.groups.folders import AGENT_CONF_TEXT
 from secmon.common.files.categories import excluded
@@ -116,6 +117,16 @@ class RealNode:
         self.process.wait(10)
         self.process = None
         wait_until(lambda: not any(pid and Path(f"/proc/{pid}").exists() for pid in pids), what="daemons dead")
+
+    def kill_everything(self) -> None:
+        """SIGKILL all processes of the node at once, as when its host is lost."""
+        assert self.process is not None
+        supervisor = psutil.Process(self.process.pid)
+        for process in [*supervisor.children(recursive=True), supervisor]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait(10)
+        self.process = None
 
     def kill_all(self) -> None:
         """SIGKILL a node that runs in a single process."""

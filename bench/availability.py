@@ -1,0 +1,144 @@
+"""What a store of record costs, and how long a cluster is without a master."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from sqlalchemy import Connection
+
+from bench.harness import Aim, Figure, median_figure
+from bench.nodes import Bench, say
+from secmon.agents.registry import registry
+from secmon.agents.registry.registry import New
+from secmon.agents.registry.store import AgentStore
+from secmon.cluster.record.engine import RecordAddress
+from secmon.cluster.record.writes import advance, prove_term, put_rows
+from secmon.common.sqlite.row_capture import ChangedRow
+from tests.cluster.record.kit import FIRST, Record, recorded_node
+from tests.integration.ha_kit import HaCluster, ha_cluster, secmon
+from tests.integration.kit import RealNode
+from tests.postgres import PostgresServer, running_server
+
+CHANGES = 300
+_TERM_SECONDS = 10
+
+
+def measure(bench: Bench) -> list[Figure]:
+    """Changes first, in this process; then a cluster of three nodes that loses its master."""
+    with _server() as server:
+        return [*_changes(server, rounds=2 if bench.quick else 7), *_without_master(server, 1 if bench.quick else 5)]
+
+
+@contextmanager
+def _server() -> Iterator[PostgresServer]:
+    folder = Path(tempfile.mkdtemp(prefix="bp-"))
+    folder.chmod(0o755)
+    try:
+        with running_server(folder / "s") as server:
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _changes(server: PostgresServer, rounds: int) -> Iterator[Figure]:
+    """Agents added one by one, each durable: on the disk alone, recorded, and the bare transactions of the record."""
+    say(f"{CHANGES} agents added to SQLite alone, and with a store of record")
+    folder = Path(tempfile.mkdtemp(prefix="bs-"))
+    record = Record(RecordAddress(server.new_database()))
+    rates: dict[str, list[float]] = {"alone": [], "recorded": [], "bare": []}
+    alone = AgentStore(folder / "alone.db")
+    with recorded_node(folder / "one", record) as node:
+        for number in range(rounds):
+            rates["alone"].append(_rate(lambda one, turn=number: _add(alone, f"a{turn}-{one}")))  # type: ignore[misc]
+            rates["recorded"].append(_rate(lambda one, turn=number: _add(node.agents, f"r{turn}-{one}")))  # type: ignore[misc]
+            rates["bare"].append(_rate(_BareChange(record)))
+    alone.close()
+    record.close()
+    shutil.rmtree(folder, ignore_errors=True)
+    yield median_figure("changes with a store of record", rates["recorded"], "changes/s",
+                        floor=sorted(rates["bare"])[len(rates["bare"]) // 2],
+                        floor_is="the same rows in a bare transaction of PostgreSQL")  # fmt: skip
+    yield median_figure("changes on SQLite alone", rates["alone"], "changes/s")
+
+
+def _rate(change: Callable[[int], None]) -> float:
+    begun = time.perf_counter()
+    for number in range(CHANGES):
+        change(number)
+    return CHANGES / (time.perf_counter() - begun)
+
+
+def _add(store: AgentStore, name: str) -> None:
+    with store.write() as connection:
+        registry.add(connection, New(name=name), now=1)
+
+
+class _BareChange:
+    """What is written for one agent: its row, and three of ``meta``."""
+
+    def __init__(self, record: Record) -> None:
+        self._engine = record.engine
+        with self._engine.begin() as connection:
+            connection.exec_driver_sql("INSERT INTO secmon.stores VALUES ('bare', 0, '') ON CONFLICT DO NOTHING")
+            self._revision = connection.exec_driver_sql(
+                "SELECT revision FROM secmon.stores WHERE store = 'bare'"
+            ).scalar_one()
+
+    def __call__(self, number: int) -> None:
+        meta = [ChangedRow("meta", f'["{name}"]', {"name": name, "value": "1"}) for name in ("a", "b", "c")]
+        agent = ChangedRow("agents", f"[{self._revision}]", {"id": number, "name": "x", "internal_key": "k" * 64})
+        with self._engine.begin() as connection:
+            self._write(connection, [agent, *meta])
+
+    def _write(self, connection: Connection, rows: list[ChangedRow]) -> None:
+        prove_term(connection, FIRST)
+        self._revision = advance(connection, "bare", self._revision, "x")
+        put_rows(connection, "bare", self._revision, rows)
+
+
+def _without_master(server: PostgresServer, rounds: int) -> Iterator[Figure]:
+    say(f"three nodes; {rounds} switchovers, and as many masters killed")
+    options = {"leaderd.term_seconds": _TERM_SECONDS}
+    planned: list[float] = []
+    killed: list[float] = []
+    with ha_cluster(server.new_database(), options=options) as cluster:
+        for number in range(rounds):
+            planned.append(_until_changed(cluster, lambda _: secmon(cluster.nodes[0], "cluster", "switchover"), number))
+            first = cluster.wait_leader()
+            killed.append(_until_changed(cluster, RealNode.kill_everything, number + 1000))
+            first.start(wait=False)
+            _wait(cluster.running_whole)
+    yield median_figure("from a switchover to the next change", planned, "s", aim=Aim(bound=2, of="value"))
+    yield median_figure("from the loss of a master to the next change", killed, "s", aim=Aim(bound=15, of="value"))
+
+
+def _until_changed(cluster: HaCluster, fault: Callable[[RealNode], object], number: int) -> float:
+    """Seconds until a client that tries all other nodes in turn has made a change."""
+    first = cluster.wait_leader()
+    others = [node for node in cluster.nodes if node is not first]
+    tokens = {node.name: cluster.login(node) for node in others}
+    begun = time.perf_counter()
+    fault(first)
+    tries = 0
+    while True:
+        tries += 1
+        node = others[tries % len(others)]
+        try:
+            answer = node.request("POST", "/groups", token=tokens[node.name], json={"group_id": f"g{number}-{tries}"})
+        except httpx.HTTPError:
+            time.sleep(0.02)
+            continue
+        if answer.status_code == 200:
+            return time.perf_counter() - begun
+        if answer.status_code == 401:
+            tokens[node.name] = cluster.login(node)
+        time.sleep(0.02)
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(0.1)

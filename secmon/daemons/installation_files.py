@@ -110,6 +110,7 @@ def update_ruleset(paths: Paths, owner: tuple[int, int] | None = None) -> list[s
 
     Files under ``etc`` belong to the users and are kept; new lists are added there. Raises OSError.
     """
+    restore_folders(paths, [f"ruleset/{name}" for name in FOLDERS], owner)  # an older version may lack some
     who = _Owner(owner if os.geteuid() == 0 else None).of(False)
     files = {path: (mode, data) for path, mode, _, data in _ruleset(paths)}
     changed = []

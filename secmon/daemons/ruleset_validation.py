@@ -29,9 +29,22 @@ class NodeRulesetValidation:
         self._paths = paths
         self._process = asyncio.Lock()
         """Held while a process runs: one at a time, each keeps a core busy."""
+        self._present = asyncio.Lock()
+        """Held while the ruleset is validated as it is."""
+        self._next: asyncio.Task[Sequence[Finding]] | None = None
 
     async def findings(self, changed: Changed = {}) -> Sequence[Finding]:  # noqa: B006 - never changed
-        return await self._validate(changed, blocking=False)
+        if changed:
+            return await self._validate(changed, blocking=False)
+        # Callers that come while one runs share the next one, which sees all that they have changed before.
+        if self._next is None:
+            self._next = asyncio.create_task(self._validate_present())
+        return await asyncio.shield(self._next)
+
+    async def _validate_present(self) -> Sequence[Finding]:
+        async with self._present:
+            self._next = None
+            return await self._validate({}, blocking=False)
 
     async def blocking_error(self, changed: Changed) -> Finding | None:
         return next(iter(await self._validate(changed, blocking=True)), None)

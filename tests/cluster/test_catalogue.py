@@ -75,10 +75,13 @@ def test_named_nodes_come_from_a_parameter_that_is_judged() -> None:
             with offenders.row(one.name):
                 by_name = {parameter.name: parameter for parameter in one.parameters}
                 if one.place in (Place.NODE, Place.NODES):
-                    assert one.node_param in by_name
-                    assert by_name[one.node_param].required is (one.place is Place.NODE)
                     judged = [require for require in one.require if require.param == one.node_param]
                     assert judged
+                    if one.node_param is None:  # for all nodes that the caller may use
+                        assert one.place is Place.NODES
+                        judged = [require for require in judged if require.mode == "restrict"]
+                    else:
+                        assert by_name[one.node_param].required is (one.place is Place.NODE)
                     assert all(require.resource == "node:id" for require in judged)
                 for require in one.require:
                     assert require.param is None or require.param in by_name

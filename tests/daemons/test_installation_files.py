@@ -1,6 +1,7 @@
 """The installation layout (manager.md 15)."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from secmon.common.paths import Paths
 from secmon.config.api import ApiConfig, load_api_config
 from secmon.config.main import ClusterSection, load_main_config, validate_main_config
 from secmon.config.options import OPTIONS, load_internal_options
-from secmon.daemons.installation_files import create_installation_files, restore_folders
+from secmon.daemons.installation_files import create_installation_files, restore_folders, update_ruleset
 
 CLUSTER = ClusterSection(name="eu", node_name="alpha", key="k" * 32, nodes=["127.0.0.1"], port=2000)
 
@@ -155,3 +156,12 @@ def test_a_folder_that_is_replaced_while_it_is_made_keeps_its_owner(
         restore_folders(paths, ["etc/cluster"], (12345, 23456))
     status = wanted.stat()
     assert (status.st_uid, status.st_mode & 0o777) == (0, 0o700)
+
+
+def test_the_ruleset_of_an_older_version_gets_the_folders_that_it_lacks(paths: Paths) -> None:
+    create_installation_files(paths)
+    shutil.rmtree(paths.root / "ruleset/sca")
+    changed = update_ruleset(paths)
+    assert changed
+    assert {str(Path(one).parent) for one in changed} == {"ruleset/sca"}
+    assert update_ruleset(paths) == []

@@ -11,6 +11,7 @@ import pytest
 
 from secmon.common.sqlite.files import files_of
 from secmon.common.sqlite.migration import copies_of
+from secmon.daemons.install import renew_ruleset
 from tests.compat.releases import PREVIOUS, extract, with_release
 from tests.compat.test_golden_stores import HERE as GOLDEN
 from tests.compat.test_golden_stores import PASSWORD
@@ -29,11 +30,13 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def as_before(release: Path) -> Callable[[RealCluster], None]:
-    """Have all nodes run that release, on stores as it makes them."""
+    """Have all nodes run that release, with its ruleset, on stores as it makes them."""
 
     def prepare(made: RealCluster) -> None:
         for node in made.nodes:
             node.prefix = with_release(release)
+            shutil.rmtree(node.paths.root / "ruleset")
+            shutil.copytree(release / "ruleset", node.paths.root / "ruleset")
             for store in (node.paths.security_db, node.paths.agents_db, node.paths.tasks_db):
                 if store.exists():
                     with closing(sqlite3.connect(store)) as raw:
@@ -45,6 +48,7 @@ def as_before(release: Path) -> Callable[[RealCluster], None]:
 def upgrade(running: RealCluster, node: RealNode) -> None:
     node.stop()
     node.prefix = ()
+    renew_ruleset(node.paths)
     node.start(wait=False)
     running.wait_whole()
 

@@ -107,7 +107,7 @@ async def test_a_stock_configuration_can_be_uploaded(empty_world: World) -> None
     alone_with(empty_world)
     body = await empty_world.body(UPLOAD, body=stock.XML.encode())
     assert body["error"] == 0, body
-    assert "vulnerability-detection: no effect" in body["message"]
+    assert "update_check has no effect" in body["message"]
 
 
 async def test_a_present_file_that_is_broken_can_be_repaired(empty_world: World) -> None:

@@ -9,6 +9,7 @@ from secmon.cluster.files.digests import LocalFileDigests
 from secmon.cluster.lease import UnlimitedLease
 from secmon.cluster.node import CallRouter, Node
 from secmon.cluster.rpc.call_service import CallService, Relay
+from secmon.cluster.rpc.grpc_log import quiet_peers_that_are_gone
 from secmon.cluster.rpc.local_server import LocalServer
 from secmon.common.allocator import keep_freed_memory
 from secmon.common.background import Background
@@ -39,6 +40,7 @@ class ClusterRole(Protocol):
 def build(context: Context) -> "ClusterDaemon":
     """The daemon for the installation in ``context.paths``. Raises ConfigError."""
     keep_freed_memory()
+    quiet_peers_that_are_gone()
     return ClusterDaemon(open_node(read_installation(context.paths)))
 
 

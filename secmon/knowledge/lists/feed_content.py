@@ -122,7 +122,7 @@ def _json(text: IO[str], feed: ListFeed) -> Iterator[_Fields | None]:
     for line in filter(str.strip, text):
         try:
             item = msgspec.json.decode(line.encode("utf-8", "surrogateescape"))
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             yield None
             continue
         key, value, expiry = (_member(item, path) for path in (feed.key_field, feed.value_field, feed.expiry_field))

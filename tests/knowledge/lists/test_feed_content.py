@@ -54,6 +54,12 @@ def test_kinds(kind: str, word: str, key: str | None) -> None:
     assert pairs(read(f"{good}\n{word}\n", kind=kind)) == dict.fromkeys((good, key) if key else (good,), "")
 
 
+def test_bytes_that_are_no_text_cost_their_line() -> None:
+    found = read(b'{"a": "\x80"}\n{"a": "good"}\n', format="json", key_field="a")
+    assert pairs(found) == {"good": ""}
+    assert found.left_out == 1
+
+
 def test_a_list_of_ours() -> None:
     found = read('a:1\n"b:c":"d:e"\n\n# comment\nno entry\nf:\n', format="list", value="other")
     assert pairs(found) == {"a": "1", "b:c": "d:e", "f": "other"}

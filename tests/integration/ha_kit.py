@@ -18,7 +18,7 @@ from tests.folders import short_root
 from tests.integration.kit import RealCluster, RealNode, free_port, make_node
 from tests.waiting import wait_until
 
-QUICK_RECORD: Mapping[str, int] = {"clusterd.security_lease": 30, "leaderd.term_seconds": 4}
+QUICK_RECORD: Mapping[str, int] = {"clusterd.security_lease": 30, "leaderd.term_seconds": 8}
 
 
 @dataclass

@@ -2,12 +2,11 @@
 
 import click
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.cli.group import LazyGroup, require_installation, root_option
 from secmon.cli.store import require_stopped
 from secmon.cluster.leadership.terms import look
-from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
+from secmon.cluster.record.engine import RecordAddress, record_at
 from secmon.cluster.record.masters_record import record_address
 from secmon.cluster.record.migration import current_master, fill, retire
 from secmon.cluster.record.schema import stores
@@ -57,29 +56,15 @@ def migrate(paths: Paths, back: bool) -> None:
     """
     section, address = _configured(paths)
     require_stopped(paths)
-    engine = open_record(address, connections=0, statement_seconds=_SECONDS)
     clock = SystemClock()
-    try:
-        with engine.connect() as record:
-            if back:
-                check_tables(record)
-                _require_no_master(record)
-                take_everything(record, paths, section.key, "before-migration")
-                take_recorded_files(record, paths, "before-migration", clock)
-                _require_no_master(record)  # a node may have started meanwhile
-                kept = retire(record, clock)
-                record.commit()
-                click.echo(f"This node has what was recorded. The tables are kept in the schema {kept}.")
-                click.echo("Now remove the option store from the cluster section of each node, and start the nodes.")
-                return
-            problem = security_problem(paths)
-            if problem is not None:
-                raise click.ClickException(problem)
-            fill(record, paths, section.key, clock, lambda name, count: click.echo(f"{name}: {count}"))
-    except SQLAlchemyError as error:
-        raise unavailable(address, error) from error
-    finally:
-        engine.dispose()
+    with record_at(address, statement_seconds=_SECONDS) as engine, engine.connect() as record:
+        if back:
+            _move_back(record, paths, section.key, clock)
+            return
+        problem = security_problem(paths)
+        if problem is not None:
+            raise click.ClickException(problem)
+        fill(record, paths, section.key, clock, lambda name, count: click.echo(f"{name}: {count}"))
     click.echo(f"Moved to {address.shown}. Start the node: secmon start --root {paths.root}")
 
 
@@ -93,23 +78,29 @@ def status(paths: Paths) -> None:
     Exit status: 0 shown, 1 the database cannot be used or holds no store of record.
     """
     _, address = _configured(paths)
-    engine = open_record(address, connections=0)
-    try:
-        with engine.connect() as record:
-            server = record.execute(text("SHOW server_version")).scalar_one()
-            check_tables(record)
-            row = look(record)
-            revisions = record.execute(stores.select().order_by(stores.c.store)).all()
-    except SQLAlchemyError as error:
-        raise unavailable(address, error) from error
-    finally:
-        engine.dispose()
+    with record_at(address) as engine, engine.connect() as record:
+        server = record.execute(text("SHOW server_version")).scalar_one()
+        check_tables(record)
+        row = look(record)
+        revisions = record.execute(stores.select().order_by(stores.c.store)).all()
     click.echo(f"{address.shown}: PostgreSQL {server}")
     if row is not None:
         state = "expired" if row.expired else "resigned" if row.resigned else f"since {row.since:%Y-%m-%d %H:%M:%S %Z}"
         click.echo(f"term {row.term.number}: {row.term.holder or 'no master yet'} ({state}): {row.reason}")
     for each in revisions:
         click.echo(f"{each.store}: revision {each.revision}")
+
+
+def _move_back(record: Connection, paths: Paths, cluster_key: str, clock: SystemClock) -> None:
+    check_tables(record)
+    _require_no_master(record)
+    take_everything(record, paths, cluster_key, "before-migration")
+    take_recorded_files(record, paths, "before-migration", clock)
+    _require_no_master(record)  # a node may have started meanwhile
+    kept = retire(record, clock)
+    record.commit()
+    click.echo(f"This node has what was recorded. The tables are kept in the schema {kept}.")
+    click.echo("Now remove the option store from the cluster section of each node, and start the nodes.")
 
 
 def _require_no_master(record: Connection) -> None:

@@ -4,10 +4,9 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.cluster.leadership.term import Term
-from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
+from secmon.cluster.record.engine import RecordAddress, record_at
 from secmon.cluster.record.file_record import differences, is_recorded, read_content, recorded_files
 from secmon.cluster.record.writes import check_term
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
@@ -16,12 +15,11 @@ from secmon.common.file_io import write_file
 from secmon.common.files.manifest import Entry
 from secmon.common.files.scan import Scanner
 from secmon.common.paths import Paths
+from secmon.daemons.takeover import READ_SECONDS
 from secmon.worker.install_files import FileInstaller
 from secmon.worker.staging import FileOwner, Staging
 
 log = logging.getLogger("secmon.clusterd.master")
-
-_STATEMENT_SECONDS = 30.0
 
 
 def take_files(paths: Paths, address: RecordAddress, term: Term, clock: Clock) -> None:
@@ -29,15 +27,13 @@ def take_files(paths: Paths, address: RecordAddress, term: Term, clock: Clock) -
 
     Raises SecmonError 3050 and 3051.
     """
-    record = open_record(address, connections=0, statement_seconds=_STATEMENT_SECONDS)
-    try:
-        with record.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
-            check_term(connection, term)
-            take_recorded_files(connection, paths, f"before-term-{term.number}", clock)
-    except (SQLAlchemyError, OSError) as error:
-        raise unavailable(address, error) from error
-    finally:
-        record.dispose()
+    with (
+        record_at(address, statement_seconds=READ_SECONDS) as record,
+        record.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
+        connection.begin(),
+    ):
+        check_term(connection, term)
+        take_recorded_files(connection, paths, f"before-term-{term.number}", clock)
 
 
 def take_recorded_files(connection: Connection, paths: Paths, aside: str, clock: Clock) -> None:

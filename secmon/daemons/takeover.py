@@ -4,13 +4,12 @@ import logging
 from pathlib import Path
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.audit_record import bring_log_up_to
 from secmon.cluster.record.authority_record import get_authority, put_authority
 from secmon.cluster.record.copies import bring_up_to
-from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
+from secmon.cluster.record.engine import RecordAddress, record_at
 from secmon.cluster.record.local_stores import local_stores, opened
 from secmon.cluster.record.masters_record import record_address
 from secmon.cluster.record.recorded_stores import TASKS
@@ -22,7 +21,8 @@ from secmon.daemons.node_builder import Installation
 
 log = logging.getLogger("secmon.leaderd")
 
-_STATEMENT_SECONDS = 30.0
+READ_SECONDS = 30.0
+"""For a statement that reads a whole store, or a large file."""
 
 
 def become_master(installation: Installation, term: Term) -> None:
@@ -33,16 +33,14 @@ def become_master(installation: Installation, term: Term) -> None:
     paths, cluster = installation.paths, installation.main.cluster
     assert cluster.store is not None, "it is asked for nodes with a store of record"
     address = record_address(paths, cluster.store)
-    record = open_record(address, connections=0, statement_seconds=_STATEMENT_SECONDS)
-    try:
-        with record.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
-            check_tables(connection)
-            check_term(connection, term)
-            take_everything(connection, paths, cluster.key, f"before-term-{term.number}")
-    except (SQLAlchemyError, OSError) as error:
-        raise unavailable(address, error) from error
-    finally:
-        record.dispose()
+    with (
+        record_at(address, statement_seconds=READ_SECONDS) as record,
+        record.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
+        connection.begin(),
+    ):
+        check_tables(connection)
+        check_term(connection, term)
+        take_everything(connection, paths, cluster.key, f"before-term-{term.number}")
 
 
 def take_everything(connection: Connection, paths: Paths, cluster_key: str, aside: str) -> None:
@@ -79,17 +77,11 @@ def record_authority(paths: Paths, address: RecordAddress, cluster_key: str, ter
 
     Blocks. Raises SecmonError 3050 and 3051.
     """
-    record = open_record(address, connections=0)
     certificate, key = paths.cluster_tls / "ca.pem", paths.cluster_tls / "ca.key"
-    try:
-        with record.connect() as connection, connection.begin():
-            prove_term(connection, term)
-            if get_authority(connection, cluster_key) is None:
-                put_authority(connection, cluster_key, certificate.read_bytes(), key.read_bytes())
-    except (SQLAlchemyError, OSError) as error:
-        raise unavailable(address, error) from error
-    finally:
-        record.dispose()
+    with record_at(address) as record, record.connect() as connection, connection.begin():
+        prove_term(connection, term)
+        if get_authority(connection, cluster_key) is None:
+            put_authority(connection, cluster_key, certificate.read_bytes(), key.read_bytes())
 
 
 def _holds(path: Path, data: bytes) -> bool:

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, Engine, update
 
 from secmon.cluster.record.recorded_stores import Contents, RecordedStore
-from secmon.cluster.record.recorder import read_position, write_position
+from secmon.cluster.record.recorder import make_position, read_position, write_position
 from secmon.cluster.record.schema import stores
 from secmon.cluster.record.writes import put_rows
 from secmon.common.sqlite.engine import write_transaction
@@ -17,12 +17,14 @@ def bring_up_to(local: Engine, store: RecordedStore, contents: Contents) -> bool
         if behind:
             store.load(connection, contents)
         store.make_original(connection, contents)
+        make_position(connection)
         write_position(connection, contents.revision)
     return behind
 
 
 def upload(record: Connection, local: Connection, store: RecordedStore) -> int:
     """Record all rows of a store, in the transaction of ``record``; their number. Any rows before are replaced."""
+    make_position(local)
     revision = max(read_position(local), 0) + 1
     count = 0
     for captured in store.tables:

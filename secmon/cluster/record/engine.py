@@ -1,5 +1,8 @@
 """Connections to the store of record: bounded in number and in time, to the primary only."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -7,7 +10,8 @@ import psycopg
 from psycopg import conninfo, errors
 from sqlalchemy import Engine, NullPool, QueuePool, create_engine, exc
 
-from secmon.common.errors import SecmonError
+from secmon.common.errors import SecmonError, write_error
+from secmon.common.sqlite.faults import StoreFault
 
 NO_RECORD = "the database holds no store of record: run secmon store migrate on the master"
 APPLICATION = "secmon"
@@ -59,6 +63,26 @@ def open_record(address: RecordAddress, *, connections: int = 2, statement_secon
         # A connection that broke since its last use costs no change: it is tried first.
         pool = {"poolclass": QueuePool, "pool_pre_ping": True, **bounded}
     return create_engine("postgresql+psycopg://", creator=connect, hide_parameters=True, **pool)
+
+
+@contextmanager
+def record_at(address: RecordAddress, *, statement_seconds: float = 3.0) -> Iterator[Engine]:
+    """As ``open_record``, for one piece of work: no connection is left at its end.
+
+    What fails becomes a SecmonError: 3050 for the database, 1005 and 1021 for the disk of this node, and what a store
+    of this node says of itself.
+    """
+    engine = open_record(address, connections=0, statement_seconds=statement_seconds)
+    try:
+        yield engine
+    except StoreFault as fault:
+        raise fault.as_error() from fault
+    except exc.SQLAlchemyError as error:
+        raise unavailable(address, error) from error
+    except OSError as error:
+        raise write_error(1005, error, os.fspath(error.filename or "a file of this node")) from error
+    finally:
+        engine.dispose()
 
 
 def _password(address: RecordAddress) -> str | None:

@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.cluster.leadership.role_file import read_role
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
-from secmon.cluster.record.file_record import FileChanged, differences, is_recorded, put_files, recorded_files
+from secmon.cluster.record.file_record import is_recorded, put_files, recorded_files
 from secmon.cluster.record.recorded_stores import RecordedStore
 from secmon.cluster.record.recorder import StoreRecorder
 from secmon.cluster.record.writes import prove_term
@@ -55,6 +55,7 @@ class FileRecorder:
     def __init__(self, root: Path, record: Engine, address: RecordAddress, held: Callable[[], Term]) -> None:
         self._root, self._record, self._address, self._held = root, record, address, held
         self._known: dict[str, Entry] | None = None
+        """What is recorded; None when that has to be read again."""
 
     def put(self, changed: Delta) -> None:
         """Record what is not recorded yet. Blocks.
@@ -62,18 +63,15 @@ class FileRecorder:
         Raises SecmonError 3050 and 3051, and FileChanged: nothing is recorded then, and the same can be tried again.
         """
         wanted = {path: entry for path, entry in changed.items() if is_recorded(path)}
-        held = self._held()
+        if not wanted:
+            return
+        held, known, self._known = self._held(), self._known, None
         try:
             with self._record.connect() as connection, connection.begin():
                 prove_term(connection, held)
-                known = recorded_files(connection) if self._known is None else self._known
-                after = known | {path: entry for path, entry in wanted.items() if entry is not None}
-                after = {path: entry for path, entry in after.items() if wanted.get(path, entry) is not None}
-                put_files(connection, self._root, differences(known, after))
+                known = recorded_files(connection) if known is None else known
+                new = {path: entry for path, entry in wanted.items() if known.get(path) != entry}
+                put_files(connection, self._root, new)
         except (SQLAlchemyError, OSError) as error:
-            self._known = None
             raise unavailable(self._address, error) from error
-        except FileChanged:
-            self._known = None
-            raise
-        self._known = after
+        self._known = {path: entry for path, entry in (known | new).items() if entry is not None}

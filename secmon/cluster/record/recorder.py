@@ -49,6 +49,8 @@ class StoreRecorder:
         """``held``: the term of this node. It raises SecmonError 3051 when there is none."""
         self._store, self._record, self._address, self._held = store, record, address, held
         self._commit_seconds = commit_seconds
+        with write_transaction(local) as connection:
+            make_position(connection)
         self._capture = RowCapture(local, store.tables)
 
     def begin(self, connection: Connection) -> None:
@@ -122,15 +124,18 @@ class StoreRecorder:
         return unavailable(self._address, error).extra or ""
 
 
+def make_position(connection: Connection) -> None:
+    """Make the table of the position where it is missing."""
+    _position.create(connection, checkfirst=True)
+
+
 def read_position(connection: Connection) -> int:
     """The revision of the record that this store has; -1 when it has none, which never is one's base."""
-    _position.create(connection, checkfirst=True)
     found = connection.execute(select(_position.c.revision)).scalar_one_or_none()
     return -1 if found is None else found
 
 
 def write_position(connection: Connection, revision: int) -> None:
     """Note that this store has what is recorded up to ``revision``."""
-    _position.create(connection, checkfirst=True)
     if not connection.execute(update(_position).values(revision=revision)).rowcount:
         connection.execute(insert(_position).values(revision=revision))

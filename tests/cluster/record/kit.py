@@ -20,6 +20,7 @@ from secmon.common.sqlite.engine import open_engine, write_transaction
 from secmon.security.store.security_store import SecurityStore
 
 FIRST = Term(1, "one", "node01", "127.0.0.1", 1516)
+SECOND = Term(2, "two", "node02", "127.0.0.1", 1516)
 
 
 class Record:

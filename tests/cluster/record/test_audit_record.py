@@ -1,13 +1,11 @@
 """A node's copy of the audit log, made from the store of record."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.audit_record import bring_log_up_to
-from secmon.cluster.record.engine import RecordAddress
 from secmon.common.clock import SystemClock
 from secmon.common.sqlite.faults import RecordFault
 from secmon.security.audit import Actor, audited
@@ -15,23 +13,9 @@ from secmon.security.audit_check import verify
 from secmon.security.origin import initialise
 from secmon.security.store.schema import users
 from secmon.security.store.security_store import SecurityStore
-from tests.cluster.record.kit import FIRST, Record, RecordedNode, recorded_node
-from tests.cluster.record.test_recorder import SECOND
+from tests.cluster.record.kit import FIRST, SECOND, Record, RecordedNode, recorded_node
 
 AUTHOR = Actor(user="ana", user_id=1, operation="test")
-
-
-@pytest.fixture
-def store(record: RecordAddress) -> Iterator[Record]:
-    opened = Record(record)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def node(store: Record, tmp_path: Path) -> Iterator[RecordedNode]:
-    with recorded_node(tmp_path / "one", store) as opened:
-        yield opened
 
 
 @pytest.fixture

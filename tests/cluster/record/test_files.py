@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select
 
 from secmon.cluster.record import file_record
-from secmon.cluster.record.engine import RecordAddress, open_record
+from secmon.cluster.record.engine import open_record
 from secmon.cluster.record.file_record import FileChanged, differences, read_content, recorded_files
 from secmon.cluster.record.masters_record import FileRecorder
 from secmon.cluster.record.schema import contents
@@ -17,16 +17,8 @@ from secmon.common.files.manifest import Entry
 from secmon.common.files.scan import Scanner
 from secmon.common.paths import Paths
 from secmon.daemons.take_files import take_files
-from tests.cluster.record.kit import FIRST, Record
-from tests.cluster.record.test_recorder import SECOND
+from tests.cluster.record.kit import FIRST, SECOND, Record
 from tests.postgres import PostgresServer
-
-
-@pytest.fixture
-def store(record: RecordAddress) -> Iterator[Record]:
-    opened = Record(record)
-    yield opened
-    opened.close()
 
 
 class Node:

@@ -1,7 +1,6 @@
 """Writes of a master, committed to the store of record first."""
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from secmon.agents.registry.entries import entries
 from secmon.agents.registry.registry import New
 from secmon.agents.registry.schema import agents
 from secmon.agents.tasks.schema import tasks
-from secmon.cluster.leadership.term import Term
-from secmon.cluster.record.engine import RecordAddress
 from secmon.cluster.record.schema import rows, stores
 from secmon.cluster.record.writes import read_contents
 from secmon.common.clock import SystemClock
@@ -21,25 +18,11 @@ from secmon.common.sqlite.faults import RecordFault
 from secmon.security.audit import Actor, audited
 from secmon.security.origin import initialise
 from secmon.security.store.schema import users
-from tests.cluster.record.kit import FIRST, Record, RecordedNode, recorded_node
+from tests.cluster.record.kit import FIRST, SECOND, Record, RecordedNode, recorded_node
 from tests.postgres import PostgresServer
 
-SECOND = Term(2, "two", "node02", "127.0.0.1", 1516)
 TASK = {"agent_id": 2, "node": "n", "module": "m", "command": "c", "create_time": 1, "status": "s", "work": "{}"}
 AUTHOR = Actor(user="ana", user_id=1, operation="test")
-
-
-@pytest.fixture
-def store(record: RecordAddress) -> Iterator[Record]:
-    opened = Record(record)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def node(store: Record, tmp_path: Path) -> Iterator[RecordedNode]:
-    with recorded_node(tmp_path / "one", store) as opened:
-        yield opened
 
 
 def add(node: RecordedNode, name: str) -> None:

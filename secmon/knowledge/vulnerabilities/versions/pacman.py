@@ -6,7 +6,7 @@ number come before the end: ``1.0rc1`` < ``1.0`` < ``1.0.rc1``.
 
 import re
 
-from secmon.knowledge.vulnerabilities.versions.parts import NoVersion, number, split_epoch, word
+from secmon.knowledge.vulnerabilities.versions.parts import NoVersion, number, split_release, word
 
 _LETTERS_AT_ONCE, _END, _DIGITS_AT_ONCE, _SEPARATED = (bytes((rank,)) for rank in range(1, 5))
 _LETTERS, _DIGITS = b"\x01", b"\x02"
@@ -16,11 +16,10 @@ _MOST_SEPARATORS = 255
 
 def key(version: str) -> bytes:
     """A version without release comes before those with one. Raises NoVersion."""
-    epoch, rest = split_epoch(version)
-    upstream, dash, release = rest.rpartition("-") if "-" in rest else (rest, "", "")
+    epoch, upstream, release = split_release(version)
     if not _SEGMENTS.search(upstream):
         raise NoVersion(version)
-    return number(epoch) + _part(upstream) + (_part(release) if dash else b"")
+    return number(epoch) + _part(upstream) + (b"" if release is None else _part(release))
 
 
 def _part(text: str) -> bytes:

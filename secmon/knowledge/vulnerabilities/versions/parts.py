@@ -26,3 +26,10 @@ def split_epoch(version: str) -> tuple[str, str]:
     """The epoch (``0`` where there is none) and the rest of ``[epoch:]rest``."""
     epoch, colon, rest = version.partition(":")
     return (epoch, rest) if colon and epoch.isascii() and epoch.isdigit() else ("0", version)
+
+
+def split_release(version: str) -> tuple[str, str, str | None]:
+    """The parts of ``[epoch:]version[-release]``; the release is None where there is none."""
+    epoch, rest = split_epoch(version)
+    upstream, dash, release = rest.rpartition("-")
+    return (epoch, upstream, release) if dash else (epoch, rest, None)

@@ -2,7 +2,7 @@
 
 import re
 
-from secmon.knowledge.vulnerabilities.versions.parts import NoVersion, number, split_epoch, word
+from secmon.knowledge.vulnerabilities.versions.parts import NoVersion, number, split_release, word
 
 _TILDE, _END, _CARET, _LETTERS, _DIGITS = (bytes((rank,)) for rank in range(1, 6))
 _SEGMENTS = re.compile(r"([0-9]+)|([A-Za-z]+)|(~)|(\^)")
@@ -10,11 +10,10 @@ _SEGMENTS = re.compile(r"([0-9]+)|([A-Za-z]+)|(~)|(\^)")
 
 def key(version: str) -> bytes:
     """A version without release comes before those with one. Raises NoVersion."""
-    epoch, rest = split_epoch(version)
-    upstream, dash, release = rest.rpartition("-") if "-" in rest else (rest, "", "")
+    epoch, upstream, release = split_release(version)
     if not _SEGMENTS.search(upstream):
         raise NoVersion(version)
-    return number(epoch) + _part(upstream) + (_part(release) if dash else b"")
+    return number(epoch) + _part(upstream) + (b"" if release is None else _part(release))
 
 
 def _part(text: str) -> bytes:

@@ -29,7 +29,7 @@ KEY = "0123456789abcdefghijklmnopqrstuv"
 QUICK = {
     "analysisd.engines": 1,
     "clusterd.heartbeat_ms": 200,
-    "clusterd.heartbeat_misses": 5,
+    "clusterd.heartbeat_misses": 15,
     "clusterd.reconnect_min_ms": 50,
     "clusterd.reconnect_max_ms": 400,
     "clusterd.hold_ms": 500,

@@ -50,11 +50,12 @@ def collect(root: Path, section: RulesetSection, changed: "Changed" = NO_CHANGE)
     messages = sources.messages
     for part, into in ((section.decoders, sources.decoders), (section.rules, sources.rules)):
         paths = _load_order(_members(root, part, changed, messages))
-        into += [(path, data) for path in paths if (data := _read(root, path, changed, messages)) is not None]
+        read = ((path, _read(root, path, changed, messages, named=path in part.includes)) for path in paths)
+        into += [(path, data) for path, data in read if data is not None]
     own = _shipped_lists(root, changed)
     named = dict.fromkeys((*section.lists, *own))
     dates = [path + EXPIRY_SUFFIX for path in named if _exists(root, path + EXPIRY_SUFFIX, changed)]
-    lists = ((path, _read(root, path, changed, messages)) for path in (*named, *dates))
+    lists = ((path, _read(root, path, changed, messages, named=path in section.lists)) for path in (*named, *dates))
     sources.lists = {path: data for path, data in lists if data is not None}
     for path, data in sources.decoders:
         if not data and path != LOCAL_FILE:
@@ -98,12 +99,15 @@ def _load_order(paths: Iterable[str]) -> list[str]:
     return sorted(paths, key=lambda path: path.rpartition("/")[2].encode())
 
 
-def _read(root: Path, path: str, changed: "Changed", messages: list[Message]) -> bytes | None:
+def _read(root: Path, path: str, changed: "Changed", messages: list[Message], *, named: bool) -> bytes | None:
+    """The file, or None. One that the configuration does not name may be removed after its folder was listed."""
     try:
         data = changed[path] if path in changed else (root / path).read_bytes()
         if data is None:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(root / path))
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not named:
+            return None
         messages.append(Message("WARNING", 1103, f"the file cannot be read: {os_text(error)}", path))
         return None
     return data

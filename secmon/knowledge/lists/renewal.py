@@ -59,16 +59,16 @@ class ListRenewal:
             before = replace(before, feed=feed, validators=Validators(), failed_since=None, error="")
         try:
             after = await self._renew(feed, before, progress)
-            self._counters.add("lists.renewed" if after.changed_at == after.renewed_at else "lists.unchanged")
+            outcome = "lists.renewed" if after.changed_at == after.renewed_at else "lists.unchanged"
         except (DownloadError, FeedError) as error:
-            after = self._failed(before, str(error))
+            after, outcome = self._failed(before, str(error)), "lists.failed"
         except OSError as error:
-            after = self._failed(before, os_text(error))
+            after, outcome = self._failed(before, os_text(error)), "lists.failed"
         await asyncio.to_thread(self.states.put, after)
+        self._counters.add(outcome)
         return after
 
     def _failed(self, before: FeedState, reason: str) -> FeedState:
-        self._counters.add("lists.failed")
         now = self._clock.now()
         since = before.failed_since or now
         return replace(before, checked_at=now, failed_since=since, error=reason)

@@ -65,6 +65,18 @@ def test_default_folders_without_their_subfolders(root: Path) -> None:
     assert sources.lists == {}
 
 
+def test_a_file_that_is_removed_after_its_folder_was_listed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    removed, read = root / "ruleset/rules/0010-a_rules.xml", Path.read_bytes
+
+    def racing(path: Path) -> bytes:
+        removed.unlink(missing_ok=True)
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", racing)
+    sources = collected(root)
+    assert (names(sources.rules), sources.messages) == (["ruleset/rules/0020-b_rules.xml"], [])
+
+
 def test_lists_of_our_rules_need_no_mention(root: Path) -> None:
     for path in ("ruleset/lists/ours", "ruleset/lists/ours.cdb", "ruleset/lists/removed", "etc/lists/ours"):
         (root / path).parent.mkdir(exist_ok=True)

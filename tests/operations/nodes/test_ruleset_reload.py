@@ -2,6 +2,7 @@
 
 import pytest
 
+from secmon.common.file_io import write_file
 from tests.operations.analyst import LOGIN_RULE, analysing, stocked
 from tests.operations.office import Office
 from tests.operations.world import World
@@ -20,7 +21,7 @@ async def test_changed_files_come_into_force(office: Office) -> None:
     rules = office.node.paths.etc / "rules"
     async with analysing(office.node) as service:
         before = len(service.live_ruleset.current.ruleset.rules.by_id)
-        (rules / "login.xml").write_bytes(LOGIN_RULE)
+        write_file(rules / "login.xml", LOGIN_RULE)
         warned = await office.one(RELOAD)
         assert warned["msg"].startswith("etc/rules/shop_rules.xml:8: ")
         (rules / "shop_rules.xml").unlink()
@@ -28,7 +29,7 @@ async def test_changed_files_come_into_force(office: Office) -> None:
         reloaded = await office.one(RELOAD)
         assert reloaded == {"name": "manager", "msg": "The ruleset on disk is in force"}
         assert len(service.live_ruleset.current.ruleset.rules.by_id) == before + 1
-        (rules / "login.xml").write_bytes(b"<group><rule id='1'")
+        write_file(rules / "login.xml", b"<group><rule id='1'")
         body = await office.ask(RELOAD)
         [failure] = body["data"]["failed_items"]
         assert (failure["error"]["code"], failure["id"], body["error"]) == (1914, ["manager"], 1)

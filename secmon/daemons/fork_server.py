@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 from setproctitle import setproctitle
 
+from secmon.common.collector import collector_paused
 from secmon.common.paths import Paths
 from secmon.common.privileges import find_account, is_root, root_ids
 from secmon.daemons import entry
@@ -206,9 +207,10 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", help="modules to load before the first fork")
     options = parser.parse_args()
     setproctitle("secmon-forkserver")
-    for module in options.modules:
-        with suppress(ImportError):  # the child that needs it reports it
-            import_module(module)
+    with collector_paused():
+        for module in options.modules:
+            with suppress(ImportError):  # the child that needs it reports it
+                import_module(module)
     gc.collect()
     gc.freeze()  # what is loaded stays shared between the children
     with socket.socket(fileno=options.descriptor) as requests:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from secmon.common.collector import collector_paused
 from secmon.engine.decoders.decoder import Decoders
 from secmon.engine.decoders.decoder_loader import load_decoders
 from secmon.engine.decoders.decoder_search import DecoderTree, Plugin
@@ -69,7 +70,7 @@ def compile_ruleset(
     """
     chosen, read = settings or RulesetSettings(), cache or LoadCache()
     diagnostics = Diagnostics()
-    with read.loading(chosen):
+    with read.loading(chosen), collector_paused():
         known = load_decoders(decoders, diagnostics, order_size=chosen.field_limit, known=read.decoders)
         compiled = {path: _list(path, lists, diagnostics, read) for path in lists if not path.endswith(EXPIRY_SUFFIX)}
         loader = RuleLoader(
@@ -84,16 +85,16 @@ def compile_ruleset(
         )
         for file, data in rules:
             loader.load(file, data)
-    index_children([*loader.rules.by_id.values()])
-    return Ruleset(
-        known,
-        DecoderTree(known, PLUGINS),
-        compiled,
-        loader.rules,
-        SideTrees(loader.rules.side_roots),
-        chosen,
-        tuple(diagnostics.messages),
-    )
+        index_children([*loader.rules.by_id.values()])
+        return Ruleset(
+            known,
+            DecoderTree(known, PLUGINS),
+            compiled,
+            loader.rules,
+            SideTrees(loader.rules.side_roots),
+            chosen,
+            tuple(diagnostics.messages),
+        )
 
 
 def _list(path: str, lists: Mapping[str, bytes], diagnostics: Diagnostics, read: LoadCache) -> CdbList:

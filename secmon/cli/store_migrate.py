@@ -5,12 +5,14 @@ from sqlalchemy import Connection, text
 
 from secmon.cli.group import LazyGroup, require_installation, root_option
 from secmon.cli.store import require_stopped
+from secmon.cluster.leadership.candidates import Candidate, announced
+from secmon.cluster.leadership.term import TermRow
 from secmon.cluster.leadership.terms import look
 from secmon.cluster.record.engine import RecordAddress, record_at
 from secmon.cluster.record.masters_record import record_address
 from secmon.cluster.record.migration import current_master, fill, retire
 from secmon.cluster.record.schema import stores
-from secmon.cluster.record.setup import check_tables
+from secmon.cluster.record.setup import check_tables, upgrade_tables
 from secmon.cluster.store_checks import security_problem
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
@@ -20,6 +22,7 @@ from secmon.daemons.take_files import take_recorded_files
 from secmon.daemons.takeover import take_everything
 
 _SECONDS = 600.0
+_TIME = "%Y-%m-%d %H:%M:%S %Z"
 
 
 @click.group(cls=LazyGroup, short_help="Keep what the master owns in PostgreSQL, and back.")
@@ -42,7 +45,8 @@ def migrate(paths: Paths, back: bool) -> None:
     """Move what this master owns into the empty database that the option store names: users, roles, policies, rules,
     agents, groups, tasks, replicated files, the audit log and the certificate authority.
 
-    Stop the node first. All of it is moved, read again and compared, or nothing: the command can be repeated.
+    Stop the node first. All of it is moved, read again and compared, or nothing: the command can be repeated. A store
+    of record of an earlier release is kept, and gets the tables of this one.
 
     With --back this node gets what is recorded. The tables are renamed, so that no node uses them any more. Stop
     all nodes before, and remove the option store from their configuration afterwards.
@@ -61,6 +65,10 @@ def migrate(paths: Paths, back: bool) -> None:
         if back:
             _move_back(record, paths, section.key, clock)
             return
+        if upgrade_tables(record):
+            record.commit()
+            click.echo(f"The tables in {address.shown} are those of this release now.")
+            return
         problem = security_problem(paths)
         if problem is not None:
             raise click.ClickException(problem)
@@ -71,7 +79,8 @@ def migrate(paths: Paths, back: bool) -> None:
 @store.command(short_help="Show the store of record: who is master, revisions.")
 @root_option
 def status(paths: Paths) -> None:
-    """Show what the store of record says: server, term and master, and the revision of each store.
+    """Show what the store of record says: server, term and master; the nodes that look at it, and which of them could
+    become master; the revision of each store.
 
     Example:  secmon store status --root /opt/secmon
 
@@ -82,13 +91,30 @@ def status(paths: Paths) -> None:
         server = record.execute(text("SHOW server_version")).scalar_one()
         check_tables(record)
         row = look(record)
+        nodes = [] if row is None else announced(record, row.ttl_seconds)
         revisions = record.execute(stores.select().order_by(stores.c.store)).all()
     click.echo(f"{address.shown}: PostgreSQL {server}")
     if row is not None:
-        state = "expired" if row.expired else "resigned" if row.resigned else f"since {row.since:%Y-%m-%d %H:%M:%S %Z}"
-        click.echo(f"term {row.term.number}: {row.term.holder or 'no master yet'} ({state}): {row.reason}")
+        click.echo(f"term {row.term.number}: {row.term.holder or 'no master yet'} ({_state(row)}): {row.reason}")
+        for node in nodes:
+            click.echo(f"{node.node} at {node.address}:{node.port}: {_standing(node, row)}")
     for each in revisions:
         click.echo(f"{each.store}: revision {each.revision}")
+
+
+def _state(row: TermRow) -> str:
+    if row.resigned:
+        return "resigned"
+    return f"expired since {row.expires:{_TIME}}" if row.expired else f"since {row.since:{_TIME}}"
+
+
+def _standing(node: Candidate, row: TermRow) -> str:
+    if node.holds(row.term) and not (row.expired or row.resigned):
+        return "is the master"
+    if node.obstacle:
+        return f"cannot become master: {node.obstacle}"
+    behind = f", {node.missing} changes behind" if node.missing else ""
+    return f"can become master, preference {node.preference}{behind}"
 
 
 def _move_back(record: Connection, paths: Paths, cluster_key: str, clock: SystemClock) -> None:

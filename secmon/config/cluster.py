@@ -20,12 +20,14 @@ NO_NODE = "NODE_IP"  # placeholder in the file of a new installation
 class StoreOfRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The PostgreSQL database that holds what the master owns, and says which node is master.
 
-    ``url`` is libpq's, without a password. ``address`` is that of this node, for the others.
+    ``url`` is libpq's, without a password. ``address`` is that of this node, for the others. Of the nodes that can take
+    over, the one with the highest ``preference`` goes first.
     """
 
     url: str
     password_file: str = ""
     candidate: bool = True
+    preference: int = 50
     address: str = ""
 
 
@@ -91,6 +93,7 @@ _CHECKS = {
     "store": Check(lambda text: _store_url(text), "postgresql://USER@HOST[,HOST]/DATABASE, without a password"),
     "store_password_file": Check(lambda text: bool(text) and "\0" not in text, "a path, below the folder of the node"),
     "candidate": BOOLEAN,
+    "preference": integer(0, 100),
     "address": HOST,
 }
 _ACCEPTED = {"key", "nodes", "socket_timeout", "connection_timeout"}
@@ -164,11 +167,12 @@ def _store(found: dict[str, str]) -> StoreOfRecord | None:
         url=found["store"],
         password_file=found.get("store_password_file", ""),
         candidate=found.get("candidate") != "no",
+        preference=int(found.get("preference", StoreOfRecord.preference)),
         address=found.get("address", ""),
     )
 
 
-_OF_STORE = ("store_password_file", "candidate", "address")
+_OF_STORE = ("store_password_file", "candidate", "preference", "address")
 
 
 def _check_enabled(cluster: ClusterSection, section: Element, report: Report) -> None:

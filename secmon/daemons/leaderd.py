@@ -7,12 +7,15 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+from sqlalchemy import Connection
 
-from secmon.cluster.leadership.leader import Leader, LeaderSettings
+from secmon.cluster.leadership.leader import Leader
+from secmon.cluster.leadership.lookout import LeaderSettings
 from secmon.cluster.leadership.role_file import CurrentRole, read_role, write_role
 from secmon.cluster.leadership.snapshot import Timing
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.masters_record import record_address
+from secmon.cluster.record.readiness import Readiness, readiness
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
@@ -29,12 +32,16 @@ log = logging.getLogger("secmon.leaderd")
 
 BecomeMaster = Callable[[Installation, Term], None]
 """Brings the node up to the store of record. Blocks; raises SecmonError if it cannot."""
+Ready = Callable[[Connection], Readiness]
+"""Whether the node could be the master now. Blocks."""
 _TRY_AGAIN_SECONDS = 1.0
 
 
 def build(context: Context) -> "LeaderDaemon":
     """The daemon for the installation in ``context.paths``. Raises ConfigError."""
-    return LeaderDaemon(read_installation(context.paths), become_master)
+    installation = read_installation(context.paths)
+    key = installation.main.cluster.key
+    return LeaderDaemon(installation, become_master, lambda connection: readiness(connection, installation.paths, key))
 
 
 class LeaderDaemon:
@@ -43,7 +50,12 @@ class LeaderDaemon:
     name = "secmon-leaderd"
 
     def __init__(
-        self, installation: Installation, take_over: BecomeMaster, *, settings: LeaderSettings | None = None
+        self,
+        installation: Installation,
+        take_over: BecomeMaster,
+        ready: Ready,
+        *,
+        settings: LeaderSettings | None = None,
     ) -> None:
         """``settings``: by default those of the installation."""
         paths, section = installation.paths, installation.main.cluster
@@ -57,6 +69,7 @@ class LeaderDaemon:
             read_role(paths.role),
             become_master=lambda term: take_over(installation, term),
             publish=self._publisher.publish,
+            ready=ready,
             clock=SystemClock(),
             counters=self._counters,
         )
@@ -115,6 +128,7 @@ def leader_settings(installation: Installation) -> LeaderSettings:
         candidate=section.store.candidate,
         address=section.store.address,
         port=listen if listen > 0 else section.port,
+        preference=section.store.preference,
         timing=Timing(ttl=seconds, contact=seconds / 5, attempt=0.15 * seconds),
     )
 

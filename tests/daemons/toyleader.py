@@ -1,8 +1,9 @@
 """The real leader of a node of toys. ``record`` in its root holds the URL of the store of record."""
 
-from secmon.cluster.leadership.leader import LeaderSettings
+from secmon.cluster.leadership.lookout import LeaderSettings
 from secmon.cluster.leadership.snapshot import Timing
 from secmon.cluster.leadership.term import Term
+from secmon.cluster.record.readiness import Readiness
 from secmon.common.errors import SecmonError
 from secmon.config.api import ApiConfig
 from secmon.config.cluster import ClusterSection, StoreOfRecord
@@ -29,4 +30,4 @@ def build(context: Context) -> LeaderDaemon:
     section = ClusterSection(node_name=root.name, store=StoreOfRecord(url=(root / "record").read_text()))
     installation = Installation(context.paths, ApiConfig(), MainConfig(cluster=section), InternalOptions.defaults())
     settings = LeaderSettings(root.name, candidate=True, address="", port=1516, timing=QUICK)
-    return LeaderDaemon(installation, _become_master, settings=settings)
+    return LeaderDaemon(installation, _become_master, lambda connection: Readiness(), settings=settings)

@@ -38,7 +38,8 @@ class FakeLeader:
             self.shown.append((request["number"], request["by"]))
             return {}
         term = {"number": 5, "id": "id", "holder": "m", "address": "", "port": 1}
-        rest = {"since": None, "reason": "", "resigned": False, "trouble": ""}
+        rest: dict[str, object] = {"since": None, "reason": "", "resigned": False, "trouble": "", "trouble_since": None}
+        rest |= {"expired_since": None, "unable": []}
         return {"role": self.role, "term": term, "candidates": self.candidates, "contacted": self.contacted, **rest}
 
 

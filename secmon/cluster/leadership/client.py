@@ -13,11 +13,20 @@ from secmon.common.paths import Paths
 _SECONDS = 3.0
 
 
+class Unable(msgspec.Struct, frozen=True):
+    """A node that cannot become master now."""
+
+    node: str
+    address: str
+    reason: str
+
+
 class LeaderStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What the node knows of who is master.
 
     ``contacted``: boottime at which the last answered question to the database was sent. ``trouble``: why it does not
-    answer now. ``candidates``: nodes that could become master at the last contact.
+    answer now, and since when. ``candidates``: nodes that could become master at the last contact; ``unable``: those
+    that could not, and why. ``expired_since``: by the clock of the database, if the term has expired.
     """
 
     role: Literal["master", "worker"]
@@ -25,9 +34,12 @@ class LeaderStatus(msgspec.Struct, frozen=True, kw_only=True):
     since: str | None
     reason: str
     resigned: bool
+    expired_since: str | None
     candidates: list[str]
+    unable: list[Unable]
     contacted: float | None
     trouble: str
+    trouble_since: str | None
 
 
 class LeaderClient:
@@ -54,6 +66,7 @@ class LeaderClient:
             "since": found.since,
             "reason": found.reason,
             "candidates": found.candidates,
+            "unable": msgspec.to_builtins(found.unable),
         }
         return shown | ({"trouble": found.trouble} if found.trouble else {})
 

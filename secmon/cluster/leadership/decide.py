@@ -10,8 +10,7 @@
 from dataclasses import dataclass
 
 from secmon.cluster.leadership.snapshot import Snapshot
-from secmon.cluster.leadership.term import Term
-from secmon.cluster.leadership.terms import TermRow
+from secmon.cluster.leadership.term import Term, TermRow
 
 
 @dataclass(frozen=True)
@@ -107,33 +106,36 @@ def _as_follower(known: Snapshot, now: float) -> Transition:
         return Observe("it is time")
     if row is None:
         return Stay(known.next_contact, "the database has not answered yet")
-    if row.term.holder not in ("", known.node) and _succeeds(row.term, known.known):
+    if row.term.holder and not known.owns(row.term) and _succeeds(row.term, known.known):
         return Follow(row.term, row.reason)
-    if known.candidate and (why := _free(known, row, now)) is not None:
+    if (why := _free(known, row, now)) is not None:
         return Claim(row.term, why)
     return Stay(known.next_contact, f"{row.term.holder or 'no node'} is the master")
 
 
 def _free(known: Snapshot, row: TermRow, now: float) -> str | None:
     """Why this node may begin a term after that of ``row`` now; None: it may not."""
-    if known.watched_since is None:
+    if known.watched_since is None or known.obstacle:
         return None
     if row.resigned and row.successor == known.node:
         return row.reason
     if now < known.held_off_until:
         return None
     watched = now - known.watched_since
-    if row.term.holder == "":
-        return "the cluster had no master"
     if known.highest > row.term.number:
         return f"the database has lost term {known.highest}"
-    if row.resigned:
-        waits = known.timing.successor if row.successor or row.term.holder == known.node else 0.0
-        return row.reason if watched >= waits else None
-    if row.term.holder == known.node:
+    own = known.owns(row.term)
+    if own and not row.resigned:
         return "this node was the master and has started again"
+    if known.outranked:
+        watched -= known.timing.successor
+    if row.term.holder == "":
+        return "the cluster had no master" if watched >= 0 else None
+    if row.resigned:
+        waits = known.timing.successor if row.successor or own else 0.0
+        return row.reason if watched >= waits else None
     if row.expired and watched >= known.timing.ttl:
-        return f"{row.term.holder} has not renewed its term for {watched:.0f} s"
+        return f"{row.term.holder} has not renewed its term for {now - known.watched_since:.0f} s"
     return None
 
 

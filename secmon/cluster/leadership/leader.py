@@ -6,12 +6,13 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from sqlalchemy import Connection
 
-from secmon.cluster.leadership import terms
+from secmon.cluster.leadership import candidates, terms
+from secmon.cluster.leadership.candidates import Candidate
 from secmon.cluster.leadership.contact import RecordContact
 from secmon.cluster.leadership.decide import (
     Claim,
@@ -25,11 +26,12 @@ from secmon.cluster.leadership.decide import (
     Transition,
     decide,
 )
+from secmon.cluster.leadership.lookout import LeaderSettings, Lookout, Reading
 from secmon.cluster.leadership.role_file import CurrentRole, Role
-from secmon.cluster.leadership.snapshot import Resignation, Snapshot, Timing
+from secmon.cluster.leadership.snapshot import Resignation, Snapshot
 from secmon.cluster.leadership.term import Term
-from secmon.cluster.leadership.terms import Candidate, TermRow
 from secmon.cluster.record.engine import RecordAddress
+from secmon.cluster.record.readiness import Readiness
 from secmon.common.background import cancel
 from secmon.common.clock import Clock, iso_z
 from secmon.common.counters import Counters
@@ -39,29 +41,8 @@ log = logging.getLogger("secmon.leaderd")
 
 HELD_OFF_SECONDS = 30.0
 """After a failure as master, in which other nodes go first."""
-CANDIDATE_LOOKS = 3
-"""A node that has not stated for so many looks that it can become master, cannot."""
 MAX_AHEAD = 1000
 """A number of a term that is further ahead of the known one is not believed."""
-
-
-class Reading(NamedTuple):
-    """What one attempt has read."""
-
-    row: TermRow | None
-    candidates: Sequence[Candidate]
-    done: bool
-    """Whether the change of the attempt was made."""
-
-
-class LeaderSettings(NamedTuple):
-    """``address``: of this node for the others; empty: that of its connection to the database."""
-
-    node: str
-    candidate: bool
-    address: str
-    port: int
-    timing: Timing = Timing()
 
 
 class Leader:
@@ -75,6 +56,7 @@ class Leader:
         *,
         become_master: Callable[[Term], None],
         publish: Callable[[CurrentRole, bool], Awaitable[None]],
+        ready: Callable[[Connection], Readiness] = lambda connection: Readiness(),
         clock: Clock,
         counters: Counters,
         rng: random.Random | None = None,
@@ -83,15 +65,16 @@ class Leader:
 
         ``become_master`` brings this node up to the store of record; it blocks and raises SecmonError if it cannot.
         ``publish`` writes the role for the daemons and, if True, has those restarted that depend on it.
+        ``ready`` says whether this node could be the master; it blocks.
         """
         self._settings, self._clock, self._counters = settings, clock, counters
         self._become_master, self._publish = become_master, publish
         self._random = rng or random.SystemRandom()
         self._wake = asyncio.Event()
         self._contact = RecordContact(record, attempt_seconds=settings.timing.attempt, changed=self._wake.set)
+        self._lookout = Lookout(settings, ready, clock, lambda: self._contact.local_address)
         self._known = Snapshot(
             node=settings.node,
-            candidate=settings.candidate,
             timing=settings.timing,
             next_contact=clock.boottime(),
             known=start.term,
@@ -100,7 +83,7 @@ class Leader:
         self._role, self._reason = start, start.reason
         self._candidates: Sequence[Candidate] = ()
         self._contacted: float | None = None
-        self._trouble = ""
+        self._trouble, self._trouble_since = "", ""
         self._taking_over = asyncio.Lock()
         self._takeover: asyncio.Task[None] | None = None
 
@@ -121,7 +104,7 @@ class Leader:
                 reason = f"{name} was stopped"
                 await self._contact.do(lambda connection: terms.resign(connection, held, "", reason))
                 log.info("term %d is resigned: %s", held.number, reason)
-            await self._contact.do(lambda connection: terms.withdraw(connection, name))
+            await self._contact.do(lambda connection: candidates.withdraw(connection, self._lookout.place))
         await self._contact.close()
 
     # Requests of other processes
@@ -135,15 +118,22 @@ class Leader:
             "since": iso_z(row.since) if row else None,
             "reason": self._reason,
             "resigned": bool(row and row.resigned),
-            "candidates": [each.node for each in self._candidates],
+            "expired_since": iso_z(row.expires) if row and row.expired else None,
+            "candidates": candidates.able(self._candidates),
+            "unable": [
+                {"node": each.node, "address": each.address, "reason": each.obstacle}
+                for each in self._candidates
+                if each.obstacle
+            ],
             "contacted": self._contacted,
             "trouble": self._trouble,
+            "trouble_since": self._trouble_since or None,
         }
 
     def failed(self, reason: str) -> None:
         """This node cannot be the master for now: resign, and let others go first."""
         self._counters.add("leadership.failures")
-        until = self._clock.boottime() + HELD_OFF_SECONDS
+        until, self._lookout.failure = self._clock.boottime() + HELD_OFF_SECONDS, reason
         self._known = replace(self._known, held_off_until=until)
         if self._known.holding:
             self._known = replace(self._known, resignation=Resignation(successor="", reason=reason))
@@ -164,7 +154,7 @@ class Leader:
         Returns the term that ends. Raises SecmonError 3055 if no such node can follow, 3050.
         """
         row = self._known.row
-        able = [each.node for each in self._candidates if row is None or each.node != row.term.holder]
+        able = [each for each in candidates.able(self._candidates) if row is None or each != row.term.holder]
         if row is None or not able or (successor and successor not in able):
             raise SecmonError(3055, f"{successor or 'another node'}; able are: {', '.join(able) or 'none'}")
         chosen = successor or able[0]
@@ -181,7 +171,7 @@ class Leader:
             case Stay(until):
                 await self._wait(until)
             case Observe():
-                await self._attempt(self._read, jitter=True)
+                await self._attempt(self._look, jitter=True)
             case Renew():
                 await self._renew()
             case Claim(seen, reason):
@@ -197,7 +187,7 @@ class Leader:
             case Resign(successor, reason):
                 held = self._held
                 log.info("term %d is resigned in favour of %s: %s", held.number, successor or "any node", reason)
-                await self._attempt(lambda c: self._read(c, terms.resign(c, held, successor, reason)))
+                await self._attempt(lambda c: self._look(c, terms.resign(c, held, successor, reason)))
 
     async def _wait(self, until: float) -> None:
         with suppress(TimeoutError):
@@ -208,7 +198,7 @@ class Leader:
 
     async def _renew(self) -> None:
         held, sent = self._held, self._clock.boottime()
-        found = await self._attempt(lambda connection: self._read(connection, terms.renew(connection, held)))
+        found = await self._attempt(lambda connection: self._look(connection, terms.renew(connection, held)))
         if found is None or not found.done:
             self._counters.add("leadership.renewals_failed")
             return
@@ -222,9 +212,9 @@ class Leader:
         begun: list[Term] = []
 
         def work(connection: Connection) -> Reading:
-            new = terms.claim(connection, seen, self._as_candidate, reason, above=above, ttl_seconds=ttl)
+            new = terms.claim(connection, seen, self._lookout.place, reason, above=above, ttl_seconds=ttl)
             begun.extend([new] if new else [])
-            return self._read(connection, new is not None)
+            return self._look(connection, new is not None)
 
         found = await self._attempt(work)
         if found is None or not found.done:  # another node was faster, or the row shows later that this one was
@@ -274,6 +264,9 @@ class Leader:
 
     # Contact with the database
 
+    def _look(self, connection: Connection, done: bool = True) -> Reading:
+        return self._lookout.look(connection, self._known, done)
+
     async def _attempt(self, work: Callable[[Connection], Reading], *, jitter: bool = False) -> Reading | None:
         """Run ``work`` and keep what it has read; None if the database did not answer."""
         sent, pause = self._clock.boottime(), self._settings.timing.contact
@@ -286,33 +279,33 @@ class Leader:
         except SecmonError as error:
             self._counters.add("leadership.contacts_failed")
             self._known = self._known.unanswered()
+            if not self._trouble:
+                self._trouble_since = iso_z(self._clock.now())
             if self._trouble != error.message:
                 log.warning("%s", error.message)
             self._trouble = error.message
             return None
-        self._trouble, self._contacted = "", sent
+        if self._trouble:
+            log.info("the database answers again")
+        self._trouble, self._trouble_since, self._contacted = "", "", sent
         self._take(found)
         return found
 
     def _take(self, found: Reading) -> None:
-        assert found.row is not None, "checked by the attempt"
-        self._known = self._known.read(found.row, self._clock.boottime())
-        self._reason, self._candidates = found.row.reason, found.candidates
-        self._counters.set("leadership.term", found.row.term.number)
+        row, me = found.row, found.me
+        assert row is not None, "checked by the attempt"
+        if me.obstacle and me.obstacle != self._known.obstacle:
+            log.warning("this node cannot become master: %s", me.obstacle)
+        elif self._known.obstacle and self._known.row is not None and not me.obstacle:
+            log.info("this node can become master")
+        rivals = [each for each in found.candidates if not each.at(me) and not each.holds(row.term)]
+        self._known = replace(
+            self._known.read(row, self._clock.boottime()),
+            address=me.address,
+            port=me.port,
+            obstacle=me.obstacle,
+            outranked=any(candidates.goes_first(each, me) for each in rivals),
+        )
+        self._reason, self._candidates = row.reason, found.candidates
+        self._counters.set("leadership.term", row.term.number)
         self._counters.set("leadership.master", int(self._role.role == "master"))
-
-    def _read(self, connection: Connection, done: bool = True) -> Reading:
-        """The row and the candidates; this node states that it is one. ``done``: whether a change was made before."""
-        settings = self._settings
-        if settings.candidate and self._clock.boottime() >= self._known.held_off_until:
-            terms.announce(connection, self._as_candidate)
-        elif settings.candidate:
-            terms.withdraw(connection, settings.node)
-        within = CANDIDATE_LOOKS * settings.timing.contact
-        return Reading(terms.look(connection), terms.announced(connection, within), done)
-
-    @property
-    def _as_candidate(self) -> Candidate:
-        """While the database is connected."""
-        settings = self._settings
-        return Candidate(settings.node, settings.address or self._contact.local_address, settings.port)

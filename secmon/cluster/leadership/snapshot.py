@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from secmon.cluster.leadership.term import Term
-from secmon.cluster.leadership.terms import TTL_SECONDS, TermRow
+from secmon.cluster.leadership.term import TTL_SECONDS, Term, TermRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +35,16 @@ class Snapshot:
     """What a node knows."""
 
     node: str
-    candidate: bool
     timing: Timing
     next_contact: float
     """When it is time for the next look or renewal."""
+    address: str = ""
+    port: int = 0
+    """Where this node serves as master: a term is its own if it names the same place."""
+    obstacle: str = "the database has not answered yet"
+    """Why this node cannot become master now; empty: it can."""
+    outranked: bool = False
+    """Whether another node that can become master goes first."""
     row: TermRow | None = None
     """As read last; None before the first time."""
     watched_since: float | None = None
@@ -58,6 +63,10 @@ class Snapshot:
     shown_by: str = ""
     held_off_until: float = 0.0
     """Until then this node takes over only as the named successor: it has failed as master."""
+
+    def owns(self, term: Term) -> bool:
+        """Whether ``term`` is one of this node, and not of another one with its name."""
+        return (self.node, self.address, self.port) == (term.holder, term.address, term.port)
 
     @property
     def highest(self) -> int:

@@ -1,4 +1,4 @@
-"""The row of the current term in the store of record, and the rows of the nodes that may become master.
+"""The row of the current term in the store of record.
 
 One row, judged by the clock of the database (``clock_timestamp()``, not the start of a transaction). Each function is
 one statement, or a few in the transaction of the caller. All raise SQLAlchemy's DBAPIError.
@@ -9,21 +9,18 @@ a write that waited for a claim finds no row.
 """
 
 import uuid
-from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, false, func, literal, or_, select, text, true, update
 from sqlalchemy.dialects.postgresql import insert
 
-from secmon.cluster.leadership.term import Term
+from secmon.cluster.leadership.candidates import Candidate
+from secmon.cluster.leadership.term import TTL_SECONDS, Term, TermRow
 from secmon.cluster.record.engine import APPLICATION
-from secmon.cluster.record.schema import candidates, term
+from secmon.cluster.record.schema import term
 
 CHANNEL = "secmon_term"
 """Of NOTIFY: the row of the term has changed otherwise than by a renewal."""
-TTL_SECONDS = 10
 STALLED_SECONDS = 4.0
 """Above the bound of the server for idle transactions of writers."""
 
@@ -34,35 +31,18 @@ _ttl = func.make_interval(0, 0, 0, 0, 0, 0, _t.ttl_seconds)
 _expired = or_(_t.renewed + _ttl <= _clock, _t.renewed > _clock + _ttl)
 
 
-class TermRow(msgspec.Struct, frozen=True):
-    """The row as it was read. ``expired``: by the clock of the database.
-
-    ``renewed`` differs after each renewal; it is compared with nothing but itself.
-    """
-
-    term: Term
-    since: datetime
-    renewed: datetime
-    ttl_seconds: int
-    expired: bool
-    resigned: bool
-    successor: str
-    reason: str
-
-
-class Candidate(NamedTuple):
-    """A node that may become master, and where it serves as such."""
-
-    node: str
-    address: str
-    port: int
-
-
 def create_row(connection: Connection) -> None:
     """Make the row of a new store of record, in which no node is master yet; no effect if there is one."""
     first = {"one": 1, "number": 0, "id": _new_id(), "holder": "", "address": "", "port": 0, "resigned": False}
     times = {"since": _clock, "renewed": _clock, "ttl_seconds": TTL_SECONDS}
-    values = {**first, **times, "successor": "", "reason": "the store of record is new"}
+    values = {
+        **first,
+        **times,
+        "successor": "",
+        "reason": "the store of record is new",
+        "protocol": 0,
+        "min_protocol": 0,
+    }
     connection.execute(insert(term).values(values).on_conflict_do_nothing())
 
 
@@ -101,11 +81,13 @@ def claim(
     has renewed.
     """
     end_stalled(connection, STALLED_SECONDS)
-    free = or_(_expired, _t.resigned, _t.holder.in_(["", by.node]), _t.number < above)
+    own = and_(_t.holder == by.node, _t.address == by.address, _t.port == by.port)
+    free = or_(_expired, _t.resigned, _t.holder == "", own, _t.number < above)
     number = max(seen.number, above) + 1
     new = Term(number=number, id=_new_id(), holder=by.node, address=by.address, port=by.port)
     values = {**msgspec.to_builtins(new), "since": _clock, "renewed": _clock, "ttl_seconds": ttl_seconds}
     values |= {"resigned": False, "successor": "", "reason": reason}
+    values |= {"protocol": by.protocol, "min_protocol": by.min_protocol}
     done = connection.execute(update(term).where(_is(seen), free).values(values))
     if done.rowcount != 1:
         return None
@@ -129,25 +111,6 @@ def resign(connection: Connection, held: Term, successor: str, reason: str) -> b
         return False
     _notify(connection, held)
     return True
-
-
-def announce(connection: Connection, node: Candidate) -> None:
-    """State that ``node`` can become master now."""
-    row = insert(candidates).values(**node._asdict(), seen=_clock)
-    kept = {"address": row.excluded.address, "port": row.excluded.port, "seen": row.excluded.seen}
-    connection.execute(row.on_conflict_do_update(index_elements=["node"], set_=kept))
-
-
-def withdraw(connection: Connection, node: str) -> None:
-    """State that ``node`` cannot become master now."""
-    connection.execute(candidates.delete().where(candidates.c.node == node))
-
-
-def announced(connection: Connection, within_seconds: float) -> Sequence[Candidate]:
-    """The nodes that have stated within ``within_seconds`` that they can become master, by name."""
-    recent = candidates.c.seen > _clock - func.make_interval(0, 0, 0, 0, 0, 0, within_seconds)
-    found = select(candidates.c.node, candidates.c.address, candidates.c.port).where(recent)
-    return [Candidate(*row) for row in connection.execute(found.order_by(candidates.c.node))]
 
 
 _select = select(term, _expired.label("expired"))

@@ -6,7 +6,7 @@ is one query, and the columns are those of the store that a row belongs to.
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Index, Integer, LargeBinary, MetaData, Table, Text
 
-VERSION = 1
+VERSION = 2
 
 metadata = MetaData(schema="secmon")
 
@@ -28,17 +28,25 @@ term = Table(
     Column("resigned", Boolean, nullable=False),  # the holder has ended its term by itself
     Column("successor", Text, nullable=False),  # who shall take over; empty: anybody
     Column("reason", Text, nullable=False),  # of the last change of master
+    Column("protocol", Integer, nullable=False),  # generations of the link that the holder speaks; 0: none yet
+    Column("min_protocol", Integer, nullable=False),
 )
 
 candidates = Table(
     "candidates",
     metadata,
     Column("node", Text, primary_key=True),
-    Column("address", Text, nullable=False),
-    Column("port", Integer, nullable=False),
+    Column("address", Text, primary_key=True),  # part of the key: two nodes of one name are seen here
+    Column("port", Integer, primary_key=True, autoincrement=False),
+    Column("since", DateTime(timezone=True), nullable=False),  # when it came, without a gap until it was seen
     Column("seen", DateTime(timezone=True), nullable=False),
+    Column("preference", Integer, nullable=False),
+    Column("obstacle", Text, nullable=False),  # why it cannot become master; empty: it can
+    Column("missing", BigInteger, nullable=False),  # recorded changes that its copies lack
+    Column("protocol", Integer, nullable=False),
+    Column("min_protocol", Integer, nullable=False),
 )
-"""Nodes that may become master, as each one writes of itself."""
+"""The nodes that look at this store, as each one writes of itself."""
 
 stores = Table(
     "stores",

@@ -52,14 +52,25 @@ class ClusterNode(Struct):
     ip: str
 
 
+class Unable(Struct):
+    """A node that cannot become master now."""
+
+    node: str
+    address: str
+    reason: str
+
+
 class Mastership(Struct):
-    """Who is master by the store of record, since when and why; who else could be; why the store does not answer."""
+    """Who is master by the store of record, since when and why; who else could be, and which nodes could not and why;
+    why the store does not answer.
+    """
 
     term: int
     holder: str
     since: str | None
     reason: str
     candidates: list[str]
+    unable: list[Unable]
     trouble: str | None = None
 
 

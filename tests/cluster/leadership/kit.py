@@ -3,7 +3,7 @@
 from sqlalchemy import Engine, text
 
 from secmon.cluster.leadership import terms
-from secmon.cluster.leadership.terms import Candidate
+from secmon.cluster.leadership.candidates import Candidate
 from secmon.cluster.record.engine import RecordAddress, open_record
 from secmon.cluster.record.schema import metadata
 

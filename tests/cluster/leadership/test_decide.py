@@ -18,15 +18,14 @@ from secmon.cluster.leadership.decide import (
     decide,
 )
 from secmon.cluster.leadership.snapshot import Resignation, Snapshot, Timing
-from secmon.cluster.leadership.term import Term
-from secmon.cluster.leadership.terms import TermRow
+from secmon.cluster.leadership.term import Term, TermRow
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = 1000.0
 
 
-def term(number: int, holder: str, identity: str = "") -> Term:
-    return Term(number, identity or f"id{number}", holder, "10.0.0.1", 1516)
+def term(number: int, holder: str, identity: str = "", address: str = "10.0.0.1") -> Term:
+    return Term(number, identity or f"id{number}", holder, address, 1516)
 
 
 def row(current: Term, *, expired: bool = False, resigned: bool = False, successor: str = "") -> TermRow:
@@ -36,7 +35,10 @@ def row(current: Term, *, expired: bool = False, resigned: bool = False, success
 def follower(found: TermRow | None, *, watched: float | None = 0.0, **changes: object) -> Snapshot:
     """Node ``a``, which has read ``found`` unchanged for ``watched`` seconds."""
     known = found.term if found is not None and found.term.holder not in ("", "a") else None
-    base = Snapshot(node="a", candidate=True, timing=Timing(), next_contact=NOW + 1, row=found, known=known)
+    base = Snapshot(
+        node="a", address="10.0.0.1", port=1516, obstacle="", timing=Timing(), next_contact=NOW + 1, row=found,
+        known=known,
+    )  # fmt: skip
     return replace(base, watched_since=None if watched is None else NOW - watched, **changes)  # type: ignore[arg-type]
 
 
@@ -48,6 +50,7 @@ def holder(found: TermRow | None, **changes: object) -> Snapshot:
 
 OTHERS = term(5, "b")
 OWN = term(5, "a")
+NAMESAKES = term(5, "a", address="10.0.0.9")
 
 FOLLOWER: dict[str, tuple[Snapshot, Transition]] = {
     "looks when it is time": (follower(row(OTHERS), next_contact=NOW), Observe("it is time")),
@@ -77,9 +80,29 @@ FOLLOWER: dict[str, tuple[Snapshot, Transition]] = {
         follower(row(OTHERS, expired=True), watched=12),
         Claim(OTHERS, "b has not renewed its term for 12 s"),
     ),
-    "may not be master": (
-        follower(row(OTHERS, expired=True), watched=12, candidate=False),
+    "cannot be master": (
+        follower(row(OTHERS, expired=True), watched=12, obstacle="another cluster key"),
         Stay(NOW + 1, "b is the master"),
+    ),
+    "lets a better one go first": (
+        follower(row(OTHERS, expired=True), watched=12, outranked=True),
+        Stay(NOW + 1, "b is the master"),
+    ),
+    "does not wait long for a better one": (
+        follower(row(OTHERS, expired=True), watched=13, outranked=True),
+        Claim(OTHERS, "b has not renewed its term for 13 s"),
+    ),
+    "lets a better one follow a resignation": (
+        follower(row(OTHERS, resigned=True), watched=2.9, outranked=True),
+        Stay(NOW + 1, "b is the master"),
+    ),
+    "follows another node of its name": (
+        follower(row(NAMESAKES), known=None),
+        Follow(NAMESAKES, "the reason"),
+    ),
+    "does not take over from another node of its name": (
+        follower(row(NAMESAKES), watched=12, known=NAMESAKES),
+        Stay(NOW + 1, "a is the master"),
     ),
     "has failed as master": (
         follower(row(OTHERS, resigned=True), watched=12, held_off_until=NOW + 1),

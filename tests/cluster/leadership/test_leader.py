@@ -9,11 +9,15 @@ import pytest
 from sqlalchemy import text
 
 from secmon.cluster.leadership import leader as module
-from secmon.cluster.leadership.leader import Leader, LeaderSettings
+from secmon.cluster.leadership import terms
+from secmon.cluster.leadership.candidates import BEHIND
+from secmon.cluster.leadership.leader import Leader
+from secmon.cluster.leadership.lookout import LeaderSettings
 from secmon.cluster.leadership.role_file import CurrentRole
 from secmon.cluster.leadership.snapshot import Timing
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.engine import RecordAddress
+from secmon.cluster.record.readiness import Readiness
 from secmon.common.background import cancel
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
@@ -30,17 +34,28 @@ QUICK = Timing(ttl=1, contact=0.1, attempt=1.5, successor=2.0)
 class Member:
     """A node as its leader sees it."""
 
-    def __init__(self, name: str, record: RecordAddress, *, candidate: bool = True, start: CurrentRole | None = None):
+    def __init__(
+        self,
+        name: str,
+        record: RecordAddress,
+        *,
+        candidate: bool = True,
+        start: CurrentRole | None = None,
+        address: str = "",
+        preference: int = 50,
+    ) -> None:
+        self.readiness = Readiness()
         self.roles: list[CurrentRole] = []
         self.takeovers: list[Term] = []
         self.takeover: Callable[[Term], None] = lambda term: None
         self.counters = Counters()
         self.leader = Leader(
-            LeaderSettings(name, candidate, "", 1516, QUICK),
+            LeaderSettings(name, candidate, address, 1516, QUICK, preference),
             record,
             start or CurrentRole("worker"),
             become_master=self._become_master,
             publish=self._publish,
+            ready=lambda connection: self.readiness,
             clock=SystemClock(),
             counters=self.counters,
         )
@@ -217,6 +232,63 @@ async def test_a_node_that_cannot_take_over_resigns_and_lets_others_go_first(rec
             await until(lambda: b.is_master)
     assert "a could not take over" in b.roles[-1].reason
     assert not any(role.role == "master" for role in a.roles)
+
+
+def unable(member: Member) -> dict[str, str]:
+    """By address, why nodes cannot become master."""
+    return {each["address"]: each["reason"] for each in member.leader.status()["unable"]}
+
+
+async def test_a_second_node_of_one_name_is_no_candidate(
+    record: RecordAddress, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_up(record).dispose()
+    first, second = Member("a", record, address="10.0.0.1"), Member("a", record, address="10.0.0.2")
+    async with running(first):
+        await until(lambda: first.is_master)
+        async with running(second):
+            clash = "another node, at 10.0.0.1:1516, has the name a: give each node a name of its own"
+            await until(lambda: unable(first) == unable(second) == {"10.0.0.2": clash})
+            await until(lambda: second.follows("a"))
+            with pytest.raises(SecmonError, match="able are: none"):
+                await first.leader.switch_over("a")
+            assert f"this node cannot become master: {clash}" in caplog.text
+            assert (second.takeovers, first.term) == ([], 1)
+    async with running(second := Member("a", record, address="10.0.0.2")):
+        await until(lambda: second.is_master, "the name is free when the other node is gone")
+        assert second.roles[-1].reason.startswith("a has not renewed its term")
+
+
+async def test_a_node_that_lacks_what_a_master_needs_claims_no_term(record: RecordAddress) -> None:
+    set_up(record).dispose()
+    a, b = Member("a", record, address="10.0.0.1"), Member("b", record, address="10.0.0.2")
+    a.readiness = Readiness("another cluster key")
+    async with running(a):
+        await until(lambda: unable(a) == {"10.0.0.1": "another cluster key"})
+        async with running(b):
+            await until(lambda: b.is_master and a.follows("b"))
+            a.readiness = Readiness()
+            await until(lambda: b.leader.status()["candidates"] == ["a", "b"])
+        await until(lambda: a.is_master)
+    assert a.term == 2
+
+
+async def test_the_preferred_node_takes_over_and_of_two_the_one_that_is_up_to_date(record: RecordAddress) -> None:
+    engine = set_up(record)
+    a, b, c, d = (
+        Member(name, record, preference=number) for name, number in zip("abcd", (50, 50, 60, 60), strict=True)
+    )
+    c.readiness = Readiness(missing=BEHIND + 1)
+    async with running(a):
+        await until(lambda: a.is_master)
+        async with running(b, c, d):
+            await until(lambda: a.leader.status()["candidates"] == ["a", "b", "c", "d"])
+            with engine.begin() as connection:
+                assert terms.resign(connection, a.takeovers[0], "", "the test")
+            await until(lambda: any(each.is_master for each in (b, c, d)))
+    engine.dispose()
+    assert [each.term for each in (b, c, d) if each.takeovers] == [2]
+    assert d.is_master
 
 
 async def test_the_lease_is_renewed_while_a_takeover_runs(record: RecordAddress) -> None:

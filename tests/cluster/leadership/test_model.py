@@ -24,8 +24,7 @@ from secmon.cluster.leadership.decide import (
     decide,
 )
 from secmon.cluster.leadership.snapshot import Resignation, Snapshot, Timing
-from secmon.cluster.leadership.term import Term
-from secmon.cluster.leadership.terms import TermRow
+from secmon.cluster.leadership.term import Term, TermRow
 
 TIMING = Timing()
 NAMES = ("a", "b", "c")
@@ -90,7 +89,7 @@ class ModelNode:
 
     @classmethod
     def started(cls, name: str, clock: float, known: Term | None = None) -> "ModelNode":
-        return cls(name, clock, Snapshot(node=name, candidate=True, timing=TIMING, next_contact=clock, known=known))
+        return cls(name, clock, Snapshot(node=name, obstacle="", timing=TIMING, next_contact=clock, known=known))
 
     @property
     def acts_for(self) -> Term | None:

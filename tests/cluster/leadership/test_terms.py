@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from secmon.cluster.leadership import terms
-from secmon.cluster.leadership.term import Term
-from secmon.cluster.leadership.terms import Candidate
+from secmon.cluster.leadership import candidates, terms
+from secmon.cluster.leadership.candidates import Candidate
+from secmon.cluster.leadership.term import Term, TermRow
 from secmon.cluster.record.engine import APPLICATION, RecordAddress, open_record
 from tests.cluster.leadership.kit import A, B, C, run_out, set_up
 from tests.waiting import wait_until
@@ -26,7 +26,7 @@ def engine(record: RecordAddress) -> Iterator[Engine]:
     made.dispose()
 
 
-def row(engine: Engine) -> terms.TermRow:
+def row(engine: Engine) -> TermRow:
     with engine.begin() as connection:
         found = terms.look(connection)
     assert found is not None
@@ -227,13 +227,13 @@ def test_a_database_that_lost_its_last_second_issues_no_term_twice(engine: Engin
 
 def test_candidates_are_those_that_state_it_now(engine: Engine) -> None:
     with engine.begin() as connection:
-        for node in (B, A, A._replace(port=7)):
-            terms.announce(connection, node)
-        assert terms.announced(connection, 10) == [A._replace(port=7), B]
-        terms.withdraw(connection, "a")
-        assert terms.announced(connection, 10) == [B]
+        for node in (B, A, A._replace(missing=7)):
+            candidates.announce(connection, node, 10)
+        assert candidates.announced(connection, 10) == [A._replace(missing=7), B]
+        candidates.withdraw(connection, A)
+        assert candidates.announced(connection, 10) == [B]
         connection.execute(text("UPDATE secmon.candidates SET seen = seen - interval '1 minute'"))
-        assert terms.announced(connection, 10) == []
+        assert candidates.announced(connection, 10) == []
 
 
 def test_changes_of_master_are_notified_and_renewals_are_not(engine: Engine, record: RecordAddress) -> None:

@@ -16,6 +16,7 @@ from secmon.cluster.record.recorder import StoreRecorder
 from secmon.cluster.record.schema import term
 from secmon.cluster.record.setup import create_tables
 from secmon.cluster.record.writes import read_contents
+from secmon.cluster.rpc.version import MIN_PROTOCOL, PROTOCOL
 from secmon.common.sqlite.engine import open_engine, write_transaction
 from secmon.security.store.security_store import SecurityStore
 
@@ -47,7 +48,8 @@ class Record:
                 "ttl_seconds": 10,
                 "resigned": False,
             }
-            connection.execute(insert(term).values(values | rest | {"successor": "", "reason": ""}))
+            rest |= {"successor": "", "reason": "", "protocol": PROTOCOL, "min_protocol": MIN_PROTOCOL}
+            connection.execute(insert(term).values(values | rest))
 
     def close(self) -> None:
         self.engine.dispose()

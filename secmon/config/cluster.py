@@ -15,6 +15,7 @@ from secmon.config.xml import Element
 NodeType = Literal["master", "worker"]
 
 NO_NODE = "NODE_IP"  # placeholder in the file of a new installation
+_PREFERENCE = 50
 
 
 class StoreOfRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +28,7 @@ class StoreOfRecord(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     password_file: str = ""
     candidate: bool = True
-    preference: int = 50
+    preference: int = _PREFERENCE
     address: str = ""
 
 
@@ -167,7 +168,7 @@ def _store(found: dict[str, str]) -> StoreOfRecord | None:
         url=found["store"],
         password_file=found.get("store_password_file", ""),
         candidate=found.get("candidate") != "no",
-        preference=int(found.get("preference", StoreOfRecord.preference)),
+        preference=int(found.get("preference", _PREFERENCE)),
         address=found.get("address", ""),
     )
 

@@ -186,6 +186,8 @@ def test_a_store_of_record() -> None:
     assert "store" not in section.as_dict()
     no_candidate = parse_main_config(cluster_xml(store=url, candidate="no")).cluster.store
     assert no_candidate == StoreOfRecord(url=url, candidate=False)
+    preferred = parse_main_config(cluster_xml(store=url, preference="60")).cluster.store
+    assert preferred == StoreOfRecord(url=url, preference=60)
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,11 @@ class Paths:
         return self.root / "queue/events-inventory"
 
     @property
+    def outputs(self) -> Path:
+        """How far each output has delivered the alerts of this node."""
+        return self.root / "queue/outputs"
+
+    @property
     def attack(self) -> Path:
         """The imported ATT&CK file: replicated from the master."""
         return self.etc / "attack/attack.jsonl.gz"

@@ -57,7 +57,6 @@ SECTIONS: Mapping[str, str] = {
     "active-response": _NO_RESPONSE,
     "command": _NO_RESPONSE,
     "integration": "no alert is sent to the service",
-    "syslog_output": "no alert is sent on by syslog",
     "email_alerts": _NO_MAIL,
     "database_output": "no alert is written to a database",
     "fluent-forward": "nothing is forwarded",

@@ -97,6 +97,7 @@ OPTIONS: Mapping[str, Option] = {
         0, 0, 64, "Cores for the analysis; 0: all but one for the rest, at most 9; 1: no helper processes."
     ),
     "analysisd.debug": Option(0, 0, 2, "Detail of the log of the analysis."),
+    "csyslogd.debug": Option(0, 0, 2, "Detail of the log of alerts sent by syslog."),
     "db.debug": Option(0, 0, 2, "Detail of the log of what agents report of their hosts."),
     "apid.debug": Option(0, 0, 2, "Detail of the API's log."),
     "remoted.recv_counter_flush": Option(128, 10, 999_999, "Messages after which counters of agents are written."),

@@ -12,6 +12,7 @@ from secmon.common.download import DownloadError, check_url
 from secmon.common.errors import MISSING, UNKNOWN
 from secmon.config.agent_versions import is_agent_version
 from secmon.config.as_json import MAIN_ROOT, SECTIONS, section_name
+from secmon.config.output_options import OUTPUT_EXTRAS, OUTPUT_OPTIONS
 from secmon.config.problems import Report
 from secmon.config.values import (
     BOOLEAN,
@@ -160,6 +161,7 @@ OPTIONS: Mapping[str, Options] = {
         "ca_store": NOT_EMPTY,
     },
     "task-manager": {"task_timeout": duration(1), "cleanup_time": duration(1)},
+    **OUTPUT_OPTIONS,
 }
 
 
@@ -275,4 +277,5 @@ _EXTRAS: Mapping[str, Callable[[list[Element], Report], None]] = {
     "localfile": _check_local_files,
     "remote": _check_remote,
     "task-manager": _check_tasks,
+    **OUTPUT_EXTRAS,
 }

@@ -17,6 +17,7 @@ from secmon.config.checks import validate_installation
 from secmon.config.cluster import ClusterSection
 from secmon.config.main import MainConfig, check_main_config, load_main_config
 from secmon.config.options import InternalOptions, load_internal_options
+from secmon.config.outputs import load_outputs
 from secmon.config.port_check import check_ports
 from secmon.config.remote import load_remote
 from secmon.daemons.log_rotation import LogRotationSettings
@@ -79,6 +80,7 @@ STANDARD = (
     ProcessSpec(name="secmon-db", factory="secmon.daemons.db:build"),
     ProcessSpec(name="secmon-remoted", factory="secmon.daemons.remoted:build", needs_root=True),
     ProcessSpec(name="secmon-modulesd", factory="secmon.daemons.modulesd:build"),
+    ProcessSpec(name="secmon-csyslogd", factory="secmon.daemons.csyslogd:build"),
     ProcessSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
     ProcessSpec(name=LEADER, factory="secmon.daemons.leaderd:build"),
 )
@@ -116,6 +118,7 @@ def read_supervisor_settings(paths: Paths) -> SupervisorSettings:
     main = load_main_config(paths)
     auth = read_auth(main)
     remote = load_remote(paths)
+    outputs = load_outputs(paths)
     for collision in check_ports(paths, api, main.cluster, options, auth=auth, remote=remote):
         raise collision
     stores = inspect_stores(paths, worker=_has_replicas(main.cluster))
@@ -125,6 +128,7 @@ def read_supervisor_settings(paths: Paths) -> SupervisorSettings:
         "secmon-clusterd": main.cluster.disabled,
         "secmon-authd": auth.disabled,
         "secmon-remoted": not remote,
+        "secmon-csyslogd": not outputs.syslog,
         LEADER: main.cluster.disabled or main.cluster.store is None,
     }
     wanted = [spec for spec in STANDARD if not unused.get(spec.name, False)]

@@ -14,6 +14,7 @@ from tests.config import stock
 EFFECTIVE = frozenset(
     {"global", "alerts", "remote", "auth", "logging", "localfile", "ruleset", "rule_test", "cluster"}
     | {"agent-upgrade", "task-manager", "vulnerability-detection", "vulnerability-detector"}
+    | {"syslog_output"}
 )
 """Sections of which this version does something."""
 

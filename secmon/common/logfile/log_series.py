@@ -88,6 +88,12 @@ def daemon_series(paths: Paths) -> tuple[LogSeries, LogSeries]:
     )
 
 
+def alert_series(paths: Paths) -> LogSeries:
+    """``logs/alerts/alerts.json``: the live name of the newest file of the day."""
+    folder = paths.logs / "alerts"
+    return LogSeries(folder / "alerts.json", folder, "ossec-alerts-", ".json", "-", 3)
+
+
 def cluster_series(paths: Paths) -> LogSeries:
     """``logs/cluster.log``."""
     return LogSeries(paths.logs / "cluster.log", paths.logs / "cluster", "cluster.log-")

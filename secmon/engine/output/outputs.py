@@ -8,7 +8,7 @@ from pathlib import Path
 
 from secmon.common.counters import Counters
 from secmon.common.errors import os_text
-from secmon.common.logfile.log_series import LogSeries
+from secmon.common.logfile.log_series import LogSeries, alert_series
 from secmon.common.logfile.rotation import LogRotation, RotationPolicy
 from secmon.common.paths import Paths
 from secmon.config.main import MainConfig
@@ -75,7 +75,7 @@ def output_series(paths: Paths) -> dict[str, LogSeries]:
     alerts, archives, firewall = paths.logs / "alerts", paths.logs / "archives", paths.logs / "firewall"
     return {
         "alerts_text": LogSeries(alerts / "alerts.log", alerts, "ossec-alerts-", ".log", "-", 3),
-        "alerts_json": LogSeries(alerts / "alerts.json", alerts, "ossec-alerts-", ".json", "-", 3),
+        "alerts_json": alert_series(paths),
         "archives_text": LogSeries(archives / "archives.log", archives, "ossec-archive-", ".log", "-", 3),
         "archives_json": LogSeries(archives / "archives.json", archives, "ossec-archive-", ".json", "-", 3),
         "firewall": LogSeries(firewall / "firewall.log", firewall, "ossec-firewall-", ".log", "-", 3),

@@ -1,0 +1,105 @@
+"""What the daemons that send alerts on have in common: each of their outputs is delivered by a task of its own."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from secmon.common.background import Background
+from secmon.common.clock import SystemClock
+from secmon.common.counters import Counters
+from secmon.common.errors import os_text
+from secmon.common.logfile.log_series import alert_series
+from secmon.daemons.installation_files import restore_folders
+from secmon.daemons.node_builder import Installation
+from secmon.outputs.delivery import Delivery
+from secmon.outputs.output import Output
+from secmon.outputs.position_file import forget_others, position_name
+
+log = logging.getLogger("secmon.outputs")
+
+_STOP_SECONDS = 5.0
+"""For the calls in progress; alerts of those that are cut off are sent again after the next start."""
+_FOLDERS = ("queue/outputs",)
+
+
+class OutputDaemon:
+    """Delivers the alerts of this node to outputs of one kind."""
+
+    def __init__(
+        self,
+        name: str,
+        installation: Installation,
+        outputs: Sequence[Output],
+        active: Mapping[str, Any],
+    ) -> None:
+        """``active``: the configuration in force by section."""
+        self.name = name
+        self.tasks = Background()
+        self._paths = installation.paths
+        self._counters = Counters()
+        self._active = active
+        series, folder, clock = alert_series(self._paths), self._paths.outputs, SystemClock()
+        self._deliveries = {
+            key: Delivery(key, output, series, folder, clock, self._counters)
+            for key, output in _named(name, outputs).items()
+        }
+
+    async def start(self) -> None:
+        """Deliver. Raises OSError."""
+        await asyncio.to_thread(self._prepare)
+        for key, delivery in self._deliveries.items():
+            await delivery.open()
+            self.tasks.vital(key, delivery.run)
+
+    async def finished(self) -> None:
+        await self.tasks.failed()
+
+    async def stop(self) -> None:
+        """End the calls in progress, or cut them off."""
+        for delivery in self._deliveries.values():
+            delivery.stop()
+        await asyncio.gather(*(self._ended(key) for key in self._deliveries))
+        await self.tasks.stop()
+
+    async def reload(self) -> None:
+        """The configuration is read at start."""
+
+    def counters(self) -> Mapping[str, Any]:
+        return {
+            **self._counters.snapshot(),
+            **{f"{key}.unread_bytes": _unread(one) for key, one in self._deliveries.items()},
+            **{f"{key}.waits_for": one.waits_for for key, one in self._deliveries.items()},
+        }
+
+    def active_config(self) -> Mapping[str, Any]:
+        return self._active
+
+    def _prepare(self) -> None:
+        restore_folders(self._paths, _FOLDERS)
+        forget_others(self._paths.outputs, self.name.removeprefix("secmon-"), set(self._deliveries))
+
+    async def _ended(self, key: str) -> None:
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await self.tasks.ended(key)
+        except TimeoutError:
+            log.warning("%s: its receiver takes too long; the last alerts are sent again after the next start", key)
+
+
+def _named(daemon: str, outputs: Sequence[Output]) -> dict[str, Output]:
+    """Outputs by the names of their positions, which do not depend on the order of the sections."""
+    found: dict[str, Output] = {}
+    for output in outputs:
+        key = position_name(daemon.removeprefix("secmon-"), output.name)
+        number = sum(one.startswith(key) for one in found)
+        found[f"{key}-{number + 1}" if number else key] = output
+    return found
+
+
+def _unread(delivery: Delivery) -> int:
+    try:
+        return delivery.unread()
+    except OSError as error:
+        log.debug("Unread alerts cannot be counted: %s", os_text(error))
+        return 0

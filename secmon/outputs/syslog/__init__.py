@@ -1,0 +1,1 @@
+"""Alerts by syslog: messages in the public formats, over UDP, TCP and TLS."""

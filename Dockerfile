@@ -9,6 +9,10 @@ RUN pip --python /opt/venv/bin/python install --require-hashes -r requirements.l
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 COPY pyproject.toml setup.py README.md ./
 COPY secmon ./secmon
+# The web console; Node.js, which builds it, is no part of the image of a node.
+COPY scripts/console.sh ./scripts/
+COPY console ./console
+RUN python -m venv /opt/node && scripts/console.sh /opt/node
 COPY ruleset ./ruleset
 RUN pip --python /opt/venv/bin/python install --no-deps . \
  && /opt/venv/bin/python -I -c 'from secmon.engine.matching.implementation import FORM; assert FORM == "compiled", FORM'

@@ -11,6 +11,8 @@ READY := $(VENV)/.installed
 READY_DEV := $(VENV)/.installed-dev
 # Sources of the module that setup.py compiles.
 COMPILED := $(addprefix secmon/engine/matching/,matchers.py compiled_matchers.pxd)
+# Of all files of the web console the page is written last.
+CONSOLE := secmon/api/static/index.html.gz
 PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
 EXAMPLES ?= 500
@@ -22,17 +24,23 @@ SLOW := cli daemons deploy fuzz integration simulator
 # Compiled modules are kept whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-fast lint fuzz bench compose-test proto docs lock
+.PHONY: help install run console console-if-possible test test-fast lint fuzz bench compose-test proto docs lock
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
 
-install: $(READY) ## Install into .venv (needs Python 3.11 or newer)
+install: $(READY) console-if-possible ## Install into .venv (needs Python 3.11 or newer)
 
-run: $(READY) ## Run a master and two workers here; Ctrl-C stops them
+run: $(READY) console-if-possible ## Run a master and two workers here; Ctrl-C stops them
 	@$(BIN)/secmon demo
 
-test: lint ## Lint, types, import rules, all tests
+console: $(CONSOLE) ## Build the web console (installs Node.js into .venv, if this host has none)
+
+# The server works without the console.
+console-if-possible: $(READY)
+	@$(MAKE) --no-print-directory -s $(CONSOLE) || echo "The web console was not built, for the reason above. To try again: make console"
+
+test: lint console-if-possible ## Lint, types, import rules, all tests
 	$(BIN)/pytest $(PARALLEL)
 
 test-fast: $(READY_DEV) ## All tests but slow ones and those that start daemons and clusters (a minute)
@@ -64,6 +72,8 @@ lock: $(READY_DEV) ## Renew the locked versions of all dependencies
 	for extra in "" "--allow-unsafe --extra dev"; do $(BIN)/pip-compile -q --generate-hashes --no-emit-index-url \
 	  --no-emit-trusted-host --no-emit-find-links --no-header --no-annotate --strip-extras $$extra \
 	  -o requirements$${extra:+-dev}.lock pyproject.toml; done
+	cd console && ../$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+	  --no-header --no-annotate -o node.lock node.in && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 
 $(READY): pyproject.toml setup.py requirements.lock $(COMPILED) | $(BIN)/pip
 	@echo "Installing the libraries ..."
@@ -78,6 +88,9 @@ $(READY_DEV): requirements-dev.lock $(READY)
 	@echo "Installing the developer tools ..."
 	@$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
+
+$(CONSOLE): $(shell find console -type f -not -path '*/node_modules/*') scripts/console.sh | $(READY)
+	@scripts/console.sh $(VENV)
 
 $(BIN)/pip:
 	@scripts/venv.sh $(VENV)

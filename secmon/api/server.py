@@ -15,6 +15,7 @@ from uvicorn.config import Config
 from uvicorn.lifespan.on import LifespanOn
 from uvicorn.server import ServerState
 
+from secmon.api.console import Console, is_console
 from secmon.api.dispatch import BODY_SECONDS, Dispatcher
 from secmon.api.protocol import BoundedProtocol, ConnectionLimits
 from secmon.api.request_log import RequestLog
@@ -145,7 +146,7 @@ class ApiServer:
                 dispatcher.close()
                 await asyncio.to_thread(log.close)
 
-        return _Application(dispatcher, lifespan)
+        return _Application(dispatcher, Console(self._node.counters), lifespan)
 
     def _listen(self, listening: Listening, config: Config, log: RequestLog) -> Acceptor:
         """Connections are counted before TLS, and each has a bounded time for it."""
@@ -219,15 +220,18 @@ class ApiServer:
 class _Application(Router):
     """Starlette's router, without its search for a route on the way to the dispatcher."""
 
-    def __init__(self, dispatcher: Dispatcher, lifespan: Lifespan[Any]) -> None:
+    def __init__(self, dispatcher: Dispatcher, console: Console, lifespan: Lifespan[Any]) -> None:
         super().__init__(default=dispatcher, redirect_slashes=False, lifespan=lifespan)
         self._dispatcher = dispatcher
+        self._console = console
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._dispatcher(scope, receive, send)
-        else:
+        if scope["type"] != "http":
             await super().__call__(scope, receive, send)
+        elif is_console(scope["path"]):
+            await self._console(scope, receive, send)
+        else:
+            await self._dispatcher(scope, receive, send)
 
 
 async def _wait(tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:

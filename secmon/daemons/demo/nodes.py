@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from secmon.api.console import PATH as CONSOLE_PATH
 from secmon.common.errors import SecmonError
 from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
@@ -301,6 +302,9 @@ class Demo:
             "The cluster runs. Any node gives the same answer:",
             *(f"  {node.name:12} {url}" for node, url in zip(self._nodes, urls, strict=True)),
             f"User {ADMINISTRATOR}, password {self._password()}",
+            "",
+            "To look around, open the console of a node in a browser, and accept its self-signed certificate:",
+            f"  {first}{CONSOLE_PATH}",
             "",
             "Paste these into another terminal: log in, list the nodes, ask all of them at once.",
             f'  TOKEN=$(curl -k -s -u {ADMINISTRATOR}:{self._password()} -X POST "{login}")',

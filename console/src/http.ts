@@ -1,0 +1,38 @@
+// HTTP requests to the node that served this page, and what its refusals say.
+export type Query = Record<string, string | number | boolean | undefined>;
+
+// What went wrong, in the words of the API: title, detail and what to do.
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly title: string,
+    readonly detail: string,
+    readonly remediation = "",
+    readonly code = 0,
+  ) {
+    super(detail || title);
+  }
+}
+
+export function url(path: string, query: Query = {}): string {
+  const params = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+  const text = params.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`).join("&");
+  return text ? `${path}?${text}` : path;
+}
+
+export async function reach(address: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(address, { ...init, cache: "no-store", credentials: "omit", redirect: "error" });
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new Problem(
+      0, "The node does not answer", `There is no connection to ${location.host}.`,
+      "Check that the node runs and that the network reaches it, or open the console of another node.",
+    );
+  }
+}
+
+export async function problemOf(answer: Response): Promise<Problem> {
+  const said = await answer.json().catch(() => ({}));
+  return new Problem(answer.status, said.title ?? answer.statusText, said.detail ?? "", said.remediation, said.error);
+}

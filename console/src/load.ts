@@ -1,0 +1,56 @@
+// An answer of the API as the state of a part of a page: loaded when it is shown, again when what it asks for changes.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { Problem } from "./http";
+
+export interface Load<T> {
+  value?: T;
+  problem?: Problem;
+  loading: boolean;
+  again: () => void;
+}
+
+// `key` says what `ask` asks for; with `every`, in seconds, it is asked again while the page is looked at.
+export function useLoad<T>(ask: (signal: AbortSignal) => Promise<T>, key: unknown[], every = 0): Load<T> {
+  const [state, setState] = useState<{ value?: T; problem?: Problem; loading: boolean }>({ loading: true });
+  const [turn, setTurn] = useState(0);
+  const asked = useRef("");
+  const name = JSON.stringify(key);
+  const again = useCallback(() => setTurn((count) => count + 1), []);
+
+  useEffect(() => {
+    const abort = new AbortController();
+    const fresh = asked.current !== name; // values of another question are not shown under this one
+    asked.current = name;
+    setState((last) => ({ value: fresh ? undefined : last.value, problem: fresh ? undefined : last.problem, loading: true }));
+    ask(abort.signal).then(
+      (value) => abort.signal.aborted || setState({ value, loading: false }),
+      (problem) => abort.signal.aborted || setState((last) => ({ value: last.value, problem, loading: false })),
+    );
+    return () => abort.abort();
+  }, [name, turn]);
+
+  useEffect(() => {
+    if (!every) return;
+    const timer = setInterval(() => document.visibilityState === "visible" && again(), every * 1000);
+    return () => clearInterval(timer);
+  }, [every]);
+
+  return { ...state, again };
+}
+
+// A change that the user asked for: at most one at a time, with its outcome.
+export function useAction(): { busy: boolean; problem?: Problem; done: string; run: (work: () => Promise<string | void>) => Promise<boolean> } {
+  const [state, setState] = useState<{ busy: boolean; problem?: Problem; done: string }>({ busy: false, done: "" });
+  const run = async (work: () => Promise<string | void>) => {
+    setState({ busy: true, done: "" });
+    try {
+      const done = (await work()) ?? "";
+      setState({ busy: false, done });
+      return true;
+    } catch (problem) {
+      setState({ busy: false, done: "", problem: problem as Problem });
+      return false;
+    }
+  };
+  return { ...state, run };
+}

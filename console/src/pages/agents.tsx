@@ -1,0 +1,35 @@
+import { link } from "../address";
+import type { Shown } from "../pages";
+import { Collection, type Column } from "../parts/collection";
+import { State, Time } from "../parts/values";
+import { Agent } from "./agent";
+
+const COLUMNS: Column[] = [
+  { name: "id", title: "Id", show: ({ id }) => <a href={link(["agents", id])}>{id}</a> },
+  { name: "name", title: "Name", show: ({ id, name }) => <a href={link(["agents", id])}>{name}</a> },
+  { name: "status", title: "State", show: ({ status }) => <State of={status} /> },
+  { name: "os.name", title: "System", wide: true },
+  { name: "version", title: "Version", wide: true },
+  { name: "ip", title: "Address", wide: true },
+  { name: "group", title: "Groups", sort: false, wide: true },
+  { name: "node_name", title: "Node", wide: true },
+  { name: "lastKeepAlive", title: "Last seen", wide: true, show: ({ lastKeepAlive }) => <Time at={lastKeepAlive} /> },
+];
+const FIELDS = [
+  "status", "name", "group", "os.platform", "os.name", "os.version", "version", "node_name", "ip", "id", "group_config_status",
+  "lastKeepAlive", "dateAdd",
+];
+export const AGENT_FIELDS = COLUMNS.map(({ name }) => name).join(",");
+
+export function Agents({ path }: Shown) {
+  if (path[0]) return <Agent id={path[0]} view={path[1] ?? ""} />;
+  return (
+    <>
+      <h1>Agents</h1>
+      <Collection path="/agents" caption="Agents" columns={COLUMNS} fields={FIELDS} every={30} sort="id"
+        query={{ select: AGENT_FIELDS }} empty="No agent has enrolled yet. See docs/enrol-agents.md for how they do." />
+    </>
+  );
+}
+
+export { COLUMNS as AGENT_COLUMNS, FIELDS as AGENT_QUERY_FIELDS };

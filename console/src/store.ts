@@ -1,0 +1,28 @@
+// A value that many parts of the console show, and that tells them when it changes.
+import { useEffect, useState } from "preact/hooks";
+
+export class Store<T> {
+  private listeners = new Set<() => void>();
+
+  constructor(private current: T) {}
+
+  get value(): T {
+    return this.current;
+  }
+
+  set(value: T): void {
+    this.current = value;
+    for (const listener of [...this.listeners]) listener();
+  }
+
+  listen(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+}
+
+export function useStore<T>(store: Store<T>): T {
+  const [, redraw] = useState({});
+  useEffect(() => store.listen(() => redraw({})), [store]);
+  return store.value;
+}

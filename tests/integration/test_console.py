@@ -1,0 +1,174 @@
+"""The web console in a real browser, against the shared cluster."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from secmon.api.console import FOLDER
+from tests.integration.kit import RealCluster
+
+CHROMIUM = shutil.which("chromium")
+AXE = Path(__file__).parents[2] / "console/node_modules/axe-core/axe.min.js"
+WAIT_MS = 30_000
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PAGES = {
+    "": "Overview",
+    "agents": "Agents",
+    "agents/000": "Summary",
+}
+"""Addresses, and a word on the page when it is loaded."""
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
+    pytest.mark.skipif(not (FOLDER / "index.html.gz").exists(), reason="needs the console: make console"),
+]
+
+READER, READER_PASSWORD = "console-reader", "A-Reader-Word-77"
+AGENTS_READONLY = "agents_readonly"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def page(browser: Browser, three: RealCluster) -> Iterator[Page]:
+    """The console of the master, before a user signs in. No page may report an error or ask another host."""
+    context = browser.new_context(ignore_https_errors=True)
+    context.set_default_timeout(WAIT_MS)
+    page = context.new_page()
+    errors: list[str] = []
+    elsewhere: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: elsewhere.append(request.url))
+    page.goto(f"{three.master.url}/console")
+    yield page
+    context.close()
+    assert not [url for url in elsewhere if not url.startswith(three.master.url)]
+    # The browser itself reports each refusal of the API and each lost connection.
+    assert not [text for text in errors if not text.startswith("Failed to load resource")]
+
+
+SignIn = Callable[..., None]
+
+
+def sign_in(page: Page, user: str, password: str) -> None:
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def show(page: Page, address: str) -> None:
+    page.evaluate("address => { location.hash = address }", f"#/{address}")
+
+
+def loaded(page: Page, word: str) -> None:
+    """Wait until the page has ``word``, and nothing in it is being loaded."""
+    main = page.get_by_role("main")
+    expect(main.get_by_text(word).first).to_be_visible(timeout=WAIT_MS)
+    expect(main.get_by_text("Loading …")).to_have_count(0, timeout=WAIT_MS)
+
+
+def barriers(page: Page) -> list[str]:
+    """What axe-core finds that keeps people out, serious or worse."""
+    page.evaluate(AXE.read_text())
+    found: dict[str, Any] = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    return [
+        f"{one['id']}: {[node['html'] for node in one['nodes']]}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def test_a_wrong_password_is_refused_in_words(page: Page) -> None:
+    sign_in(page, "admin", "wrong")
+    expect(page.get_by_role("alert")).to_contain_text("Invalid credentials")
+    assert barriers(page) == []
+
+
+def test_each_page_loads_and_keeps_nobody_out(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    found = {}
+    for address, word in PAGES.items():
+        show(page, address)
+        loaded(page, word)
+        expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
+        found[address] = barriers(page)
+    assert not any(found.values()), found
+
+
+def test_the_browser_keeps_nothing(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    loaded(page, "Overview")
+    assert page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
+    assert page.context.cookies() == []
+    page.reload()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+def test_filters_are_part_of_the_address(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    show(page, "agents")
+    loaded(page, three.master.name)
+    page.get_by_label("Query").fill("id!=000")
+    page.get_by_label("Query").press("Enter")
+    loaded(page, "Nothing matches these filters.")
+    assert page.url.endswith("#/agents?q=id%21%3D000")
+
+
+@pytest.fixture
+def reader(three: RealCluster) -> Iterator[None]:
+    """A user who may read agents and nothing else."""
+    call, master = three.call, three.master
+    user = call(
+        master, "/security/users", method="POST", json={"username": READER, "password": READER_PASSWORD}
+    )["data"]["affected_items"][0]["id"]  # fmt: skip
+    roles = call(master, f"/security/roles?search={AGENTS_READONLY}")["data"]["affected_items"]
+    call(master, f"/security/users/{user}/roles?role_ids={roles[0]['id']}", method="POST")
+    yield
+    call(master, f"/security/users?user_ids={user}", method="DELETE")
+
+
+def test_a_user_with_few_rights_sees_what_he_may(page: Page, reader: None) -> None:
+    sign_in(page, READER, READER_PASSWORD)
+    menu = page.get_by_role("navigation", name="Pages of the console")
+    expect(menu.get_by_role("link", name="Agents")).to_be_visible()
+    assert menu.get_by_role("link", name="Security").count() == 0
+
+
+def test_a_session_that_was_revoked_goes_on_with_the_password(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    show(page, "agents")
+    loaded(page, three.master.name)
+    three.call(three.master, "/security/user/revoke", method="PUT")
+    show(page, "agents/000")
+    end = page.get_by_role("form", name="The end of the session")
+    expect(end).to_contain_text("The session has ended")
+    end.get_by_label("Password").fill(three.password)
+    end.get_by_role("button", name="Stay signed in").click()
+    expect(end).to_have_count(0)
+    page.get_by_role("button", name="Try again").click()
+    loaded(page, "Summary")
+
+
+def test_a_node_that_went_away_is_named(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    loaded(page, "Overview")
+    page.context.set_offline(True)
+    show(page, "agents")
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("The node does not answer")
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try again").click()
+    loaded(page, three.master.name)

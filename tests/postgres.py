@@ -4,11 +4,12 @@ import os
 import pwd
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from psycopg import sql
@@ -26,16 +27,23 @@ def _binaries() -> Path:
 
 
 class PostgresServer:
-    """A server of its own below ``folder``, on a local socket and on a port of 127.0.0.1 if one is given."""
+    """A server of its own below ``folder``, on a local socket and on a port of ``address`` if one is given.
 
-    def __init__(self, folder: Path, *, port: int | None = None) -> None:
-        self.folder, self.port = folder, port
+    ``prefix`` runs it elsewhere, such as in a network namespace, where ``address`` and its network are trusted.
+    """
+
+    def __init__(
+        self, folder: Path, *, port: int | None = None, address: str = "127.0.0.1", prefix: Sequence[str] = ()
+    ) -> None:
+        self.folder, self.port, self.address, self._prefix = folder, port, address, prefix
         # PostgreSQL refuses to run as root.
         self._account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         folder.mkdir(parents=True)
         if self._account:
             os.chown(folder, self._account.pw_uid, self._account.pw_gid)
         self._run("initdb", "-D", str(self.data), "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-sync")
+        with (self.data / "pg_hba.conf").open("a") as trusted:
+            trusted.write(f"host all all {address}/24 trust\n")
         self.start()
 
     @property
@@ -43,7 +51,7 @@ class PostgresServer:
         return self.folder / "data"
 
     def start(self) -> None:
-        listen = "127.0.0.1" if self.port else ""
+        listen = self.address if self.port else ""
         options = f"-k {self.folder} -p {self.port or 5432} -c listen_addresses='{listen}' -c shared_buffers=16MB"
         log = ("-l", str(self.folder / "log"))
         self._run("pg_ctl", "-D", str(self.data), "-w", *log, "-o", f"{options} -c max_connections=200", "start")
@@ -53,11 +61,18 @@ class PostgresServer:
         self._run("pg_ctl", "-D", str(self.data), "-w", "-m", mode, "stop")
 
     def url(self, database: str) -> str:
-        host = "127.0.0.1" if self.port else str(self.folder)
+        return self._url(database, self.address if self.port else str(self.folder))
+
+    def _url(self, database: str, host: str) -> str:
         return f"postgresql://{_USER}@/{database}?host={host}&port={self.port or 5432}"
 
     def connect(self, database: str = "postgres") -> psycopg.Connection:
-        return psycopg.connect(self.url(database), autocommit=True)
+        """By the local socket, which no network reaches or cuts."""
+        return psycopg.connect(self._url(database, str(self.folder)), autocommit=True)
+
+    def processes(self) -> list[psutil.Process]:
+        server = psutil.Process(int((self.data / "postmaster.pid").read_text().split()[0]))
+        return [server, *server.children(recursive=True)]
 
     def new_database(self) -> str:
         """The URL of an empty database."""
@@ -67,22 +82,18 @@ class PostgresServer:
         return self.url(name)
 
     def _run(self, program: str, *arguments: str) -> None:
-        account = self._account
-        subprocess.run(
-            [_binaries() / program, *arguments],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            user=account.pw_uid if account else None,
-            group=account.pw_gid if account else None,
-            extra_groups=[] if account else None,
-            cwd="/",
-        )
+        account: list[str] = []
+        if user := self._account:
+            account = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+        command = [*self._prefix, *account, str(_binaries() / program), *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/")
 
 
 @contextmanager
-def running_server(folder: Path, *, port: int | None = None) -> Iterator[PostgresServer]:
-    server = PostgresServer(folder, port=port)
+def running_server(
+    folder: Path, *, port: int | None = None, address: str = "127.0.0.1", prefix: Sequence[str] = ()
+) -> Iterator[PostgresServer]:
+    server = PostgresServer(folder, port=port, address=address, prefix=prefix)
     try:
         yield server
     finally:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -16,9 +15,11 @@ from secmon.cluster.leadership.role_file import read_role
 from secmon.common.paths import Paths
 from tests.folders import short_root
 from tests.integration.kit import RealCluster, RealNode, free_port, make_node
+from tests.integration.namespaces import Hosts
 from tests.waiting import wait_until
 
 QUICK_RECORD: Mapping[str, int] = {"clusterd.security_lease": 30, "leaderd.term_seconds": 8}
+_API: Mapping[str, object] = {"access.max_login_attempts": 1_000_000}
 
 
 @dataclass
@@ -63,7 +64,7 @@ def is_master(node: RealNode) -> bool:
 
 def secmon(node: RealNode, *arguments: str) -> str:
     """Output of a command on the node, which must succeed."""
-    command = [sys.executable, "-m", "secmon.cli", *arguments, "--root", str(node.paths.root)]
+    command = [*node.prefix, sys.executable, "-m", "secmon.cli", *arguments, "--root", str(node.paths.root)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -77,21 +78,55 @@ def use_address_and_store(paths: Paths, url: str, address: str) -> None:
 
 
 @contextmanager
-def ha_cluster(url: str, nodes: int = 3, *, options: Mapping[str, int] | None = None) -> Iterator[HaCluster]:
-    """Running nodes, each with an address of its own; the first one was the master before."""
+def ha_cluster(
+    url: str, nodes: int = 3, *, options: Mapping[str, int] | None = None, hosts: Hosts | None = None
+) -> Iterator[HaCluster]:
+    """Running nodes, each with an address of its own; the first one was the master before.
+
+    With ``hosts`` each node is on the host of its number, otherwise all are on this one.
+    """
     folder = Path(tempfile.mkdtemp(prefix="ha-", dir=short_root()))
+    settings = {**QUICK_RECORD, **(options or {})}
+    made = _on_hosts(folder, nodes, settings, hosts) if hosts else _on_loopback(folder, nodes, settings)
+    for node, address in made:
+        use_address_and_store(node.paths, url, address)
+    with running(folder, [node for node, _ in made]) as cluster:
+        yield cluster
+
+
+def _on_loopback(folder: Path, nodes: int, options: Mapping[str, int]) -> list[tuple[RealNode, str]]:
+    """Installed nodes, and their addresses."""
     port = free_port()
     free_port()  # the enrolment port next to it
-    third = 1 + port % 250
-    common: dict[str, Any] = {"cluster_port": port, "options": {**QUICK_RECORD, **(options or {})}}
+    addresses = [f"127.77.{1 + port % 250}.{number}" for number in range(1, nodes + 1)]
+    made = []
+    for number, address in enumerate(addresses, start=1):
+        node = make_node(folder, f"node{number}", role=_role(number), master=addresses[0], address=address,
+                         cluster_port=port, api_port=free_port(), options=options, api=_API)  # fmt: skip
+        made.append((node, address))
+    return made
+
+
+def _on_hosts(folder: Path, nodes: int, options: Mapping[str, int], hosts: Hosts) -> list[tuple[RealNode, str]]:
+    """Installed nodes, and their addresses for each other."""
     made = []
     for number in range(1, nodes + 1):
-        address = f"127.77.{third}.{number}"
-        role = "master" if number == 1 else "worker"
-        node = make_node(folder, f"node{number}", role=role, master=f"127.77.{third}.1", address=address,
-                         api_port=free_port(), **common)  # fmt: skip
-        use_address_and_store(node.paths, url, address)
-        made.append(node)
+        address = hosts.cluster_address(number)
+        node = make_node(folder, f"node{number}", role=_role(number), master=hosts.cluster_address(1), address=address,
+                         cluster_port=1516, api_port=55000, prefix=hosts.prefix(number), options=options,
+                         api={**_API, "host": "0.0.0.0"})  # fmt: skip
+        node.address = hosts.client_address(number)
+        made.append((node, address))
+    return made
+
+
+def _role(number: int) -> str:
+    return "master" if number == 1 else "worker"
+
+
+@contextmanager
+def running(folder: Path, made: list[RealNode]) -> Iterator[HaCluster]:
+    """The nodes as a cluster, whose store of record is filled from the first one; all is removed at the end."""
     assert made[0].password is not None
     cluster = HaCluster(made[0], made[1:], made[0].password, folder)
     try:

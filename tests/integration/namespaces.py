@@ -69,6 +69,12 @@ class Hosts:
         """Drop every packet between host ``number`` and the cluster, silently; clients still reach it."""
         _ip("link", "set", self._port(self.cluster_net, number), "down" if cut else "up")
 
+    def separate(self, *numbers: int, cut: bool = True) -> None:
+        """Drop every packet between these hosts in the cluster, silently; all others still reach them. One pair."""
+        for number in numbers:
+            state = "on" if cut else "off"
+            _ip("link", "set", self._port(self.cluster_net, number), "type", "bridge_slave", "isolated", state)
+
     def make(self) -> None:
         for net, bridge in self.bridges.items():
             _ip("link", "add", bridge, "type", "bridge")

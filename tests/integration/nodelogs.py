@@ -27,6 +27,12 @@ def troubles(node: RealNode, expected: Iterable[str] = ()) -> list[str]:
     ]
 
 
+def tracebacks(node: RealNode) -> list[str]:
+    """Entries of the node's logs that hold the stack of an error that nobody has foreseen."""
+    files = {*_files(node), *node.paths.logs.glob("*.log")}
+    return sorted({f"{node.name}: {entry}" for file in files for entry in _entries(file) if "Traceback" in entry})
+
+
 def undated(node: RealNode) -> list[str]:
     """Lines that the processes printed and that are no entries of a log."""
     return [line for name in ("start.log", "test-output.log") for line in _lines(node.paths.logs / name) if line

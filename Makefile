@@ -16,6 +16,8 @@ CONSOLE := secmon/api/static/index.html.gz
 PIP := $(BIN)/pip --disable-pip-version-check --no-input install
 JOBS ?= auto
 EXAMPLES ?= 500
+FAULTS ?= 200
+SEED ?=
 # Groups and order of tests/conftest.py. Folders of passed tests are deleted, because they may be in memory.
 PARALLEL = -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Folders of tests that start daemons, clusters or many simulated agents; "make test-fast" runs all others.
@@ -24,7 +26,7 @@ SLOW := cli daemons deploy fuzz integration simulator
 # Compiled modules are kept whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run console console-if-possible test test-fast lint fuzz bench compose-test proto docs lock
+.PHONY: help install run console console-if-possible test test-fast faults lint fuzz bench compose-test proto docs lock
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -48,6 +50,9 @@ test-fast: $(READY_DEV) ## All tests but slow ones and those that start daemons 
 
 fuzz: $(READY_DEV) ## Send EXAMPLES new requests to a real cluster for each test of tests/fuzz
 	SECMON_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest $(PARALLEL) --timeout=7200 tests/fuzz
+
+faults: $(READY_DEV) ## Cause FAULTS faults in a cluster, in the order of SEED, and check what its clients were told (an hour)
+	$(BIN)/python -m tests.faults --faults $(FAULTS) $(SEED:%=--seed %)
 
 lint: $(READY_DEV) ## Lint, types, import rules
 	$(BIN)/ruff check secmon tests bench setup.py

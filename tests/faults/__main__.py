@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.faults.drill import Drill
 from tests.faults.faults import possible
 from tests.faults.report import Report
-from tests.faults.stage import LEASE_SECONDS, Stage, staged
+from tests.faults.stage import Stage, staged
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
     print(f"Seed {seed}. Starting three nodes and a database ...", flush=True)
     with staged() as stage:
         kinds = [name for name in possible(stage) if options.only in name]
-        drill = Drill(stage, seed=seed, lease_seconds=LEASE_SECONDS, shown=_show)
+        drill = Drill(stage, seed=seed, shown=_show)
         try:
             drill.run(order(kinds, options.faults, seed))
         except AssertionError as error:

@@ -14,7 +14,7 @@ from tests.faults.history import History, Outcome, Write
 from tests.faults.objects import Agents, Object
 from tests.faults.positions import Positions
 from tests.faults.report import Done, Report
-from tests.faults.stage import Stage
+from tests.faults.stage import LEASE_SECONDS, Stage
 from tests.integration.kit import RealNode
 from tests.simulator.background import Background, running, server_of
 from tests.waiting import wait_until
@@ -27,19 +27,18 @@ _NO_PAUSE = 0.3
 
 
 class Drill:
-    """``lease_seconds``: the security lease of the nodes. ``shown`` is told of each fault when it has ended."""
+    """Each fault lasts for one of ``seconds``, from the first to the last. ``shown`` is told when it has ended."""
 
     def __init__(
         self,
         stage: Stage,
         *,
         seed: int,
-        lease_seconds: float,
-        longest_seconds: float = 9.0,
+        seconds: tuple[float, float] = (0.2, 9.0),
         shown: Callable[[Report], None] = lambda _: None,
     ) -> None:
         self._stage, self._seed, self._shown = stage, seed, shown
-        self._lease_seconds, self._longest_seconds = lease_seconds, longest_seconds
+        self._seconds = seconds
         self._choice = random.Random(seed)
         self.report = Report(History())
 
@@ -60,17 +59,19 @@ class Drill:
                 clients.stop()
             report.violations += differences(cluster)
             read_everything(cluster, report.history, [*enrolled, *clients.objects()])
-        report.violations += violations(report.history, lease_seconds=self._lease_seconds)
+        report.violations += violations(report.history, lease_seconds=LEASE_SECONDS)
         return report
 
     def _cause(self, kind: str) -> None:
         fault, cluster = FAULTS[kind], self._stage.cluster
         leader = cluster.leader() or self._choice.choice(cluster.nodes)
         node = leader if fault.of_master else other_than(leader, self._stage, self._choice)
-        begun = time.monotonic()
-        self.report.history.calm.end(begun)
+        begun, history = time.monotonic(), self.report.history
+        must_answer = fault.answers and history.calm.end(begun)
         with fault.begin(self._stage, node, self._choice):
-            time.sleep(self._choice.uniform(0.2, self._longest_seconds))
+            time.sleep(self._choice.uniform(*self._seconds))
+            before = len(history.reads)
+            wait_until(lambda: not must_answer or len(history.reads) > before, f"reads meanwhile: {kind}")
         self.report.faults.append(Done(kind, node.name, begun, time.monotonic()))
         if self._choice.random() < _NO_PAUSE:
             time.sleep(self._choice.uniform(0.0, 2.0))

@@ -17,11 +17,15 @@ DAEMONS = ("secmon-leaderd", "secmon-clusterd", "secmon-apid", "secmon-remoted",
 
 
 class Fault(NamedTuple):
-    """``begin`` is given the node that is concerned. ``of_master``: of the master, or of a worker otherwise."""
+    """``begin`` is given the node that is concerned. ``of_master``: of the master, or of a worker otherwise.
+
+    ``answers``: the nodes go on answering what they can, as long as it may last.
+    """
 
     begin: Callable[[Stage, RealNode, random.Random], AbstractContextManager[None]]
     of_master: bool = True
     needs_hosts: bool = False
+    answers: bool = False
 
 
 def other_than(node: RealNode, stage: Stage, choice: random.Random) -> RealNode:
@@ -152,9 +156,9 @@ FAULTS: Mapping[str, Fault] = {
     "worker paused": Fault(_paused, of_master=False),
     "worker cut off": Fault(_cut_off, of_master=False, needs_hosts=True),
     "daemon of a worker killed": Fault(_daemon_killed, of_master=False),
-    "database killed": Fault(_database_killed),
-    "database paused": Fault(_database_paused),
-    "database cut off": Fault(_database_cut_off, needs_hosts=True),
+    "database killed": Fault(_database_killed, answers=True),
+    "database paused": Fault(_database_paused, answers=True),
+    "database cut off": Fault(_database_cut_off, needs_hosts=True, answers=True),
     "sessions of the database ended": Fault(_sessions_ended),
 }
 

@@ -62,10 +62,13 @@ class Calm:
         if self._since is None:
             self._since = at
 
-    def end(self, at: float) -> None:
-        if self._since is not None:
-            self._periods.append((self._since, at))
-            self._since = None
+    def end(self, at: float) -> bool:
+        """Whether it was calm until now."""
+        if self._since is None:
+            return False
+        self._periods.append((self._since, at))
+        self._since = None
+        return True
 
     def covers(self, begun: float, ended: float) -> bool:
         return any(first <= begun and ended <= last for first, last in self._periods)

@@ -12,8 +12,8 @@ from tests.faults.end_state import differences, read_everything
 from tests.faults.faults import FAULTS, other_than
 from tests.faults.history import History, Outcome, Write
 from tests.faults.objects import Agents, Object
-from tests.faults.positions import Positions
 from tests.faults.report import Done, Report
+from tests.faults.revisions import RevisionWatch
 from tests.faults.stage import LEASE_SECONDS, Stage
 from tests.integration.kit import RealNode
 from tests.simulator.background import Background, running, server_of
@@ -45,7 +45,7 @@ class Drill:
     def run(self, kinds: Sequence[str]) -> Report:
         """Cause faults of these kinds, one after the other, and check everything. Raises AssertionError."""
         cluster, report = self._stage.cluster, self.report
-        with _agents(cluster.nodes, self._seed) as agents, Positions(cluster.nodes, report.history):
+        with _agents(cluster.nodes, self._seed) as agents, RevisionWatch(cluster.nodes, report.history):
             enrolled = _enrolled(agents, report.history)
             clients = Clients(cluster, report.history, seed=self._seed)
             try:

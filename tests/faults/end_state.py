@@ -8,7 +8,7 @@ from secmon.security.store.security_store import SecurityStore
 from tests.faults.clients import Session, read
 from tests.faults.history import History
 from tests.faults.objects import Object
-from tests.faults.positions import meta
+from tests.faults.revisions import meta
 from tests.integration.ha_kit import HaCluster, secmon
 from tests.integration.kit import RealNode
 from tests.integration.nodelogs import tracebacks

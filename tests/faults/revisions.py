@@ -24,7 +24,7 @@ def meta(store: Path, name: str) -> str:
         return str(value)
 
 
-class Positions:
+class RevisionWatch:
     """Notes the revisions in a history, on a thread of its own, while it is entered."""
 
     def __init__(self, nodes: Sequence[RealNode], history: History) -> None:
@@ -32,7 +32,7 @@ class Positions:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> "Positions":
+    def __enter__(self) -> "RevisionWatch":
         self._thread.start()
         return self
 

@@ -29,7 +29,7 @@ def _wrong_reads(history: History, lease_seconds: float) -> Iterator[str]:
     for read in history.reads:
         writes = history.writes.get(read.key, [])
         if not any(_fits(read, write) for write in _visible(read, writes, history, lease_seconds)):
-            yield f"{_shown(read)} Changes of it: {'; '.join(_told(write) for write in writes) or 'none'}."
+            yield f"{_shown(read)} Changes of it: {'; '.join(_written(write) for write in writes) or 'none'}."
 
 
 def _visible(read: Read, writes: Sequence[Write], history: History, lease_seconds: float) -> Iterator[Write | None]:
@@ -108,5 +108,5 @@ def _shown(read: Read) -> str:
     return f"{read.key} read at {read.node} from {read.begun:.2f} to {read.ended:.2f}: {said}."
 
 
-def _told(write: Write) -> str:
+def _written(write: Write) -> str:
     return f"{write.value!r} from {write.begun:.2f} to {write.ended:.2f} {write.outcome.name}"

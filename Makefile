@@ -51,7 +51,7 @@ test-fast: $(READY_DEV) ## All tests but slow ones and those that start daemons 
 fuzz: $(READY_DEV) ## Send EXAMPLES new requests to a real cluster for each test of tests/fuzz
 	SECMON_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest $(PARALLEL) --timeout=7200 tests/fuzz
 
-faults: $(READY_DEV) ## Cause FAULTS faults in a cluster, in the order of SEED, and check what its clients were told (an hour)
+faults: $(READY_DEV) ## Cause FAULTS faults in a cluster, in the order of SEED, and check the answers (an hour)
 	$(BIN)/python -m tests.faults --faults $(FAULTS) $(SEED:%=--seed %)
 
 lint: $(READY_DEV) ## Lint, types, import rules

@@ -1,4 +1,4 @@
-"""Cause faults in a cluster of three nodes while clients change it, and check what they were told.
+"""Cause faults in a cluster of three nodes while clients change it, and check the answers they get.
 
 Kills, pauses, stops and cuts off nodes, daemons and the database, in random order. Without root nothing is cut off:
 that needs network namespaces. docs/test-with-faults.md says what is checked.

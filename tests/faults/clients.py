@@ -1,4 +1,4 @@
-"""Clients that create, change, delete and read objects through random nodes, and write down what they were told."""
+"""Clients that create, change, delete and read objects through random nodes, and write down the answers."""
 
 import random
 import secrets

@@ -27,7 +27,7 @@ _NO_PAUSE = 0.3
 
 
 class Drill:
-    """Each fault lasts for one of ``seconds``, from the first to the last. ``shown`` is told when it has ended."""
+    """Each fault lasts for one of ``seconds``, from the first to the last. ``shown`` is called when it has ended."""
 
     def __init__(
         self,

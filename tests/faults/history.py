@@ -1,4 +1,4 @@
-"""What clients asked of a cluster and what they were told. Times are those of the monotonic clock of this process."""
+"""What clients asked of a cluster and what it answered. Times are those of the monotonic clock of this process."""
 
 import threading
 from collections.abc import Iterable

@@ -34,7 +34,7 @@ class Report:
         return [(fault, longest_gap(answered, fault.begun, end)) for fault, end in zip(self.faults, ends, strict=True)]
 
     def last_line(self) -> str:
-        """The last fault, and where the drill stands."""
+        """The last fault, and the counts so far."""
         fault, gap = self.without_change()[-1]
         changes, unknown = self.history.count(Outcome.DONE), self.history.count(Outcome.UNKNOWN)
         return (

@@ -28,7 +28,7 @@ def troubles(node: RealNode, expected: Iterable[str] = ()) -> list[str]:
 
 
 def tracebacks(node: RealNode) -> list[str]:
-    """Entries of the node's logs that hold the stack of an error that nobody has foreseen."""
+    """Entries of the node's logs that hold the stack of an unforeseen error."""
     files = {*_files(node), *node.paths.logs.glob("*.log")}
     return sorted({f"{node.name}: {entry}" for file in files for entry in _entries(file) if "Traceback" in entry})
 

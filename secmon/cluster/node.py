@@ -15,6 +15,8 @@ from secmon.agents.registry.memberships import Memberships
 from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.tasks.store import TaskStore
+from secmon.alerts.search_threads import SearchThreads
+from secmon.alerts.store import AlertStore
 from secmon.cluster.answers import Answers
 from secmon.cluster.call import Call
 from secmon.cluster.record.masters_record import MastersRecord
@@ -362,8 +364,11 @@ class Node:
     """Upgrades of agents; on the master."""
     inventory: InventoryStore = field(init=False)
     """What the agents that report to this node have sent of their hosts."""
+    alerts: AlertStore = field(init=False)
+    """The alerts that this node has raised."""
     attack: AttackSource = field(init=False)
     memberships: Memberships = field(init=False)
+    alert_threads: SearchThreads = field(default_factory=SearchThreads)
     hashing: HashingThreads = field(default_factory=HashingThreads)
     answers: Answers = field(default_factory=Answers)
 
@@ -376,6 +381,7 @@ class Node:
         self.memberships = Memberships(self.agents)
         self.tasks = TaskStore(self.paths.tasks_db)
         self.inventory = InventoryStore(self.paths.inventory_db)
+        self.alerts = AlertStore(self.paths.alert_store, self.clock)
         self.registrar = AgentRegistrar(self.agents, self.paths, self.clock, read_auth(self.main_config))
 
     @property

@@ -187,6 +187,11 @@ class Paths:
         return self.root / "queue/outputs"
 
     @property
+    def alert_store(self) -> Path:
+        """The alerts of this node, indexed."""
+        return self.root / "queue/alert-store"
+
+    @property
     def attack(self) -> Path:
         """The imported ATT&CK file: replicated from the master."""
         return self.etc / "attack/attack.jsonl.gz"

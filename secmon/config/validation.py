@@ -100,7 +100,12 @@ OPTIONS: Mapping[str, Options] = {
         "cti-url": NOT_EMPTY,
         "compress_alerts": _DEPRECATED,
     },
-    "alerts": {"log_alert_level": integer(), "email_alert_level": integer(), "use_geoip": BOOLEAN},
+    "alerts": {
+        **dict.fromkeys(("log_alert_level", "email_alert_level"), integer()),
+        **dict.fromkeys(("use_geoip", "store"), BOOLEAN),
+        "store_days": integer(0, 36_500),
+        "store_size": or_zero(_SIZE),
+    },
     "remote": {
         "connection": choice("secure", "syslog"),
         "port": PORT,

@@ -1,4 +1,4 @@
-"""secmon-db: stores what the agents of this node report of their hosts."""
+"""secmon-db: stores what the agents of this node report of their hosts, and indexes the alerts of the node."""
 
 import asyncio
 import logging
@@ -16,6 +16,7 @@ from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError, os_text
 from secmon.common.logfile.failure_log import FailureLog
 from secmon.config.vulnerability_detection import detects_vulnerabilities
+from secmon.daemons.alert_index import AlertIndexTask
 from secmon.daemons.daemon import Context
 from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.node_builder import Installation, read_installation
@@ -33,7 +34,7 @@ from secmon.knowledge.vulnerabilities.source import AdvisorySource
 log = logging.getLogger("secmon.db")
 
 NAME = "secmon-db"
-_FOLDERS = ("queue/db", "queue/events", "queue/events-inventory")
+_FOLDERS = ("queue/db", "queue/events", "queue/events-inventory", "queue/alert-store")
 _SEGMENTS = 16
 """Parts in which the journal for the analysis is deleted."""
 _IDLE_SECONDS = (0.02, 0.5)
@@ -71,6 +72,7 @@ class InventoryDaemon:
         self._scanner = self._new_scanner() if detects_vulnerabilities(installation.main) else None
         self._answers: asyncio.Queue[list[Answer]] = asyncio.Queue()
         self._unsent = 0
+        self._alerts = AlertIndexTask(installation, self._clock, self._counters)
         self._stopping = asyncio.Event()
         self.tasks = Background()
 
@@ -79,6 +81,8 @@ class InventoryDaemon:
         await asyncio.to_thread(self._open)
         self.tasks.vital("reader", self._read)
         self.tasks.keep("answers", self._send_answers)
+        if self._alerts.enabled:
+            self.tasks.keep("alerts", self._alerts.run)
 
     async def finished(self) -> None:
         await self.tasks.failed()
@@ -112,7 +116,7 @@ class InventoryDaemon:
         }
         waiting = {} if self._scanner is None else {"vulnerabilities.hosts_waiting": self._scanner.waiting}
         figures = {f"inventory.{name}": value for name, value in shown.items()}
-        return self._counters.snapshot() | started | figures | waiting
+        return {**self._counters.snapshot(), **started, **figures, **waiting, **self._alerts.counters()}
 
     def active_config(self) -> Mapping[str, Any]:
         """The public sections: this product makes no such copies of its stores, and has no such options."""

@@ -44,7 +44,7 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
         0o750,
         True,
         "queue/diff queue/fim queue/fim/db queue/syscollector queue/logcollector queue/fts queue/db queue/events"
-        " queue/events-local queue/events-inventory queue/outputs",
+        " queue/events-local queue/events-inventory queue/outputs queue/alert-store",
     ),
     (0o750, False, "var"),
     (0o770, False, "var/run var/upgrade var/db var/download"),

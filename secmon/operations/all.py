@@ -7,6 +7,7 @@ from secmon.operations.agents import overview, upgrades
 from secmon.operations.agents import read as agents_read
 from secmon.operations.agents import runtime as agents_runtime
 from secmon.operations.agents import write as agents_write
+from secmon.operations.alerts import read as alerts_read
 from secmon.operations.ciscat import read as ciscat_read
 from secmon.operations.groups import files as groups_files
 from secmon.operations.groups import groups
@@ -88,6 +89,7 @@ AREAS = (
     vulnerability_read,
     vulnerability_scan,
     vulnerability_summary,
+    alerts_read,
 )
 
 EXECUTABLE = Catalogue()

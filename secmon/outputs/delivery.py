@@ -9,13 +9,13 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from secmon.alerts.alert_reader import AlertReader, Line, Position
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import os_text
 from secmon.common.logfile.failure_log import FailureLog
 from secmon.common.logfile.log_series import LogSeries
 from secmon.outputs.alert import Alert
-from secmon.outputs.alert_reader import AlertReader, Line, Position
 from secmon.outputs.output import Output, Undelivered
 from secmon.outputs.position_file import PositionFile
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from secmon.alerts.alert_reader import Position
 from secmon.common.file_io import read_regular, write_file
-from secmon.outputs.alert_reader import Position
 
 
 class PositionFile:

@@ -11,10 +11,12 @@ from sqlalchemy import Table
 
 from secmon.inventory.schema import metadata, rootcheck_findings, vulnerabilities, vulnerability_scans
 from tests.agents.rows import agent, put
+from tests.alerts.filled_store import fill
 from tests.operations.analyst import LOGIN_RULE, stocked
 from tests.operations.fields import MemoryLink
 from tests.operations.inventory.hosts import full_row, store
 from tests.operations.world import CALLERS, PASSWORD, World
+from tests.outputs.alert_files import alert
 
 MADE = str(100 + len(CALLERS))
 """The user, and the role, that the examples make."""
@@ -66,6 +68,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
             *("vulnerability/{agent_id}", "vulnerability/{agent_id}/last_scan"),
         )
     },
+    "GET /alerts": _AGENTS,
     "GET /vulnerability/{agent_id}/summary/{field}": _AGENT | {"field": "severity"},
     "PUT /vulnerability": {},
     "GET /sca/{agent_id}/checks/{policy_id}": _AGENT | {"policy_id": "text"},
@@ -231,6 +234,8 @@ def prepare(world: World) -> None:
             store(node.inventory, table, {**full_row(table), **_VALUES.get(table, {})})
         ended = {**full_row(rootcheck_findings), "id": 3, "log": "Ending rootcheck scan."}
         store(node.inventory, rootcheck_findings, ended)
+        if node.name == "beta":
+            fill(node.paths.alert_store, [alert(1, agent={"id": "002", "name": "web-2"})])
         (node.paths.shared / "web").mkdir()
         (node.paths.shared / "web/agent.conf").write_bytes(_CONF)
         (node.paths.shared / "ar.conf").write_text("restart-wazuh0 - restart - 0\n")

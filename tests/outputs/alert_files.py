@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from secmon.alerts.alert_reader import AlertReader, Position
 from secmon.common.logfile.log_series import LogSeries, alert_series
 from secmon.common.logfile.rotation import LogRotation, RotationPolicy
 from secmon.common.paths import Paths
 from secmon.engine.output.output_file import OutputFile
-from secmon.outputs.alert_reader import AlertReader, Position
 
 FIRST = Position()
 """Before all files."""

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secmon.alerts import alert_reader
+from secmon.alerts.alert_reader import AlertReader, Position
 from secmon.common.logfile.log_series import alert_series
 from secmon.common.paths import Paths
-from secmon.outputs import alert_reader
 from secmon.outputs.alert import Alert
-from secmon.outputs.alert_reader import AlertReader, Position
 from tests.outputs.alert_files import AlertFiles, alert
 
 DAY = timedelta(days=1)

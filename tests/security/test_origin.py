@@ -19,12 +19,12 @@ from tests.security.conftest import PASSWORD, find
 ROLES = {
     1: (
         "administrator",
-        (1, 2, 3, 6, 7, 8, 29, 30, 12, 14, 15, 18, 19, 21, 23, 24, 16, 25, 27, 28, 33, 34, 35, 36, 37),
+        (1, 2, 3, 6, 7, 8, 29, 30, 12, 14, 15, 18, 19, 21, 23, 24, 16, 25, 27, 28, 33, 34, 35, 36, 37, 38),
     ),
-    2: ("readonly", (4, 5, 12, 31, 32, 13, 17, 20, 22, 16, 25, 26, 28, 36)),
+    2: ("readonly", (4, 5, 12, 31, 32, 13, 17, 20, 22, 16, 25, 26, 28, 36, 38)),
     3: ("users_admin", (9, 10)),
-    4: ("agents_readonly", (4, 5)),
-    5: ("agents_admin", (1, 2, 3)),
+    4: ("agents_readonly", (4, 5, 38)),
+    5: ("agents_admin", (1, 2, 3, 38)),
     6: ("cluster_readonly", (31, 32)),
     7: ("cluster_admin", (29, 30)),
 }
@@ -34,7 +34,7 @@ def test_default_contents(store: SecurityStore) -> None:
     view = store.view()
     assert {number: (role.name, role.policies) for number, role in view.roles.items() if number < 100} == ROLES
     assert {number: role.rules for number, role in view.roles.items() if role.rules} == {1: (1, 2)}
-    assert list(view.policies) == list(range(1, 38))
+    assert list(view.policies) == list(range(1, 39))
     assert {policy.effect for policy in view.policies.values()} == {"allow"}
     assert {rule.name: rule.rule for rule in view.rules.values()} == {
         "wui_elastic_admin": {"FIND": {"username": "elastic"}},
@@ -48,7 +48,7 @@ def test_default_contents(store: SecurityStore) -> None:
 def test_shipped_file_is_as_typed() -> None:
     defaults = load_defaults()
     text = (REPOSITORY / "secmon/security/rbac/defaults.yaml").read_text()
-    assert len(yaml.safe_load(text)["policies"]) == len(defaults.policies) == 37
+    assert len(yaml.safe_load(text)["policies"]) == len(defaults.policies) == 38
     names = [policy.name for policy in defaults.policies]
     assert len(set(names)) == len(names)
     attached = {policy for role in defaults.roles for policy in role.policies}

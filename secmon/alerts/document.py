@@ -1,0 +1,111 @@
+"""An alert as a document of the index: what of it can be asked for.
+
+Every field is a term ``name=value``: the terms of a field are next to each other in the index, so that its values can
+be matched, listed and counted. The words of the alert are indexed besides, with their positions. The line of
+alerts.json is stored as it is.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import tantivy
+
+from secmon.common.query.list_conditions import json_text
+
+TIME, ORDER, SEQUENCE, SOURCE, POSITION, TERMS, WORDS = "time", "order", "seq", "source", "position", "terms", "words"
+"""Fields of the index. Milliseconds since 1970; the order of answers; the number of the alert in the store, from 1; the
+line; the position of the reader after a commit, which its last alert has; see above."""
+
+UNINDEXED = frozenset({"timestamp", "full_log", "previous_output", "previous_log"})
+"""Fields that conditions cannot name: nearly every alert has another value. Their words are found all the same."""
+WORDLESS = frozenset({"timestamp", "id", "manager", "cluster", "previous_output", "previous_log"})
+"""Fields whose words are not found."""
+MAX_VALUE = 512
+"""Characters of a value that conditions can name; longer ones are found by their words."""
+MAX_TERMS = 1000
+"""Values of an alert that are indexed: an event may hold many more."""
+
+ASCENDING = tantivy.Order.Asc
+
+_TIE_BITS = 22
+_LAST_TIME = (1 << 42) - 1
+_TOKEN_BYTES = 128
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class MalformedAlert(ValueError):
+    """A line that is no alert: cut off by a crash, or written by something else."""
+
+
+def schema() -> tantivy.Schema:
+    """The fields of the index. A change needs another :data:`secmon.alerts.generations.FORMAT`."""
+    builder = tantivy.SchemaBuilder()
+    builder.add_unsigned_field(TIME, indexed=True, fast=True)
+    builder.add_unsigned_field(ORDER, indexed=True, fast=True)
+    builder.add_unsigned_field(SEQUENCE, indexed=True, fast=True)
+    builder.add_bytes_field(SOURCE, stored=True)
+    builder.add_bytes_field(POSITION, stored=True)
+    builder.add_text_field(TERMS, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(WORDS, tokenizer_name=WORDS, index_option="position")
+    return builder.build()
+
+
+def analyzer() -> tantivy.TextAnalyzer:
+    """From text to words: letters and digits, letter case aside."""
+    splitter = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    return splitter.filter(tantivy.Filter.remove_long(_TOKEN_BYTES)).filter(tantivy.Filter.lowercase()).build()
+
+
+def document(line: bytes, offset: int, sequence: int) -> tantivy.Document:
+    """The alert of a line that begins at byte ``offset`` of its file. Raises MalformedAlert."""
+    try:
+        alert = _decode(line)
+        time = milliseconds(alert["timestamp"])
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise MalformedAlert(str(error)) from error
+    made = tantivy.Document()
+    made.add_unsigned(TIME, time)
+    made.add_unsigned(ORDER, order_of(time, offset))
+    made.add_unsigned(SEQUENCE, sequence)
+    made.add_bytes(SOURCE, line)
+    words = [str(alert.get("full_log", ""))]
+    for count, (name, value) in enumerate(_values("", alert)):
+        if count == MAX_TERMS:
+            break
+        if name not in UNINDEXED and len(value) <= MAX_VALUE:
+            made.add_text(TERMS, f"{name}={value}")
+        if name.partition(".")[0] not in WORDLESS and value not in words[0]:
+            words.append(value)
+    made.add_text(WORDS, "\n".join(words))
+    return made
+
+
+def milliseconds(timestamp: str) -> int:
+    """Milliseconds since 1970 of ``2026-11-22T17:31:11.962+0000``, and of what ISO 8601 has. Raises ValueError."""
+    moment = datetime.fromisoformat(timestamp)
+    if moment.tzinfo is None:
+        raise ValueError(f"a time without a zone: {timestamp!r}")
+    return min(max(0, round(moment.timestamp() * 1000)), _LAST_TIME)
+
+
+def order_of(time: int, offset: int) -> int:
+    """The place of an alert among those of its node: by time, then as they are in the file.
+
+    No alert has fewer than 64 bytes, so that no two of one millisecond are equal.
+    """
+    return time << _TIE_BITS | (offset >> 6) & ((1 << _TIE_BITS) - 1)
+
+
+def _values(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Names and values as text, in the order of the alert; nulls have none."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _values(f"{name}.{key}" if name else key, inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _values(name, inner)
+    elif value is not None:
+        yield name, json_text(value)

@@ -1,0 +1,1 @@
+"""Alerts: found, counted and followed over all nodes. The nodes that have raised them answer for their own."""

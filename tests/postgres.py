@@ -30,10 +30,17 @@ class PostgresServer:
     """A server of its own below ``folder``, on a local socket and on a port of ``address`` if one is given.
 
     ``prefix`` runs it elsewhere, such as in a network namespace, where ``address`` and its network are trusted.
+    ``primary``: this is a standby of it.
     """
 
     def __init__(
-        self, folder: Path, *, port: int | None = None, address: str = "127.0.0.1", prefix: Sequence[str] = ()
+        self,
+        folder: Path,
+        *,
+        port: int | None = None,
+        address: str = "127.0.0.1",
+        prefix: Sequence[str] = (),
+        primary: "PostgresServer | None" = None,
     ) -> None:
         self.folder, self.port, self.address, self._prefix = folder, port, address, prefix
         # PostgreSQL refuses to run as root.
@@ -41,7 +48,11 @@ class PostgresServer:
         folder.mkdir(parents=True)
         if self._account:
             os.chown(folder, self._account.pw_uid, self._account.pw_gid)
-        self._run("initdb", "-D", str(self.data), "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-sync")
+        if primary is None:
+            self._run("initdb", "-D", str(self.data), "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-sync")
+        else:
+            source = ("-h", str(primary.folder), "-p", str(primary.port or 5432), "-U", _USER)
+            self._run("pg_basebackup", "-D", str(self.data), *source, "-R", "-X", "stream", "-c", "fast", "--no-sync")
         with (self.data / "pg_hba.conf").open("a") as trusted:
             trusted.write(f"host all all {address}/24 trust\n")
         self.start()

@@ -9,6 +9,7 @@ import click
 from secmon import API_VERSION, __version__
 from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
 from secmon.cli.local_calls import local_call
+from secmon.cli.no_master import why_no_master
 from secmon.cluster.leadership.current_cluster import current_cluster
 from secmon.cluster.rpc.version import MIN_PROTOCOL, PROTOCOL, spoken
 from secmon.common.errors import SecmonError
@@ -55,13 +56,14 @@ def nodes(paths: Paths, as_json: bool) -> None:
 def health(paths: Paths, as_json: bool) -> None:
     """Show the health of each node: its last message, and whether its files are those of the master.
 
-    Nodes that are lost or were refused are listed below the table, with the reason. --json shows all details.
+    Nodes that are lost or were refused are listed below the table, with the reason. --json shows all details. Without a
+    master the command says why there is none, where a store of record decides it.
 
     Example:  secmon cluster health --root /opt/secmon
 
     Exit status: 0 shown, 1 the cluster daemon or the master does not answer, or a node is lost or refused.
     """
-    items = _items(paths, "GET /cluster/healthcheck")
+    items = _health_items(paths)
     if as_json:
         echo_json(items)
     else:
@@ -89,12 +91,24 @@ def status(paths: Paths) -> None:
         items = _items(paths, "GET /cluster/healthcheck")
     except SecmonError as error:
         click.echo(f"not connected: {error}")
+        for sentence in why_no_master(paths):
+            click.echo(sentence)
         sys.exit(1)
     click.echo("connected")
     for sentence in _troubles(items):
         click.echo(sentence)
     if any(item.get("lost") or item.get("refused") for item in items):
         sys.exit(1)
+
+
+def _health_items(paths: Paths) -> list[dict[str, Any]]:
+    """The master's; without one, its absence is explained, and the command fails."""
+    try:
+        return _items(paths, "GET /cluster/healthcheck")
+    except SecmonError:
+        for sentence in why_no_master(paths):
+            click.echo(sentence, err=True)
+        raise
 
 
 def _items(paths: Paths, operation: str) -> list[dict[str, Any]]:
@@ -150,6 +164,8 @@ def _troubles(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for item in items:
         if trouble := (item.get("mastership") or {}).get("trouble"):
             yield f"No change is accepted: {trouble}"
+        for one in (item.get("mastership") or {}).get("unable") or ():
+            yield f"Cannot become master: {one['node']} ({one['address']}): {one['reason']}"
         if error := (item.get("status") or {}).get("sync_integrity_error"):
             yield f"Failing: {item['info']['name']} cannot take over the files of the master: {error}"
         for one in item.get("lost") or ():

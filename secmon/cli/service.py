@@ -10,6 +10,7 @@ import click
 
 from secmon.cli.group import echo_json, json_option, require_installation, root_option
 from secmon.cli.passphrase import ask_passphrase
+from secmon.common.daemon_names import DAEMONS
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
 from secmon.daemons.child_channel import ChildChannel
@@ -19,7 +20,7 @@ from secmon.daemons.launch import launch
 from secmon.daemons.process_log import set_up_process_log
 from secmon.daemons.supervisor import Supervisor
 from secmon.daemons.supervisor_lock import AlreadyRunning, SupervisorLock
-from secmon.daemons.supervisor_settings import SupervisorSettings, read_supervisor_settings, require_processes
+from secmon.daemons.supervisor_settings import LEADER, SupervisorSettings, read_supervisor_settings, require_processes
 
 _START_SECONDS = 180.0
 _DAEMON_SECONDS = 60.0
@@ -239,7 +240,7 @@ def status(paths: Paths, as_json: bool, everything: bool) -> None:
 
 
 def _states(paths: Paths) -> Mapping[str, str]:
-    return asyncio.run(SupervisorClient(paths).checked_states())
+    return asyncio.run(SupervisorClient(paths, daemons=(*DAEMONS, LEADER)).checked_states())
 
 
 def _print_states(paths: Paths, *, everything: bool) -> None:

@@ -113,7 +113,7 @@ def _standing(node: Candidate, row: TermRow) -> str:
         return "is the master"
     if node.obstacle:
         return f"cannot become master: {node.obstacle}"
-    behind = f", {node.missing} changes behind" if node.missing else ""
+    behind = f", recorded changes that it lacks: {node.missing}" if node.missing else ""
     return f"can become master, preference {node.preference}{behind}"
 
 

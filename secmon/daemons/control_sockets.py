@@ -4,13 +4,13 @@ Commands of all daemons: status, counters, config, reload; of the supervisor: st
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from secmon.common.daemon_names import serving_daemon
+from secmon.common.daemon_names import DAEMONS, serving_daemon
 from secmon.common.ipc.client import call
 from secmon.common.ipc.commands import CommandServer, Handler, command
 from secmon.common.ipc.server import Limits
@@ -52,10 +52,11 @@ async def answers(socket_path: Path, seconds: float) -> bool | None:
 class SupervisorClient:
     """:class:`secmon.cluster.node.Control` over the supervisor's socket and the run folder."""
 
-    def __init__(self, paths: Paths, *, timeout: float = 30.0) -> None:
-        self._paths = paths
+    def __init__(self, paths: Paths, *, timeout: float = 30.0, daemons: Sequence[str] = DAEMONS) -> None:
+        """``daemons``: those whose states are asked for."""
+        self._paths, self._daemons = paths, daemons
         self._timeout = timeout
-        self._known = RecentReading(lambda: asyncio.to_thread(daemon_states, paths), STATES_SECONDS)
+        self._known = RecentReading(lambda: asyncio.to_thread(daemon_states, paths, daemons), STATES_SECONDS)
         self._checked = RecentReading(self._check, STATES_SECONDS)
 
     async def restart(self) -> None:
@@ -74,7 +75,7 @@ class SupervisorClient:
         return await self._checked.value()
 
     async def _check(self) -> dict[str, str]:
-        states = await asyncio.to_thread(daemon_states, self._paths)
+        states = await asyncio.to_thread(daemon_states, self._paths, self._daemons)
         running = list(dict.fromkeys(serving_daemon(daemon) for daemon, state in states.items() if state == "running"))
         heard = await asyncio.gather(*(answers(daemon_socket(self._paths, each), PROBE_SECONDS) for each in running))
         silent = {daemon for daemon, answered in zip(running, heard, strict=True) if answered is False}

@@ -63,15 +63,15 @@ def pid_files(run: Path, names: Iterable[str] | None = None) -> Mapping[str, lis
     return found
 
 
-def daemon_states(paths: Paths) -> dict[str, str]:
-    """``running``, ``starting``, ``restarting``, ``failed`` or ``stopped`` for each of :data:`DAEMONS`, in order.
+def daemon_states(paths: Paths, daemons: Iterable[str] = DAEMONS) -> dict[str, str]:
+    """``running``, ``starting``, ``restarting``, ``failed`` or ``stopped`` for each of ``daemons``, in order.
 
     A daemon whose work another one does has that one's state. Read from the run folder and the process table each time.
     Raises 1913.
     """
     names = _listing(paths.run)
     pids = pid_files(paths.run, names)
-    return {daemon: _state(serving_daemon(daemon), names, pids.get(serving_daemon(daemon), [])) for daemon in DAEMONS}
+    return {daemon: _state(serving_daemon(daemon), names, pids.get(serving_daemon(daemon), [])) for daemon in daemons}
 
 
 def _state(daemon: str, names: set[str], pids: list[Path]) -> str:

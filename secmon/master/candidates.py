@@ -7,7 +7,7 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.config.cluster import NAME, NODE_NAME
-from secmon.config.values import Check
+from secmon.config.values import HOST, Check
 from secmon.master.membership import Candidate, MembershipRules, ineligibility
 
 _VERSION = Check(
@@ -25,6 +25,8 @@ def candidate_of(hello: pb.NodeHello, *, ip: str, serial: int, clock: Clock) -> 
     ):
         if not check.test(value):
             raise SecmonError(3004, f"{field}: {value[:64]!r} is not allowed; allowed: {check.allowed}")
+    if hello.address and not HOST.test(hello.address):
+        raise SecmonError(3004, f"address: {hello.address[:64]!r} is not allowed; allowed: {HOST.allowed}")
     return Candidate(
         serial=serial,
         name=hello.node_name,
@@ -35,6 +37,7 @@ def candidate_of(hello: pb.NodeHello, *, ip: str, serial: int, clock: Clock) -> 
         min_protocol=hello.min_protocol,
         skew=hello.clock - clock.now().timestamp(),
         ip=ip,
+        address=hello.address or ip,
     )
 
 

@@ -67,7 +67,7 @@ class PeerChannels:
         credentials = self._keystore.current
         assert credentials is not None, "the master has credentials before workers join"
         channel = open_channel(
-            session.ip, session.peer_port, channel_credentials(credentials), node_target(session.name)
+            session.address, session.peer_port, channel_credentials(credentials), node_target(session.name)
         )
         channel.get_state(try_to_connect=True)
         return channel

@@ -90,7 +90,12 @@ class ClusterHealth:
         item: dict[str, Any] = {"info": _info(master.name, master.type, master.version, master.ip)}
         item["info"]["n_active_agents"] = self._active_agents()
         lost = [
-            {"name": node.name, "version": node.version, "ip": node.ip, "last_seen": iso_micro(node.last_seen)}
+            {
+                "name": node.name,
+                "version": node.version,
+                "ip": node.address or node.ip,
+                "last_seen": iso_micro(node.last_seen),
+            }
             for node in self._sessions.absent_workers()
         ]
         item |= {"lost": lost} if lost else {}
@@ -100,7 +105,7 @@ class ClusterHealth:
 
     def _worker(self, session: WorkerSession) -> dict[str, Any]:
         record = self._records[session.candidate.serial]
-        info = _info(session.name, "worker", session.version, session.ip)
+        info = _info(session.name, "worker", session.version, session.address)
         info["n_active_agents"] = record.active_agents
         _, files = self._positions()
         return {

@@ -27,7 +27,10 @@ class Instant:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A node that has proved its identity and requests to join. ``skew``: seconds that its clock is ahead of ours."""
+    """A node that has proved its identity and requests to join. ``skew``: seconds that its clock is ahead of ours.
+
+    ``ip``: where it connects from; ``address``: where others reach it.
+    """
 
     serial: int
     name: str
@@ -38,6 +41,7 @@ class Candidate:
     min_protocol: int
     skew: float
     ip: str
+    address: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +60,13 @@ class ConnectedWorker:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownNode:
-    """An expected worker: connected, or absent for less than ``forget_after``."""
+    """An expected worker: connected, or absent for less than ``forget_after``. Addresses: as of a candidate."""
 
     name: str
     version: str
     ip: str
     last_seen: datetime
+    address: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

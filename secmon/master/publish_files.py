@@ -18,6 +18,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Delta, Entry, Manifest
 from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
+from secmon.common.logfile.trouble_log import TroubleLog
 from secmon.common.logfile.warning_limiter import WarningLimiter
 from secmon.master.worker_session import Subscriber
 
@@ -60,6 +61,7 @@ class FilePublisher:
         self._unrecorded: dict[str, Entry | None] = {}
         self._scanning = asyncio.Lock()
         self._warnings = WarningLimiter(_log, clock)
+        self._waiting = TroubleLog(_log)
         self._anti_entropy_seconds = anti_entropy_seconds
         self._scanner = Scanner(root, clock=clock)
         self._touched = asyncio.Event()
@@ -88,8 +90,7 @@ class FilePublisher:
                 except OSError:
                     _log.exception("The replicated files could not be scanned; trying again with the next change")
                 except (SecmonError, FileChanged) as error:
-                    self._warnings.tick()
-                    self._warnings.warn("files not recorded", "Changed files wait to be recorded: %s", error)
+                    self._waiting.note("Changed files wait to be recorded: %s", _cause(error))
         finally:
             await self._watch.stop()
 
@@ -183,6 +184,8 @@ class FilePublisher:
         if self._record is not None and self._unrecorded:
             await asyncio.to_thread(self._record.put, self._unrecorded)
             self._counters.set("files.unrecorded", 0)
+        if self._waiting.over():
+            _log.info("The changed files are recorded")
 
     def _scan(self, touched: set[str] | None) -> Delta:
         self._watch.renew_watches()
@@ -206,3 +209,8 @@ class FilePublisher:
         _log.info("Files at revision %d: %d changed", self.revision, len(delta))
         for session in self._sessions:
             session.send(pb.MasterMessage(files=push))
+
+
+def _cause(error: SecmonError | FileChanged) -> str:
+    """For the log, where each cause is named once: which file has changed meanwhile is no cause of its own."""
+    return "they still change" if isinstance(error, FileChanged) else str(error)

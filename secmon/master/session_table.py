@@ -62,7 +62,7 @@ class SessionTable:
 
     def members(self) -> Sequence[Member]:
         """See ``cluster.node.Membership``."""
-        workers = [Member(name=s.name, type="worker", version=s.version, ip=s.ip) for s in self._sessions.values()]
+        workers = [Member(name=s.name, type="worker", version=s.version, ip=s.address) for s in self._sessions.values()]
         return [self._master, *workers]
 
     def absent(self) -> Sequence[str]:
@@ -214,9 +214,8 @@ class SessionTable:
         return session
 
     def _record_last_seen(self, session: WorkerSession) -> None:
-        self._known.put(
-            KnownNode(name=session.name, version=session.version, ip=session.ip, last_seen=self._clock.now())
-        )
+        seen, (ip, address) = self._clock.now(), (session.ip, session.address)
+        self._known.put(KnownNode(name=session.name, version=session.version, ip=ip, last_seen=seen, address=address))
 
     def _announce_members(self) -> None:
         """Send the members to all workers. At most once per interval, so that many joins at once cost few messages."""

@@ -39,7 +39,7 @@ class WorkerSession:
         self.candidate = candidate
         self.name = candidate.name
         self.installation_id = candidate.installation_id
-        self.ip = candidate.ip
+        self.ip, self.address = candidate.ip, candidate.address or candidate.ip
         self.version = candidate.version
         self.peer_port = peer_port
         self.joined_at = now

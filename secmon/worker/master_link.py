@@ -30,6 +30,7 @@ from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.replica_positions import Positions
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
+from secmon.common.logfile.trouble_log import TroubleLog
 from secmon.worker.enrol import enrol
 from secmon.worker.lease_extension import LeaseExtender
 from secmon.worker.link_listener import LinkListener
@@ -82,6 +83,7 @@ class MasterLink:
         self._session: MasterSession | None = None
         self._members: tuple[Member, ...] = ()
         self._refused_handshakes = 0
+        self._trouble = TroubleLog(log)
 
     # For other parts of the node
 
@@ -127,7 +129,7 @@ class MasterLink:
                 await self._attempt()
             except (SecmonError, OSError) as error:  # OSError: a certificate could not be stored
                 self.reason = str(error)
-                log.warning("no session with the master %s: %s", self._settings.master, error)
+                self._trouble.note("no session with the master %s: %s", self._settings.master, error)
             pause = self._backoff.next()
             log.debug("next attempt in %.2f s", pause)
             await asyncio.sleep(pause)
@@ -235,6 +237,7 @@ class MasterLink:
         self._session = session
         self._take_members(session.welcome.members)
         self.connected.set()
+        self._trouble.over()
         log.info("joined cluster %s at %s", session.welcome.master.cluster_name, self._settings.master)
         try:
             await session.serve(self._notify_connected, self._notify_received)
@@ -288,4 +291,5 @@ class MasterLink:
             peer_port=self._peer_port(),
             clock=self._clock.now().timestamp(),
             term=self._known.number,
+            address=self._settings.address,
         )

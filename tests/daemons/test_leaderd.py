@@ -16,6 +16,7 @@ from secmon.cluster.leadership.role_file import CurrentRole, read_role, start_as
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.engine import RecordAddress
 from secmon.common.errors import SecmonError
+from secmon.daemons.control_sockets import SupervisorClient
 from secmon.daemons.role_change import DEPENDENT, concerned
 from secmon.daemons.supervisor_settings import LEADER
 from tests.cluster.leadership.kit import set_up
@@ -100,6 +101,8 @@ def test_one_node(new_node: NewNode) -> None:
     wait_until(lambda: began(a, APID) == began(a, CLUSTERD) == 2, "they have started again as those of a master")
     wait_until(lambda: is_master(a), "a is the master")
     assert "ERROR" not in a.output()
+    states = asyncio.run(SupervisorClient(a.paths, daemons=(LEADER,)).checked_states())
+    assert dict(states) == {LEADER: "running"}, "secmon status lists it"
 
     for name, arguments in (("shown", {"number": "x", "by": "b"}), ("failed", {}), ("dance", {})):
         with pytest.raises(SecmonError) as refused:

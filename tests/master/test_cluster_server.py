@@ -33,3 +33,24 @@ async def test_names_as_long_as_certificates_allow(tmp_path: Path) -> None:
         channel = kit.master.channels.channel("w" * 64)  # TLS compares the name when the master calls the worker
         assert channel is not None
         await asyncio.wait_for(channel.channel_ready(), 20)
+
+
+async def test_a_worker_is_shown_and_called_at_the_address_that_it_states(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as kit:
+        await kit.start_worker("alpha", address="localhost")
+        await kit.joined("alpha")
+        session = kit.master.sessions.get("alpha")
+        assert session is not None
+        assert [member.ip for member in kit.master.sessions.members()][1:] == ["localhost"]
+        assert (session.ip, session.address) == ("127.0.0.1", "localhost")
+        channel = kit.master.channels.channel("alpha")
+        assert channel is not None
+        await channel.channel_ready()
+
+
+async def test_a_worker_that_states_no_address_is_refused(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as kit:
+        worker = await kit.start_worker("alpha", address="no address")
+        await until(lambda: worker.link.refusal is not None)
+        assert worker.link.refusal is not None
+        assert worker.link.refusal.code == 3004

@@ -36,6 +36,7 @@ from secmon.common.background import cancel
 from secmon.common.clock import Clock, iso_z
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
+from secmon.common.logfile.trouble_log import TroubleLog
 
 log = logging.getLogger("secmon.leaderd")
 
@@ -83,7 +84,7 @@ class Leader:
         self._role, self._reason = start, start.reason
         self._candidates: Sequence[Candidate] = ()
         self._contacted: float | None = None
-        self._trouble, self._trouble_since = "", ""
+        self._trouble, self._trouble_since, self._trouble_log = "", "", TroubleLog(log)
         self._taking_over = asyncio.Lock()
         self._takeover: asyncio.Task[None] | None = None
 
@@ -279,14 +280,12 @@ class Leader:
         except SecmonError as error:
             self._counters.add("leadership.contacts_failed")
             self._known = self._known.unanswered()
-            if not self._trouble:
-                self._trouble_since = iso_z(self._clock.now())
-            if self._trouble != error.message:
-                log.warning("%s", error.message)
-            self._trouble = error.message
+            self._trouble_since = self._trouble_since or iso_z(self._clock.now())
+            self._trouble = error.extra or error.message
+            self._trouble_log.note("the store of record does not answer: %s", self._trouble)
             return None
-        if self._trouble:
-            log.info("the database answers again")
+        if self._trouble_log.over():
+            log.info("the store of record answers again")
         self._trouble, self._trouble_since, self._contacted = "", "", sent
         self._take(found)
         return found

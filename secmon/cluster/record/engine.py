@@ -10,6 +10,7 @@ import psycopg
 from psycopg import conninfo, errors
 from sqlalchemy import Engine, NullPool, QueuePool, create_engine, exc
 
+from secmon.cluster.record.connection_faults import reason_of
 from secmon.common.errors import SecmonError, write_error
 from secmon.common.sqlite.faults import StoreFault
 
@@ -95,8 +96,4 @@ def unavailable(address: RecordAddress, error: BaseException) -> SecmonError:
     cause = error.orig if isinstance(error, exc.DBAPIError) else error
     if isinstance(cause, errors.UndefinedTable | errors.InvalidSchemaName):
         return SecmonError(3050, f"{address.shown}: {NO_RECORD}")
-    return SecmonError(3050, f"{address.shown}: {_first_line(cause)}")
-
-
-def _first_line(error: BaseException | None) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return SecmonError(3050, f"{address.shown}: {reason_of(cause)}")

@@ -15,7 +15,8 @@ RETRANSMISSION_ROUND_TRIPS = 15
 class LinkSettings:
     """Settings of one node's cluster link.
 
-    ``port`` and ``enrol_port`` are the master's. ``listen_port`` is this node's own cluster port; 0 takes a free one.
+    ``address``: of this node for the others; empty: the one that it connects from. ``port`` and ``enrol_port`` are the
+    master's. ``listen_port`` is this node's own cluster port; 0 takes a free one.
     ``max_messages_per_second`` is what a worker may send on its Join stream: heartbeats are a few, acknowledgements as
     many as there are changes.
     The key never shows in a representation.
@@ -26,6 +27,7 @@ class LinkSettings:
     key: bytes = field(repr=False)
     master: str
     bind_addr: str = "0.0.0.0"
+    address: str = ""
     port: int = 1516
     enrol_port: int = 1517
     listen_port: int = 1516
@@ -63,6 +65,7 @@ class LinkSettings:
             key=cluster.key.encode(),
             master=cluster.master,
             bind_addr=cluster.bind_addr,
+            address=cluster.store.address if cluster.store else "",
             port=port,
             enrol_port=port + 1 if enrol == -1 else enrol,
             listen_port=cluster.port if listen == -1 else listen,

@@ -169,6 +169,7 @@ class NodeHello(_message.Message):
     CLOCK_FIELD_NUMBER: _builtins.int
     PROOF_FIELD_NUMBER: _builtins.int
     TERM_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
     node_name: _builtins.str
     cluster_name: _builtins.str
     version: _builtins.str
@@ -186,6 +187,8 @@ class NodeHello(_message.Message):
     """Join only: of the cluster key, bound to the node's own certificate: proof.join"""
     term: _builtins.int
     """highest term that the node knows; 0: no store of record, or an earlier version"""
+    address: _builtins.str
+    """where the other nodes reach it; empty: where it connects from. Not part of proofs"""
     def __init__(
         self,
         *,
@@ -199,10 +202,11 @@ class NodeHello(_message.Message):
         clock: _builtins.float = ...,
         proof: _builtins.bytes = ...,
         term: _builtins.int = ...,
+        address: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "cluster_name", b"cluster_name", "installation_id", b"installation_id", "min_protocol", b"min_protocol", "node_name", b"node_name", "peer_port", b"peer_port", "proof", b"proof", "protocol", b"protocol", "term", b"term", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "clock", b"clock", "cluster_name", b"cluster_name", "installation_id", b"installation_id", "min_protocol", b"min_protocol", "node_name", b"node_name", "peer_port", b"peer_port", "proof", b"proof", "protocol", b"protocol", "term", b"term", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

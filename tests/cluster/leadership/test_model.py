@@ -1,4 +1,5 @@
-"""Nodes, a database, delays, pauses, cuts, lost answers, clocks that jump: one writer at a time, a master at last.
+"""Nodes, a database, delays, pauses, cuts, lost answers, clocks that jump, a standby that lacks the last seconds, two
+nodes of one name, nodes that cannot serve: one writer at a time, a master at last.
 
 The decisions and what a node knows are the product's; the database and the way to it are models.
 """
@@ -6,11 +7,13 @@ The decisions and what a node knows are the product's; the database and the way 
 import itertools
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from secmon.cluster.leadership.candidates import BEHIND, Candidate, clash, goes_first
 from secmon.cluster.leadership.decide import (
     Claim,
     Follow,
@@ -23,11 +26,17 @@ from secmon.cluster.leadership.decide import (
     Transition,
     decide,
 )
+from secmon.cluster.leadership.lookout import LOOKS
 from secmon.cluster.leadership.snapshot import Resignation, Snapshot, Timing
 from secmon.cluster.leadership.term import Term, TermRow
 
 TIMING = Timing()
-NAMES = ("a", "b", "c")
+NODES = {each.address: each for each in (
+    Candidate("a", "1", 1516), Candidate("b", "2", 1516, preference=60), Candidate("c", "3", 1516, missing=BEHIND + 1),
+    Candidate("a", "4", 1516),
+)}  # fmt: skip
+"""By address, which no two have. The last one has a name that is in use."""
+SEEN = timedelta(seconds=LOOKS * TIMING.contact)
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST = TermRow(Term(0, "0", "", "", 0), EPOCH, EPOCH, 10, False, False, "", "")
 
@@ -41,6 +50,27 @@ class Database:
     ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     writes: list[Term] = field(default_factory=list)
     committed: list[Term] = field(default_factory=list)
+    present: dict[str, "Presence"] = field(default_factory=dict)
+    copy: "tuple[TermRow, int] | None" = None
+    """What an asynchronous standby has: the row, and how many of the commits."""
+
+    def announced(self) -> list[Candidate]:
+        found = sorted((each.node.node, each.since, each.node.address) for each in self._seen())
+        return [self.present[address].node for _, _, address in found]
+
+    def announce(self, node: Candidate) -> None:
+        before = {each.node.address: each.since for each in self._seen()}
+        self.present[node.address] = Presence(node, before.get(node.address, self.now), self.now)
+
+    def _seen(self) -> "list[Presence]":
+        return [each for each in self.present.values() if each.seen > self.now - SEEN]
+
+    def fail_over(self) -> None:
+        """The standby becomes the primary; open transactions end."""
+        if self.copy is not None:
+            self.row, count = self.copy
+            del self.committed[count:]
+            self.writes.clear()
 
     def look(self) -> TermRow:
         ttl = timedelta(seconds=self.row.ttl_seconds)
@@ -50,13 +80,13 @@ class Database:
     def prove(self, held: Term) -> bool:
         return held == self.row.term
 
-    def claim(self, seen: Term, by: str, above: int) -> Term | None:
+    def claim(self, seen: Term, by: Candidate, above: int) -> Term | None:
         """None also while it would wait for a write: the attempt is over before that."""
         row = self.look()
-        free = row.expired or row.resigned or row.term.holder in ("", by) or row.term.number < above
+        free = row.expired or row.resigned or row.term.holder == "" or by.holds(row.term) or row.term.number < above
         if not self.prove(seen) or not free or self.writes:
             return None
-        new = Term(max(seen.number, above) + 1, str(next(self.ids)), by, "", 0)
+        new = Term(max(seen.number, above) + 1, str(next(self.ids)), by.node, by.address, by.port)
         self.row = TermRow(new, self.now, self.now, 10, False, False, "", "")
         return new
 
@@ -74,22 +104,31 @@ class Database:
         return TermRow(**{**fields, **values})
 
 
+class Presence(NamedTuple):
+    """A row of the candidates."""
+
+    node: Candidate
+    since: datetime
+    seen: datetime
+
+
 @dataclass
 class ModelNode:
-    """A node, its own clock, and the attempt that is under way."""
+    """A node, its own clock, and the attempt that is under way. ``obstacle``: what it finds when it looks inside."""
 
-    name: str
+    me: Candidate
     clock: float
     known: Snapshot
     pending: Transition | None = None
     sent: float = 0.0
-    answer: "tuple[TermRow, object] | None" = None
+    answer: "tuple[TermRow, object, Candidate, list[Candidate]] | None" = None
     cut: bool = False
     writing: Term | None = None
+    obstacle: str = ""
 
     @classmethod
-    def started(cls, name: str, clock: float, known: Term | None = None) -> "ModelNode":
-        return cls(name, clock, Snapshot(node=name, obstacle="", timing=TIMING, next_contact=clock, known=known))
+    def started(cls, me: Candidate, clock: float, known: Term | None = None) -> "ModelNode":
+        return cls(me, clock, Snapshot(node=me.node, timing=TIMING, next_contact=clock, known=known))
 
     @property
     def acts_for(self) -> Term | None:
@@ -126,10 +165,14 @@ class ModelNode:
             case Renew() if held is not None:
                 done = database.renew(held)
             case Claim(seen):
-                done = database.claim(seen, self.name, self.known.highest)
+                done = database.claim(seen, self.me, self.known.highest)
             case Resign(successor) if held is not None:
                 database.resign(held, successor)
-        self.answer = database.look(), done
+        row, found = database.look(), database.announced()
+        obstacle = "" if self.known.holding else clash(self.me, row, found) or self.obstacle
+        me = self.me._replace(obstacle=obstacle)
+        database.announce(me)
+        self.answer = row, done, me, [each for each in found if not each.at(me) and not each.holds(row.term)]
 
     def hear(self) -> None:
         """The answer arrives in time, or there is none."""
@@ -140,8 +183,14 @@ class ModelNode:
         if self.answer is None or self.cut or late:
             self.known = self.known.unanswered()
             return
-        row, done = self.answer
-        self.known = self.known.read(row, self.clock)
+        row, done, me, rivals = self.answer
+        self.known = replace(
+            self.known.read(row, self.clock),
+            address=me.address,
+            port=me.port,
+            obstacle=me.obstacle,
+            outranked=any(goes_first(each, me) for each in rivals),
+        )
         if isinstance(attempt, Renew) and done:
             self.known = self.known.renewed_at(self.sent)
         if isinstance(attempt, Claim) and isinstance(done, Term):
@@ -151,12 +200,14 @@ class ModelNode:
 class Cluster(RuleBasedStateMachine):
     """Any order of steps, messages, writes and faults."""
 
-    nodes = st.sampled_from(NAMES)
+    nodes = st.sampled_from(list(NODES))
 
-    @initialize(offsets=st.tuples(*(st.floats(0, 1e6) for _ in NAMES)))
+    @initialize(offsets=st.tuples(*(st.floats(0, 1e6) for _ in NODES)))
     def start(self, offsets: tuple[float, ...]) -> None:
         self.database = Database()
-        self.members = {name: ModelNode.started(name, offset) for name, offset in zip(NAMES, offsets, strict=True)}
+        self.members = {
+            address: ModelNode.started(me, offset) for (address, me), offset in zip(NODES.items(), offsets, strict=True)
+        }
 
     @rule(name=nodes)
     def step(self, name: str) -> None:
@@ -197,12 +248,27 @@ class Cluster(RuleBasedStateMachine):
         node = self.members[name]
         if node.writing is not None:
             self.database.writes.remove(node.writing)
-        self.members[name] = ModelNode.started(name, node.clock, node.known.known)
+        self.members[name] = ModelNode.started(node.me, node.clock, node.known.known)
 
-    @rule(name=nodes, successor=st.sampled_from(("", *NAMES)))
+    @rule(name=nodes, obstacle=st.sampled_from(["", "another cluster key"]))
+    def lack(self, name: str, obstacle: str) -> None:
+        self.members[name].obstacle = obstacle
+
+    @rule()
+    def replicate(self) -> None:
+        self.database.copy = self.database.row, len(self.database.committed)
+
+    @rule()
+    def fail_over(self) -> None:
+        self.database.fail_over()
+        for node in self.members.values():
+            if node.writing is not None and node.writing not in self.database.writes:
+                node.writing = None
+
+    @rule(name=nodes, successor=st.sampled_from(("", "a", "b", "c")))
     def resign(self, name: str, successor: str) -> None:
         node = self.members[name]
-        if node.known.holding and successor != name:
+        if node.known.holding and successor != node.me.node:
             node.known = replace(node.known, resignation=Resignation(successor=successor, reason="asked"))
 
     @rule(name=nodes, by=nodes)
@@ -243,7 +309,7 @@ class Cluster(RuleBasedStateMachine):
     @invariant()
     def one_node_at_most_holds_the_current_term(self) -> None:
         if hasattr(self, "database"):
-            holders = [each.name for each in self.members.values() if each.acts_for == self.database.row.term]
+            holders = [each.me for each in self.members.values() if each.acts_for == self.database.row.term]
             assert len(holders) <= 1
 
     def teardown(self) -> None:
@@ -251,21 +317,22 @@ class Cluster(RuleBasedStateMachine):
         if not hasattr(self, "database"):
             return
         for node in self.members.values():
-            node.cut = False
+            node.cut, node.obstacle = False, ""
             if node.writing is not None:
                 self.database.writes.remove(node.writing)
                 node.writing = None
             node.hear()
-        for _ in range(160):
+        for _ in range(200):
             for node in self.members.values():
-                self.exchange(node.name)
+                self.exchange(node.me.address)
             self.time_passes(0.25)
         current = self.database.row.term
-        holders = [node.name for node in self.members.values() if node.known.holding]
-        assert holders == [current.holder], (holders, current)
+        holders = [node.me for node in self.members.values() if node.known.holding]
+        assert len(holders) == 1
+        assert holders[0].holds(current)
         assert {node.known.known for node in self.members.values()} == {current}
         assert not self.database.look().expired
 
 
-Cluster.TestCase.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
+Cluster.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
 TestCluster = Cluster.TestCase

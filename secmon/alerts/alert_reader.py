@@ -93,12 +93,13 @@ class AlertReader:
                 return []
             self._leave(following)
 
-    def unread(self) -> int:
-        """Bytes that are not read yet, compressed ones as they are. Raises OSError."""
-        known = [(part, path) for part, path in self._parts() if part >= self.position.part]
+    def unread(self, since: Position | None = None) -> int:
+        """Bytes after ``since``, or after what was read; compressed ones as they are. Raises OSError."""
+        since = since or self.position
+        known = [(part, path) for part, path in self._parts() if part >= since.part]
         sizes = sum(_size(path) for _, path in known)
-        plain = any(part == self.position.part and path.suffix != ".gz" for part, path in known)
-        return max(0, sizes - (self.position.offset if plain else 0))
+        plain = any(part == since.part and path.suffix != ".gz" for part, path in known)
+        return max(0, sizes - (since.offset if plain else 0))
 
     def close(self) -> None:
         if self._file is not None:

@@ -62,7 +62,11 @@ _SECRETS = frozenset(
     {"api_key", "password", "secret_key", "access_key", "application_key", "account_key"}
     | {"api_token", "client_secret", "secret_value", "shared_key"}
 )
-_SECTION_SECRETS = {"cluster": frozenset({"key"}), "integration": frozenset({"hook_url"})}  # hook URLs carry tokens
+_SECTION_SECRETS = {
+    "cluster": frozenset({"key"}),
+    "integration": frozenset({"hook_url"}),
+    "global": frozenset({"smtp_password"}),
+}  # hook URLs carry tokens
 
 
 def convert_main(document: Element, *, complete: bool = True, code: int = 1101, file: str = "ossec.conf") -> JsonObject:

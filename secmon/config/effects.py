@@ -46,7 +46,10 @@ def _not_lines(section: Element, option: Element) -> bool:
     return not _says(option, *LINE_FORMATS)
 
 
-_NO_MAIL = "no mail is sent"
+def _without_alerts(section: Element, option: Element) -> bool:
+    return not any(each.name == "alerts" and _says_yes(section, each) for each in section.children)
+
+
 _NOT_LOCATED = "addresses are not located"
 _OF_THE_RULE = "alerts have the level of their rule"
 _OF_AGENTS = "agents read it from their own configuration"
@@ -56,8 +59,6 @@ _NO_RESPONSE = "no alert starts a response; agents learn of the command for PUT 
 SECTIONS: Mapping[str, str] = {
     "active-response": _NO_RESPONSE,
     "command": _NO_RESPONSE,
-    "integration": "no alert is sent to the service",
-    "email_alerts": _NO_MAIL,
     "database_output": "no alert is written to a database",
     "fluent-forward": "nothing is forwarded",
     "reports": "no report is made",
@@ -75,7 +76,6 @@ SECTIONS: Mapping[str, str] = {
         ("aws-s3", "azure-logs", "gcp-pubsub", "gcp-bucket", "github", "office365", "ms-graph"),
         "nothing is fetched from the service",
     ),
-    "indexer": "nothing is sent to an indexer",
     "labels": "events of this host get no labels",
     "socket": "nothing is sent to the socket",
     **dict.fromkeys(("client", "client_buffer"), _OF_AGENTS),
@@ -85,13 +85,13 @@ SECTIONS: Mapping[str, str] = {
 """Sections without any effect. A disabled section causes no warning."""
 
 OPTIONS: Mapping[str, Mapping[str, Idle]] = {
+    "indexer": {"hosts": Idle("no alert is sent without alerts yes", _without_alerts)},
     "vulnerability-detection": {
         "index-status": Idle("nothing is sent to an indexer", _says_yes),
         **dict.fromkeys(("feed-update-interval", "offline-url", "cti-url"), Idle(_IMPORTED)),
     },
     "vulnerability-detector": {"provider": Idle(_IMPORTED)},
     "global": {
-        "email_notification": Idle(_NO_MAIL, _says_yes),
         "prelude_output": Idle("no alert is sent on", _says_yes),
         "zeromq_output": Idle("no alert is sent on", _says_yes),
         "geoipdb": Idle(_NOT_LOCATED),

@@ -12,7 +12,7 @@ from secmon.common.download import DownloadError, check_url
 from secmon.common.errors import MISSING, UNKNOWN
 from secmon.config.agent_versions import is_agent_version
 from secmon.config.as_json import MAIN_ROOT, SECTIONS, section_name
-from secmon.config.output_options import OUTPUT_EXTRAS, OUTPUT_OPTIONS
+from secmon.config.output_options import EMAIL, MAIL_OPTIONS, OUTPUT_EXTRAS, OUTPUT_OPTIONS
 from secmon.config.problems import Report
 from secmon.config.values import (
     BOOLEAN,
@@ -46,7 +46,6 @@ TASK_TIMEOUT = 900
 """Seconds, where nothing is configured."""
 
 _FORMATS = {"plain", "json"}
-_EMAIL = Check(lambda text: re.fullmatch(r"[^@\s]+@[^@\s]+", text.strip()) is not None, "an address name@domain")
 _ROTATION = Check(lambda text: 600 <= (seconds(text) or 0) <= 86400, "600 seconds to one day, suffix s, m, h or d")
 _SIZE = Check(
     lambda text: 1_000_000 <= (size(text) or 0) <= 1 << 40, "1000000 bytes to one tebibyte, suffix B, K, M or G"
@@ -83,7 +82,8 @@ OPTIONS: Mapping[str, Options] = {
         **dict.fromkeys(("email_from", "email_reply_to", "email_idsname", "smtp_server", "helo_server"), TEXT),
         **dict.fromkeys(("prelude_profile", "zeromq_uri", "zeromq_server_cert", "zeromq_client_cert", "geoipdb"), TEXT),
         **dict.fromkeys(("integrity_checking", "rootkit_detection", "host_information", "stats"), integer()),
-        "email_to": _EMAIL,
+        "email_to": EMAIL,
+        **MAIL_OPTIONS,
         "email_maxperhour": integer(1, 1_000_000),
         "email_log_source": choice("alerts.log", "alerts.json"),
         "prelude_log_level": integer(),
@@ -226,6 +226,11 @@ def _check_global(sections: list[Element], report: Report) -> None:
     addressed = any(_texts(section, "update_check_url") for section in sections)
     if asking and (asking[-1].text or "").strip() == "yes" and not addressed:  # of several the last is in force
         report.warn("global", "update_check has no effect without update_check_url", asking[-1])
+    notifying = [one for section in sections for one in section.children if one.name == "email_notification"]
+    needed = ("email_to", "email_from", "smtp_server")
+    missing = [name for name in needed if not any(any(_texts(section, name)) for section in sections)]
+    if notifying and (notifying[-1].text or "").strip() == "yes" and missing:
+        report.warn("global", f"no mail is sent without {', '.join(missing)}", notifying[-1])
     for section in sections:
         for limits in section.children:
             for eps in limits.children if limits.name == "limits" else ():

@@ -1,12 +1,13 @@
 """secmon-csyslogd: sends alerts to syslog receivers."""
 
 import socket
+from functools import partial
 
 from secmon.common.clock import SystemClock
 from secmon.config.outputs import load_outputs
 from secmon.daemons.daemon import Context
-from secmon.daemons.node_builder import read_installation
 from secmon.daemons.output_daemon import OutputDaemon
+from secmon.outputs.delivery import Delivery
 from secmon.outputs.syslog.syslog_output import SyslogReceiver
 
 NAME = "secmon-csyslogd"
@@ -18,4 +19,4 @@ def build(context: Context) -> OutputDaemon:
     host, clock = socket.getfqdn(), SystemClock()
     receivers = [SyslogReceiver(one, root=context.paths.root, host=host, clock=clock) for one in sections]
     active = {"csyslog": [one.active_configuration() for one in sections]}
-    return OutputDaemon(NAME, read_installation(context.paths), receivers, active)
+    return OutputDaemon(NAME, context.paths, [(one.name, partial(Delivery, one)) for one in receivers], active)

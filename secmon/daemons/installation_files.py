@@ -46,6 +46,7 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
         "queue/diff queue/fim queue/fim/db queue/syscollector queue/logcollector queue/fts queue/db queue/events"
         " queue/events-local queue/events-inventory queue/outputs queue/alert-store",
     ),
+    (0o700, True, "queue/outputs/alerts"),  # alerts for programs of integrations, one file each
     (0o750, False, "var"),
     (0o770, False, "var/run var/upgrade var/db var/download"),
     (0o770, True, "var/multigroups"),

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from secmon.common.background import Background
@@ -10,40 +10,36 @@ from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import os_text
 from secmon.common.logfile.log_series import alert_series
+from secmon.common.paths import Paths
 from secmon.daemons.installation_files import restore_folders
-from secmon.daemons.node_builder import Installation
-from secmon.outputs.delivery import Delivery
-from secmon.outputs.output import Output
+from secmon.outputs.follower import AlertFollower, Source
 from secmon.outputs.position_file import forget_others, position_name
 
 log = logging.getLogger("secmon.outputs")
 
 _STOP_SECONDS = 5.0
 """For the calls in progress; alerts of those that are cut off are sent again after the next start."""
-_FOLDERS = ("queue/outputs",)
+_FOLDERS = ("queue/outputs", "queue/outputs/alerts")
+
+
+Follow = Callable[[str, Source], AlertFollower]
+"""Makes what delivers to an output, from the name of its position and what all outputs share."""
 
 
 class OutputDaemon:
     """Delivers the alerts of this node to outputs of one kind."""
 
     def __init__(
-        self,
-        name: str,
-        installation: Installation,
-        outputs: Sequence[Output],
-        active: Mapping[str, Any],
+        self, name: str, paths: Paths, outputs: Iterable[tuple[str, Follow]], active: Mapping[str, Any]
     ) -> None:
-        """``active``: the configuration in force by section."""
+        """``outputs``: the name of each, and what makes it; ``active``: the configuration in force by section."""
         self.name = name
         self.tasks = Background()
-        self._paths = installation.paths
+        self._paths = paths
         self._counters = Counters()
         self._active = active
-        series, folder, clock = alert_series(self._paths), self._paths.outputs, SystemClock()
-        self._deliveries = {
-            key: Delivery(key, output, series, folder, clock, self._counters)
-            for key, output in _named(name, outputs).items()
-        }
+        source = Source(alert_series(paths), paths.outputs, SystemClock(), self._counters)
+        self._deliveries = {key: follow(key, source) for key, follow in _named(name, outputs).items()}
 
     async def start(self) -> None:
         """Deliver. Raises OSError."""
@@ -87,17 +83,17 @@ class OutputDaemon:
             log.warning("%s: its receiver takes too long; the last alerts are sent again after the next start", key)
 
 
-def _named(daemon: str, outputs: Sequence[Output]) -> dict[str, Output]:
-    """Outputs by the names of their positions, which do not depend on the order of the sections."""
-    found: dict[str, Output] = {}
-    for output in outputs:
-        key = position_name(daemon.removeprefix("secmon-"), output.name)
+def _named(daemon: str, outputs: Iterable[tuple[str, Follow]]) -> dict[str, Follow]:
+    """Outputs by the names of their positions, which do not depend on the order of different ones."""
+    found: dict[str, Follow] = {}
+    for name, follow in outputs:
+        key = position_name(daemon.removeprefix("secmon-"), name)
         number = sum(one.startswith(key) for one in found)
-        found[f"{key}-{number + 1}" if number else key] = output
+        found[f"{key}-{number + 1}" if number else key] = follow
     return found
 
 
-def _unread(delivery: Delivery) -> int:
+def _unread(delivery: AlertFollower) -> int:
     try:
         return delivery.unread()
     except OSError as error:

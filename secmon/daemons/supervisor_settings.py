@@ -81,6 +81,8 @@ STANDARD = (
     ProcessSpec(name="secmon-remoted", factory="secmon.daemons.remoted:build", needs_root=True),
     ProcessSpec(name="secmon-modulesd", factory="secmon.daemons.modulesd:build"),
     ProcessSpec(name="secmon-csyslogd", factory="secmon.daemons.csyslogd:build"),
+    ProcessSpec(name="secmon-integratord", factory="secmon.daemons.integratord:build"),
+    ProcessSpec(name="secmon-maild", factory="secmon.daemons.maild:build"),
     ProcessSpec(name="secmon-clusterd", factory="secmon.daemons.clusterd:build"),
     ProcessSpec(name=LEADER, factory="secmon.daemons.leaderd:build"),
 )
@@ -129,6 +131,8 @@ def read_supervisor_settings(paths: Paths) -> SupervisorSettings:
         "secmon-authd": auth.disabled,
         "secmon-remoted": not remote,
         "secmon-csyslogd": not outputs.syslog,
+        "secmon-integratord": not outputs.integrations and outputs.indexer is None,
+        "secmon-maild": outputs.mail is None,
         LEADER: main.cluster.disabled or main.cluster.store is None,
     }
     wanted = [spec for spec in STANDARD if not unused.get(spec.name, False)]

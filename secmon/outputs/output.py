@@ -9,33 +9,39 @@ from secmon.outputs.alert import Alert
 class Undelivered(Exception):
     """The receiver cannot take alerts now; the text says why, without secrets.
 
-    ``done``: how many of the alerts it has taken, from the first on. The others are tried again.
+    ``done``: how many of the alerts are over, from the first on, ``refused`` of them for good. The others are tried
+    again.
     """
 
-    def __init__(self, reason: str, done: int = 0) -> None:
+    def __init__(self, reason: str, done: int = 0, refused: int = 0) -> None:
         super().__init__(reason)
         self.done = done
+        self.refused = refused
 
 
-class Output(Protocol):
+class Receiver(Protocol):
     """One receiver of alerts. It is used by one task."""
 
     @property
     def name(self) -> str:
         """For logs and counters: kind and receiver, without secrets."""
 
+    def wants(self, alert: Alert) -> bool:
+        """Whether ``alert`` is sent here."""
+
+    async def close(self) -> None:
+        """Close connections."""
+
+
+class Output(Receiver, Protocol):
+    """A receiver that takes alerts as they come."""
+
     @property
     def most(self) -> int:
         """Alerts of one call at most."""
-
-    def wants(self, alert: Alert) -> bool:
-        """Whether ``alert`` is sent here."""
 
     async def deliver(self, alerts: Sequence[Alert]) -> int:
         """Send ``alerts`` in order; how many the receiver has refused for good. Bounded in time. Raises Undelivered.
 
         What was sent before an error without being counted as done is sent again: receivers may see it twice.
         """
-
-    async def close(self) -> None:
-        """Close connections."""

@@ -14,7 +14,7 @@ from tests.config import stock
 EFFECTIVE = frozenset(
     {"global", "alerts", "remote", "auth", "logging", "localfile", "ruleset", "rule_test", "cluster"}
     | {"agent-upgrade", "task-manager", "vulnerability-detection", "vulnerability-detector"}
-    | {"syslog_output"}
+    | {"syslog_output", "integration", "email_alerts", "indexer"}
 )
 """Sections of which this version does something."""
 
@@ -67,7 +67,8 @@ def test_sections_without_an_effect(name: str) -> None:
 @pytest.mark.parametrize(
     ("xml", "found"),
     [
-        ("<global><email_notification>yes</email_notification></global>", ["global.email_notification"]),
+        ("<indexer><hosts><host>https://x:9200</host></hosts></indexer>", ["indexer.hosts"]),
+        ("<indexer><alerts>yes</alerts><hosts><host>https://x:9200</host></hosts></indexer>", []),
         ("<global><email_notification>no</email_notification><email_to>a@b</email_to></global>", []),
         ("<global><geoipdb>/x</geoipdb></global>", ["global.geoipdb"]),
         ("<global><geoipdb>/x</geoipdb></global><global><geoipdb>/y</geoipdb></global>", ["global.geoipdb"]),

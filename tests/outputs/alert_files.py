@@ -21,6 +21,7 @@ class AlertFiles:
     """Writes alerts; ``now`` is set by tests."""
 
     def __init__(self, root: Path, *, max_bytes: int = 0) -> None:
+        self.root = root
         self.series: LogSeries = alert_series(Paths(root))
         self.now = NOON
         self._policy = RotationPolicy(max_bytes=max_bytes, live_is_part=True)

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from secmon.agentlink.key_request.answer import MAX_ANSWER, is_whole
 from secmon.agentlink.key_request.failures import Failed, TimedOut
-from secmon.agentlink.key_request.process import Process
 from secmon.agents.link.wire import MissingKey
+from secmon.common.child_process import Process
 from secmon.common.errors import os_text
 from secmon.config.auth import KeyRequest
 

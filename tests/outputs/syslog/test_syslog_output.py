@@ -3,76 +3,34 @@
 import asyncio
 import json
 import shutil
-import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from secmon.common.background import cancel
 from secmon.common.clock import SystemClock
-from secmon.common.counters import Counters
 from secmon.common.errors import ConfigError
-from secmon.common.self_signed import self_signed
 from secmon.config.outputs import AlertConditions, SyslogOutput, TlsFiles
-from secmon.outputs import delivery
 from secmon.outputs.delivery import Delivery
 from secmon.outputs.syslog.syslog_output import SyslogReceiver
 from tests.integration.kit import free_port
 from tests.outputs.alert_files import AlertFiles
+from tests.outputs.conftest import Certificate
 from tests.outputs.receivers import datagram_server, syslog_server
+from tests.outputs.running import Running, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Any:
-    made = AlertFiles(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(delivery, "LONGEST_PAUSE", 0.1)
-
-
-class Running:
-    """A delivery at work."""
-
-    def __init__(self, files: AlertFiles, settings: SyslogOutput, name: str = "out") -> None:
-        """``name`` of its position."""
-        self.counters = Counters()
-        root = files.series.current.parents[2]
-        folder = root / "queue/outputs"
-        folder.mkdir(parents=True, exist_ok=True)
-        receiver = SyslogReceiver(settings, root=root, host="node01.example.org", clock=SystemClock())
-        self.delivery = Delivery(name, receiver, files.series, folder, SystemClock(), self.counters)
-        self._name = name
-
-    def count(self, name: str) -> float:
-        return self.counters.snapshot()[f"{self._name}.{name}"]
-
-
-@asynccontextmanager
-async def sending(
+def sending(
     files: AlertFiles, *, killed: bool = False, name: str = "out", **settings: Any
-) -> AsyncIterator[Running]:
-    """``killed``: the end is that of a kill, otherwise that of a stop."""
-    made = Running(files, SyslogOutput(server="127.0.0.1", format="json", **settings), name)
-    await made.delivery.open()
-    task = asyncio.create_task(made.delivery.run())
-    try:
-        yield made
-    finally:
-        if not killed:
-            made.delivery.stop()
-            await asyncio.wait({task}, timeout=30)
-        await cancel(task)
+) -> AbstractAsyncContextManager[Running]:
+    chosen = SyslogOutput(server="127.0.0.1", format="json", **settings)
+    receiver = SyslogReceiver(chosen, root=files.root, host="node01.example.org", clock=SystemClock())
+    return running(files, partial(Delivery, receiver), name=name, killed=killed)
 
 
 def numbers(messages: list[bytes]) -> list[int]:
@@ -82,27 +40,27 @@ def numbers(messages: list[bytes]) -> list[int]:
 
 @pytest.mark.parametrize("rfc", [3164, 5424])
 async def test_tcp(files: AlertFiles, rfc: int) -> None:
-    async with syslog_server() as server, sending(files, port=server.port, protocol="tcp", rfc=rfc) as running:
+    async with syslog_server() as server, sending(files, port=server.port, protocol="tcp", rfc=rfc) as out:
         files.number(*range(1200))
         await until(lambda: len(server.messages) == 1200)
         assert numbers(server.messages) == list(range(1200))
-        await until(lambda: running.count("delivered") == 1200)
+        await until(lambda: out.count("delivered") == 1200)
 
 
 async def test_udp(files: AlertFiles) -> None:
-    async with datagram_server() as (server, port), sending(files, port=port) as running:
+    async with datagram_server() as (server, port), sending(files, port=port) as out:
         files.number(1, 2, 3)
         await until(lambda: len(server.messages) == 3)
         assert numbers(server.messages) == [1, 2, 3]
         assert server.messages[0].startswith(b"<132>Nov 22 12:00:00 node01 ossec: {")
-        await until(lambda: running.count("delivered") == 3)
+        await until(lambda: out.count("delivered") == 3)
 
 
 async def test_a_udp_receiver_that_is_away(files: AlertFiles) -> None:
     port = free_port()
-    async with sending(files, port=port) as running:
+    async with sending(files, port=port) as out:
         files.number(1, 2, 3)
-        await until(lambda: running.count("failures"))
+        await until(lambda: out.count("failures"))
         async with datagram_server(port) as (server, _):
             files.number(4)
             await until(lambda: server.messages and numbers(server.messages)[-1] == 4)
@@ -121,16 +79,16 @@ async def test_conditions(files: AlertFiles) -> None:
 
 
 async def test_a_receiver_that_restarts_gets_every_alert(files: AlertFiles) -> None:
-    async with syslog_server() as server, sending(files, port=server.port, protocol="tcp") as running:
+    async with syslog_server() as server, sending(files, port=server.port, protocol="tcp") as out:
         files.number(1)
         await until(lambda: len(server.messages) == 1)
         await server.close()
         files.number(2, 3)
-        await until(lambda: running.count("failures"))
-        assert running.delivery.waits_for
+        await until(lambda: out.count("failures"))
+        assert out.follower.waits_for
         await server.open()
         await until(lambda: len(server.messages) == 3)
-        await until(lambda: not running.delivery.waits_for)
+        await until(lambda: not out.follower.waits_for)
     assert numbers(server.messages) == [1, 2, 3]
 
 
@@ -167,38 +125,24 @@ async def test_a_receiver_that_does_not_read_delays_itself_only(files: AlertFile
     hostile.close()
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    key, made = self_signed("collector.example", SystemClock())
-    (tmp_path / "key.pem").write_bytes(key)
-    (tmp_path / "cert.pem").write_bytes(made)
-    return tmp_path
-
-
-def server_context(folder: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    return context
-
-
-async def test_tls(files: AlertFiles, certificate: Path) -> None:
-    tls = TlsFiles(ca_store="cert.pem")
-    async with syslog_server(server_context(certificate)) as server:
-        async with sending(files, port=server.port, protocol="tls", tls=tls) as running:
+async def test_tls(files: AlertFiles, certificate: Certificate) -> None:
+    tls = TlsFiles(ca_store=str(certificate.file))
+    async with syslog_server(certificate.server) as server:
+        async with sending(files, port=server.port, protocol="tls", tls=tls) as out:
             files.number(*range(300))
-            await until(lambda: running.count("delivered") == 300)
+            await until(lambda: out.count("delivered") == 300)
         await until(lambda: len(server.messages) == 300)
 
 
-async def test_a_receiver_with_a_foreign_certificate_gets_nothing(files: AlertFiles, certificate: Path) -> None:
-    async with syslog_server(server_context(certificate)) as server:
-        async with sending(files, port=server.port, protocol="tls") as running:
+async def test_a_receiver_with_a_foreign_certificate_gets_nothing(files: AlertFiles, certificate: Certificate) -> None:
+    async with syslog_server(certificate.server) as server:
+        async with sending(files, port=server.port, protocol="tls") as out:
             files.number(1)
-            await until(lambda: running.count("failures"))
-            assert "certificate" in running.delivery.waits_for.lower()
+            await until(lambda: out.count("failures"))
+            assert "certificate" in out.follower.waits_for.lower()
         assert server.messages == []
     with pytest.raises(ConfigError):
-        Running(files, SyslogOutput(server="x", port=1, protocol="tls", tls=TlsFiles(ca_store="absent.pem")))
+        sending(files, port=1, protocol="tls", tls=TlsFiles(ca_store="absent.pem"))
 
 
 @pytest.mark.skipif(shutil.which("rsyslogd") is None, reason="rsyslog is not installed (apt-get install rsyslog)")
@@ -214,9 +158,9 @@ async def test_rsyslog(files: AlertFiles, tmp_path: Path, rfc: int) -> None:
     )
     program = await asyncio.create_subprocess_exec("rsyslogd", "-n", "-f", config, "-i", tmp_path / "pid")
     try:
-        async with sending(files, port=port, protocol="tcp", rfc=rfc) as running:
+        async with sending(files, port=port, protocol="tcp", rfc=rfc) as out:
             files.number(*range(50))
-            await until(lambda: running.count("delivered") == 50)
+            await until(lambda: out.count("delivered") == 50)
             await until(lambda: written.exists() and written.read_bytes().count(b"\n") == 50)
     finally:
         program.terminate()

@@ -1,9 +1,9 @@
 """Reading alert files: every alert once and in order, whatever becomes of the files."""
 
 import os
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -21,7 +21,8 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Any:
+def files(tmp_path: Path) -> Iterator[AlertFiles]:
+    """Three alerts fill a file."""
     made = AlertFiles(tmp_path, max_bytes=2000)
     yield made
     made.close()

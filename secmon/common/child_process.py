@@ -1,9 +1,13 @@
-"""A program of the operator: started without a shell, and ended with its children."""
+"""A program of the operator: started without a shell, bounded, and ended with its children.
+
+It has the rights of the daemon that starts it: those of the service user.
+"""
 
 import asyncio
 import os
+import resource
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +17,14 @@ import psutil
 
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """Variables of the daemon's environment that the program gets."""
+_LIMITS = {
+    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_AS: 2 << 30,
+    resource.RLIMIT_CPU: 600,
+    resource.RLIMIT_FSIZE: 1 << 30,
+    resource.RLIMIT_NOFILE: 1024,
+}
+"""Of each process that it consists of: bytes of memory and of a file, seconds of a processor, open files."""
 _END_SECONDS = 5.0
 """Wait for the end of a killed process."""
 
@@ -20,16 +32,27 @@ _END_SECONDS = 5.0
 class Process:
     """Runs in a session of its own. Leaving the context before :meth:`wait` has returned kills it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, output: asyncio.StreamReader, pipe: asyncio.ReadTransport):
+    def __init__(
+        self, process: asyncio.subprocess.Process, output: asyncio.StreamReader, pipe: asyncio.ReadTransport
+    ) -> None:
         self.output = output
         """Its standard output. Its error output is discarded: it may hold keys."""
+        self.input = process.stdin
+        """Its standard input, where it was asked for."""
         self._process = process
         self._pipe = pipe
         self._over = False
 
     @classmethod
-    async def start(cls, command: Sequence[str], folder: Path) -> Self:
-        """Raises OSError when the program cannot be run.
+    async def start(
+        cls,
+        command: Sequence[str],
+        folder: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        with_input: bool = False,
+    ) -> Self:
+        """Raises OSError when the program cannot be run. ``environment``: further variables.
 
         The pipe is made here because the one of the library stays open as long as any descendant lives.
         """
@@ -39,7 +62,7 @@ class Process:
             protocol = asyncio.StreamReaderProtocol(output)
             pipe, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(ours, "rb", 0))
             try:
-                process = await _start(command, folder, theirs)
+                process = await _start(command, folder, theirs, environment or {}, with_input=with_input)
             except BaseException:
                 pipe.close()
                 raise
@@ -77,16 +100,23 @@ class Process:
                 await self._process.wait()
 
 
-async def _start(command: Sequence[str], folder: Path, output: int) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
+async def _start(
+    command: Sequence[str], folder: Path, output: int, environment: Mapping[str, str], *, with_input: bool
+) -> asyncio.subprocess.Process:
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    process = await asyncio.create_subprocess_exec(
         *command,
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE if with_input else asyncio.subprocess.DEVNULL,
         stdout=output,
         stderr=asyncio.subprocess.DEVNULL,
         cwd=folder,
-        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+        env={**passed_on, **environment},
         start_new_session=True,
     )
+    for limit, most in _LIMITS.items():
+        with suppress(ProcessLookupError, PermissionError, ValueError):  # it has ended, or has a lower limit already
+            resource.prlimit(process.pid, limit, (most, most))
+    return process
 
 
 def _descendants(pid: int) -> list[psutil.Process]:

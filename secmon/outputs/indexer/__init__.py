@@ -1,0 +1,1 @@
+"""Alerts in bulk to OpenSearch or Elasticsearch, in daily indices."""

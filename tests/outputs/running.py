@@ -1,0 +1,48 @@
+"""Deliveries at work in tests."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from secmon.common.background import cancel
+from secmon.common.clock import Clock, SystemClock
+from secmon.common.counters import Counters
+from secmon.outputs.follower import AlertFollower, Source
+from tests.outputs.alert_files import AlertFiles
+
+
+class Running:
+    """A delivery at work."""
+
+    def __init__(self, name: str, counters: Counters, follower: AlertFollower) -> None:
+        self._name = name
+        self._counters = counters
+        self.follower = follower
+
+    def count(self, name: str) -> float:
+        return self._counters.snapshot().get(f"{self._name}.{name}", 0)
+
+
+@asynccontextmanager
+async def running(
+    files: AlertFiles,
+    follow: Callable[[str, Source], AlertFollower],
+    *,
+    name: str = "out",
+    killed: bool = False,
+    clock: Clock | None = None,
+) -> AsyncIterator[Running]:
+    """``follow`` with a position called ``name``. ``killed``: the end is that of a kill, otherwise that of a stop."""
+    folder = files.root / "queue/outputs"
+    folder.mkdir(parents=True, exist_ok=True)
+    counters = Counters()
+    follower = follow(name, Source(files.series, folder, clock or SystemClock(), counters))
+    await follower.open()
+    task = asyncio.create_task(follower.run())
+    try:
+        yield Running(name, counters, follower)
+    finally:
+        if not killed:
+            follower.stop()
+            await asyncio.wait({task}, timeout=30)
+        await cancel(task)

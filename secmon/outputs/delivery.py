@@ -6,19 +6,9 @@ receiver's answer and the commit repeats the alerts of one call.
 
 from collections.abc import Sequence
 
-<<<<<<< HEAD
-from secmon.alerts.alert_reader import AlertReader, Line, Position
-from secmon.common.clock import Clock
-from secmon.common.counters import Counters
-from secmon.common.errors import os_text
-from secmon.common.logfile.failure_log import FailureLog
-from secmon.common.logfile.log_series import LogSeries
-from secmon.outputs.alert import Alert
-=======
-from secmon.outputs.alert import Alert
 from secmon.alerts.alert_reader import Position
+from secmon.outputs.alert import Alert
 from secmon.outputs.follower import FIRST_PAUSE, LONGEST_PAUSE, AlertFollower, Batch, Source
->>>>>>> ddb1d79 (Outputs: mail, integrations, search clusters)
 from secmon.outputs.output import Output, Undelivered
 
 

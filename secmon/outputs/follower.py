@@ -5,13 +5,13 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
+from secmon.alerts.alert_reader import AlertReader, Line, Position
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import os_text
 from secmon.common.logfile.failure_log import FailureLog
 from secmon.common.logfile.log_series import LogSeries
 from secmon.outputs.alert import Alert
-from secmon.alerts.alert_reader import AlertReader, Line, Position
 from secmon.outputs.output import Receiver
 from secmon.outputs.position_file import PositionFile
 

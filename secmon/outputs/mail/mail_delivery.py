@@ -8,10 +8,10 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
+from secmon.alerts.alert_reader import Position
 from secmon.config.outputs import MailSettings, Recipients
 from secmon.outputs.alert import Alert
 from secmon.outputs.alert_filter import AlertFilter
-from secmon.alerts.alert_reader import Position
 from secmon.outputs.follower import FIRST_PAUSE, LONGEST_PAUSE, AlertFollower, Batch, Source
 from secmon.outputs.mail.digest import Digest
 from secmon.outputs.mail.message import mail_of

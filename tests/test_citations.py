@@ -26,8 +26,8 @@ LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 MODULE = re.compile(r"(?<![\w./-])(?P<path>(?:[\w-]+/)*[\w-]{2,}\.py)\b")  # x.py is an example
 PACKAGE = re.compile(rf"`(?P<path>secmon/\w+(?:/\w+)*|(?:{'|'.join(ROOMS)})(?:/\w+)+)/?`")
 CLASS = re.compile(r"`~?(?:secmon\.)?(?P<module>(?:[a-z_]+\.)+)(?P<name>[A-Z]\w*)(?:\.\w+)*`")
-OF_INSTALLATIONS = "api/"
-"""A folder of installations that is named like a room."""
+OF_INSTALLATIONS = ("api/", "backup/")
+"""Folders of installations that are named like rooms."""
 WITH_EXAMPLES = (Path(__file__), Path(__file__).with_name("test_vocabulary.py"))
 """Tests that name what does not exist."""
 

@@ -28,6 +28,8 @@ _HERE = "secmon.cli"
         "fleet": f"{_HERE}.fleet:fleet",
         "ruleset": f"{_HERE}.ruleset:ruleset",
         "lists": f"{_HERE}.lists:lists",
+        "backup": f"{_HERE}.backup:backup",
+        "restore": f"{_HERE}.restore:restore",
         "store": f"{_HERE}.store_migrate:store",
         "sca": f"{_HERE}.sca:sca",
         "logtest": f"{_HERE}.logtest:logtest",

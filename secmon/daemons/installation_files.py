@@ -91,12 +91,7 @@ def create_installation_files(
     """
     who = _Owner(owner if os.geteuid() == 0 else None)
     files = _files(paths, cluster, api_overrides or {}, options or {}, agent_ports or AgentPorts())
-    made = [
-        name
-        for mode, by_user, names in _FOLDERS
-        for name in names.split()
-        if _make_folder(paths.root, name, mode, who.of(by_user))
-    ]
+    made = make_folders(paths, owner)
     for path, mode, by_user, data in files:
         if not os.path.lexists(path):
             if path == paths.main_config:
@@ -104,6 +99,17 @@ def create_installation_files(
             _write(paths, path, data, mode, who.of(by_user))
             made.append(str(path.relative_to(paths.root)))
     return made
+
+
+def make_folders(paths: Paths, owner: tuple[int, int] | None = None) -> list[str]:
+    """Create the folders of an installation that are missing, and return them. Raises OSError."""
+    who = _Owner(owner if os.geteuid() == 0 else None)
+    return [
+        name
+        for mode, by_user, names in _FOLDERS
+        for name in names.split()
+        if _make_folder(paths.root, name, mode, who.of(by_user))
+    ]
 
 
 def update_ruleset(paths: Paths, owner: tuple[int, int] | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-# One image for every node; a second, small one for the load balancer.
+# One image for every node, a small one for the load balancer, and one for the database of compose.ha.yaml.
 FROM python:3.11-slim AS build
 RUN python -m venv --without-pip /opt/venv
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -29,6 +29,17 @@ VOLUME /var/lib/secmon
 EXPOSE 55000 1514 1515 1516 1517
 # The health check is in compose.yaml: image formats other than Docker's do not support it.
 ENTRYPOINT ["sh", "/usr/local/lib/secmon/entrypoint.sh"]
+
+# PostgreSQL under Patroni, and etcd: for compose.ha.yaml.
+FROM debian:bookworm-slim AS database
+# No cluster of PostgreSQL at the installation: Patroni makes one.
+RUN mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf \
+ && apt-get update && apt-get install -y --no-install-recommends etcd-server patroni postgresql-15 python3-etcd \
+ && rm -rf /var/lib/apt/lists/*
+COPY deploy/database.sh deploy/make-record.sh deploy/etcd.sh deploy/patroni.yml /usr/local/lib/secmon/
+RUN install -d -m 700 -o etcd -g etcd /var/lib/etcd
+EXPOSE 5432 8008 2379 2380
+ENTRYPOINT ["sh", "/usr/local/lib/secmon/database.sh"]
 
 FROM python:3.11-slim AS balancer
 RUN apt-get update && apt-get install -y --no-install-recommends haproxy && rm -rf /var/lib/apt/lists/*

@@ -26,7 +26,7 @@ SLOW := cli daemons deploy fuzz integration simulator
 # Compiled modules are kept whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run console console-if-possible test test-fast faults lint fuzz bench compose-test proto docs lock
+.PHONY: help install run console console-if-possible test test-fast faults lint fuzz bench compose-test compose-ha-test proto docs lock
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -65,6 +65,9 @@ bench: $(READY_DEV) ## Measure throughput and latency (results in bench/results)
 
 compose-test: ## Run the containers, stop nodes, check the answers (see docs/run-in-containers.md)
 	@deploy/drill.py
+
+compose-ha-test: ## Run three equal nodes and a replicated database in containers, kill the master and the primary
+	@deploy/ha_drill.py
 
 proto: $(READY_DEV) ## Generate the stubs in secmon/cluster/rpc/gen from proto/
 	PATH=$(BIN):$$PATH $(BIN)/python -m grpc_tools.protoc -Isecmon/cluster/rpc/gen=proto --python_out=. --grpc_python_out=. \

@@ -9,162 +9,47 @@ about two minutes.
 Exit status: 0 every step passed, 1 a step failed, 2 neither docker nor podman is installed.
 """
 
-import argparse
-import base64
-import http.client
-import json
-import os
 import secrets
-import shutil
-import ssl
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-PROJECT = "secmon-drill"
+from drill_kit import LATE_SECONDS, Api, Containers, Project, Steps, check, run, until
+
 NODES = ("master", "worker1", "worker2")
-IMAGES = ("localhost/secmon:latest", "localhost/secmon-balancer:latest")
-"""Names in compose.yaml."""
+PASSWORD = f"Drill-{secrets.token_hex(8)}-Aa1"
+PROJECT = Project(
+    "secmon-drill",
+    "compose.yaml",
+    ("localhost/secmon:latest", "localhost/secmon-balancer:latest"),
+    {"cluster_key": secrets.token_hex(16), "admin_password": PASSWORD},
+)
 LEASE_SECONDS = 30
 """Internal option clusterd.security_lease, by default."""
-LATE_SECONDS = 90.0
-"""Limit of every wait."""
-BUILD_SECONDS = 1800.0
-
-
-class Containers:
-    """The containers of the project, by the command line of their engine."""
-
-    def __init__(self, environment: dict[str, str]) -> None:
-        self._environment = {**os.environ, **environment}
-        if _works("docker", "compose", "version") and _works("docker", "info"):
-            self.engine, compose = "docker", ["docker", "compose"]
-        elif _works("podman", "version") and _works("podman-compose", "version"):
-            self.engine, compose = "podman", ["podman-compose"]
-        else:
-            print("Neither docker compose nor podman with podman-compose works here.", file=sys.stderr)
-            raise SystemExit(2)
-        self._compose = [*compose, "-p", PROJECT]
-
-    def compose(self, *arguments: str) -> None:
-        _run([*self._compose, *arguments], self._environment)
-
-    def build(self) -> None:
-        """Build the images and wait for them: podman-compose may return earlier."""
-        self.compose("build")
-        until(lambda: all(_works(self.engine, "image", "inspect", each) for each in IMAGES), "images", BUILD_SECONDS)
-
-    def do(self, *arguments: str) -> str:
-        """Run a command of the engine; its output."""
-        return _run([self.engine, *arguments])
-
-    def id(self, service: str) -> str:
-        labels = {"project": PROJECT, "service": service}
-        filters = [f"--filter=label=com.docker.compose.{name}={value}" for name, value in labels.items()]
-        return self.do("ps", "-aq", *filters).strip()
-
-    def healthy(self, service: str) -> bool:
-        """Whether the container's health check passes: run now with podman, the last run with Docker."""
-        if self.engine == "podman":
-            return _works("podman", "healthcheck", "run", self.id(service))
-        return self.do("inspect", "-f", "{{.State.Health.Status}}", self.id(service)).strip() == "healthy"
-
-    def network(self, action: str, service: str) -> None:
-        """``connect`` or ``disconnect`` the service; connected again it has its name."""
-        names = ["--alias", service] if action == "connect" else []
-        self.do("network", action, *names, f"{PROJECT}_default", self.id(service))
-
-    def log(self, service: str) -> str:
-        done = subprocess.run(
-            [self.engine, "logs", self.id(service)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        return done.stdout
-
-
-class Api:
-    """The API behind the balancer: a connection for each request, so that each may reach another node."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._tls = ssl.create_default_context()
-        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
-        self.token = ""
-
-    def ask(self, method: str, path: str, authorization: str = "", body: object = None) -> tuple[int, dict[str, Any]]:
-        """Status and answer; 0 and an empty object without an answer."""
-        headers = {"Authorization": authorization or f"Bearer {self.token}", "Content-Type": "application/json"}
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=30, context=self._tls)
-        try:
-            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
-        except (OSError, http.client.HTTPException):
-            return 0, {}
-        finally:
-            connection.close()
-
-    def get(self, path: str) -> tuple[int, dict[str, Any]]:
-        return self.ask("GET", path)
-
-    def log_in(self, user: str, password: str) -> int:
-        """Log in and keep the token; the status."""
-        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        status, answer = self.ask("POST", "/security/user/authenticate", f"Basic {basic}")
-        if status == 200:
-            self.token = answer["data"]["token"]
-        return status
-
-    def nodes(self) -> set[str]:
-        """Names of the connected nodes; empty without an answer."""
-        return {item["name"] for item in self.get("/cluster/nodes")[1].get("data", {}).get("affected_items", [])}
-
-    def answering(self, times: int = 12) -> tuple[set[str], set[int]]:
-        """Nodes that answered ``times`` requests, and the statuses of all answers."""
-        found = [self.get("/cluster/local/info") for _ in range(times)]
-        names = {item["node"] for status, answer in found if status == 200 for item in answer["data"]["affected_items"]}
-        return names, {status for status, _ in found}
 
 
 class Drill:
     """The steps in their order; after each the cluster is complete."""
 
-    def __init__(self, containers: Containers, api: Api, password: str) -> None:
-        self._containers, self._api, self._password = containers, api, password
-        self.failures = 0
-
-    def step(self, name: str, work: Callable[[], str | None]) -> bool:
-        """Do one step; print its name when it begins and its result when it ends. Whether it passed."""
-        print(f"begin           {name}", flush=True)
-        started = time.monotonic()
-        try:
-            note = work() or ""
-        except (AssertionError, subprocess.SubprocessError) as error:
-            self.failures += 1
-            note, word = str(error), "FAIL"
-        else:
-            word = "pass"
-        print(f"{word}  {time.monotonic() - started:6.1f} s  {name}{': ' if note else ''}{note}", flush=True)
-        return word == "pass"
+    def __init__(self, steps: Steps, containers: Containers, api: Api) -> None:
+        self._steps, self._containers, self._api = steps, containers, api
 
     def all(self) -> None:
-        if not self.step("every node becomes healthy and joins", self._start):
+        if not self._steps.step("every node becomes healthy and joins", self._start):
             return  # nothing runs
-        self.step("the balancer spreads requests over all nodes", self._spread)
-        self.step("a request to all nodes is answered by all", self._fan_out)
-        self.step("daemons run as the service user, without capabilities", self._privileges)
-        self.step("logs of the containers show the daemons and no secret", self._logs)
-        self.step("worker2 paused: answers lack its share; unpaused: it is back", self._pause)
-        self.step("worker2 stopped within its grace; started: it is back", self._stop)
-        self.step("worker1 cut off: it stops serving; connected: it has what it missed", self._cut_off)
-        self.step("master killed: workers serve within the lease, say so after it; started: all is well", self._kill)
-        self.step("daemons killed: their supervisor starts them again", self._kill_daemons)
-        self.step("new containers on the old volumes are the same nodes", self._recreate)
-        self.step("every container ends cleanly", self._end)
+        self._steps.step("the balancer spreads requests over all nodes", self._spread)
+        self._steps.step("a request to all nodes is answered by all", self._fan_out)
+        self._steps.step("daemons run as the service user, without capabilities", self._privileges)
+        self._steps.step("logs of the containers show the daemons and no secret", self._logs)
+        self._steps.step("worker2 paused: answers lack its share; unpaused: it is back", self._pause)
+        self._steps.step("worker2 stopped within its grace; started: it is back", self._stop)
+        self._steps.step("worker1 cut off: it stops serving; connected: it has what it missed", self._cut_off)
+        self._steps.step(
+            "master killed: workers serve within the lease, say so after it; started: all is well", self._kill
+        )
+        self._steps.step("daemons killed: their supervisor starts them again", self._kill_daemons)
+        self._steps.step("new containers on the old volumes are the same nodes", self._recreate)
+        self._steps.step("every container ends cleanly", self._end)
 
     def _start(self) -> None:
         self._containers.compose("up", "-d", "--no-build")
@@ -191,7 +76,7 @@ class Drill:
         for service in NODES:
             log = self._containers.log(service)
             check("secmon-apid is running" in log and "secmon-clusterd is running" in log, f"{service}: {log[-500:]}")
-            check(self._password not in log and "dashboard " not in log, f"{service} shows a password")
+            check(PASSWORD not in log and "dashboard " not in log, f"{service} shows a password")
 
     def _pause(self) -> str:
         self._containers.do("pause", self._containers.id("worker2"))
@@ -283,7 +168,7 @@ class Drill:
         """Wait until all nodes are healthy, listed and reached through the balancer."""
         for service in NODES:
             until(lambda service=service: self._containers.healthy(service), f"{service} is healthy")  # type: ignore[misc]
-        until(lambda: self._api.log_in("admin", self._password) == 200, "the administrator can log in")
+        until(lambda: self._api.log_in("admin", PASSWORD) == 200, "the administrator can log in")
         until(lambda: self._api.nodes() == set(NODES), "all nodes are listed")
         until(lambda: self._api.answering() == (set(NODES), {200}), "all nodes are behind the balancer")
 
@@ -315,55 +200,9 @@ def missing(answer: dict[str, Any]) -> set[str]:
     return {name for item in answer.get("data", {}).get("failed_items", []) for name in item["id"]}
 
 
-def check(condition: bool, otherwise: str) -> None:
-    """Fail the step, also with Python's option -O."""
-    if not condition:
-        raise AssertionError(otherwise)
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = LATE_SECONDS) -> None:
-    """Check twice a second until the condition holds; fail the step on a time-out."""
-    end = time.monotonic() + seconds
-    while not condition():
-        check(time.monotonic() < end, f"not within {seconds:.0f} s: {what}")
-        time.sleep(0.5)
-
-
-def _works(*command: str) -> bool:
-    if shutil.which(command[0]) is None:
-        return False
-    return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
-
-
-def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=1800)
-    check(done.returncode == 0, f"{' '.join(command)}: {(done.stdout + done.stderr)[-3000:]}")
-    return done.stdout
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--no-build", action="store_true", help="use the images that are there")
-    parser.add_argument("--keep", action="store_true", help="leave containers and volumes for a look")
-    parser.add_argument("--port", type=int, default=55443, help="port of this host for the balancer (55443)")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="secmon-drill-") as folder:
-        password = f"Drill-{secrets.token_hex(8)}-Aa1"
-        for name, value in {"cluster_key": secrets.token_hex(16), "admin_password": password}.items():
-            (Path(folder) / name).write_text(value)
-            (Path(folder) / name).chmod(0o600)
-        containers = Containers({"SECRETS": folder, "API_PORT": str(options.port)})
-        drill = Drill(containers, Api(options.port), password)
-        if not options.no_build and not drill.step("the images are built", containers.build):
-            return 1
-        try:
-            drill.all()
-        finally:
-            if not options.keep:
-                drill.step("everything is removed", lambda: containers.compose("down", "-v"))
-    print("All steps passed." if not drill.failures else f"{drill.failures} steps failed.")
-    return 1 if drill.failures else 0
+def drill(steps: Steps, containers: Containers, api: Api) -> None:
+    Drill(steps, containers, api).all()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(PROJECT, drill, __doc__))

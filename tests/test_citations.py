@@ -95,7 +95,7 @@ def broken_links(path: str, text: str) -> Iterator[str]:
 @cache
 def modules() -> frozenset[str]:
     """Names of all modules, without their folders."""
-    folders = (ROOT / name for name in ("secmon", "tests", "bench", "scripts"))
+    folders = (ROOT / name for name in ("secmon", "tests", "bench", "scripts", "deploy"))
     return frozenset(file.name for file in chain(*(folder.rglob("*.py") for folder in folders)))
 
 

@@ -19,7 +19,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 _TOP = frozenset({"active-response", "api", "bin", "etc", "integrations", "logs", "queue", "ruleset", "stats", "var"})
 _LEFT_OUT = frozenset(
     {
-        *("logs", "queue/alerts", "queue/cluster", "queue/sockets", "queue/outputs"),
+        *("logs", "queue/alerts", "queue/cluster", "queue/sockets", "queue/outputs", "queue/alert-store"),
         *("queue/events", "queue/events-inventory", "queue/events-local"),
         *("var/download", "var/run", "var/upgrade"),
     }

@@ -23,6 +23,7 @@ _PROGRESS_FROM = 2_000
     cls=LazyGroup,
     lazy={
         "agents": "secmon.cli.import_agents:agents",
+        "manager": "secmon.cli.import_manager:manager",
         "attack": "secmon.cli.import_attack:attack",
         "osv": "secmon.cli.import_osv:osv",
         "sigma": "secmon.cli.import_sigma:sigma",
@@ -33,6 +34,7 @@ def import_() -> None:
 
     \b
     Examples:
+      secmon import manager /var/ossec
       secmon import rbac rbac.db
       secmon import agents /var/ossec
       secmon import attack enterprise-attack.json

@@ -7,9 +7,10 @@ from msgspec import Struct
 
 Kind = Literal[
     "agent", "removed", "groups", "group", "file", "counters", "user", "role", "policy", "rule", "user-role",
-    "role-policy", "role-rule",
+    "role-policy", "role-rule", "section", "ruleset", "inventory",
 ]  # fmt: skip
-"""``removed``: the id of a removed agent. ``groups``: the assignment of an agent. ``counters``: those of the link."""
+"""``removed``: the id of a removed agent. ``groups``: the assignment of an agent. ``counters``: those of the link.
+``section``: of the main configuration. ``inventory``: what hosts have reported."""
 
 Result = Literal["imported", "renamed", "renumbered", "merged", "present", "password", "dropped", "warning", "refused"]
 """

@@ -2,19 +2,18 @@
 
 import shutil
 from contextlib import ExitStack
-from pathlib import Path
 
 from secmon.agents.groups.folders import AGENT_CONF, AGENT_CONF_TEXT, FILE_MODE
 from secmon.agents.registry import registry
 from secmon.agents.registry.entries import entries, tombstones
 from secmon.agents.registry.store import AgentStore
 from secmon.common.clock import Clock
-from secmon.common.file_io import write_file
 from secmon.common.files.categories import FOLDER_MODE
 from secmon.common.paths import Paths
 from secmon.importers.agents.plan import Plan, decide
 from secmon.importers.agents.source import Source, read_group_file, read_source
 from secmon.importers.report import Report, ReportLine
+from secmon.importers.undo import write_or_restore
 
 
 def import_agents(store: AgentStore, source: Source, paths: Paths, clock: Clock, *, dry_run: bool = False) -> Report:
@@ -47,19 +46,11 @@ def _copy(plan: Plan, paths: Paths, undo: ExitStack) -> None:
             folder.mkdir()
             folder.chmod(FOLDER_MODE)
     for group in plan.made:
-        _write(paths.shared / group / AGENT_CONF, AGENT_CONF_TEXT.encode(), undo)
+        write_or_restore(paths.shared / group / AGENT_CONF, AGENT_CONF_TEXT.encode(), FILE_MODE, undo)
     for name, source in plan.files.items():
-        _write(paths.shared / name, read_group_file(source), undo)
+        write_or_restore(paths.shared / name, read_group_file(source), FILE_MODE, undo)
     if plan.counter:
-        _write(paths.counters / "sender_counter", plan.counter.encode(), undo)
-
-
-def _write(path: Path, data: bytes, undo: ExitStack) -> None:
-    if path.exists():
-        undo.callback(write_file, path, path.read_bytes(), FILE_MODE)
-    else:
-        undo.callback(path.unlink, missing_ok=True)
-    write_file(path, data, FILE_MODE)
+        write_or_restore(paths.counters / "sender_counter", plan.counter.encode(), FILE_MODE, undo)
 
 
 __all__ = ["Report", "ReportLine", "Source", "import_agents", "read_source"]

@@ -57,7 +57,7 @@ class Mastership:
         self._contacted = 0.0
         self._acknowledged: dict[str, float] = {}
         self._members: Set[str] | None = None
-        """Those connected at the last contact with the database, and all that saw it then; None before that."""
+        """Those connected at the last contact with the database, and all that may follow; None before that."""
         self._shown = (0, "")
         self._wake = asyncio.Event()
 
@@ -105,8 +105,7 @@ class Mastership:
         connected = self._acknowledged.keys()
         if status is not None and self._holds(status) and (status.contacted or 0.0) > self._contacted:
             self._contacted = status.contacted or 0.0
-            able_to_follow = {*status.candidates, *(each.node for each in status.unable)}
-            self._members = {*able_to_follow, *connected} - {self._node}
+            self._members = {*status.may_follow, *connected} - {self._node}
             self._proved = max(self._proved, self._contacted)
         elif self._members is not None and self._members <= connected:
             acknowledged = (self._acknowledged[name] for name in self._members)

@@ -15,7 +15,8 @@ from tests.integration.ha_kit import use_address_and_store
 TERM = Term(5, "id", "n1", "10.0.0.1", 1516)
 USUAL = LeaderStatus(
     role="worker", term=TERM, since="2026-03-05T10:00:00Z", reason="n2 was stopped", resigned=False,
-    expired_since=None, candidates=["n1", "n3"], unable=[], contacted=1.0, trouble="", trouble_since=None,
+    expired_since=None, candidates=["n1", "n3"], may_follow=["n1", "n3"], unable=[], contacted=1.0, trouble="",
+    trouble_since=None,
 )  # fmt: skip
 WHY = Unable("n2", "10.0.0.2", "another cluster key")
 LINES: dict[str, tuple[dict[str, Any], list[str]]] = {

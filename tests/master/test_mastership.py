@@ -39,7 +39,7 @@ class FakeLeader:
             return {}
         term = {"number": 5, "id": "id", "holder": "m", "address": "", "port": 1}
         rest: dict[str, object] = {"since": None, "reason": "", "resigned": False, "trouble": "", "trouble_since": None}
-        rest |= {"expired_since": None, "unable": []}
+        rest |= {"expired_since": None, "unable": [], "may_follow": self.candidates}
         return {"role": self.role, "term": term, "candidates": self.candidates, "contacted": self.contacted, **rest}
 
 
@@ -118,6 +118,27 @@ async def test_without_the_database_it_counts_from_what_all_members_acknowledge(
     leader.contacted = clock.boottime()
     await prove(mastership)
     assert remaining(paths, clock) == 30
+
+
+async def test_an_hour_without_the_database(
+    mastership: Mastership, leader: FakeLeader, paths: Paths, clock: ManualClock
+) -> None:
+    """Logins and tokens go on, on this node and on its workers, until one member does not acknowledge it any more."""
+    await prove(mastership)
+    for _ in range(3600):
+        acknowledge(mastership, clock, "a", "b")
+        clock.advance(1)
+        await prove(mastership)
+        assert remaining(paths, clock) == 29
+        assert mastership.unproved == 1, "what the leases of workers are shorter by"
+    for second in range(1, 29):
+        acknowledge(mastership, clock, "a")
+        clock.advance(1)
+        await prove(mastership)
+        assert remaining(paths, clock) == 29 - second, "b may follow another master"
+    clock.advance(1)
+    await prove(mastership)
+    assert remaining(paths, clock) == 0
 
 
 async def test_a_leader_that_is_away_proves_nothing(mastership: Mastership, paths: Paths, clock: ManualClock) -> None:

@@ -16,6 +16,8 @@ from secmon.cluster.rpc.version import MIN_PROTOCOL, PROTOCOL, spoken
 PREFERENCE = 50
 BEHIND = 100
 """Changes that a copy may lack and still count as up to date: a master that is at work is always ahead by a few."""
+HAS_FAILED = "it has failed as master"
+"""Begin of an obstacle that passes by itself."""
 _FORGOTTEN_SECONDS = 86_400.0
 
 _c = candidates.c
@@ -63,7 +65,7 @@ def withdraw(connection: Connection, node: Candidate) -> None:
 
 def announced(connection: Connection, within_seconds: float) -> Sequence[Candidate]:
     """The nodes that were seen within ``within_seconds``, by name and time."""
-    found = select(*_FIELDS).where(_recent(within_seconds)).order_by(_c.node, _c.since)
+    found = select(*_FIELDS).where(_recent(within_seconds)).order_by(_c.node, _c.since, _c.address, _c.port)
     return [Candidate(*row) for row in connection.execute(found)]
 
 
@@ -92,6 +94,11 @@ def other_release(me: Candidate, row: TermRow, found: Iterable[Candidate]) -> st
 def goes_first(one: Candidate, other: Candidate) -> bool:
     """Whether ``one`` shall take over rather than ``other``: it is preferred, or as much, and more up to date."""
     return one.obstacle == "" and _rank(one) < _rank(other)
+
+
+def may_follow(found: Iterable[Candidate]) -> list[str]:
+    """The names of those that could take over from a master that does not see it: now, or without being changed."""
+    return [each.node for each in found if not each.obstacle or each.obstacle.startswith(HAS_FAILED)]
 
 
 def able(found: Iterable[Candidate]) -> list[str]:

@@ -25,8 +25,9 @@ class LeaderStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What the node knows of who is master.
 
     ``contacted``: boottime at which the last answered question to the database was sent. ``trouble``: why it does not
-    answer now, and since when. ``candidates``: nodes that could become master at the last contact; ``unable``: those
-    that could not, and why. ``expired_since``: by the clock of the database, if the term has expired.
+    answer now, and since when. ``candidates``: nodes that could become master at the last contact; ``may_follow``:
+    these and the ones that soon could; ``unable``: those that could not, and why. ``expired_since``: by the clock of
+    the database, if the term has expired.
     """
 
     role: Literal["master", "worker"]
@@ -36,6 +37,7 @@ class LeaderStatus(msgspec.Struct, frozen=True, kw_only=True):
     resigned: bool
     expired_since: str | None
     candidates: list[str]
+    may_follow: list[str]
     unable: list[Unable]
     contacted: float | None
     trouble: str

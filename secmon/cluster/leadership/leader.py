@@ -121,6 +121,7 @@ class Leader:
             "resigned": bool(row and row.resigned),
             "expired_since": iso_z(row.expires) if row and row.expired else None,
             "candidates": candidates.able(self._candidates),
+            "may_follow": candidates.may_follow(self._candidates),
             "unable": [
                 {"node": each.node, "address": each.address, "reason": each.obstacle}
                 for each in self._candidates

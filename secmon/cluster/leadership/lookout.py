@@ -82,7 +82,7 @@ class Lookout:
         if not self._settings.candidate:
             return me._replace(obstacle="its configuration says so (candidate)")
         if now < known.held_off_until:
-            return me._replace(obstacle=f"it has failed as master: {self.failure}")
+            return me._replace(obstacle=f"{candidates.HAS_FAILED}: {self.failure}")
         if known.holding:
             return me
         if obstacle := candidates.clash(me, row, found) or candidates.other_release(me, row, found):

@@ -55,8 +55,13 @@ class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
         return not self.disabled and self.node_type == "worker"
 
     @property
+    def searches_master(self) -> bool:
+        """Whether the node asks the others who is master: it knows several addresses, and no store of record."""
+        return self.is_worker and self.store is None and len(self.nodes) > 1
+
+    @property
     def master(self) -> str:
-        """Address of the master; only the first node counts. Empty while the store of record names none."""
+        """Address of the master, or of the first node that may be it. Empty while the store of record names none."""
         return self.nodes[0] if self.nodes else ""
 
     def as_dict(self, *, reveal_key: bool = False) -> dict[str, Any]:
@@ -182,7 +187,7 @@ def _check_enabled(cluster: ClusterSection, section: Element, report: Report) ->
             report.warn("cluster", f"{option.name} has no effect without store", option)
     for wrong in _wrong_link(cluster):
         report.error("cluster", wrong.key, wrong.value, wrong.allowed, section)
-    if len(cluster.nodes) > 1 and cluster.store is None:
+    if len(cluster.nodes) > 1 and cluster.store is None and not cluster.is_worker:
         report.warn("cluster", f"several nodes; {cluster.master} is taken as the master", section)
 
 

@@ -17,6 +17,7 @@ from secmon.cluster.lease import LeaseWriter
 from secmon.cluster.node import Node, Peer
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
+from secmon.cluster.rpc.current_term import CurrentTermService
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.link_settings import LinkSettings
@@ -141,7 +142,8 @@ class MasterRole:
         if (mastership := self.mastership) is not None:
             interval = self.cluster.settings.heartbeat_seconds
             self._tasks.keep("proofs of the term", lambda: mastership.run(interval))
-        await self.cluster.start([self._serve_replication, self._serve_reports, self._serve_workers])
+        terms = CurrentTermService(self._node.paths.role).add_to
+        await self.cluster.start([self._serve_replication, self._serve_reports, self._serve_workers, terms])
 
     def _serve_replication(self, server: aio.Server) -> None:
         pb_grpc.add_ReplicationServicer_to_server(self._replication, server)

@@ -16,6 +16,7 @@ from secmon.cluster.node import Node
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.credentials import peer_identity
+from secmon.cluster.rpc.current_term import CurrentTermService
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.link_settings import LinkSettings
 from secmon.cluster.rpc.peer import Context as PeerContext
@@ -45,20 +46,21 @@ class WorkerRole:
     def __init__(self, node: Node, executor: Executor, tasks: Background) -> None:
         self._node, self._tasks = node, tasks
         self._executor = executor
-        options = node.options
+        options, section = node.options, node.main_config.cluster
+        learns_terms = node.record is not None or section.searches_master
         self.security = SecurityApplier(node.security)
         self.files = FileApplier(
             node.paths.root, node.paths.cluster / "staging", clock=node.clock, limits=FileLimits.of(options)
         )
         self.cluster = ClusterMember(
             paths=node.paths,
-            settings=LinkSettings.of(node.main_config.cluster, options),
+            settings=LinkSettings.of(section, options),
             clock=node.clock,
             positions=self._positions,
             active_agents=lambda: self.agents.active,
             tasks=tasks,
             counters=node.counters,
-            known=KnownTerm(node.paths.role if node.record is not None else None),
+            known=KnownTerm(node.paths.role if learns_terms else None),
         )
         self.agents = AgentReporter(node.agents, self.cluster.link, node=node.name, counters=node.counters)
         self.registry = RegistryApplier(node.agents)
@@ -91,7 +93,7 @@ class WorkerRole:
 
     async def start(self) -> None:
         """Open the port for the master's calls and begin to link. Raises 2010 for a port that cannot be taken."""
-        await self.cluster.start([self._serve_master])
+        await self.cluster.start([self._serve_master, CurrentTermService(self._node.paths.role).add_to])
         self._tasks.keep("applier of the security state", self.security.run)
         self._tasks.keep("applier of files", self.files.run)
         self._tasks.keep("applier of the registry", self.registry.run)

@@ -17,6 +17,7 @@ from secmon.common.background import Background
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
+from secmon.worker.find_master import MasterSearch
 from secmon.worker.lease_extension import LeaseExtender
 from secmon.worker.master_link import MasterLink
 
@@ -62,6 +63,7 @@ class ClusterMember:
             active_agents=active_agents,
             node_version=node_version,
             known=known,
+            search=MasterSearch(settings, self.keystore, paths.role) if settings.addresses else None,
         )
         self._server: aio.Server | None = None
         self._peers: RelayedPort | None = None
@@ -77,11 +79,12 @@ class ClusterMember:
             add(self._server)
         credentials = server_credentials(self.keystore, self._clock, clients=True)
         host = self.settings.bind_addr
+        masters = {self.settings.master, *self.settings.addresses}
         # Not cluster.port: that is where a worker looks for the master.
         setting = f"clusterd.peer_port in {self._options}"
         self._peers = RelayedPort.for_nodes(
             self._server, credentials, host=host, port=self.settings.listen_port, setting=setting,
-            clock=self._clock, counters=self._counters, is_known=lambda address: address == self.settings.master,
+            clock=self._clock, counters=self._counters, is_known=lambda address: address in masters,
         )  # fmt: skip
         self.port = self._peers.port
         await self._server.start()

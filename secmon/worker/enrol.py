@@ -1,9 +1,7 @@
 """A worker's request for a certificate of the cluster."""
 
-import asyncio
 import logging
 import secrets
-import ssl
 
 import grpc
 from grpc import aio
@@ -15,6 +13,7 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.cluster.rpc.keystore import Keystore
 from secmon.cluster.rpc.link_settings import LinkSettings
+from secmon.cluster.rpc.shown_certificate import shown_certificate
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 
@@ -57,23 +56,10 @@ async def enrol(settings: LinkSettings, keystore: Keystore, clock: Clock, hello:
 
 async def _server_certificate(settings: LinkSettings) -> bytes:
     """The certificate (PEM) of the enrolment port. It is not verified here; the proofs are bound to it."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["h2"])
     try:
-        async with asyncio.timeout(settings.join_timeout_seconds):
-            _, writer = await asyncio.open_connection(settings.master, settings.enrol_port, ssl=context)
+        return await shown_certificate(settings.master, settings.enrol_port, seconds=settings.join_timeout_seconds)
     except (OSError, TimeoutError) as error:
         raise SecmonError(3023, _unreachable(settings, str(error) or "no answer")) from None
-    try:
-        session: ssl.SSLObject = writer.get_extra_info("ssl_object")
-        shown = session.getpeercert(binary_form=True)
-    finally:
-        writer.transport.abort()
-    if not shown:
-        raise SecmonError(3042, "the master shows no certificate")
-    return ssl.DER_cert_to_PEM_cert(shown).encode()
 
 
 async def _send(settings: LinkSettings, server: bytes, request: pb.EnrolRequest) -> pb.EnrolReply:

@@ -32,6 +32,7 @@ from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.logfile.trouble_log import TroubleLog
 from secmon.worker.enrol import enrol
+from secmon.worker.find_master import MasterSearch
 from secmon.worker.lease_extension import LeaseExtender
 from secmon.worker.link_listener import LinkListener
 from secmon.worker.master_session import JoinCall, MasterSession
@@ -67,7 +68,9 @@ class MasterLink:
         node_version: str = API_VERSION,
         rng: random.Random | None = None,
         known: KnownTerm = NO_TERMS,
+        search: MasterSearch | None = None,
     ) -> None:
+        """``search`` says before each attempt where the master is; ``settings`` say it without one."""
         self.listeners: list[LinkListener] = []
         self.connected = asyncio.Event()
         self.reason = "not connected yet"
@@ -77,6 +80,7 @@ class MasterLink:
         self._settings, self._keystore, self._clock = settings, keystore, clock
         self._peer_port, self._positions, self._lease = peer_port, positions, lease
         self._active_agents, self._version, self._known = active_agents, node_version, known
+        self._search = search
         self._backoff = ReconnectBackoff(
             settings.reconnect_min_seconds, settings.reconnect_max_seconds, rng or random.SystemRandom()
         )
@@ -141,6 +145,8 @@ class MasterLink:
 
     async def _attempt(self) -> None:
         """One session, from certificate to end. Raises SecmonError if there was none."""
+        if self._search is not None:
+            self._settings = await self._search.find()
         defect = self._keystore.defect()
         if defect is None and self._refused_handshakes >= REFUSED_HANDSHAKES_BEFORE_ENROLMENT:
             defect = f"session refused: {self.reason}"
@@ -148,6 +154,8 @@ class MasterLink:
             self._refused_handshakes = 0
             await self._enrol(defect)
         session = await self._join()
+        if self._search is not None:
+            await self._search.joined(session.welcome.master, self._settings)
         self._set_refusal(None)
         self._refused_handshakes = 0
         self._backoff.reset()

@@ -1,6 +1,6 @@
 """Settings of the cluster link, from the configuration, in units that the code uses."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from secmon.config.cluster import ClusterSection
@@ -15,8 +15,9 @@ RETRANSMISSION_ROUND_TRIPS = 15
 class LinkSettings:
     """Settings of one node's cluster link.
 
-    ``address``: of this node for the others; empty: the one that it connects from. ``port`` and ``enrol_port`` are the
-    master's. ``listen_port`` is this node's own cluster port; 0 takes a free one.
+    ``addresses``: of nodes that may be the master, if it is not known which one is. ``address``: of this node for the
+    others; empty: the one that it connects from. ``port`` and ``enrol_port`` are the master's. ``listen_port`` is this
+    node's own cluster port; 0 takes a free one.
     ``max_messages_per_second`` is what a worker may send on its Join stream: heartbeats are a few, acknowledgements as
     many as there are changes.
     The key never shows in a representation.
@@ -26,6 +27,7 @@ class LinkSettings:
     cluster_name: str
     key: bytes = field(repr=False)
     master: str
+    addresses: tuple[str, ...] = ()
     bind_addr: str = "0.0.0.0"
     address: str = ""
     port: int = 1516
@@ -54,6 +56,10 @@ class LinkSettings:
         """
         return min(RETRANSMISSION_ROUND_TRIPS * round_trip, self.lease_seconds / 2)
 
+    def at(self, master: str, port: int) -> "LinkSettings":
+        """The same with the master elsewhere."""
+        return replace(self, master=master, port=port, enrol_port=self.enrol_port + port - self.port)
+
     @classmethod
     def of(cls, cluster: ClusterSection, options: InternalOptions) -> "LinkSettings":
         """The settings that the configuration of a node spells out."""
@@ -64,6 +70,7 @@ class LinkSettings:
             cluster_name=cluster.name,
             key=cluster.key.encode(),
             master=cluster.master,
+            addresses=tuple(cluster.nodes) if cluster.searches_master else (),
             bind_addr=cluster.bind_addr,
             address=cluster.store.address if cluster.store else "",
             port=port,

@@ -616,3 +616,78 @@ class Peer:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class TermsStub:
+    """Served by every node on the cluster port, to all nodes of the cluster: who is master where a store of record decides it.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.CurrentTerm = channel.unary_unary(
+                '/secmon.v1.Terms/CurrentTerm',
+                request_serializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.TermRequest.SerializeToString,
+                response_deserializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.TermReply.FromString,
+                _registered_method=True)
+
+
+class TermsServicer:
+    """Served by every node on the cluster port, to all nodes of the cluster: who is master where a store of record decides it.
+    """
+
+    def CurrentTerm(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_TermsServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'CurrentTerm': grpc.unary_unary_rpc_method_handler(
+                    servicer.CurrentTerm,
+                    request_deserializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.TermRequest.FromString,
+                    response_serializer=secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.TermReply.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'secmon.v1.Terms', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('secmon.v1.Terms', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Terms:
+    """Served by every node on the cluster port, to all nodes of the cluster: who is master where a store of record decides it.
+    """
+
+    @staticmethod
+    def CurrentTerm(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/secmon.v1.Terms/CurrentTerm',
+            secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.TermRequest.SerializeToString,
+            secmon_dot_cluster_dot_rpc_dot_gen_dot_secmon__pb2.TermReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

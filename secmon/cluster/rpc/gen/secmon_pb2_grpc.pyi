@@ -221,3 +221,31 @@ class PeerServicer(metaclass=_abc_1.ABCMeta):
         """For answers that may be large, and for nodes of versions without Call."""
 
 def add_PeerServicer_to_server(servicer: PeerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
+class TermsStub:
+    """Served by every node on the cluster port, to all nodes of the cluster: who is master where a store of record decides it."""
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> TermsAsyncStub: ...
+    CurrentTerm: _grpc.UnaryUnaryMultiCallable[_secmon_pb2.TermRequest, _secmon_pb2.TermReply]
+
+@_typing.type_check_only
+class TermsAsyncStub(TermsStub):
+    """Served by every node on the cluster port, to all nodes of the cluster: who is master where a store of record decides it."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    CurrentTerm: _aio.UnaryUnaryMultiCallable[_secmon_pb2.TermRequest, _secmon_pb2.TermReply]  # type: ignore[assignment]
+
+class TermsServicer(metaclass=_abc_1.ABCMeta):
+    """Served by every node on the cluster port, to all nodes of the cluster: who is master where a store of record decides it."""
+
+    @_abc_1.abstractmethod
+    def CurrentTerm(
+        self,
+        request: _secmon_pb2.TermRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_secmon_pb2.TermReply, _abc.Awaitable[_secmon_pb2.TermReply]]: ...
+
+def add_TermsServicer_to_server(servicer: TermsServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -182,6 +182,11 @@ class Paths:
         return self.root / "queue/events-inventory"
 
     @property
+    def responses(self) -> Path:
+        """The journal of alerts that active responses answer."""
+        return self.root / "queue/responses"
+
+    @property
     def outputs(self) -> Path:
         """How far each output has delivered the alerts of this node."""
         return self.root / "queue/outputs"

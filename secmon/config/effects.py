@@ -54,11 +54,8 @@ _NOT_LOCATED = "addresses are not located"
 _OF_THE_RULE = "alerts have the level of their rule"
 _OF_AGENTS = "agents read it from their own configuration"
 _TAKEN_WHOLE = "every line is taken, as it is and from the file's end at the first start"
-_NO_RESPONSE = "no alert starts a response; agents learn of the command for PUT /active-response only"
 
 SECTIONS: Mapping[str, str] = {
-    "active-response": _NO_RESPONSE,
-    "command": _NO_RESPONSE,
     "database_output": "no alert is written to a database",
     "fluent-forward": "nothing is forwarded",
     "reports": "no report is made",
@@ -96,7 +93,6 @@ OPTIONS: Mapping[str, Mapping[str, Idle]] = {
         "zeromq_output": Idle("no alert is sent on", _says_yes),
         "geoipdb": Idle(_NOT_LOCATED),
         **dict.fromkeys(("integrity_checking", "rootkit_detection", "host_information"), Idle(_OF_THE_RULE)),
-        "white_list": Idle("no alert starts a response, against whatever address"),
         "queue_size": Idle("the queue is as long as the internal option analysisd.decode_event_queue_size says"),
         "cti-url": Idle("no such service is asked"),
     },

@@ -146,6 +146,9 @@ OPTIONS: Mapping[str, Option] = {
         30, 0, 3650, "Days for which vulnerabilities that are solved are shown as obsolete."
     ),
     "modulesd.debug": Option(0, 0, 2, "Detail of the log of groups, agents and upgrades."),
+    "modulesd.response_max_age": Option(
+        600, 1, 86_400, "Seconds after which an alert is not answered any longer by an active response."
+    ),
     "remoted.debug": Option(0, 0, 2, "Detail of the log of the agents' connections."),
     "daemons.stop_timeout": Option(30, 1, 600, "Seconds that a daemon has to stop before it is killed."),
     "daemons.watchdog_ms": Option(2000, 100, 60_000, "Milliseconds between two looks whether a daemon answers."),

@@ -11,6 +11,12 @@ from secmon.config.problems import Report
 from secmon.config.values import BOOLEAN, HOST, NOT_EMPTY, PORT, TEXT, Check, choice, integer
 from secmon.config.xml import Element
 
+LOCATIONS: Mapping[str, str] = {
+    "local": "local", "defined-agent": "defined-agent", "all": "all", "any": "all",
+    "server": "server", "as": "server", "analysisd": "server", "analysis-server": "server",
+}  # fmt: skip
+"""Locations of active responses: what a section may say, in lower case, and the location that it means."""
+
 LEVEL = integer(0, 16)
 _RULES = Check(lambda text: re.fullmatch(r"\s*\d{1,8}(?:\s*[,\s]\s*\d{1,8})*\s*,?", text) is not None, "ids of rules")
 _CONDITIONS: Mapping[str, Check] = {"level": LEVEL, "rule_id": _RULES, "group": NOT_EMPTY}
@@ -36,6 +42,10 @@ def _is_url(text: str) -> bool:
         )
     except ValueError:
         return False
+
+
+def _are_minutes(text: str) -> bool:
+    return re.fullmatch(r"\s*\d{1,6}\s*(?:,\s*\d{1,6}\s*){0,4}", text) is not None
 
 
 _URL = Check(_is_url, "an address beginning with http:// or https://, without user and password")
@@ -66,6 +76,25 @@ OUTPUT_OPTIONS: Mapping[str, Options] = {
         "max_log": integer(165, 1024),
         "timeout": integer(1, 600),
         "retries": integer(0, 100),
+    },
+    "command": {
+        "name": Check(lambda text: bool(text) and not text.startswith("!"), "a name that does not begin with !"),
+        "executable": Check(lambda text: bool(text) and "/" not in text, "the name of a program, without a folder"),
+        "timeout_allowed": BOOLEAN,
+        "extra_args": TEXT,
+        "expect": TEXT,
+    },
+    "active-response": {
+        "command": NOT_EMPTY,
+        "location": Check(lambda text: text.lower() in LOCATIONS, ", ".join(LOCATIONS)),
+        "agent_id": integer(1),
+        "level": LEVEL,
+        "rules_id": _RULES,
+        "rules_group": NOT_EMPTY,
+        "timeout": integer(),
+        "disabled": BOOLEAN,
+        "repeated_offenders": Check(_are_minutes, "up to 5 numbers of minutes, separated by commas"),
+        **dict.fromkeys(("ca_store", "ca_verification"), TEXT),
     },
     "email_alerts": {
         **_CONDITIONS,
@@ -115,6 +144,23 @@ def _check_integrations(sections: list[Element], report: Report) -> None:
             require(section, report, "api_key")
 
 
+def _check_commands(sections: list[Element], report: Report) -> None:
+    for section in sections:
+        if section.name == "command":  # there is a module of this name, too
+            require(section, report, "name", "executable")
+
+
+def _check_responses(sections: list[Element], report: Report) -> None:
+    for section in sections:
+        if not option(section, "command"):
+            continue  # of this host's own agent
+        require(section, report, "location")
+        if option(section, "location").lower() == "defined-agent":
+            require(section, report, "agent_id")
+        if not any(option(section, name) for name in ("level", "rules_id", "rules_group")):
+            report.warn("active-response", "it answers no alert without level, rules_id or rules_group", section)
+
+
 def _check_mail(sections: list[Element], report: Report) -> None:
     for section in sections:
         require(section, report, "email_to")
@@ -144,6 +190,8 @@ OUTPUT_EXTRAS: Mapping[str, Callable[[list[Element], Report], None]] = {
     "syslog_output": _check_syslog,
     "integration": _check_integrations,
     "email_alerts": _check_mail,
+    "command": _check_commands,
+    "active-response": _check_responses,
     "indexer": _check_indexer,
 }
 """Checks of whole sections."""

@@ -27,7 +27,7 @@ from secmon.knowledge.attack.source import AttackSource
 log = logging.getLogger("secmon.analysisd")
 
 _FOLDERS = (
-    "queue/events", "queue/events-local", "queue/events-inventory",
+    "queue/events", "queue/events-local", "queue/events-inventory", "queue/responses",
     "queue/fts", "queue/diff", "queue/alerts", "queue/logcollector",
     "logs/alerts", "logs/archives", "logs/firewall",
     "stats", "stats/totals", "stats/hourly-average", "stats/weekly-average",

@@ -44,9 +44,9 @@ _FOLDERS: tuple[tuple[int, bool, str], ...] = (
         0o750,
         True,
         "queue/diff queue/fim queue/fim/db queue/syscollector queue/logcollector queue/fts queue/db queue/events"
-        " queue/events-local queue/events-inventory queue/outputs queue/alert-store",
+        " queue/events-local queue/events-inventory queue/responses queue/outputs queue/alert-store",
     ),
-    (0o700, True, "queue/outputs/alerts"),  # alerts for programs of integrations, one file each
+    (0o700, True, "queue/outputs/alerts queue/outputs/undo"),  # for programs: alerts, and what is to be undone
     (0o750, False, "var"),
     (0o770, False, "var/run var/upgrade var/db var/download"),
     (0o770, True, "var/multigroups"),

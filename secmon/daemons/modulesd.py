@@ -1,8 +1,8 @@
 """secmon-modulesd: the background work of a node.
 
-The key file for existing tools, upgrades of the node's agents, keys of refused agents; on the master and without a
-cluster also merged files of groups, downloads for groups, lists with feeds, silent agents, expired tasks, and the check
-for newer versions.
+The key file for existing tools, upgrades of the node's agents, keys of refused agents, active responses; on the master
+and without a cluster also merged files of groups, downloads for groups, lists with feeds, silent agents, expired tasks,
+and the check for newer versions.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ from secmon.daemons.daemon import Context
 from secmon.daemons.key_requests import key_request_modules
 from secmon.daemons.master_client import MasterClient
 from secmon.daemons.node_builder import open_node, read_installation
+from secmon.daemons.responses import response_modules
 from secmon.daemons.update_check import UpdateCheckTask
 from secmon.daemons.upgrade_modules import Module, shown_modules, upgrade_modules
 from secmon.knowledge.lists.feed_task import FeedSchedule
@@ -61,6 +62,7 @@ class ModulesDaemon:
         modules = dict(await self._master_modules() if self.node.role == "master" else self._worker_modules())
         modules |= upgrade_modules(self.node, self._master)
         modules |= key_request_modules(self.node, self._master, self.tasks)
+        modules |= await response_modules(self.node, self._states, self._master)
         for name, each in modules.items():
             self.tasks.keep(name, each.run)
 

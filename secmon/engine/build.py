@@ -8,6 +8,7 @@ from secmon.common.counters import Counters
 from secmon.common.paths import Paths
 from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
+from secmon.config.responses import read_responses
 from secmon.engine.analysis_thread import AnalysisThread, Flush
 from secmon.engine.engine import Engine
 from secmon.engine.event_counters import EventCounters
@@ -23,11 +24,15 @@ from secmon.engine.output.document import Documents, Origin, Techniques
 from secmon.engine.output.event_statistics import EventStatistics, StatisticsSettings
 from secmon.engine.output.labels import LabelSource
 from secmon.engine.output.outputs import Outputs, OutputSettings
+from secmon.engine.output.responses import ResponseJournal
 from secmon.engine.pipeline import Pipeline
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.sources import Sources
+from secmon.journal.journal import JournalWriter
 
 MIN_MEMORY_SIZE = 2048
+_RESPONSE_BYTES = 64 << 20
+"""Of the journal of responses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,13 +114,24 @@ def _build_pipeline(env: AnalysisEnvironment, engine: Engine, event_counters: Ev
     return Pipeline(
         engine=engine,
         documents=documents,
-        outputs=Outputs(paths, OutputSettings.of(config, options), documents, env.counters),
+        outputs=Outputs(
+            paths, OutputSettings.of(config, options), documents, env.counters, build_response_journal(env)
+        ),
         statistics=EventStatistics(paths.stats, statistics_settings, env.clock.now().astimezone()),
         statistics_settings=statistics_settings,
         event_counters=event_counters,
         labels=env.labels,
         log_firewall=bool(options.get("analysisd.log_fw")),
     )
+
+
+def build_response_journal(env: AnalysisEnvironment) -> ResponseJournal | None:
+    """None without active responses. Raises SecmonError 1005, OSError."""
+    responses = read_responses(env.config)
+    if not responses:
+        return None
+    journal = JournalWriter(env.paths.responses, env.clock, limit=_RESPONSE_BYTES, segment=_RESPONSE_BYTES // 8)
+    return ResponseJournal(journal, responses, env.counters)
 
 
 def output_checkpoint_path(paths: Paths) -> Path:

@@ -29,6 +29,8 @@ class Verdict:
     """How often the rule has fired in this hour, this time included."""
     beside: tuple["Verdict", ...] = ()
     """Those of side trees, each on a twin of the event."""
+    answered: bool = False
+    """Whether active responses may answer the event, although no alert of it may be written."""
 
 
 class Engine:
@@ -114,7 +116,7 @@ class Engine:
         event.rule_id = rule.id
         event.occurrences = 1 if rule.composites_by_id else rule.occurrences
         state.remember(event, _composite_keys(rule, event))
-        return self._verdict(event, alert=rule.write)
+        return self._verdict(event, alert=rule.write, answered=rule.active_response)
 
     def _within_ignore_time(self, rule: Rule, event: Event) -> bool:
         """Whether the rule fired less than ``ignore`` seconds ago; otherwise that time starts now."""
@@ -124,9 +126,9 @@ class Engine:
         self.state.ignored_since[rule.id] = event.received
         return False
 
-    def _verdict(self, event: Event, *, alert: bool) -> Verdict:
+    def _verdict(self, event: Event, *, alert: bool, answered: bool = False) -> Verdict:
         assert event.rule is not None, "a verdict names a rule"
-        return Verdict(event, event.rule, alert, self.state.fired.get(event.rule.id, 0))
+        return Verdict(event, event.rule, alert, self.state.fired.get(event.rule.id, 0), answered=answered)
 
 
 def _composite_keys(rule: Rule, event: Event) -> Iterator[tuple[int, CompositeKey, Contrast]]:

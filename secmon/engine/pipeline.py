@@ -135,6 +135,7 @@ class Pipeline:
         old, state = self.engine.ruleset, self.engine.state
         forget_removed_rules(state, old, ruleset)
         self.documents.forget()
+        self.outputs.forget()
         self.engine = Engine(ruleset, state, host=host)
         self.codec = LookaheadCodec(ruleset)
 
@@ -174,7 +175,7 @@ class Pipeline:
         verdict = engine.apply(event, selection if ahead.evaluated else engine.select_rule(event, resume=ahead.resume))
         if verdict.rule is not None:
             self.statistics.selected(verdict.rule)
-        if verdict.alert or self.outputs.archives:
+        if verdict.alert or verdict.answered or self.outputs.archives:
             self._write(verdict)
         self._apply_side_trees(event, ahead.beside)
 
@@ -186,7 +187,7 @@ class Pipeline:
         for verdict in self.engine.apply_beside(selections):
             assert verdict.rule is not None, "side trees select rules"
             self.statistics.selected(verdict.rule)
-            if verdict.alert:
+            if verdict.alert or verdict.answered:
                 self._write(verdict, archive=False)
 
     def _write(self, verdict: Verdict, *, labels: bool = True, archive: bool = True) -> None:

@@ -5,6 +5,7 @@ from secmon.operations.agents import commands as agents_commands
 from secmon.operations.agents import group_assignments as agents_assignments
 from secmon.operations.agents import overview, upgrades
 from secmon.operations.agents import read as agents_read
+from secmon.operations.agents import responses as agents_responses
 from secmon.operations.agents import runtime as agents_runtime
 from secmon.operations.agents import write as agents_write
 from secmon.operations.alerts import read as alerts_read
@@ -56,6 +57,7 @@ AREAS = (
     agents_write,
     agents_assignments,
     agents_commands,
+    agents_responses,
     agents_runtime,
     upgrades,
     tasks_status,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -22,6 +22,11 @@ class Alert:
             raise ValueError("nested too deeply") from None
         self.line = line
         self.offset = offset
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:
+        """An alert that is decoded already."""
+        return cls(msgspec.json.encode(fields))
 
     def text(self, *path: str) -> str:
         """The text or number at ``path``."""

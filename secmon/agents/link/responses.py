@@ -45,17 +45,46 @@ def takes_json(version: str) -> bool:
 
 
 def response_message(response: Response, version: str) -> str:
-    """The message for an agent of this version (9.2; 9.3, as asked for by a user rather than by an alert).
+    """The message for an agent of this version (9.2; 9.3 in the form for alerts where it has one).
 
     Raises ValueError where it is longer than agents of this version take, or than any message.
     """
     if takes_json(version):
         return _fitting(_message(_json(response, quoted=compare(version, _CAREFUL_SINCE) < 0)))
-    words = [shell_escaped(one) for one in response.arguments] or ["-", "-"]
-    text = " ".join([response.command, *words])
+    text = _text_of_alert(response) if "rule" in response.alert else _text_of_user(response)
     if len(text) > MAX_TEXT:
         raise ValueError(f"the response is too large: agents before {JSON_SINCE} take {MAX_TEXT} characters")
     return _message(text)
+
+
+def _text_of_user(response: Response) -> str:
+    words = [shell_escaped(one) for one in response.arguments] or ["-", "-"]
+    return " ".join([response.command, *words])
+
+
+def _text_of_alert(response: Response) -> str:
+    """User, address, time and id, rule, location, file, arguments: a hyphen for what the alert has not (9.3)."""
+    alert = response.alert
+
+    def value(*path: str) -> str:
+        found: Any = alert
+        for name in path:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        words = str(found).split() if isinstance(found, str | int) else []
+        return shell_escaped("".join(words)) or "-"
+
+    return " ".join(
+        [
+            response.command,
+            value("data", "dstuser"),
+            value("data", "srcip"),
+            value("id"),
+            value("rule", "id"),
+            value("location"),
+            value("syscheck", "path"),
+            *(map(shell_escaped, response.arguments) if response.arguments else ("-",)),
+        ]
+    )
 
 
 def restart_message(version: str | None) -> str:

@@ -19,6 +19,7 @@ from secmon.engine.event import Event
 from secmon.engine.output.describe import describe
 from secmon.engine.output.document import Documents, Labels, encode
 from secmon.engine.output.output_file import OutputFile
+from secmon.engine.output.responses import ResponseJournal
 from secmon.engine.output.text_records import KEEPALIVE, alert_record, archive_line, custom_record, firewall_line
 
 log = logging.getLogger("secmon.analysisd")
@@ -110,8 +111,17 @@ class Outputs:
     A batch begins with :meth:`rotate_due`, when everything is flushed.
     """
 
-    def __init__(self, paths: Paths, settings: OutputSettings, documents: Documents, counters: Counters) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        settings: OutputSettings,
+        documents: Documents,
+        counters: Counters,
+        responses: ResponseJournal | None = None,
+    ) -> None:
+        """``responses``: for alerts that are to be answered; None: there are no such ones."""
         self._settings = settings
+        self._responses = responses
         self._documents = documents
         self._counters = counters
         self.cut_records: dict[str, int] = {}
@@ -144,9 +154,12 @@ class Outputs:
 
     def write(self, verdict: Verdict, labels: Labels | None = None, *, archive: bool = True) -> None:
         """Collect the records of ``verdict``. ``archive``: its event goes to the archives if there are any."""
-        if not verdict.alert and not (self.archives and archive):
+        answered = self._responses is not None and self._answered(verdict)
+        if not verdict.alert and not (self.archives and archive) and not answered:
             return
         number = self._number(verdict.event)
+        if answered:
+            self._answer(verdict, number, labels)
         archived = archive and self.archives and not verdict.event.location.endswith(KEEPALIVE)
         records = self._alert(verdict, number, labels) if verdict.alert else []
         records += self._archive(verdict, number, labels) if archived else []
@@ -167,6 +180,13 @@ class Outputs:
         """Write all collected records. Raises OSError; what is not written stays collected."""
         for file in self._files.values():
             file.flush()
+        if self._responses is not None:
+            self._responses.flush()
+
+    def forget(self) -> None:
+        """Another ruleset is live."""
+        if self._responses is not None:
+            self._responses.forget()
 
     def sizes(self) -> dict[str, int]:
         """Size of each file of the day by path, when everything is flushed."""
@@ -175,6 +195,18 @@ class Outputs:
     def close(self) -> None:
         for file in self._files.values():
             file.close()
+        if self._responses is not None:
+            self._responses.close()
+
+    def _answered(self, verdict: Verdict) -> bool:
+        return (
+            verdict.answered and verdict.rule is not None and bool(self._responses and self._responses.of(verdict.rule))
+        )
+
+    def _answer(self, verdict: Verdict, number: str, labels: Labels | None) -> None:
+        assert self._responses is not None, "there are responses"
+        assert verdict.rule is not None, "responses are to rules"
+        self._responses.add(verdict.rule, self._documents.of(verdict, number, labels=labels))
 
     def _number(self, event: Event) -> str:
         return f"{event.received}.{self._numbering.end if self._numbering else 0}"

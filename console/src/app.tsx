@@ -4,6 +4,7 @@ import { address, link, type Address } from "./address";
 import { pages, type Page } from "./pages";
 import { Empty } from "./parts/answer";
 import { Expiry } from "./parts/expiry";
+import { Said } from "./parts/said";
 import { SignIn } from "./pages/signin";
 import { may, session, signOut, signOutEverywhere, type Session } from "./session";
 import { useStore } from "./store";
@@ -28,6 +29,7 @@ function Frame({ signedIn }: { signedIn: Session }) {
         <Account user={signedIn.user} />
       </header>
       <Main {...{ page, where }} />
+      <Said />
       <Expiry />
     </>
   );

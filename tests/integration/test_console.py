@@ -22,6 +22,26 @@ PAGES = {
     "": "Overview",
     "agents": "Agents",
     "agents/000": "Summary",
+    "groups": "default",
+    "groups/default/configuration": "agent.conf of default",
+    "groups/default/files": "ar.conf",
+    "ruleset": "0000-roots_rules.xml",
+    "ruleset/decoders": "Program",
+    "ruleset/lists": "audit-keys",
+    "ruleset/logtest": "Log line",
+    "cluster": "Restart all nodes",
+    "cluster/worker1": "secmon-remoted",
+    "cluster/worker1/logs": "Message",
+    "cluster/worker1/counters": "secmon-analysisd",
+    "cluster/worker1/configuration": "cluster",
+    "security": "admin",
+    "security/users/1": "administrator",
+    "security/roles": "agents_readonly",
+    "security/policies": "agents_all_agents",
+    "security/rules": "Expression",
+    "security/mine": "agent:read",
+    "api": "/agents/{agent_id}/key",
+    "api/GET/agents": "group_config_status",
 }
 """Addresses, and a word on the page when it is loaded."""
 
@@ -30,6 +50,15 @@ pytestmark = [
     pytest.mark.skipif(not (FOLDER / "index.html.gz").exists(), reason="needs the console: make console"),
 ]
 
+RULES = "console_rules.xml"
+RULE = """<group name="local,">
+  <rule id="100777" level="5">
+    <if_sid>1</if_sid>
+    <match>console-test-4711</match>
+    <description>The console knows this.</description>
+  </rule>
+</group>
+"""
 READER, READER_PASSWORD = "console-reader", "A-Reader-Word-77"
 AGENTS_READONLY = "agents_readonly"
 
@@ -128,6 +157,39 @@ def test_filters_are_part_of_the_address(page: Page, three: RealCluster) -> None
     assert page.url.endswith("#/agents?q=id%21%3D000")
 
 
+def test_an_own_rule_is_verified_before_it_is_stored(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    show(page, f"ruleset/rules/{RULES}?folder=etc%2Frules&new=1")
+    text = page.get_by_label(f"etc/rules/{RULES}")
+    save = page.get_by_role("button", name="Verify and save")
+    text.fill(RULE.replace("</description>", ""))
+    save.click()
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("not well-formed")
+    text.fill(RULE)
+    save.click()
+    expect(page.get_by_text("Stored, and sent to all nodes.")).to_be_visible(timeout=WAIT_MS)
+    assert (three.master.paths.etc / "rules" / RULES).read_text() == RULE
+    page.get_by_label("Log line").fill("Nov 22 10:00:00 host program: console-test-4711")
+    page.get_by_role("button", name="Test").click()
+    expect(page.get_by_text("The console knows this.").first).to_be_visible(timeout=WAIT_MS)
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Ruleset")).to_be_visible(timeout=WAIT_MS)
+    assert not (three.master.paths.etc / "rules" / RULES).exists()
+
+
+def test_an_operation_is_tried_as_curl_would_do_it(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    show(page, "api/GET/agents")
+    page.get_by_label("select", exact=True).fill("id,name")
+    line = page.get_by_label("The request as a line for curl")
+    expect(line).to_contain_text(f"'{three.master.url}/agents?select=id%2Cname'")
+    page.get_by_role("button", name="Send").click()
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text("Status 200", timeout=WAIT_MS)
+    expect(answer).to_contain_text('"id": "000"')
+
+
 @pytest.fixture
 def reader(three: RealCluster) -> Iterator[None]:
     """A user who may read agents and nothing else."""
@@ -145,7 +207,11 @@ def test_a_user_with_few_rights_sees_what_he_may(page: Page, reader: None) -> No
     sign_in(page, READER, READER_PASSWORD)
     menu = page.get_by_role("navigation", name="Pages of the console")
     expect(menu.get_by_role("link", name="Agents")).to_be_visible()
-    assert menu.get_by_role("link", name="Security").count() == 0
+    assert menu.get_by_role("link").all_inner_texts() == ["Overview", "Agents", "Groups", "Security", "API"]
+    show(page, "security/mine")
+    loaded(page, "agent:read")
+    show(page, "cluster")
+    loaded(page, "There is no node that you may see")
 
 
 def test_a_session_that_was_revoked_goes_on_with_the_password(page: Page, three: RealCluster) -> None:

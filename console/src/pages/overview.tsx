@@ -1,8 +1,10 @@
+import { DEFAULT_RANGE, countsByLevel, top } from "../alerts";
 import { get } from "../api";
 import { link } from "../address";
 import { useLoad } from "../load";
-import { Loaded, MissingNodes } from "../parts/answer";
+import { Empty, Loaded, MissingNodes } from "../parts/answer";
 import { State, number, plural } from "../parts/values";
+import { Plot } from "../parts/plot";
 import { Ranking } from "../parts/ranking";
 import { may } from "../session";
 
@@ -13,10 +15,40 @@ export function Overview() {
     <>
       <h1>Overview</h1>
       <div class="cards">
+        {may("alerts:read") && <Alerts />}
         {may("agent:read") && <Agents />}
         {may("cluster:read") && <Nodes />}
       </div>
     </>
+  );
+}
+
+const LAST_DAY = { since: DEFAULT_RANGE };
+
+function Alerts() {
+  const load = useLoad((signal) => countsByLevel(LAST_DAY, signal), [], EVERY * 2);
+  return (
+    <>
+      <section class="card across" aria-labelledby="alerts-over-time">
+        <h2 id="alerts-over-time"><a href={link(["alerts"])}>Alerts of the last 24 hours</a></h2>
+        <Loaded load={load}>{({ times, series }) => <Plot label="Alerts over time" times={times} series={series} />}</Loaded>
+      </section>
+      <Top title="Rules with most alerts" field="rule.description" />
+      <Top title="Agents with most alerts" field="agent.name" />
+      <Top title="Techniques seen most" field="rule.mitre.technique" />
+    </>
+  );
+}
+
+function Top({ title, field }: { title: string; field: string }) {
+  const load = useLoad((signal) => top(field, LAST_DAY, signal), [field], EVERY * 2);
+  return (
+    <section class="card" aria-labelledby={field}>
+      <h2 id={field}>{title}</h2>
+      <Loaded load={load}>
+        {(counts) => Object.keys(counts).length ? <Ranking of={counts} to={(value) => link(["alerts"], { q: `${field}=${value}` })} /> : <Empty>None in the last 24 hours.</Empty>}
+      </Loaded>
+    </section>
   );
 }
 

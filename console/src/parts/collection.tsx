@@ -85,7 +85,7 @@ export function TextFilter({ name, label, value, onChange, hint, list, onInput }
 }
 
 // The query language: field, operator, value; ";" is and, "," is or. The last condition is completed with fields.
-function QueryFilter({ value, fields, onChange }: { value: string; fields: string[]; onChange: (q: string) => void }) {
+export function QueryFilter({ value, fields, onChange }: { value: string; fields: string[]; onChange: (q: string) => void }) {
   const [text, setText] = useState(value);
   const before = text.slice(0, Math.max(text.lastIndexOf(";"), text.lastIndexOf(","), text.lastIndexOf("(")) + 1);
   const known = fields.some((field) => text.slice(before.length).startsWith(field) && /[=!<>~]/.test(text));

@@ -1,0 +1,75 @@
+// Counts over time as stacked bars. A stretch of it can be brushed; a table says the same in words.
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+
+export interface Series {
+  label: string;
+  kind: string; // its colour: the name of one of the style sheet
+  counts: number[];
+}
+
+interface Props {
+  label: string;
+  times: number[]; // seconds since 1970, of the begins of equal steps
+  series: Series[]; // the lowest first
+  onBrush?: (since: number, until: number) => void;
+}
+
+const HEIGHT = 150;
+
+export function Plot({ label, times, series, onBrush }: Props) {
+  const place = useRef<HTMLDivElement>(null);
+  const drawn = JSON.stringify([times, series]);
+  useEffect(() => {
+    const element = place.current;
+    if (!element || !times.length) return;
+    const plot = new uPlot(options(element, series, onBrush), [times, ...stacked(series)] as uPlot.AlignedData, element);
+    const sized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
+    sized.observe(element);
+    return () => {
+      sized.disconnect();
+      plot.destroy();
+    };
+  }, [drawn]);
+  const sum = (one: Series) => one.counts.reduce((total, count) => total + count, 0);
+  return (
+    <figure class="plot">
+      <div ref={place} role="img" aria-label={`${label}: ${series.map((one) => `${one.label} ${sum(one)}`).join(", ")}`} />
+      <figcaption class="counts">
+        {series.map((one) => <span key={one.label}><span class={`swatch ${one.kind}`} aria-hidden="true" /> {one.label}: {sum(one)}</span>)}
+        {onBrush && <span class="quiet">Draw over a stretch of time to look closer.</span>}
+      </figcaption>
+    </figure>
+  );
+}
+
+// uPlot draws one series over the other: the sums come first, so that the lowest series is drawn last.
+function stacked(series: Series[]): number[][] {
+  const sums: number[][] = [];
+  for (const { counts } of series) {
+    const below = sums[0];
+    sums.unshift(counts.map((count, index) => count + (below?.[index] ?? 0)));
+  }
+  return sums;
+}
+
+function options(element: HTMLElement, series: Series[], onBrush?: Props["onBrush"]): uPlot.Options {
+  const colour = (name: string) => getComputedStyle(element).getPropertyValue(`--${name}`).trim();
+  const bars = uPlot.paths.bars!({ size: [0.85], align: 1 });
+  const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
+  return {
+    width: element.clientWidth,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { show: Boolean(onBrush), points: { show: false }, y: false, drag: { x: true, y: false, setScale: false } },
+    scales: { y: { range: (_plot, _low, high) => [0, Math.max(high, 1)] } },
+    axes: [axis, { ...axis, size: 44 }],
+    series: [{}, ...series.map(({ kind }) => ({ fill: colour(kind), width: 0, paths: bars, points: { show: false } })).reverse()],
+    hooks: {
+      setSelect: [(plot) => {
+        const { left, width } = plot.select;
+        if (width > 4) onBrush?.(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+      }],
+    },
+  };
+}

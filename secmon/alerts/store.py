@@ -25,8 +25,6 @@ MAX_BYTES = 8 << 20
 """Of the alerts of one answer; a longer one is cut."""
 MAX_KEYS = 50_000
 """Values that are counted in one answer; of more, the most frequent ones."""
-MAX_BUCKETS = 10_000
-"""Stretches of time of a histogram."""
 
 
 class Found(Struct, frozen=True):

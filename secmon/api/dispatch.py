@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from secmon.api.authentication import Authenticator, bearer_token, claimed_user
 from secmon.api.binding import bind
 from secmon.api.cors import Cors
+from secmon.api.event_stream import EventStreams
 from secmon.api.limits import EVENT_PATHS, EVENT_REQUESTS, RequestRate
 from secmon.api.openapi import describe_itself
 from secmon.api.problems import RequestRefused, error_problem, flat, problem
@@ -76,6 +77,7 @@ class Dispatcher:
         self._authenticator = Authenticator(node, self._logins, router)
         largest = config.max_upload_size
         self._bodies = BodyMemory(max(BODY_MEMORY_BYTES, 4 * largest) if largest else math.inf, self._is_known)
+        self._streams = EventStreams(node.counters)
         self._cors = Cors(config.cors) if config.cors.enabled else None
         self._in_flight = 0
         self._entries: list[_LogEntry] = []
@@ -156,12 +158,23 @@ class Dispatcher:
         if params is None or request.query:
             params = bind(operation, request, found.values)
         self._check_settings(operation)
+        if operation.follow is not None:
+            return await self._follow(operation, params, identity, request)
         result = await self._run(self._call(operation, params, identity, request))
         if isinstance(result, Outcome) and result.node_errors:
             self._log.message(
                 "warning", f"{_title(request)} is answered without some nodes: {_by_node(result.node_errors)}"
             )
         return render(self._node, operation, result, identity, pretty=getattr(params, "pretty", False))
+
+    async def _follow(self, operation: Operation, params: Any, identity: Identity, request: Request) -> ApiResponse:
+        """A stream of events: the call repeated, each time with the caller's rights of that moment."""
+
+        async def ask(params: object) -> Result:
+            caller = await self._authenticator.bearer(request)
+            return await self._run(self._call(operation, params, caller, request))
+
+        return await self._streams.begin(operation, params, identity.user, ask)
 
     def _no_operation(self, request: Request, found: RouteMatch | None) -> ApiResponse:
         """308, preflight, 404 or 405."""

@@ -185,6 +185,8 @@ def _responses(operation: Operation, schemas: Schemas, components: Json) -> Json
     if names_one or "{" in operation.path or conditional:
         statuses.append(404)
     content: Json = {"application/json": {"schema": _success(operation, schemas, components)}}
+    if operation.follow is not None:
+        content = {"text/event-stream": {"schema": {"type": "string"}}}
     if operation.raw_type:
         content[operation.raw_type] = {"schema": {"type": "string"}}
     return {"200": {"description": operation.summary, "content": content}} | {

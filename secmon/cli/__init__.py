@@ -27,6 +27,7 @@ _HERE = "secmon.cli"
         "cluster": f"{_HERE}.cluster:cluster",
         "fleet": f"{_HERE}.fleet:fleet",
         "ruleset": f"{_HERE}.ruleset:ruleset",
+        "alerts": f"{_HERE}.alerts:alerts",
         "lists": f"{_HERE}.lists:lists",
         "backup": f"{_HERE}.backup:backup",
         "restore": f"{_HERE}.restore:restore",

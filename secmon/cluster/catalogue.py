@@ -52,6 +52,7 @@ class Operation:
     ``node_param``: parameter that names the target nodes. ``finish``: what the coordinator of a multi-node call does
     with the merged answer. ``exempt``: runs although daemons of the node are down (manager.md 19, row 1).
     ``changes_files``: it writes files that are replicated, and is answered when these are recorded.
+    ``follow``: the items are server-sent events; it gives the parameters with which the call is repeated.
     ``open_to_all``: any valid token will do. ``deprecated``: since which version.
     """
 
@@ -75,6 +76,7 @@ class Operation:
     exempt: bool = False
     changes_files: bool = False
     finish: Finish | None = None
+    follow: Callable[[Any, Outcome], Any] | None = None
     deprecated: str | None = None
     raw_type: str | None = None
     body_type: str = "application/json"

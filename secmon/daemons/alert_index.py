@@ -36,7 +36,7 @@ class AlertIndexTask:
             alert_series(paths),
             clock=clock,
             counters=counters,
-            limits=StoreLimits(keep_days=settings.keep_days, max_bytes=settings.max_bytes),
+            limits=store_limits(settings),
         )
         self._counters = counters
         self._failure = FailureLog(log, "Alerts are not indexed, they stay in their files", "Alerts are indexed again")
@@ -70,3 +70,8 @@ class AlertIndexTask:
             "alerts.unread_bytes": self._indexer.unread(),
             "alerts.store_bytes": self._store.size(),
         }
+
+
+def store_limits(settings: AlertStoreSettings) -> StoreLimits:
+    """What the configuration says."""
+    return StoreLimits(keep_days=settings.keep_days, max_bytes=settings.max_bytes)

@@ -8,7 +8,9 @@ from secmon.operations.agents import read as agents_read
 from secmon.operations.agents import responses as agents_responses
 from secmon.operations.agents import runtime as agents_runtime
 from secmon.operations.agents import write as agents_write
+from secmon.operations.alerts import counts as alerts_counts
 from secmon.operations.alerts import read as alerts_read
+from secmon.operations.alerts import stream as alerts_stream
 from secmon.operations.ciscat import read as ciscat_read
 from secmon.operations.groups import files as groups_files
 from secmon.operations.groups import groups
@@ -91,6 +93,8 @@ AREAS = (
     vulnerability_read,
     vulnerability_scan,
     vulnerability_summary,
+    alerts_counts,
+    alerts_stream,
     alerts_read,
 )
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from secmon.alerts import generations
-from secmon.alerts.alert_reader import AlertReader
 from secmon.alerts.indexer import AlertIndexer
 from secmon.alerts.question import AlertQuestion
+from secmon.alerts.reindexing import AlreadyReindexing, reindex
 from secmon.alerts.store import AlertStore
-from secmon.alerts.writer import AlertWriter, StoreFault, StoreLimits
+from secmon.alerts.writer import StoreFault, StoreLimits
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.paths import Paths
@@ -147,20 +147,42 @@ def test_a_damaged_partition_is_read_again_from_the_files(node: Node) -> None:
     assert node.counters.snapshot()["alerts.damaged_partitions"] == 1
 
 
-def test_another_generation_takes_the_place_of_the_one_in_use(node: Node) -> None:
+def test_the_store_is_built_again_while_it_is_written(node: Node) -> None:
     indexer = node.indexer()
-    node.files.number(*range(50))
+    for day in range(3):
+        node.files.number(*range(100 * day, 100 * day + 50))
+        node.catch_up(indexer)
+        node.files.now += DAY
+        node.clock.set_wall(node.files.now.astimezone())
+        node.files.compress()
+    shown: list[tuple[int, int]] = []
+    before = generations.current(node.folder)
+
+    def progress(done: int, total: int) -> None:
+        shown.append((done, total))
+        node.files.number(900)
+        node.catch_up(indexer)
+
+    number, malformed = reindex(node.folder, node.files.series, SMALL, node.clock, progress)
+    assert (number, malformed) == (150, 0)
+    assert shown[-1][0] == shown[-1][1] > 0
+    built = generations.current(node.folder)
+    assert built != before
     node.catch_up(indexer)
-    built = generations.following(node.folder)
-    writer, reader = AlertWriter(built, SMALL), AlertReader(node.files.series, None)
-    writer.add([], NOON.date())
-    writer.close()
-    reader.close()
-    generations.use(built)
-    node.files.number(50)
-    node.catch_up(indexer)
-    assert node.numbers() == list(range(51))
+    assert node.numbers() == [100 * day + one for day in range(3) for one in range(50)] + [900]
     assert [path.name for path in node.folder.iterdir() if path.is_dir()] == [built.name]
+
+
+def test_two_commands_do_not_build_the_store_at_once(node: Node) -> None:
+    node.files.number(1)
+
+    def again(done: int, total: int) -> None:
+        with pytest.raises(AlreadyReindexing):
+            reindex(node.folder, node.files.series, SMALL, node.clock, lambda done, total: None)
+
+    assert reindex(node.folder, node.files.series, SMALL, node.clock, again) == (1, 0)
+    node.catch_up(node.indexer())
+    assert node.numbers() == [1]
 
 
 _INDEX = """

@@ -196,6 +196,23 @@ async def make(ctx: Context, params: PutItem) -> Outcome:
     return Outcome(items=[params.body.name] * params.body.count)
 
 
+class Counted(Common, frozen=True, kw_only=True):
+    start: int = 0
+
+
+def count_on(params: Counted, answer: Outcome) -> Counted:
+    return msgspec.structs.replace(params, start=int(answer.extra["position"]))
+
+
+@declare("GET", "/count", params=Counted, item=dict[str, int], extra={"position": int}, follow=count_on)
+async def count(ctx: Context, params: Counted) -> Outcome:
+    """Two numbers at each repetition, up to six; below zero an error."""
+    if params.start < 0:
+        raise SecmonError(1730)
+    numbers = range(params.start, min(params.start + 2, 6))
+    return Outcome(items=[{"n": number} for number in numbers], extra={"position": params.start + len(numbers)})
+
+
 @declare("POST", "/events", params=Common)
 async def take_events(ctx: Context, params: Common) -> Plain:
     """A path that is counted by itself."""

@@ -68,7 +68,8 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
             *("vulnerability/{agent_id}", "vulnerability/{agent_id}/last_scan"),
         )
     },
-    "GET /alerts": _AGENTS,
+    **{f"GET /alerts{name}": _AGENTS for name in ("", "/top", "/histogram", "/stream")},
+    "GET /alerts/{alert_id}": {"alert_id": "1700000000.1"},
     "GET /vulnerability/{agent_id}/summary/{field}": _AGENT | {"field": "severity"},
     "PUT /vulnerability": {},
     "GET /sca/{agent_id}/checks/{policy_id}": _AGENT | {"policy_id": "text"},

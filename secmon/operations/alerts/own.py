@@ -15,6 +15,9 @@ from secmon.common.query.shaping import selector
 from secmon.operations.internal import INTERNAL
 
 NEWEST_OWN = "GET /internal/own-alerts"
+COUNT_OWN = "GET /internal/own-alerts/counts"
+HISTOGRAM_OWN = "GET /internal/own-alerts/histogram"
+TAIL_OWN = "GET /internal/own-alerts/tail"
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -27,16 +30,79 @@ class OwnAlerts(Struct, frozen=True, kw_only=True):
     select: list[str] | None = None
 
 
+class OwnCounts(Struct, frozen=True, kw_only=True):
+    """How many of the alerts have each value of ``field``."""
+
+    question: AlertQuestion
+    field: str
+
+
+class OwnHistogram(Struct, frozen=True, kw_only=True):
+    """How many of the alerts there are in each ``step`` milliseconds."""
+
+    question: AlertQuestion
+    step: int
+
+
+class OwnTail(Struct, frozen=True, kw_only=True):
+    """The alerts that were stored after the one with the number ``after``; None: only the number of the last one."""
+
+    question: AlertQuestion
+    limit: int
+    after: int | None = None
+    select: list[str] | None = None
+
+
 @operation(
     "GET", "/internal/own-alerts", params=OwnAlerts, open_to_all=True, catalogue=INTERNAL, item=dict[str, Any]
 )  # fmt: skip
 async def read_own_alerts(ctx: Context, params: OwnAlerts) -> Outcome:
     """The newest alerts that this node has raised."""
+    store, deadline = ctx.node.alerts, ctx.call.deadline
 
     def read() -> Outcome:
-        page = ctx.node.alerts.newest(params.question, params.limit, place=params.place, deadline=ctx.call.deadline)
+        page = store.newest(params.question, params.limit, place=params.place, deadline=deadline)
         items = [{"order": one.order, "alert": shown(one.line, params.select)} for one in page.alerts]
         return Outcome(items=items, total=page.total, extra={"more": page.more})
+
+    return await ctx.node.alert_threads.run(read)
+
+
+@operation("GET", "/internal/own-alerts/counts", params=OwnCounts, open_to_all=True, catalogue=INTERNAL)
+async def count_own_alerts(ctx: Context, params: OwnCounts) -> Outcome:
+    """How many of the alerts that this node has raised have each value of a field."""
+    store, deadline = ctx.node.alerts, ctx.call.deadline
+
+    def count() -> Outcome:
+        return Outcome(
+            items=[msgspec.to_builtins(store.count_values(params.question, params.field, deadline=deadline))]
+        )
+
+    return await ctx.node.alert_threads.run(count)
+
+
+@operation("GET", "/internal/own-alerts/histogram", params=OwnHistogram, open_to_all=True, catalogue=INTERNAL)
+async def count_own_alerts_by_time(ctx: Context, params: OwnHistogram) -> Outcome:
+    """How many alerts this node has raised in each stretch of time."""
+    store, deadline = ctx.node.alerts, ctx.call.deadline
+
+    def count() -> Outcome:
+        return Outcome(items=[*store.histogram(params.question, params.step, deadline=deadline).items()])
+
+    return await ctx.node.alert_threads.run(count)
+
+
+@operation("GET", "/internal/own-alerts/tail", params=OwnTail, open_to_all=True, catalogue=INTERNAL)
+async def follow_own_alerts(ctx: Context, params: OwnTail) -> Outcome:
+    """The alerts that this node has stored since; ``next``: the number to go on from."""
+    store, deadline = ctx.node.alerts, ctx.call.deadline
+
+    def read() -> Outcome:
+        last = store.last_sequence()
+        if params.after is None or params.after >= last:  # greater: the store was built again
+            return Outcome(extra={"next": last})
+        found, after = store.stored_after(params.question, params.after, params.limit, deadline=deadline)
+        return Outcome(items=[shown(one.line, params.select) for one in found], extra={"next": after})
 
     return await ctx.node.alert_threads.run(read)
 

@@ -48,7 +48,7 @@ def question_of(ctx: Context, params: AlertFilters, *, since: str | None = None)
     now = ctx.node.clock.now()
     lists = {"rule.id": params.rule_ids, "rule.groups": params.rule_groups, "rule.mitre.id": params.mitre}
     return AlertQuestion(
-        agents=_agents(ctx, params),
+        agents=selection(ctx, params.group),
         since=_time(params.since or since, now),
         until=_time(params.until, now),
         q=params.q,
@@ -58,11 +58,11 @@ def question_of(ctx: Context, params: AlertFilters, *, since: str | None = None)
     )
 
 
-def _agents(ctx: Context, params: AlertFilters) -> AgentSelection:
+def selection(ctx: Context, group: str | None = None) -> AgentSelection:
     """The agents that the caller may see, and that the request names. Groups are those of this moment."""
     scope = scope_of(ctx.grant(READ_ALERTS.resource))
-    if params.group is not None:
-        scope = Scope(frozenset(scope.among(ctx.node.memberships.members(params.group))))
+    if group is not None:
+        scope = Scope(frozenset(scope.among(ctx.node.memberships.members(group))))
     return AgentSelection(ids=tuple(sorted(scope.ids)), excluded=scope.complement)
 
 

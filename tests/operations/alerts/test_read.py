@@ -6,31 +6,13 @@ from typing import Any
 import pytest
 
 from secmon.common.errors import SecmonError
-from tests.alerts.filled_store import fill
 from tests.offenders import Offenders
 from tests.operations.office import Office
 from tests.operations.world import AnsweringPeer
-from tests.outputs.alert_files import alert
 
 pytestmark = pytest.mark.anyio
 
 READ = "GET /alerts"
-
-
-def raised(number: int, agent_id: str, second: int, **fields: Any) -> dict[str, Any]:
-    """An alert of an agent, so many seconds after noon."""
-    timestamp = f"2026-11-22T12:00:{second:02d}.000+0000"
-    return alert(number, agent={"id": agent_id, "name": f"host-{agent_id}"}, timestamp=timestamp, **fields)
-
-
-@pytest.fixture
-def office(hosts: Office) -> Office:
-    """Alerts 1 to 6 in the order of time; agent 002 has some on two nodes, 001 and 002 one at the same moment."""
-    nodes = hosts.world.nodes
-    fill(nodes["alpha"].node.paths.alert_store, [raised(1, "001", 1), raised(3, "002", 3), raised(5, "000", 6)])
-    fill(nodes["beta"].node.paths.alert_store, [raised(2, "002", 2), raised(4, "001", 3)])
-    fill(nodes["gamma"].node.paths.alert_store, [raised(6, "004", 9, level=12)])
-    return hosts
 
 
 async def numbers(office: Office, user: str = "admin", /, **params: Any) -> list[int]:
@@ -126,3 +108,14 @@ async def test_a_wrong_question_is_refused(office: Office) -> None:
         for params, code in WRONG:
             with offenders.row(params):
                 assert (await office.refused(READ, **params)).code == code
+
+
+async def test_an_alert_and_those_around_it(office: Office) -> None:
+    body = await office.ask("GET /alerts/{alert_id}", alert_id="1700000000.3", seconds=1)
+    [found] = body["data"]["affected_items"]
+    assert found["agent"]["id"] == "002"
+    assert [one["id"] for one in body["data"]["around"]] == ["1700000000.2"]
+    await office.caller("only", ("alerts:read", "agent:id:001", "allow"))
+    for user, number in (("only", 3), ("admin", 77)):
+        error = await office.refused("GET /alerts/{alert_id}", user, alert_id=f"1700000000.{number}")
+        assert (error.code, error.kind.status) == (1770, 404)

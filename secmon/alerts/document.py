@@ -7,7 +7,7 @@ alerts.json is stored as it is.
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import tantivy
@@ -15,8 +15,8 @@ import tantivy
 from secmon.common.query.list_conditions import json_text
 
 TIME, ORDER, SEQUENCE, SOURCE, POSITION, TERMS, WORDS = "time", "order", "seq", "source", "position", "terms", "words"
-"""Fields of the index. Milliseconds since 1970; the order of answers; the number of the alert in the store, from 1; the
-line; the position of the reader after a commit, which its last alert has; see above."""
+"""Fields of the index. Milliseconds since 1970; the order of answers; the number of the alert in the store; the line;
+the position of the reader after a commit, which its last alert has; see above."""
 
 UNINDEXED = frozenset({"timestamp", "full_log", "previous_output", "previous_log"})
 """Fields that conditions cannot name: nearly every alert has another value. Their words are found all the same."""
@@ -59,20 +59,40 @@ def analyzer() -> tantivy.TextAnalyzer:
     return splitter.filter(tantivy.Filter.remove_long(_TOKEN_BYTES)).filter(tantivy.Filter.lowercase()).build()
 
 
-def document(line: bytes, offset: int, sequence: int) -> tantivy.Document:
-    """The alert of a line that begins at byte ``offset`` of its file. Raises MalformedAlert."""
+class ReadAlert(NamedTuple):
+    """An alert, and its time in milliseconds since 1970."""
+
+    fields: dict[str, Any]
+    time: int
+
+
+def read_alert(line: bytes) -> ReadAlert:
+    """Raises MalformedAlert."""
     try:
         alert = _decode(line)
-        time = milliseconds(alert["timestamp"])
+        return ReadAlert(alert, milliseconds(alert["timestamp"]))
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise MalformedAlert(str(error)) from error
+
+
+def number_after(previous: int, time: int) -> int:
+    """The number of an alert in the store: its time in microseconds, but larger than that of the one before.
+
+    So numbers say nothing of how many alerts there are, which is not everybody's to know, and a store that is built
+    again has the same ones.
+    """
+    return max(previous + 1, time * 1000)
+
+
+def document(alert: ReadAlert, line: bytes, offset: int, number: int) -> tantivy.Document:
+    """The alert of a line that begins at byte ``offset`` of its file."""
     made = tantivy.Document()
-    made.add_unsigned(TIME, time)
-    made.add_unsigned(ORDER, order_of(time, offset))
-    made.add_unsigned(SEQUENCE, sequence)
+    made.add_unsigned(TIME, alert.time)
+    made.add_unsigned(ORDER, order_of(alert.time, offset))
+    made.add_unsigned(SEQUENCE, number)
     made.add_bytes(SOURCE, line)
-    words = [str(alert.get("full_log", ""))]
-    for count, (name, value) in enumerate(_values("", alert)):
+    words = [str(alert.fields.get("full_log", ""))]
+    for count, (name, value) in enumerate(_values("", alert.fields)):
         if count == MAX_TERMS:
             break
         if name not in UNINDEXED and len(value) <= MAX_VALUE:

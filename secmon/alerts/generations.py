@@ -16,7 +16,7 @@ from secmon.common.file_io import write_file
 
 FORMAT = 1
 """Of the index: the names of generations begin with it, so that none of another format is used."""
-_PARTITION = re.compile(r"(\d{4}-\d\d-\d\d)-(\d{15})", re.ASCII)
+_PARTITION = re.compile(r"(\d{4}-\d\d-\d\d)-(\d{17})", re.ASCII)
 _CURRENT = "current"
 
 
@@ -27,7 +27,7 @@ class PartitionName(NamedTuple):
     first: int
 
     def __str__(self) -> str:
-        return f"{self.day.isoformat()}-{self.first:015d}"
+        return f"{self.day.isoformat()}-{self.first:017d}"
 
 
 def current(folder: Path) -> Path:

@@ -61,12 +61,6 @@ class AlertIndexer:
         writer = self._writer
         return writer.position if writer else None
 
-    @property
-    def sequence(self) -> int:
-        """Number of the last alert."""
-        writer = self._writer
-        return writer.sequence if writer else 0
-
     def unread(self) -> int:
         """Bytes of alerts that are not indexed, compressed ones as they are. Raises OSError."""
         reader = self._reader

@@ -9,6 +9,11 @@ class AgentSelection(Struct, frozen=True):
     ids: tuple[str, ...] = ()
     excluded: bool = True
 
+    @property
+    def nothing(self) -> bool:
+        """Whether there is no such agent."""
+        return not self.ids and not self.excluded
+
 
 class AlertQuestion(Struct, frozen=True, kw_only=True):
     """Which alerts are meant: those that meet all of it.

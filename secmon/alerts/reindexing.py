@@ -44,7 +44,7 @@ def reindex(folder: Path, series: LogSeries, limits: StoreLimits, clock: Clock, 
                 writer.close()  # only then another process can open what it has written
                 generations.use(generation)
             progress(total, total)
-            return writer.sequence, writer.malformed
+            return writer.added, writer.malformed
         finally:
             writer.close()
             reader.close()

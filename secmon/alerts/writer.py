@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 import tantivy
@@ -49,10 +50,14 @@ class AlertWriter:
         """Partitions that could not be read, and were put aside."""
         self.waiting = 0
         """Alerts that are not committed."""
+        self.added = 0
+        """Alerts that were committed."""
         generation.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         self.sequence, self.position = self._last()
         """Number of the last alert, and the position after it; None: nothing was ever committed."""
         self._name: PartitionName | None = None
+        self._stored = 0
+        """Alerts of the partition that are committed."""
         self._writer: tantivy.IndexWriter | None = None
         self._pending: tantivy.Document | None = None
         self._sealing: threading.Thread | None = None
@@ -61,16 +66,17 @@ class AlertWriter:
         """Alerts of a file of ``day``. Raises OSError, StoreFault."""
         for line in lines:
             try:
-                made = document.document(line.data, line.offset, self.sequence + 1)
+                alert = document.read_alert(line.data)
             except document.MalformedAlert as error:
                 self.malformed += 1
                 log.debug("A line of the alerts is none: %s: %r", error, line.data[:200])
                 continue
             self._add_pending()
-            self._pending, self.sequence = made, self.sequence + 1
+            self.sequence = document.number_after(self.sequence, alert.time)
+            if self._writer is None:
+                self._guarded(partial(self._open, day))
+            self._pending = document.document(alert, line.data, line.offset, self.sequence)
             self.waiting += 1
-            if self._writer is None or self._name is None:
-                self._open(day)
 
     def commit(self, position: Position) -> int:
         """Make what was added durable, together with the position after it; how many alerts. Raises StoreFault."""
@@ -80,13 +86,15 @@ class AlertWriter:
         self._add_pending()
         self._guarded(self._writer.commit)
         committed, self.waiting, self.position = self.waiting, 0, position
+        self._stored += committed
+        self.added += committed
         return committed
 
     def turn_over(self, day: date) -> None:
         """Begin another partition if the present one is full, or of an earlier day. Everything is committed."""
         if self._name is None or self._writer is None:
             return
-        if day > self._name.day or self.sequence - self._name.first + 1 >= self._limits.partition_alerts:
+        if day > self._name.day or self._stored >= self._limits.partition_alerts:
             self._seal()
 
     def drop(self, today: date) -> int:
@@ -128,20 +136,21 @@ class AlertWriter:
     def _open(self, day: date) -> None:
         """The newest partition, unless it is full or of an earlier day: then a new one."""
         names = generations.partitions(self.generation)
-        newest = names[-1] if names else None
-        full = newest is not None and self.sequence - newest.first >= self._limits.partition_alerts
-        if newest is None or day > newest.day or full:
-            newest = PartitionName(day, self.sequence)
-        path = self.generation / str(newest)
+        name = names[-1] if names else None
+        if name is None or day > name.day or self._count(name) >= self._limits.partition_alerts:
+            name = PartitionName(day, self.sequence)
+        path = self.generation / str(name)
         path.mkdir(FOLDER_MODE, exist_ok=True)
         sync_folder(self.generation)
-        try:
-            index = tantivy.Index(document.schema(), str(path))
-            index.register_tokenizer(document.WORDS, document.analyzer())
-            self._writer = index.writer(HEAP_BYTES, 1)
-        except (OSError, ValueError) as error:
-            raise StoreFault(f"{path}: {error}") from error
-        self._name = newest
+        index = tantivy.Index(document.schema(), str(path))
+        index.register_tokenizer(document.WORDS, document.analyzer())
+        self._writer = index.writer(HEAP_BYTES, 1)
+        self._name, self._stored = name, self._count(name)
+
+    def _count(self, name: PartitionName) -> int:
+        """Alerts of a partition that are committed."""
+        path = self.generation / str(name)
+        return Partition(path).searcher.num_docs if tantivy.Index.exists(str(path)) else 0
 
     def _seal(self) -> None:
         """Finish the merges of a partition beside the next one."""
@@ -155,14 +164,13 @@ class AlertWriter:
     def _add_pending(self) -> None:
         made, self._pending = self._pending, None
         if made is not None and self._writer is not None:
-            writer = self._writer
-            self._guarded(lambda: writer.add_document(made))
+            self._guarded(partial(self._writer.add_document, made))
 
     def _guarded(self, action: Callable[[], object]) -> None:
         try:
             action()
         except (OSError, ValueError) as error:
-            raise StoreFault(f"{self.generation / str(self._name)}: {error}") from error
+            raise StoreFault(f"{self.generation}: {error}") from error
 
 
 def _finish(writer: tantivy.IndexWriter) -> None:

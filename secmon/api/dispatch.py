@@ -170,11 +170,11 @@ class Dispatcher:
     async def _follow(self, operation: Operation, params: Any, identity: Identity, request: Request) -> ApiResponse:
         """A stream of events: the call repeated, each time with the caller's rights of that moment."""
 
-        async def ask(params: object) -> Result:
+        async def run(params: object) -> Result:
             caller = await self._authenticator.bearer(request)
             return await self._run(self._call(operation, params, caller, request))
 
-        return await self._streams.begin(operation, params, identity.user, ask)
+        return await self._streams.begin(operation, params, identity.user, run)
 
     def _no_operation(self, request: Request, found: RouteMatch | None) -> ApiResponse:
         """308, preflight, 404 or 405."""

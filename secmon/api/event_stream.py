@@ -28,7 +28,7 @@ SILENT_REPEATS = 15
 MAX_STREAMS, MAX_STREAMS_OF_USER = 32, 8
 """Of a process of the API."""
 
-Ask = Callable[[object], Awaitable[Result]]
+RunCall = Callable[[object], Awaitable[Result]]
 """Authenticates and runs the call with these parameters."""
 
 
@@ -39,12 +39,12 @@ class EventStreams:
         self._counters = counters
         self._open: Counter[str] = Counter()
 
-    async def begin(self, operation: Operation, params: object, user: str, ask: Ask) -> "EventStream":
+    async def begin(self, operation: Operation, params: object, user: str, run: RunCall) -> "EventStream":
         """The response, after the first call has succeeded. Raises what the call raises, and 1772."""
         if self._open.total() >= MAX_STREAMS or self._open[user] >= MAX_STREAMS_OF_USER:
             self._counters.add("api.streams.refused")
             raise SecmonError(1772)
-        return EventStream(operation, params, await ask(params), ask, self.place(user))
+        return EventStream(operation, params, await run(params), run, self.place(user))
 
     @contextmanager
     def place(self, user: str) -> Iterator[None]:
@@ -66,11 +66,11 @@ class EventStream(ApiResponse):
     """The response that goes on until the client leaves, or its token ends."""
 
     def __init__(
-        self, operation: Operation, params: object, first: Result, ask: Ask, place: AbstractContextManager[None]
+        self, operation: Operation, params: object, first: Result, run: RunCall, place: AbstractContextManager[None]
     ) -> None:
         super().__init__(200, b"", STREAM_TYPE)
         self.raw_headers = [*SECURITY_HEADERS, (b"content-type", STREAM_TYPE)]
-        self._operation, self._params, self._result, self._ask = operation, params, first, ask
+        self._operation, self._params, self._result, self._run = operation, params, first, run
         self._place = place
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,7 +100,7 @@ class EventStream(ApiResponse):
                 await _send(send, b"".join(events) or b": alive\n\n")
             await asyncio.sleep(0 if result.items else REPEAT_SECONDS)
             self._params = follow(self._params, result)
-            result = await self._ask(self._params)
+            result = await self._run(self._params)
 
 
 def _event(data: object, *, kind: str = "") -> bytes:

@@ -66,7 +66,6 @@ class AlertIndexTask:
         if not self.enabled:
             return {}
         return {
-            "alerts.sequence": self._indexer.sequence,
             "alerts.unread_bytes": self._indexer.unread(),
             "alerts.store_bytes": self._store.size(),
         }

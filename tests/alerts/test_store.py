@@ -180,16 +180,16 @@ def test_a_long_answer_is_cut_and_goes_on(filled: AlertStore, monkeypatch: pytes
     page = filled.newest(AlertQuestion(), 3)
     assert len(page.alerts) == 1
     assert page.more
-    found, last = filled.stored_after(AlertQuestion(), 2, 100)
-    assert [one.sequence for one in found] == [3]
-    assert last == 3
+    found, last = filled.stored_after(AlertQuestion(), (AT + 60_000) * 1000, 100)
+    assert [number_of(one.line) for one in found] == [3]
+    assert last == found[0].sequence == (AT + 120_000) * 1000
 
 
 def test_what_was_stored_after_an_alert(filled: AlertStore) -> None:
-    found, last = filled.stored_after(AlertQuestion(levels=(1, 8)), 1, 10)
+    found, last = filled.stored_after(AlertQuestion(levels=(1, 8)), AT * 1000, 10)
     assert [number_of(one.line) for one in found] == [4, 5]
-    assert last == 5
-    assert filled.stored_after(AlertQuestion(), 5, 10) == ([], 5)
+    assert last == filled.last_sequence()
+    assert filled.stored_after(AlertQuestion(), last, 10) == ([], last)
 
 
 def test_the_deadline_ends_a_question(filled: AlertStore) -> None:

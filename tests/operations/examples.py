@@ -68,7 +68,8 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
             *("vulnerability/{agent_id}", "vulnerability/{agent_id}/last_scan"),
         )
     },
-    **{f"GET /alerts{name}": _AGENTS for name in ("", "/top", "/histogram", "/stream")},
+    **{f"GET /alerts{name}": _AGENTS for name in ("", "/top", "/histogram")},
+    "GET /alerts/stream": _AGENTS | {"position": "beta=1"},
     "GET /alerts/{alert_id}": {"alert_id": "1700000000.1"},
     "GET /vulnerability/{agent_id}/summary/{field}": _AGENT | {"field": "severity"},
     "PUT /vulnerability": {},

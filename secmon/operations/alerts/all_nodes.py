@@ -5,17 +5,24 @@ from typing import Any
 
 from msgspec import structs
 
+from secmon.alerts.conditions import AlertConditions
+from secmon.alerts.question import AlertQuestion
 from secmon.cluster.executor import Context
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome, absorb
 from secmon.operations.internal import INTERNAL
 
 
-async def ask_nodes(ctx: Context, operation: str, params: Callable[[str], Any]) -> tuple[dict[str, Outcome], Outcome]:
-    """The answers by node, and an outcome with the nodes that did not answer.
+async def ask_nodes(
+    ctx: Context, operation: str, question: AlertQuestion, params: Callable[[str], Any]
+) -> tuple[dict[str, Outcome], Outcome]:
+    """The answers by node, and an outcome with the nodes that did not answer. None is asked for alerts of no agent.
 
     ``params``: of the internal operation, for a node. Raises 3012, and the error that all nodes agree on.
     """
+    if question.agents.nothing:
+        AlertConditions(question)
+        return {}, Outcome(total=0)
     nodes = ctx.node.services.nodes
     if nodes is None:
         raise SecmonError(3012)

@@ -68,11 +68,12 @@ async def count_by_time(ctx: Context, params: HistogramFilters) -> Outcome:
     if last - first > MAX_STEPS:
         raise SecmonError(1771, f"{last - first}, the maximum is {MAX_STEPS}")
     asked = OwnHistogram(question=replace(question, until=until), step=step)
-    answers, outcome = await ask_nodes(ctx, HISTOGRAM_OWN, lambda node: asked)
+    answers, outcome = await ask_nodes(ctx, HISTOGRAM_OWN, question, lambda node: asked)
     counts: Counter[int] = Counter()
     for answer in answers.values():
         counts.update(dict(msgspec.convert(answer.items, list[tuple[int, int]])))
-    outcome.items = [{"time": _begin(at * step), "count": counts[at * step]} for at in range(first, last)]
+    steps = range(first, last) if answers else ()
+    outcome.items = [{"time": _begin(at * step), "count": counts[at * step]} for at in steps]
     outcome.total = len(outcome.items)
     outcome.extra = {"alerts": counts.total()}
     return outcome
@@ -87,7 +88,7 @@ async def count_by_value(ctx: Context, params: TopFilters) -> Outcome:
     if params.field in UNINDEXED:
         raise SecmonError(1408, f"{params.field!r} is not counted")
     asked = OwnCounts(question=question_of(ctx, params, since=LAST_DAY), field=params.field)
-    answers, outcome = await ask_nodes(ctx, COUNT_OWN, lambda node: asked)
+    answers, outcome = await ask_nodes(ctx, COUNT_OWN, asked.question, lambda node: asked)
     shares = [share for answer in answers.values() for share in msgspec.convert(answer.items, list[SharedCounts])]
     merged = merge_counts(shares, params.limit)
     outcome.items = [{"value": value, "count": count} for value, count in merged.counts]

@@ -10,6 +10,7 @@ from secmon.alerts.question import AgentSelection, AlertQuestion
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Alphanumeric, Common, Q, text_format
 from secmon.common.errors import SecmonError
+from secmon.common.outcome import Messages
 from secmon.common.query.dates import Age, instant, moment
 from secmon.common.query.syntax import EXCERPT
 from secmon.operations.agents.listing import scope_of
@@ -18,6 +19,7 @@ from secmon.security.rbac.authorization import Require
 from secmon.security.rbac.evaluate import Scope
 
 READ_ALERTS = Require("alerts:read", "agent:id", param="agents_list", mode="each")
+READ = Messages(all="The alerts were read", some="Some alerts were not read", none="No alert was found")
 MAX_LEVEL = 16
 
 Time = Annotated[str, text_format("alert_time", r"now(?:-(?:[0-9]{1,9}[dhmsw])+)?|[0-9T:.\- ]+Z?")]

@@ -13,17 +13,16 @@ from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Common, Select, text_format
 from secmon.common.errors import SecmonError
-from secmon.common.outcome import Messages, Outcome
+from secmon.common.outcome import Outcome
 from secmon.operations.alerts.all_nodes import ask_nodes
 from secmon.operations.alerts.own import NEWEST_OWN, OwnAlerts
-from secmon.operations.alerts.parameters import READ_ALERTS, AlertFilters, question_of, selection
+from secmon.operations.alerts.parameters import READ, READ_ALERTS, AlertFilters, question_of, selection
 from secmon.security.rbac.authorization import Require
 
 MAX_PAGE = 1000
 MAX_EQUAL_IDS = 10
 """Alerts of different nodes may have the same id."""
 READ_ANY_ALERT = Require("alerts:read", "agent:id", mode="restrict")
-READ = Messages(all="The alerts were read", some="Some alerts were not read", none="No alert was found")
 CursorText = Annotated[str, text_format("cursor", r"[0-9]{1,20}\.[A-Za-z0-9_\-.%]{1,256}")]
 AlertId = Annotated[str, text_format("alert_id", r"[0-9]{1,20}\.[0-9]{1,20}")]
 PageLimit = Annotated[int, Meta(ge=1, le=MAX_PAGE, description="Most alerts to return.")]
@@ -64,8 +63,8 @@ async def read_alert(ctx: Context, params: OneAlert) -> Outcome:
     visible = AlertQuestion(agents=selection(ctx))
     wanted = replace(visible, values={"id": (params.alert_id,)})
     outcome = await _page(ctx, wanted, MAX_EQUAL_IDS)
-    if not outcome.items and not outcome.failures:
-        raise SecmonError(1770, ids=(params.alert_id,))
+    if not outcome.items and not visible.agents.nothing:
+        outcome.fail(SecmonError(1770), params.alert_id)
     outcome.extra = {"around": []}
     if outcome.items:
         alert, distance = outcome.items[0], params.seconds * 1000
@@ -90,7 +89,7 @@ async def _page(
         place = None if cursor is None else cursor.place(node)
         return OwnAlerts(question=question, limit=limit, place=place, select=select)
 
-    answers, outcome = await ask_nodes(ctx, NEWEST_OWN, share_of)
+    answers, outcome = await ask_nodes(ctx, NEWEST_OWN, question, share_of)
     shares = {
         name: Share(msgspec.convert(answer.items, list[SharedAlert]), bool(answer.extra.get("more")))
         for name, answer in answers.items()

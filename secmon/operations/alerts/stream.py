@@ -11,7 +11,7 @@ from secmon.cluster.parameters import Select, text_format
 from secmon.common.outcome import Outcome
 from secmon.operations.alerts.all_nodes import ask_nodes
 from secmon.operations.alerts.own import TAIL_OWN, OwnTail
-from secmon.operations.alerts.parameters import READ_ALERTS, AlertFilters, question_of
+from secmon.operations.alerts.parameters import READ, READ_ALERTS, AlertFilters, question_of
 
 BATCH = 200
 """Alerts of a node in one answer."""
@@ -34,8 +34,8 @@ def follow(params: FollowedAlerts, answer: Outcome) -> FollowedAlerts:
 
 
 @operation(
-    "GET", "/alerts/stream", params=FollowedAlerts, place=Place.AGENT, require=(READ_ALERTS,), item=dict[str, Any],
-    extra={"position": str}, follow=follow,
+    "GET", "/alerts/stream", params=FollowedAlerts, place=Place.AGENT, require=(READ_ALERTS,), messages=READ,
+    item=dict[str, Any], extra={"position": str}, follow=follow,
 )  # fmt: skip
 async def follow_alerts(ctx: Context, params: FollowedAlerts) -> Outcome:
     """Alerts as they are raised, as server-sent events."""
@@ -45,7 +45,7 @@ async def follow_alerts(ctx: Context, params: FollowedAlerts) -> Outcome:
     def tail_of(node: str) -> OwnTail:
         return OwnTail(question=question, limit=BATCH, after=known.get(node), select=params.select)
 
-    answers, outcome = await ask_nodes(ctx, TAIL_OWN, tail_of)
+    answers, outcome = await ask_nodes(ctx, TAIL_OWN, question, tail_of)
     for name, answer in answers.items():
         outcome.items += answer.items
         known[name] = int(answer.extra["next"])

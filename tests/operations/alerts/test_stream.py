@@ -21,9 +21,10 @@ async def tail(office: Office, user: str = "admin", /, **params: Any) -> tuple[l
 
 async def test_only_new_alerts_come_each_once(office: Office) -> None:
     found, start = await tail(office)
-    assert (found, start) == ([], "alpha=3~beta=2~gamma=1")
-    fill(office.world.nodes["beta"].node.paths.alert_store, [raised(7, "001", 1), raised(8, "002", 2)])
-    fill(office.world.nodes["gamma"].node.paths.alert_store, [raised(9, "004", 3)])
+    assert found == []
+    assert start == position_of(alpha=6, beta=3, gamma=9)
+    fill(office.world.nodes["beta"].node.paths.alert_store, [raised(7, "001", 1), raised(8, "002", 20)])
+    fill(office.world.nodes["gamma"].node.paths.alert_store, [raised(9, "004", 30)])
     found, position = await tail(office, position=start)
     assert found == [7, 8, 9]
     assert await tail(office, position=position) == ([], position)
@@ -32,5 +33,12 @@ async def test_only_new_alerts_come_each_once(office: Office) -> None:
     assert await tail(office, position=start, search="n=8") == ([8], position)
 
 
-async def test_a_store_that_was_built_again_is_followed_from_its_end(office: Office) -> None:
-    assert await tail(office, position="alpha=900~beta=1") == ([4], "alpha=3~beta=2~gamma=1")
+async def test_a_position_from_elsewhere_leads_to_the_end(office: Office) -> None:
+    found, position = await tail(office, position=position_of(alpha=900, beta=2))
+    assert (found, position) == ([4], position_of(alpha=6, beta=3, gamma=9))
+
+
+def position_of(**seconds: int) -> str:
+    """A position behind the alerts of these seconds after noon."""
+    noon = 1_795_348_800
+    return "~".join(f"{name}={(noon + second) * 1_000_000}" for name, second in seconds.items())

@@ -15,6 +15,7 @@ from secmon.common import query
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.outcome import Outcome, Result
 from secmon.common.sqlite.faults import storage_error
+from secmon.common.sqlite.recording import Commits, counted_commits
 from secmon.security.audit import Actor, audited_write
 from secmon.security.authentication_error import AuthenticationError
 from secmon.security.rbac.authorization import Authorizer, Grant, Require, named_ids
@@ -31,6 +32,9 @@ NUMBERED = frozenset({"user:id", "role:id", "policy:id", "rule:id"})
 
 QUERY_PARAMETERS = ("q", "sort", "search", "select", "distinct", "offset", "limit")
 """What a collection's parameters may hold (see ``parameters.Listing``); not every operation has all."""
+
+UNCHANGED = frozenset({3050, 3051, 3053})
+"""The store of record has refused a change."""
 
 REVISION_POLL = 0.005
 """Seconds between two reads of the local security revision while a call waits for its own."""
@@ -175,16 +179,21 @@ class Executor:
 
     async def _bounded(self, call: Call, running: Coroutine[Any, Any, Result]) -> Result:
         """Await ``running`` up to the deadline; every error that leaves names this node."""
+        with counted_commits() as commits:
+            try:
+                return await self._in_time(call, running)
+            except SecmonError as error:
+                raise self._named(_of_all(error, commits)) from error.__cause__
+
+    async def _in_time(self, call: Call, running: Coroutine[Any, Any, Result]) -> Result:
         limit = None if call.deadline is None else max(0.0, call.deadline - self.node.clock.monotonic())
         try:
             async with asyncio.timeout(limit):
                 return await running
         except TimeoutError:
             log.warning("%s: %s did not finish in time", call.title, call.operation.name)
-            raise self._named(SecmonError(3021)) from None
-        except SecmonError as error:
-            raise self._named(error) from None
-        except AuthenticationError:  # a 401, whatever the node: the caller has ceased to exist meanwhile
+            raise SecmonError(3021) from None
+        except (SecmonError, AuthenticationError):  # the second, a 401: the caller has ceased to exist meanwhile
             raise
         except Exception as error:  # the one place where an unforeseen fault becomes an answer
             failure = storage_error(error)
@@ -192,15 +201,22 @@ class Executor:
                 self.node.counters.add("operations.storage_errors")
                 name = call.operation.name
                 log.error("node %s: request %s: %s failed: %s", self.node.name, call.request_id, name, error)
-                raise self._named(failure) from error
+                raise failure from error
             self.node.counters.add("operations.unexpected_errors")
             log.exception("node %s: %s: operation %s failed", self.node.name, call.title, call.operation.name)
-            raise self._named(SecmonError(1000)) from error
+            raise SecmonError(1000) from error
 
     def _named(self, error: SecmonError) -> SecmonError:
         if not error.nodes and error.kind is not Kind.TOO_MANY_REQUESTS:
             error.nodes = {self.node.name: error.message}
         return error
+
+
+def _of_all(error: SecmonError, commits: Commits) -> SecmonError:
+    """``error`` of the last change of a call; 3052 when it says that nothing was changed, and earlier changes were."""
+    if commits.made and error.code in UNCHANGED:
+        return SecmonError(3052, f"a part of it was made: {error.message}", nodes=error.nodes)
+    return error
 
 
 def _page(call: Call, whole: Outcome) -> Outcome:

@@ -68,6 +68,9 @@ OPTIONS: Mapping[str, Option] = {
     "leaderd.term_seconds": Option(
         10, 2, 300, "Seconds without a renewal after which another node becomes master; renewed in a fifth of them."
     ),
+    "leaderd.hold_ms": Option(
+        10_000, 0, 600_000, "Milliseconds that a call waits for a master at most, where nodes change their roles."
+    ),
     "leaderd.debug": Option(0, 0, 2, "Detail of the log of who is master."),
     "clusterd.debug": Option(0, 0, 2, "Detail of the cluster's log."),
     "auth.timeout_seconds": Option(1, 0, 2_147_483_647, "Seconds that an agent may take to send more of its request."),

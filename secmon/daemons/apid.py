@@ -14,6 +14,7 @@ from secmon.common.allocator import keep_freed_memory
 from secmon.common.background import Background
 from secmon.common.clock import Clock, SystemClock
 from secmon.daemons.daemon import KEY_PASSWORD, Context
+from secmon.daemons.master_client import cluster_daemon
 from secmon.daemons.node_builder import Installation, open_node, read_installation
 from secmon.operations.all import CATALOGUE
 
@@ -24,7 +25,7 @@ def build(context: Context) -> "ApiDaemon":
     Raises ConfigError, 2003, 2010.
     """
     keep_freed_memory()
-    installation = read_installation(context.paths)
+    installation = read_installation(context.paths, hands_in=True)
     clock = SystemClock()
     listening = open_listening(
         installation.paths, installation.api, clock, key_password=context.secrets.get(KEY_PASSWORD)
@@ -57,8 +58,7 @@ class ApiDaemon:
         if not node.clustered:
             node.services.nodes = coordinator = Coordinator(executor, no_peer, limits=CallLimits.of(node.options))
             return RoleRouter("master", executor, coordinator=coordinator)
-        hold = 0 if node.record is None else node.options.get("clusterd.hold_ms") / 1000
-        self._cluster_daemon = LocalClient(node.name, node.paths.cluster_socket, node.clock, hold_seconds=hold)
+        self._cluster_daemon = cluster_daemon(node)
         return RoleRouter("api", executor, forward_to=self._cluster_daemon)
 
     async def finished(self) -> None:

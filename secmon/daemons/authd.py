@@ -28,7 +28,7 @@ _CERTIFICATE_PERIOD = 86_400.0
 
 def build(context: Context) -> "AuthDaemon":
     """The daemon for the installation in ``context.paths``. Raises ConfigError."""
-    return AuthDaemon(open_node(read_installation(context.paths), clock=SystemClock()))
+    return AuthDaemon(open_node(read_installation(context.paths, hands_in=True), clock=SystemClock()))
 
 
 class AuthDaemon:

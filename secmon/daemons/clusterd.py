@@ -34,6 +34,9 @@ class ClusterRole(Protocol):
 
     async def start(self) -> None: ...
 
+    def refuse(self) -> None:
+        """Begin no more calls; those under way are finished."""
+
     async def stop(self) -> None: ...
 
 
@@ -74,6 +77,7 @@ class ClusterDaemon:
     async def stop(self) -> None:
         """Finish the calls in flight, then close the link."""
         await self.tasks.stop("local socket")
+        self.role.refuse()
         await self._local.stop(self.node.options.get("daemons.stop_timeout") / 2)
         await self.role.stop()
         self.node.security.close()

@@ -1,4 +1,4 @@
-"""What the daemons of a worker ask of the master: through the cluster daemon of their node, which knows the way."""
+"""What the daemons of a node ask of the master: through the cluster daemon of their node, which knows the way."""
 
 from typing import Any
 
@@ -13,15 +13,21 @@ MASTER_SECONDS = 10.0
 """How long an answer is waited for; daemons ask again."""
 
 
+def cluster_daemon(node: Node) -> LocalClient:
+    """The cluster daemon of ``node``. Where a store of record decides its role, calls wait for a master."""
+    hold = 0.0 if node.record is None else node.options.get("leaderd.hold_ms") / 1000
+    return LocalClient(node.name, node.paths.cluster_socket, node.clock, hold_seconds=hold, counters=node.counters)
+
+
 class MasterClient:
     """Internal operations of the master, asked by the daemon ``client``."""
 
     def __init__(self, node: Node, client: str) -> None:
         self._node, self._client = node, client
-        self._daemon = LocalClient(node.name, node.paths.cluster_socket, node.clock)
+        self._daemon = cluster_daemon(node)
 
     async def call(self, operation: str, params: dict[str, Any]) -> object:
-        """The data that the master answers. Raises SecmonError: 3012, 3020, 3021, 3023, and the master's own."""
+        """The data that the master answers. Raises SecmonError: 3012, 3020, 3021, 3023, 3052, and the master's own."""
         request = pack_request(
             operation, params, identity=local_identity(), request_id=new_request_id(), client=self._client
         )

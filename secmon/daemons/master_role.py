@@ -14,7 +14,7 @@ from secmon.cluster.fan_out import CallLimits
 from secmon.cluster.leadership.client import LeaderClient
 from secmon.cluster.leadership.known_term import KnownTerm
 from secmon.cluster.lease import LeaseWriter
-from secmon.cluster.node import Node, Peer
+from secmon.cluster.node import CallRouter, Node, Peer
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.current_term import CurrentTermService
@@ -35,6 +35,7 @@ from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.report_service import ReportService
+from secmon.master.term_guard import TermGuard
 from secmon.operations.all import EXECUTABLE
 from secmon.security.audit import Actor, audited
 from secmon.security.key_rotation import retire_signing_keys, rotate_signing_key
@@ -72,7 +73,10 @@ class MasterRole:
         self._build_services()
         coordinator = Coordinator(executor, self._find_peer, limits=CallLimits.of(node.options))
         self._provide(coordinator)
-        self.router = RoleRouter("master", executor, coordinator=coordinator)
+        self.router: CallRouter = RoleRouter("master", executor, coordinator=coordinator)
+        if node.record is not None:
+            self.router = TermGuard(node.name, self.router, KnownTerm(node.paths.role), node.clock)
+        self._for_workers = CallService(node.name, EXECUTABLE, whole=self.router.route, part=self._refuse_part)
         self._callers = CallerVerifier(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)
 
     def _build_publishers(self) -> None:
@@ -152,8 +156,7 @@ class MasterRole:
         pb_grpc.add_ReportsServicer_to_server(self._reports, server)
 
     def _serve_workers(self, server: aio.Server) -> None:
-        service = CallService(self._node.name, EXECUTABLE, whole=self.router.route, part=self._refuse_part)
-        PeerService(service, clock=self._node.clock, authorize=self._authorize).add_to(server)
+        PeerService(self._for_workers, clock=self._node.clock, authorize=self._authorize).add_to(server)
 
     def _authorize(self, context: PeerContext, call: Call) -> Call:
         """Connected workers only, which say nothing about the caller but the token."""
@@ -180,6 +183,10 @@ class MasterRole:
                 retire_signing_keys(transaction, node.clock, older_than_seconds=KEY_LIFE_SECONDS + KEY_CHECK_SECONDS)
                 rotate_signing_key(transaction, node.clock)
             log.info("tokens are signed with a new key from now on")
+
+    def refuse(self) -> None:
+        """Begin no more calls of workers, which send them again."""
+        self._for_workers.refuse()
 
     async def stop(self) -> None:
         """Tell the workers, finish, close."""

@@ -9,7 +9,8 @@ import msgspec
 from secmon.agents.link.client import LinkClient
 from secmon.cluster.analysis_client import EngineClient
 from secmon.cluster.leadership.client import LeaderClient
-from secmon.cluster.leadership.current_cluster import current_cluster
+from secmon.cluster.leadership.current_cluster import current_cluster, with_role
+from secmon.cluster.leadership.role_file import CurrentRole
 from secmon.cluster.lease import LeaseReader, UnlimitedLease
 from secmon.cluster.node import Lease, Node, Services
 from secmon.cluster.record.masters_record import MastersRecord, record_address
@@ -46,11 +47,17 @@ class Installation:
         return self.main.cluster.is_worker
 
 
-def read_installation(paths: Paths) -> Installation:
-    """With the role of the moment. Raises ConfigError naming file, key and value."""
+def read_installation(paths: Paths, *, hands_in: bool = False) -> Installation:
+    """With the role of the moment. Raises ConfigError naming file, key and value.
+
+    ``hands_in``: for a daemon that hands all changes to the cluster daemon. Where a store of record decides the role,
+    it works as one of a worker, so that a change of the role does not concern it.
+    """
     main = load_main_config(paths)
-    main = msgspec.structs.replace(main, cluster=current_cluster(paths, main.cluster))
-    store = main.cluster.store
+    store, cluster = main.cluster.store, current_cluster(paths, main.cluster)
+    if store is not None and hands_in:
+        cluster = with_role(main.cluster, CurrentRole("worker"))
+    main = msgspec.structs.replace(main, cluster=cluster)
     record = None if store is None else MastersRecord(paths, record_address(paths, store))
     return Installation(paths, load_api_config(paths), main, load_internal_options(paths), record)
 

@@ -34,7 +34,7 @@ def build(context: Context) -> "RemoteDaemon":
 
     Raises ConfigError, 2010.
     """
-    installation = read_installation(context.paths)
+    installation = read_installation(context.paths, hands_in=True)
     settings = link_settings(load_remote(context.paths), installation.main, installation.options)
     try:
         with as_root():

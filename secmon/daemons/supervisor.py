@@ -24,7 +24,7 @@ from secmon.daemons.daemon_host import tend
 from secmon.daemons.fork_server import NEEDED_FOLDERS
 from secmon.daemons.installation_files import restore_folders
 from secmon.daemons.log_rotation import LogRotationTask
-from secmon.daemons.role_change import DEPENDENT, ROLE_STOP_SECONDS, concerned
+from secmon.daemons.role_change import NEEDED, ROLE_STOP_SECONDS, concerned
 from secmon.daemons.run_files import RunFiles, daemon_states
 from secmon.daemons.start_report import StartReport
 from secmon.daemons.supervisor_lock import SupervisorLock
@@ -169,7 +169,7 @@ class Supervisor:
 
     async def _stays_away(self, daemon: str, reason: str) -> None:
         """Let another node be the master while ``daemon``, which a master needs, does not come back."""
-        if daemon not in DEPENDENT or not self._paths.leader_socket.exists():
+        if daemon not in NEEDED or not self._paths.leader_socket.exists():
             return
         try:
             await LeaderClient(self._paths).failed(f"{daemon} does not come back: {reason}")

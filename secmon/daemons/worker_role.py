@@ -73,7 +73,7 @@ class WorkerRole:
             hold_seconds=options.get("clusterd.hold_ms") / 1000,
             refusal=lambda: self.cluster.link.refusal,
         )
-        self.relay = forwarder.relay
+        self.relay, self.refuse = forwarder.relay, forwarder.refuse
         self.router = RoleRouter(
             "worker",
             executor,
@@ -89,7 +89,9 @@ class WorkerRole:
         link = self.cluster.link
         if not await link.wait_connected(seconds) or link.channel is None:
             return None
-        return RemotePeer(self._node.name, link.channel, self._node.clock, unreachable=lambda: SecmonError(3023))
+        return RemotePeer(
+            self._node.name, link.channel, self._node.clock, unreachable=lambda: SecmonError(3023), whole=True
+        )
 
     async def start(self) -> None:
         """Open the port for the master's calls and begin to link. Raises 2010 for a port that cannot be taken."""

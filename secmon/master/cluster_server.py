@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from grpc import aio
 
@@ -178,12 +179,15 @@ class ClusterServer:
         return f"clusterd.enrol_port (by default cluster.port + 1) in {self._paths.local_internal_options}"
 
     async def stop(self, reason: str = "the master stops", grace: float = 2.0) -> None:
-        """Send the workers ``reason``, give running calls ``grace`` seconds, close the ports."""
+        """Send the workers ``reason``, give them ``grace`` seconds to finish their calls and leave, close the ports."""
         await self._tasks.stop(MEMBERSHIP)
         self.sessions.close_all(reason)
         for port in self._ports:
             port.close()
-        await asyncio.gather(*(server.stop(grace) for server in self._servers))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await asyncio.gather(*(port.emptied() for port in self._ports))
+        await asyncio.gather(*(server.stop(0) for server in self._servers))
         await asyncio.gather(*(port.stop() for port in self._ports))
         self._servers, self._ports = [], []
         await self.channels.close()

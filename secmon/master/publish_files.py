@@ -59,6 +59,8 @@ class FilePublisher:
         self._counters = counters
         self._record = record
         self._unrecorded: dict[str, Entry | None] = {}
+        self._doubtful = False
+        """Whether some of these may be recorded after all: the answer to an attempt was lost."""
         self._scanning = asyncio.Lock()
         self._warnings = WarningLimiter(_log, clock)
         self._waiting = TroubleLog(_log)
@@ -97,11 +99,14 @@ class FilePublisher:
     async def settled(self) -> None:
         """Return when all changes made before this call are recorded and sent.
 
-        Raises SecmonError 3052 when they cannot be recorded now: they wait for it.
+        Raises SecmonError 3052 when they cannot be recorded now: they wait for it. 3051 when this node is not the
+        master any more: the files of the new one will replace them.
         """
         try:
             await self._scan_and_publish(everything=True)
         except (SecmonError, FileChanged) as error:
+            if isinstance(error, SecmonError) and error.code == 3051 and not self._doubtful:
+                raise
             cause = error.extra if isinstance(error, SecmonError) else str(error)
             raise SecmonError(3052, f"the files are changed, and wait to be recorded: {cause}") from error
 
@@ -182,7 +187,13 @@ class FilePublisher:
         """Workers get only what is recorded: a new master then has it, too."""
         self._counters.set("files.unrecorded", len(self._unrecorded))
         if self._record is not None and self._unrecorded:
-            await asyncio.to_thread(self._record.put, self._unrecorded)
+            doubtful, self._doubtful = self._doubtful, True
+            try:
+                await asyncio.to_thread(self._record.put, self._unrecorded)
+            except (SecmonError, FileChanged) as error:
+                self._doubtful = doubtful or (isinstance(error, SecmonError) and error.code != 3051)
+                raise
+            self._doubtful = False
             self._counters.set("files.unrecorded", 0)
         if self._waiting.over():
             _log.info("The changed files are recorded")

@@ -96,6 +96,7 @@ class ClusterMember:
         """Leave, give running calls ``grace`` seconds, close the port. The lease continues."""
         await self.link.leave(reason)
         await self._tasks.stop(MASTER_LINK)
+        await self.link.finish()
         if self._peers:
             self._peers.close()
         if self._server:

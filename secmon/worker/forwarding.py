@@ -51,6 +51,12 @@ class MasterForwarder:
         self._hold_seconds = hold_seconds
         self._refusal = refusal
         self._large_request = asyncio.Lock()
+        self._holds: set[asyncio.Timeout] = set()
+
+    def refuse(self) -> None:
+        """End the wait of all calls for the master: this daemon stops. They were not sent, and can be sent again."""
+        for hold in self._holds:
+            hold.reschedule(asyncio.get_running_loop().time())
 
     async def execute(self, call: Call, *, part: bool) -> Result:
         """See ``cluster.node.Peer``. Raises 3023 when the master stays away."""
@@ -104,8 +110,18 @@ class MasterForwarder:
         hold = self._hold_seconds
         if deadline is not None:
             hold = max(0.0, min(hold, (deadline - self._node.clock.monotonic()) / 2))
-        master = await self._find_master(hold)
+        master = await self._wait(hold)
         if master is None:
             refusal = self._refusal()
             raise self._named(SecmonError(3023, f"the master refuses it: {refusal}" if refusal else None))
         return master
+
+    async def _wait(self, seconds: float) -> Master | None:
+        try:
+            async with asyncio.timeout(None) as hold:
+                self._holds.add(hold)
+                return await self._find_master(seconds)
+        except TimeoutError:
+            return None
+        finally:
+            self._holds.discard(hold)

@@ -88,6 +88,7 @@ class MasterLink:
         self._members: tuple[Member, ...] = ()
         self._refused_handshakes = 0
         self._trouble = TroubleLog(log)
+        self._closing: set[asyncio.Task[None]] = set()
 
     # For other parts of the node
 
@@ -142,6 +143,10 @@ class MasterLink:
         """Send the master the reason and end the session. Cancel :meth:`run` afterwards: it would start another one."""
         if self._session:
             await self._session.leave(reason)
+
+    async def finish(self) -> None:
+        """Wait until the sessions that have ended are closed. Call it when :meth:`run` is cancelled."""
+        await asyncio.gather(*self._closing)
 
     async def _attempt(self) -> None:
         """One session, from certificate to end. Raises SecmonError if there was none."""
@@ -254,7 +259,9 @@ class MasterLink:
             self._session = None
             self.reason = session.reason or "this node stops"
             log.info("the session with the master ended: %s", self.reason)
-            await session.close()
+            closing = asyncio.create_task(session.close(), name="end of a session")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
             for listener in self.listeners:
                 await listener.disconnected(self.reason)
 

@@ -23,6 +23,8 @@ log = logging.getLogger("secmon.clusterd.link")
 QUEUE_LIMIT = 1024
 """Queued messages in either direction. An overflow ends the session; the next one starts with a comparison."""
 LEAVE_SECONDS = 1.0
+FINISH_SECONDS = 2.0
+"""For calls in flight when the session ends: a master that stops finishes them."""
 RENEWAL_PAUSE_SECONDS = 60.0
 """Between a failed renewal and the next attempt."""
 
@@ -95,8 +97,8 @@ class MasterSession:
         self._ended.set()
 
     async def close(self) -> None:
-        """Close both channels; calls in flight fail."""
-        await asyncio.gather(self._control.close(None), self.channel.close(None))
+        """Close both channels; calls in flight have ``FINISH_SECONDS``."""
+        await asyncio.gather(self._control.close(None), self.channel.close(FINISH_SECONDS))
 
     async def leave(self, reason: str) -> None:
         """Send the master the reason, and end when it has closed the session or ``LEAVE_SECONDS`` have passed."""

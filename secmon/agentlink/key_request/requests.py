@@ -26,7 +26,9 @@ RETRY_SECONDS = 1.0
 MAX_REMEMBERED = 1024
 """Requests whose last failure is remembered."""
 COUNTERS = ("asked", "answered", "refused", "timed_out", "failed", "dropped")
-_UNAVAILABLE = frozenset({1005, 1021, 1725, 2013, 3012, 3013, 3018, 3020, 3021, 3022, 3023, 3036})
+_UNAVAILABLE = frozenset(
+    {1005, 1021, 1725, 2013, 3012, 3013, 3018, 3020, 3021, 3022, 3023, 3036, 3050, 3051, 3052, 3053}
+)
 """Codes of a registry that cannot be written or a master that cannot be reached: the agent is not at fault."""
 
 

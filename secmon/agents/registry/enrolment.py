@@ -106,7 +106,7 @@ _MASTER_REFUSALS = {
     1725: "Issue generating key",
     1737: "Invalid Group(s) Name(s)",
 }
-_UNREACHABLE = frozenset({3012, 3013, 3018, 3020, 3021, 3022, 3023})
+_UNREACHABLE = frozenset({3012, 3013, 3018, 3020, 3021, 3022, 3023, 3050, 3051, 3052, 3053})
 
 
 def relayed_refusal(error: SecmonError) -> Refusal:

@@ -33,6 +33,11 @@ class CallService:
         self._whole = whole
         self._part = part
         self._relay = relay
+        self._refusing = False
+
+    def refuse(self) -> None:
+        """Answer all further calls with 3012: they were not begun, so that they can be sent again."""
+        self._refusing = True
 
     async def answer(
         self, request: pb.ExecuteRequest, deadline: float | None, authorize: Authorize = lambda call: call
@@ -41,6 +46,9 @@ class CallService:
 
         ``authorize`` checks the caller: it returns the call, perhaps with another identity, or raises.
         """
+        if self._refusing:
+            yield pack_failure(SecmonError(3012))
+            return
         try:
             operation = named_operation(request, self._catalogue, self._node)
             relayed = None if self._relay is None else self._relay(operation, request, deadline)

@@ -10,7 +10,11 @@ from secmon.common.background import cancelled_by_caller
 
 
 class ChannelClosed(Exception):
-    """Another task has closed the channel, before the call or under it."""
+    """Another task has closed the channel, before the call or under it (``in_flight``)."""
+
+    def __init__(self, reason: str, *, in_flight: bool) -> None:
+        self.in_flight = in_flight
+        super().__init__(reason)
 
 
 @contextmanager
@@ -24,6 +28,6 @@ def closable() -> Iterator[None]:
     except asyncio.CancelledError:
         if cancelled_by_caller():
             raise
-        raise ChannelClosed("the channel was closed") from None
+        raise ChannelClosed("the channel was closed", in_flight=True) from None
     except aio.UsageError as error:
-        raise ChannelClosed(str(error)) from None
+        raise ChannelClosed(str(error), in_flight=False) from None

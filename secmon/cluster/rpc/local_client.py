@@ -7,19 +7,17 @@ from pathlib import Path
 
 from secmon.cluster.call import Call
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.held_calls import HeldCalls, is_read
 from secmon.cluster.rpc.local_frames import CallFrame, Kind, pack_frame, pack_seconds, read_frames
 from secmon.cluster.rpc.wire import ResultReader, pack_call
 from secmon.common.clock import Clock
+from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
 from secmon.security.authentication_error import AuthenticationError
 
 CONNECT_SECONDS = 5.0
 """Time for a connection: a daemon that runs takes one at once, one that hangs does not."""
-
-_AGAIN_SECONDS = 0.05
-_AWAY = (3012, 3020, 3023)
-"""The cluster daemon, or the master, is away."""
 
 
 class LocalClient:
@@ -33,32 +31,25 @@ class LocalClient:
         *,
         connect_seconds: float = CONNECT_SECONDS,
         hold_seconds: float = 0.0,
+        counters: Counters | None = None,
     ) -> None:
-        """``name``: of this node, for errors. Calls wait ``hold_seconds`` for a daemon that does not run, reads for a
-        master too: neither is away for long where nodes change their roles."""
+        """``name``: of this node, for errors. ``hold_seconds``: for which calls wait for a daemon or a master."""
         self._name = name
         self._socket = socket
         self._clock = clock
         self._connect_seconds = connect_seconds
-        self._hold_seconds = hold_seconds
+        self._held = HeldCalls(clock, counters or Counters(), seconds=hold_seconds)
         self._connecting = asyncio.Lock()
         self._connection: _Connection | None = None
 
     async def execute(self, call: Call, *, part: bool) -> Result:
-        """See ``cluster.node.Peer``; raises 3012 or 3020 when the daemon cannot be asked."""
+        """See ``cluster.node.Peer``; raises 3012 or 3020 when the daemon cannot be asked, 3052 when it has ended before
+        it had answered what is not a read."""
         return await self.send(pack_call(call, part=part), call.deadline)
 
     async def send(self, request: pb.ExecuteRequest, deadline: float | None) -> Result:
-        """As :meth:`execute`, for a request that is packed already. A read is repeated while the hold lasts."""
-        end = self._clock.monotonic() + self._hold_seconds
-        while True:
-            try:
-                return await self._send(request, deadline)
-            except SecmonError as error:
-                reads = request.operation.startswith("GET ")
-                if not reads or error.code not in _AWAY or self._clock.monotonic() >= end:
-                    raise
-            await asyncio.sleep(_AGAIN_SECONDS)
+        """As :meth:`execute`, for a request that is packed already."""
+        return await self._held.run(lambda: self._send(request, deadline), deadline)
 
     async def _send(self, request: pb.ExecuteRequest, deadline: float | None) -> Result:
         limit = None if deadline is None else max(0.001, deadline - self._clock.monotonic())
@@ -66,11 +57,14 @@ class LocalClient:
         try:
             async with asyncio.timeout(limit):
                 connection = self._connection
-                if connection is None or connection.lost:
+                if connection is None or connection.leaving:
                     connection = await self._connected()
                 return await connection.call(data)
         except TimeoutError:
             raise self._named(SecmonError(3021)) from None
+        except _AnswerLost:
+            unknown = SecmonError(3052, "the cluster daemon of this node has ended before it had answered")
+            raise self._named(local_failure(self._socket) if is_read(request) else unknown) from None
         except OSError:
             raise self._named(local_failure(self._socket)) from None
 
@@ -83,23 +77,13 @@ class LocalClient:
     async def _connected(self) -> "_Connection":
         """A connection to a daemon that does not hang. Raises OSError; what is no connection in time is 3020."""
         async with self._connecting:
-            if self._connection is None or self._connection.lost:
+            if self._connection is None or self._connection.leaving:
                 try:
-                    async with asyncio.timeout(self._connect_seconds + self._hold_seconds):
-                        self._connection = await self._connect()
+                    async with asyncio.timeout(self._connect_seconds):
+                        self._connection = await _connect(self._socket)
                 except TimeoutError as error:
                     raise ConnectionError("no greeting in time") from error
             return self._connection
-
-    async def _connect(self) -> "_Connection":
-        end = self._clock.monotonic() + self._hold_seconds
-        while True:
-            try:
-                return await _connect(self._socket)
-            except (FileNotFoundError, ConnectionRefusedError):
-                if self._clock.monotonic() >= end:
-                    raise
-                await asyncio.sleep(_AGAIN_SECONDS)
 
     def _named(self, failure: SecmonError) -> SecmonError:
         failure.nodes = {self._name: failure.message}
@@ -117,6 +101,10 @@ async def _connect(socket: Path) -> "_Connection":
     return connection
 
 
+class _AnswerLost(Exception):
+    """The connection has ended under a call, which may have been executed."""
+
+
 class _Answer:
     """An answer on its way."""
 
@@ -129,7 +117,8 @@ class _Connection:
     """One connection with the calls in flight on it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.lost = False
+        self.leaving = False
+        """It is lost, or the daemon stops: for no further call."""
         self.greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._writer = writer
         self._numbers = itertools.count(1)
@@ -137,7 +126,10 @@ class _Connection:
         self._reading = asyncio.create_task(self._read(reader), name="answers of the cluster daemon")
 
     async def call(self, data: bytes) -> Result:
-        """The result of a call. Raises the error that the answer carries, ConnectionError when the connection ends."""
+        """The result of a call. Raises the error that the answer carries, _AnswerLost when the connection ends, and
+        ConnectionError when the call is not sent."""
+        if self.leaving:
+            raise ConnectionError("the daemon stops")
         number = next(self._numbers) & 0xFFFFFFFF
         answer = self._answers[number] = _Answer()
         try:
@@ -148,8 +140,11 @@ class _Connection:
         except asyncio.CancelledError:
             self._cancel(number)
             raise
+        except OSError as error:
+            raise _AnswerLost from error
         finally:
             self._answers.pop(number, None)
+            self._close_when_left()
 
     async def close(self) -> None:
         """End it; calls in flight fail."""
@@ -157,8 +152,12 @@ class _Connection:
         await asyncio.gather(self._reading, return_exceptions=True)
 
     def _cancel(self, number: int) -> None:
-        if not self.lost:
+        if not self._writer.is_closing():
             self._writer.write(pack_frame(Kind.CANCEL, number))
+
+    def _close_when_left(self) -> None:
+        if self.leaving and not self._answers:
+            self._writer.close()
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         error: Exception = ConnectionError("the cluster daemon has closed the connection")
@@ -166,12 +165,15 @@ class _Connection:
             async for frame in read_frames(reader):
                 if frame.kind == Kind.HELLO:
                     self.greeted.set_result(None)
+                elif frame.kind == Kind.BYE:
+                    self.leaving = True
+                    self._close_when_left()
                 elif (answer := self._answers.get(frame.number)) is not None and not answer.done.done():
                     self._take(frame, answer)
         except OSError as broken:
             error = broken
         finally:
-            self.lost = True
+            self.leaving = True
             self._writer.close()
             for future in (self.greeted, *(each.done for each in self._answers.values())):
                 if not future.done():

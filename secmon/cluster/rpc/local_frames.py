@@ -1,6 +1,7 @@
 """Several calls on one connection to the cluster daemon: what is in the frames of :mod:`secmon.common.ipc.framing`.
 
-A frame begins with the number of its call and its kind. The daemon sends HELLO first: it does not hang.
+A frame begins with the number of its call and its kind. The daemon sends HELLO first: it does not hang. It sends BYE
+when it stops: calls in flight are finished, the caller sends others on a new connection and closes this one.
 A call begins with CALL: the seconds it may take, NaN for no limit, and the bytes of an ``ExecuteRequest``. CHUNK frames
 carry ``ExecuteChunk`` messages, END follows the last one. The caller ends a call early with CANCEL.
 """
@@ -29,6 +30,7 @@ class Kind(IntEnum):
     CHUNK = 3
     END = 4
     HELLO = 5
+    BYE = 6
 
 
 class CallFrame(NamedTuple):

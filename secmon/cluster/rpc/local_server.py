@@ -22,6 +22,8 @@ MAX_SOCKET_PATH = 106
 """Bytes of a socket's path: the kernel takes 107, and the socket is made under a name that is one longer."""
 CANCEL_SECONDS = 5.0
 """Time for cancelled calls to end when the socket is closed."""
+LEAVE_SECONDS = 1.0
+"""Time for callers to close their connections: what they have sent until then is answered."""
 
 
 class LocalServer:
@@ -37,7 +39,7 @@ class LocalServer:
         self._clock = clock
         self._listener = UnixListener(path, self._converse)
         self._calls: set[asyncio.Task[None]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._connections: dict[asyncio.StreamWriter, asyncio.Future[None]] = {}
         self._stopping = False
 
     async def open(self) -> None:
@@ -51,22 +53,29 @@ class LocalServer:
     async def stop(self, grace: float) -> None:
         """Refuse new calls (3012), finish those in flight within ``grace`` seconds, close the connections."""
         self._stopping = True
+        self._service.refuse()
         self._listener.close()
+        for writer in self._connections:
+            writer.write(pack_frame(Kind.BYE, 0))
         if self._calls:
             await asyncio.wait(self._calls, timeout=grace)
         for task in self._calls:
             task.cancel()
         if self._calls:
             await asyncio.wait(self._calls, timeout=CANCEL_SECONDS)
-        for writer in list(self._writers):
+        if self._connections:
+            await asyncio.wait(self._connections.values(), timeout=LEAVE_SECONDS)
+        for writer in list(self._connections):
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection. Its calls end with it."""
         calls: dict[int, asyncio.Task[None]] = {}
-        self._writers.add(writer)
+        left = self._connections[writer] = asyncio.get_running_loop().create_future()
         try:
             writer.write(pack_frame(Kind.HELLO, 0))
+            if self._stopping:
+                writer.write(pack_frame(Kind.BYE, 0))
             async for frame in read_frames(reader):
                 if frame.kind == Kind.CALL:
                     self._begin(frame, writer, calls)
@@ -75,7 +84,8 @@ class LocalServer:
         except OSError as error:
             log.debug("connection lost: %s", error)
         finally:
-            self._writers.discard(writer)
+            del self._connections[writer]
+            left.set_result(None)
             for task in calls.values():
                 task.cancel()
             writer.close()
@@ -109,9 +119,6 @@ class LocalServer:
             request = pb.ExecuteRequest.FromString(data)
         except (ConnectionError, DecodeError) as error:
             yield pack_failure(SecmonError(3036, str(error)))
-            return
-        if self._stopping:
-            yield pack_failure(SecmonError(3012))
             return
         deadline = None if seconds is None else self._clock.monotonic() + seconds
         async with aclosing(self._service.answer(request, deadline)) as chunks:

@@ -12,6 +12,7 @@ from secmon.cluster.call import Call
 from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.closed_channel import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.held_calls import is_read
 from secmon.cluster.rpc.wire import ResultReader, pack_call, pack_reply
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
@@ -71,14 +72,20 @@ class RemotePeer:
         clock: Clock,
         *,
         unreachable: Callable[[], SecmonError] = lambda: SecmonError(3022),
+        whole: bool = False,
     ) -> None:
-        """``unreachable`` makes the error for a connection that is not there."""
+        """``unreachable`` makes the error for a connection that is not there.
+
+        ``whole``: the calls are those of clients, not parts of them. When the connection ends under one that is not a
+        read, the error is 3052: it may have been done.
+        """
         self.name = name
         write = pb.ExecuteRequest.SerializeToString
         self._call = channel.unary_unary(f"/{SERVICE}/{CALL}", write, pb.ExecuteReply.FromString)
         self._execute = channel.unary_stream(f"/{SERVICE}/{EXECUTE}", write, None)
         self._clock = clock
         self._unreachable = unreachable
+        self._whole = whole
 
     async def execute(self, call: Call, *, part: bool) -> Result:
         """See ``cluster.node.Peer``. Cancelling this task cancels the work over there."""
@@ -107,9 +114,9 @@ class RemotePeer:
                 finally:
                     stream.cancel()
         except aio.AioRpcError as error:
-            raise self._translate(error) from None
-        except ChannelClosed:  # the node's session ended
-            raise self._named(self._unreachable()) from None
+            raise self._named(self._translate(error, request)) from None
+        except ChannelClosed as closed:  # the node's session ended
+            raise self._named(self._lost(request) if closed.in_flight else self._unreachable()) from None
 
     async def _in_one_message(self, request: pb.ExecuteRequest, limit: float | None) -> Sequence[bytes] | None:
         """The chunks of the answer; None from a node whose version cannot do that."""
@@ -121,16 +128,20 @@ class RemotePeer:
             raise
         return reply.chunks
 
-    def _translate(self, error: aio.AioRpcError) -> SecmonError:
+    def _translate(self, error: aio.AioRpcError, request: pb.ExecuteRequest) -> SecmonError:
         match error.code():
             case grpc.StatusCode.DEADLINE_EXCEEDED:
-                failure = SecmonError(3021)
+                return SecmonError(3021)
             case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
-                failure = self._unreachable()
+                return self._lost(request)
             case code:
-                failure = SecmonError(3018, code.name)
                 log.warning("node %s: call failed: %s: %s", self.name, code.name, error.details())
-        return self._named(failure)
+                return SecmonError(3018, code.name)
+
+    def _lost(self, request: pb.ExecuteRequest) -> SecmonError:
+        if self._whole and not is_read(request):
+            return SecmonError(3052, "the connection to the master has ended before its answer")
+        return self._unreachable()
 
     def _named(self, failure: SecmonError) -> SecmonError:
         failure.nodes = {self.name: failure.message}

@@ -69,6 +69,7 @@ class RelayedPort:
         self._limiter, self._trusted_after, self._ends_after = limiter, trusted_after, ends_after
         self._acceptor = Acceptor(self._sockets, limiter, self._serve, log)
         self._relayed: set[_RelayedConnection] = set()
+        self._emptied = asyncio.Event()
 
     @classmethod
     def for_nodes(
@@ -100,6 +101,12 @@ class RelayedPort:
         self._acceptor.close()
         for listener in self._sockets:
             listener.close()
+
+    async def emptied(self) -> None:
+        """Wait until the other ends have closed all connections."""
+        while self._relayed:
+            self._emptied.clear()
+            await self._emptied.wait()
 
     async def stop(self) -> None:
         """End all connections. To be called when gRPC has finished its calls."""
@@ -145,6 +152,7 @@ class RelayedPort:
 
     def _ended(self, slot: Slot, relayed: "_RelayedConnection") -> None:
         self._relayed.discard(relayed)
+        self._emptied.set()
         self._limiter.release(slot)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 from sqlalchemy import Connection, Engine
@@ -31,6 +32,26 @@ class Recorder(Protocol):
         """Bring the store up to the store of record. Raises RecordFault 3050."""
 
 
+class Commits:
+    """Transactions that were recorded."""
+
+    made = 0
+
+
+_commits: ContextVar[Commits | None] = ContextVar("commits", default=None)
+
+
+@contextmanager
+def counted_commits() -> Iterator[Commits]:
+    """Count what this task, and the threads that it starts, commit to the store of record."""
+    commits = Commits()
+    token = _commits.set(commits)
+    try:
+        yield commits
+    finally:
+        _commits.reset(token)
+
+
 class Recording:
     """One transaction, as its function may add to it."""
 
@@ -53,6 +74,8 @@ def recorded_transaction(engine: Engine, recorder: Recorder | None) -> Iterator[
             yield connection, recording
             if recorder is not None:
                 recorded = recorder.commit(connection, recording.audit)
+        if recorded and (commits := _commits.get()) is not None:
+            commits.made += 1
     except Behind as error:
         assert recorder is not None, "it has raised this"
         recorder.catch_up(engine)

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
+from secmon.cluster.leadership.current_cluster import current_cluster
 from secmon.cluster.node import HealthSource, Membership
 from secmon.cluster.parameters import Common, Listing, Names
 from secmon.common.errors import SecmonError
@@ -131,7 +132,7 @@ def membership_of(ctx: Context) -> Membership:
 )  # fmt: skip
 async def local_info(ctx: Context, params: Common) -> Outcome:
     """Name, cluster and type of the node asked."""
-    section = ctx.node.main_config.cluster
+    section = current_cluster(ctx.node.paths, ctx.node.main_config.cluster)
     return Outcome(items=[{"node": section.node_name, "cluster": section.name, "type": section.node_type}])
 
 
@@ -141,7 +142,7 @@ async def local_info(ctx: Context, params: Common) -> Outcome:
 )  # fmt: skip
 async def local_config(ctx: Context, params: Common) -> Outcome:
     """Cluster section of the node asked, in effect."""
-    section = ctx.node.main_config.cluster
+    section = current_cluster(ctx.node.paths, ctx.node.main_config.cluster)
     item = {
         "disabled": section.disabled,
         "node_type": section.node_type,

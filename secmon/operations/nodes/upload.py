@@ -109,7 +109,7 @@ def _check_cluster(node: Node, new: str) -> None:
     A worker's security state is a replica: without its master the node would honour what the master has revoked.
     """
     cluster = parse_main_config(new).cluster
-    if node.role == "worker" and not cluster.is_worker:
+    if node.role == "worker" and not cluster.is_worker and cluster.store is None:
         reason = security_problem(node.paths)
         if reason is not None:
             raise SecmonError(1127, f"cluster: {reason}")

@@ -1,0 +1,36 @@
+"""A master whose term has ended begins no more calls, until its daemon starts again with another role."""
+
+from secmon.cluster.call import Call
+from secmon.cluster.leadership.known_term import KnownTerm
+from secmon.cluster.node import CallRouter
+from secmon.common.clock import Clock
+from secmon.common.errors import SecmonError
+from secmon.common.outcome import Result
+
+CLOSED_SECONDS = 10.0
+"""After a change that was refused because the term has ended: by then the node knows the next one."""
+
+
+class TermGuard:
+    """Implements ``cluster.node.CallRouter``, in front of the router of a master with a store of record.
+
+    A call is repeated when the store of record has refused its change. Run here again it would find the files that its
+    first attempt has left, which the next master does not have.
+    """
+
+    def __init__(self, node: str, router: CallRouter, known: KnownTerm, clock: Clock) -> None:
+        """``node``: the name of this one, for errors."""
+        self._node, self._router, self._known, self._clock = node, router, known, clock
+        self._term = known.number
+        self._closed_until = float("-inf")
+
+    async def route(self, call: Call) -> Result:
+        """As the router; raises 3051 when the term has ended."""
+        if self._known.number > self._term or self._clock.monotonic() < self._closed_until:
+            raise SecmonError(3051, nodes={self._node: SecmonError(3051).message})
+        try:
+            return await self._router.route(call)
+        except SecmonError as error:
+            if error.code == 3051:
+                self._closed_until = self._clock.monotonic() + CLOSED_SECONDS
+            raise

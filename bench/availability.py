@@ -20,6 +20,7 @@ from secmon.cluster.record.writes import advance, prove_term, put_rows
 from secmon.common.sqlite.row_capture import ChangedRow
 from tests.cluster.record.kit import FIRST, Record, recorded_node
 from tests.integration.ha_kit import HaCluster, ha_cluster, secmon
+from tests.integration.histories import Clients
 from tests.integration.kit import RealNode
 from tests.postgres import PostgresServer, running_server
 
@@ -106,6 +107,7 @@ def _without_master(server: PostgresServer, rounds: int) -> Iterator[Figure]:
     planned: list[float] = []
     killed: list[float] = []
     with ha_cluster(server.new_database(), options=options) as cluster:
+        yield from _pauses(cluster, 2 * rounds)
         for number in range(rounds):
             planned.append(_until_changed(cluster, lambda _: secmon(cluster.nodes[0], "cluster", "switchover"), number))
             first = cluster.wait_leader()
@@ -114,6 +116,23 @@ def _without_master(server: PostgresServer, rounds: int) -> Iterator[Figure]:
             _wait(cluster.running_whole)
     yield median_figure("from a switchover to the next change", planned, "s", aim=Aim(bound=2, of="value"))
     yield median_figure("from the loss of a master to the next change", killed, "s", aim=Aim(bound=15, of="value"))
+
+
+def _pauses(cluster: HaCluster, rounds: int) -> Iterator[Figure]:
+    """Clients read and write through all nodes while the role of master moves; none of their requests fails."""
+    say(f"{rounds} switchovers under clients that do not stop")
+    longest: list[float] = []
+    for _ in range(rounds):
+        clients = Clients(cluster)
+        _wait(lambda made=clients: made.made() > 20)  # type: ignore[misc]
+        secmon(cluster.nodes[0], "cluster", "switchover")
+        after = clients.made()
+        _wait(lambda made=clients, after=after: made.made() > after + 20)  # type: ignore[misc]
+        history = clients.stop()
+        say(f"longest request {history.longest:.2f} s; {history.codes}, {dict(history.failures)}")
+        longest.append(history.longest)
+        _wait(cluster.running_whole)
+    yield median_figure("longest request at a switchover", longest, "s", aim=Aim(bound=2, of="value"))
 
 
 def _until_changed(cluster: HaCluster, fault: Callable[[RealNode], object], number: int) -> float:

@@ -15,7 +15,7 @@ from secmon.cluster.parameters import NoParams
 from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.local_client import LocalClient
-from secmon.cluster.rpc.local_frames import Kind, pack_frame
+from secmon.cluster.rpc.local_frames import Kind, pack_frame, pack_seconds
 from secmon.cluster.rpc.local_server import MAX_SOCKET_PATH, LocalServer
 from secmon.cluster.rpc.wire import MAX_CHUNK_BYTES, pack_result
 from secmon.common.clock import SystemClock
@@ -34,6 +34,7 @@ CATALOGUE = Catalogue()
 @operation("GET", "/fails", params=NoParams, catalogue=CATALOGUE)
 @operation("GET", "/waits", params=NoParams, catalogue=CATALOGUE)
 @operation("GET", "/elsewhere", params=NoParams, catalogue=CATALOGUE)
+@operation("PUT", "/waits", params=NoParams, catalogue=CATALOGUE)
 async def nothing(ctx: Context, params: NoParams) -> Plain:
     """What :class:`Daemon` answers instead."""
     return Plain()
@@ -89,10 +90,12 @@ class Daemon:
 
         return chunks() if operation.path == "/elsewhere" else None
 
-    async def ask(self, path: str, *, seconds: float | None = 20, request: str = "r1", part: bool = False) -> Result:
+    async def ask(
+        self, path: str, *, method: str = "GET", seconds: float | None = 20, request: str = "r1", part: bool = False
+    ) -> Result:
         deadline = None if seconds is None else self.clock.monotonic() + seconds
         call = Call(
-            operation=CATALOGUE[f"GET {path}"], params=NoParams(), identity=local_identity(), request_id=request,
+            operation=CATALOGUE[f"{method} {path}"], params=NoParams(), identity=local_identity(), request_id=request,
             deadline=deadline, client="10.0.0.1",
         )  # fmt: skip
         return await self.client.execute(call, part=part)
@@ -212,6 +215,49 @@ async def test_a_read_is_repeated_when_the_daemon_ends_before_it_has_answered(da
     await daemon.server.open()
     assert isinstance(await reading, Plain)
     assert daemon.cancelled == 1
+
+
+async def test_a_change_is_not_repeated_when_its_answer_is_lost(daemon: Daemon) -> None:
+    daemon.client = LocalClient("n1", daemon.path, daemon.clock, hold_seconds=60)
+    changing = asyncio.create_task(daemon.ask("/waits", method="PUT"))
+    await until(lambda: daemon.waiting == 1)
+    await daemon.server.stop(0)
+    daemon.server = daemon.build()
+    await daemon.server.open()
+    with pytest.raises(SecmonError, match=r"3052.*before it had answered") as caught:
+        await changing
+    assert list(caught.value.nodes) == ["n1"]
+    assert daemon.cancelled == 1
+
+
+async def test_calls_go_to_the_next_daemon_while_the_last_one_finishes(daemon: Daemon) -> None:
+    daemon.client = LocalClient("n1", daemon.path, daemon.clock, hold_seconds=60)
+    before = asyncio.create_task(daemon.ask("/waits", method="PUT"))
+    await until(lambda: daemon.waiting == 1)
+    stopping = asyncio.create_task(daemon.server.stop(60))
+    held = asyncio.create_task(daemon.ask("/echo"))
+    await until(lambda: not daemon.path.exists())
+    daemon.server = daemon.build()
+    await daemon.server.open()
+    assert isinstance(await held, Plain)
+    assert not before.done()
+    daemon.released.set()
+    assert isinstance(await before, Plain)
+    await stopping
+
+
+async def test_what_was_sent_before_the_end_was_heard_is_answered(daemon: Daemon) -> None:
+    reader, writer = await asyncio.open_unix_connection(str(daemon.path))
+    await reader.readexactly(len(pack_frame(Kind.HELLO, 0)))
+    stopping = asyncio.create_task(daemon.server.stop(0))
+    await reader.readexactly(len(pack_frame(Kind.BYE, 0)))
+    writer.write(
+        pack_frame(Kind.CALL, 7, pack_seconds(None) + pb.ExecuteRequest(operation="GET /echo").SerializeToString())
+    )
+    answer = await reader.readuntil(pack_frame(Kind.END, 7))
+    assert pb.ExecuteChunk.FromString(answer[9 : -len(pack_frame(Kind.END, 7))]).failure.code == 3012
+    writer.close()
+    await stopping
 
 
 async def test_a_socket_that_was_removed_is_made_again(daemon: Daemon) -> None:

@@ -34,8 +34,16 @@ async def numbers(ctx: Context, params: Listing) -> Plain:
     return Plain()
 
 
+@operation("PUT", "/numbers", params=Listing, catalogue=CATALOGUE)
+async def change(ctx: Context, params: Listing) -> Plain:
+    """As :func:`numbers`."""
+    return Plain()
+
+
 class OtherNode:
     """A node that answers ``limit`` numbers, and the methods by which it was asked."""
+
+    channel: aio.Channel
 
     def __init__(self) -> None:
         self.methods: list[str] = []
@@ -79,15 +87,16 @@ async def other() -> AsyncIterator[tuple[Observed, RemotePeer]]:
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        node.channel = channel
         yield node, RemotePeer("n2", channel, clock)
     await server.stop(None)
 
 
-def call(limit: int = 3, seconds: float | None = 20) -> Call:
+def call(limit: int = 3, seconds: float | None = 20, method: str = "GET") -> Call:
     deadline = None if seconds is None else SystemClock().monotonic() + seconds
     return Call(
-        operation=CATALOGUE["GET /numbers"], params=Listing(limit=limit), identity=node_identity(), request_id="r1",
-        deadline=deadline,
+        operation=CATALOGUE[f"{method} /numbers"], params=Listing(limit=limit), identity=node_identity(),
+        request_id="r1", deadline=deadline,
     )  # fmt: skip
 
 
@@ -149,3 +158,42 @@ async def test_a_node_that_is_not_there_is_named(limit: int) -> None:
         with pytest.raises(SecmonError) as caught:
             await RemotePeer("n2", channel, SystemClock()).execute(call(limit), part=False)
     assert (caught.value.code, list(caught.value.nodes)) == (3022, ["n2"])
+
+
+@pytest.mark.parametrize(("method", "whole", "code"), [("GET", True, 3022), ("PUT", True, 3052), ("PUT", False, 3022)])
+async def test_a_channel_that_is_closed_under_a_call(
+    other: tuple[Observed, RemotePeer], method: str, whole: bool, code: int
+) -> None:
+    node, _ = other
+    node.released.clear()
+    peer = RemotePeer("n2", node.channel, SystemClock(), whole=whole)
+    asked = asyncio.create_task(peer.execute(call(method=method), part=False))
+    await until(lambda: node.waiting == 1)
+    await node.channel.close(None)
+    with pytest.raises(SecmonError) as caught:
+        await asked
+    assert (caught.value.code, list(caught.value.nodes)) == (code, ["n2"])
+    with pytest.raises(SecmonError) as caught:
+        await peer.execute(call(method=method), part=False)
+    assert caught.value.code == 3022, "it was not sent"
+
+
+async def test_a_channel_that_is_closed_gives_calls_time_to_finish(other: tuple[Observed, RemotePeer]) -> None:
+    node, peer = other
+    node.released.clear()
+    asked = asyncio.create_task(peer.execute(call(), part=False))
+    await until(lambda: node.waiting == 1)
+    closing = asyncio.create_task(node.channel.close(60))
+    await asyncio.sleep(0)
+    node.released.set()
+    assert isinstance(await asked, Outcome)
+    await closing
+
+
+async def test_a_service_that_refuses_has_not_begun() -> None:
+    node = OtherNode()
+    service = CallService("n2", CATALOGUE, whole=node.run, part=node.run)
+    service.refuse()
+    request = pb.ExecuteRequest(operation="PUT /numbers")
+    [chunk] = [pb.ExecuteChunk.FromString(one) async for one in service.answer(request, None)]
+    assert chunk.failure.code == 3012

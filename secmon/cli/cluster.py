@@ -95,7 +95,7 @@ def status(paths: Paths) -> None:
             click.echo(sentence)
         sys.exit(1)
     click.echo("connected")
-    for sentence in _troubles(items):
+    for sentence in troubles(items):
         click.echo(sentence)
     if any(item.get("lost") or item.get("refused") for item in items):
         sys.exit(1)
@@ -134,7 +134,7 @@ def show_health(items: Sequence[Mapping[str, Any]]) -> None:
     for item in items:
         if mastership := item.get("mastership"):
             click.echo(_mastership_text(mastership))
-    for sentence in _troubles(items):
+    for sentence in troubles(items):
         click.echo(sentence)
 
 
@@ -160,7 +160,8 @@ def _seconds(date: str) -> str:
     return f"{date[:19]}Z" if date.endswith("Z") else date
 
 
-def _troubles(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def troubles(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for each failure in items of ``GET /cluster/healthcheck``."""
     for item in items:
         if trouble := (item.get("mastership") or {}).get("trouble"):
             yield f"No change is accepted: {trouble}"

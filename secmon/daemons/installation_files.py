@@ -112,6 +112,35 @@ def make_folders(paths: Paths, owner: tuple[int, int] | None = None) -> list[str
     ]
 
 
+_ROOTS_FILES = frozenset(
+    {"etc/ossec.conf", "etc/internal_options.conf", "etc/local_internal_options.conf", "api/configuration/api.yaml"}
+)
+_ROOTS_FOLDERS = ("ruleset/", "active-response/", "integrations/", "bin/")
+
+
+def give_to(paths: Paths, owner: tuple[int, int]) -> None:
+    """Give an installation that belongs to root to the product's user and group, as if they had existed before it.
+
+    No link is followed. Raises OSError.
+    """
+    known = {name: by_user for _, by_user, names in _FOLDERS for name in names.split()}
+    modes = {name: mode for mode, _, names in _FOLDERS for name in names.split()}
+    who = _Owner(owner)
+    for folder, inner, files, descriptor in os.fwalk(paths.root, follow_symlinks=False):
+        name = os.path.relpath(folder, paths.root)
+        if name == ".":
+            inner[:] = [each for each in inner if each in known]  # others are not of the product
+        for file in files:
+            path = file if name == "." else f"{name}/{file}"
+            by_user = path not in _ROOTS_FILES and not path.startswith(_ROOTS_FOLDERS)
+            uid, gid = who.of(by_user)
+            os.chown(file, uid or 0, gid or 0, dir_fd=descriptor, follow_symlinks=False)
+        uid, gid = who.of(known.get(name, True))
+        os.fchown(descriptor, uid or 0, gid or 0)
+        if name in modes:
+            os.fchmod(descriptor, modes[name])
+
+
 def update_ruleset(paths: Paths, owner: tuple[int, int] | None = None) -> list[str]:
     """Replace the default ruleset of an installation by that of this version; returns the paths written or removed.
 

@@ -1,0 +1,55 @@
+"""Commands of an operator on nodes that run."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from pyrage import x25519
+
+from secmon.backup.create import create_backup
+from secmon.backup.encryption import public_key_seal, read_head
+from secmon.backup.restore import restore_backup
+from secmon.common.clock import SystemClock
+from secmon.common.paths import Paths
+from secmon.security.audit_check import check_end, verify
+from secmon.security.store.security_store import SecurityStore
+from tests.integration.kit import RealCluster
+
+
+def test_doctor_on_nodes_that_run(three: RealCluster) -> None:
+    three.wait_converged()
+    for node in (three.nodes[0], three.workers[0]):
+        command = [sys.executable, "-m", "secmon.cli", "doctor", "--root", str(node.paths.root), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        found = json.loads(done.stdout)["data"]["findings"]
+        states = {(each["check"], each["state"]) for each in found}
+        assert {("ports", "ok"), ("nodes", "ok"), ("certificates", "ok")} <= states, found
+        assert ("daemons", "warning") not in states
+
+
+def test_a_master_that_runs_is_saved_and_restored_elsewhere(three: RealCluster, tmp_path: Path) -> None:
+    master = three.nodes[0].paths
+    key, clock = x25519.Identity.generate(), SystemClock()
+    seal = public_key_seal(str(key.to_public()))
+    token = three.login()
+    assert three.nodes[0].request("POST", "/security/roles?name=saved", token=token).status_code == 200
+    try:
+        create_backup(master, tmp_path / "file", seal, without=(), clock=clock, progress=lambda *_: None)
+    finally:
+        roles = three.call(three.nodes[0], "/security/roles?search=saved")["data"]["affected_items"]
+        three.nodes[0].request("DELETE", f"/security/roles?role_ids={roles[0]['id']}", token=three.login())
+    restored = Paths(tmp_path / "n")
+    with open(tmp_path / "file", "rb") as archive:
+        read_head(archive)
+        restore_backup(archive, key, restored, replace=False, clock=clock, progress=lambda *_: None)
+    for name in ("etc/cluster/ca.key", "etc/cluster/node.key", "etc/client.keys", "api/configuration/api.yaml"):
+        assert (restored.root / name).read_bytes() == (master.root / name).read_bytes()
+    store = SecurityStore(restored.security_db, create=False)
+    try:
+        assert "saved" in {role.name for role in store.view().roles.values()}
+        report, position = verify(restored.audit_log), store.position()
+    finally:
+        store.close()
+    check_end(report, position.store_id, position.revision)
+    assert report.problem is None

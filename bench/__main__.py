@@ -18,6 +18,7 @@ from bench import (
     inventory,
     inventory_beside,
     inventory_read,
+    lease,
     reads,
     requests,
     security,
@@ -45,6 +46,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "vulnerabilities": vulnerabilities.measure,
     "inventory-beside": inventory_beside.measure,
     "availability": availability.measure,
+    "lease": lease.measure,
 }
 
 

@@ -30,12 +30,12 @@ _TERM_SECONDS = 10
 
 def measure(bench: Bench) -> list[Figure]:
     """Changes first, in this process; then a cluster of three nodes that loses its master."""
-    with _server() as server:
+    with database() as server:
         return [*_changes(server, rounds=2 if bench.quick else 7), *_without_master(server, 1 if bench.quick else 5)]
 
 
 @contextmanager
-def _server() -> Iterator[PostgresServer]:
+def database() -> Iterator[PostgresServer]:
     folder = Path(tempfile.mkdtemp(prefix="bp-"))
     folder.chmod(0o755)
     try:

@@ -17,7 +17,7 @@ from tests.faults.objects import GROUPS, KINDS, Kind, Object, Request
 from tests.integration.ha_kit import HaCluster
 from tests.integration.kit import RealNode
 
-UNCHANGED = frozenset({3043, 3050, 3051, 3053})
+UNCHANGED = frozenset({3012, 3020, 3023, 3043, 3050, 3051, 3053})
 """Codes of answers that say: nothing was changed."""
 TIMEOUT_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05

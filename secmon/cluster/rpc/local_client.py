@@ -128,7 +128,7 @@ class _Connection:
     async def call(self, data: bytes) -> Result:
         """The result of a call. Raises the error that the answer carries, _AnswerLost when the connection ends, and
         ConnectionError when the call is not sent."""
-        if self.leaving:
+        if self.leaving or self._writer.is_closing():  # what reads may not have seen the end yet
             raise ConnectionError("the daemon stops")
         number = next(self._numbers) & 0xFFFFFFFF
         answer = self._answers[number] = _Answer()

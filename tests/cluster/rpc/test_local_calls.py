@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
 import pytest
+import uvloop
 from msgspec import structs
 
 from secmon.cluster.call import Call
@@ -14,7 +15,7 @@ from secmon.cluster.executor import Context
 from secmon.cluster.parameters import NoParams
 from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
-from secmon.cluster.rpc.local_client import LocalClient
+from secmon.cluster.rpc.local_client import LocalClient, _Connection
 from secmon.cluster.rpc.local_frames import Kind, pack_frame, pack_seconds
 from secmon.cluster.rpc.local_server import MAX_SOCKET_PATH, LocalServer
 from secmon.cluster.rpc.wire import MAX_CHUNK_BYTES, pack_result
@@ -258,6 +259,20 @@ async def test_what_was_sent_before_the_end_was_heard_is_answered(daemon: Daemon
     assert pb.ExecuteChunk.FromString(answer[9 : -len(pack_frame(Kind.END, 7))]).failure.code == 3012
     writer.close()
     await stopping
+
+
+def test_a_connection_that_has_just_broken_takes_no_call() -> None:
+    async def call() -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+            connection = _Connection(reader, writer)
+            writer.transport.abort()
+            with pytest.raises(ConnectionError):
+                await connection.call(b"")
+            await connection.close()
+
+    uvloop.run(call())  # the loop of daemons: a write to a closed transport is a RuntimeError there
 
 
 async def test_a_socket_that_was_removed_is_made_again(daemon: Daemon) -> None:

@@ -154,7 +154,7 @@ def test_node_in_the_foreground_logs_for_its_starter_too(root: Path) -> None:
     port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
     secmon("init", str(root / "n"), "--api-host", LOOPBACK, "--api-port", str(port), *agent_ports(port))
     with (root / "n/etc/ossec.conf").open("a") as file:
-        file.write("<ossec_config><syslog_output><server>192.0.2.1</server></syslog_output></ossec_config>\n")
+        file.write("<ossec_config><database_output><hostname>192.0.2.1</hostname></database_output></ossec_config>\n")
     command = [sys.executable, "-m", "secmon.cli", "start", "--root", str(root / "n")]
     with (root / "errors").open("wb") as errors:
         node = subprocess.Popen(command, stderr=errors, cwd=REPOSITORY)
@@ -164,7 +164,7 @@ def test_node_in_the_foreground_logs_for_its_starter_too(root: Path) -> None:
         node.terminate()
     assert node.wait(60) == 0
     printed = (root / "errors").read_text()
-    assert re.search(r" secmon: WARNING: \S+ossec.conf:\d+: syslog_output: no effect in this version", printed)
+    assert re.search(r" secmon: WARNING: \S+ossec.conf:\d+: database_output: no effect in this version", printed)
     assert " secmon-apid: INFO: secmon-apid is running" in printed
     assert " secmon-apid: INFO: secmon-apid has stopped" in printed
 

@@ -93,12 +93,12 @@ async def test_what_has_no_effect_is_said(empty_world: World) -> None:
     node = alone_with(empty_world)
     body = await empty_world.body(UPLOAD, body=edited(node, "<!-- x -->"))
     assert body["message"] == "The configuration was replaced; it takes effect at the next restart"
-    syslog = "\n<syslog_output><server>192.0.2.9</server></syslog_output>"
+    section = "\n<database_output><hostname>192.0.2.9</hostname></database_output>"
     for name in (UPLOAD, "GET /manager/configuration/validation"):
-        more = {"body": edited(node, syslog)} if name == UPLOAD else {}
+        more = {"body": edited(node, section)} if name == UPLOAD else {}
         body = await empty_world.body(name, **more)
         assert (body["error"], body["data"]["total_affected_items"]) == (0, 1)
-        said = r"ossec\.conf:\d+: syslog_output: no effect in this version: no alert is sent on by syslog"
+        said = r"ossec\.conf:\d+: database_output: no effect in this version: no alert is written to a database"
         assert re.search(said, body["message"]), body["message"]
         assert str(node.paths.root) not in body["message"]
 

@@ -23,13 +23,13 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--faults", type=int, default=200, help="how many (200: about an hour)")
     parser.add_argument("--seed", type=int, help="of the order of the faults; default: a new one")
-    parser.add_argument("--only", metavar="TEXT", default="", help="kinds of faults with this text in their names")
+    parser.add_argument("--only", metavar="TEXT", default="", help="kinds of faults whose names begin with this text")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="copy the logs of the nodes to DIR")
     options = parser.parse_args()
     seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
     print(f"Seed {seed}. Starting three nodes and a database ...", flush=True)
     with staged() as stage:
-        kinds = [name for name in possible(stage) if options.only in name]
+        kinds = [name for name in possible(stage) if name.startswith(options.only)]
         drill = Drill(stage, seed=seed, shown=_show)
         try:
             drill.run(order(kinds, options.faults, seed))

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from tests.faults.history import History, Outcome, Position, Read, Write
+from tests.faults.history import History, Outcome, Position, Read, Refusal, Write
 
 FILES = frozenset({"group", "rules"})
 """Kinds of objects that are files: a master's disk has them first, and a change that was not acknowledged may pass."""
@@ -18,6 +18,7 @@ def violations(history: History, *, lease_seconds: float) -> list[str]:
     return [
         *history.wrong,
         *_wrong_reads(history, lease_seconds),
+        *_wrong_refusals(history, lease_seconds),
         *_backwards(history),
         *_ids_given_twice(history),
         *_revisions_that_went_back(history.positions),
@@ -30,6 +31,15 @@ def _wrong_reads(history: History, lease_seconds: float) -> Iterator[str]:
         writes = history.writes.get(read.key, [])
         if not any(_fits(read, write) for write in _visible(read, writes, history, lease_seconds)):
             yield f"{_shown(read)} Changes of it: {'; '.join(_written(write) for write in writes) or 'none'}."
+
+
+def _wrong_refusals(history: History, lease_seconds: float) -> Iterator[str]:
+    """Only a node that need not know yet what was acknowledged of an object may refuse a change of it."""
+    for refusal in history.refusals:
+        known = [write for write in history.writes.get(refusal.key, []) if write.ended <= refusal.begun]
+        done = [write for write in known if write.outcome is Outcome.DONE]
+        if all(_must_be_seen(refusal, write, history, lease_seconds) for write in done):
+            yield f"Refused: {refusal.text}"
 
 
 def _visible(read: Read, writes: Sequence[Write], history: History, lease_seconds: float) -> Iterator[Write | None]:
@@ -45,11 +55,12 @@ def _visible(read: Read, writes: Sequence[Write], history: History, lease_second
             yield write
 
 
-def _must_be_seen(read: Read, write: Write, history: History, lease_seconds: float) -> bool:
+def _must_be_seen(read: Read | Refusal, write: Write, history: History, lease_seconds: float) -> bool:
     if read.begun < write.ended:
         return False
     late = read.begun - write.ended
-    return read.final or late > lease_seconds or history.calm.covers(write.ended, read.ended)
+    final = isinstance(read, Read) and read.final
+    return final or late > lease_seconds or history.calm.covers(write.ended, read.ended)
 
 
 def _fits(read: Read, write: Write | None) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tests.faults.history import History, Outcome, Read, Write
+from tests.faults.history import History, Outcome, Read, Refusal, Write
 from tests.faults.objects import GROUPS, KINDS, Kind, Object, Request
 from tests.integration.ha_kit import HaCluster
 from tests.integration.kit import RealNode
@@ -161,7 +161,8 @@ class _Worker:
             outcome, said = Outcome.UNKNOWN, type(error).__name__
         except RefusedError:
             outcome, said = Outcome.UNKNOWN, "refused"
-            self._history.complain(f"{thing.key}: {request.method} {request.path} at {node.name}: {response.text}")
+            text = f"{thing.key}: {request.method} {request.path} at {node.name}: {response.text}"
+            self._history.refused(Refusal(thing.key, text, begun, time.monotonic()))
         if outcome is Outcome.DONE and not number:
             number = thing.kind.number(response.json())
         self._statuses[said] += 1
@@ -190,7 +191,7 @@ def read(session: Session, history: History, node: RealNode, thing: Object, *, f
 
 
 class RefusedError(Exception):
-    """A change that is right was refused, and no fault explains why."""
+    """A change that is right was refused."""
 
 
 def judged(response: httpx.Response) -> tuple[Outcome, str]:

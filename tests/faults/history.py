@@ -43,6 +43,16 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A change that is right was refused, as one of an object that is not there or that exists already."""
+
+    key: str
+    text: str
+    begun: float
+    ended: float
+
+
+@dataclass(frozen=True)
 class Position:
     """The revision of one store of a node."""
 
@@ -81,8 +91,9 @@ class History:
     writes: dict[str, list[Write]] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
     positions: list[Position] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
-    """Answers that no fault explains, such as the refusal of a change that is right."""
+    """What no fault explains."""
     calm: Calm = field(default_factory=Calm)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -93,6 +104,10 @@ class History:
     def read(self, read: Read) -> None:
         with self._lock:
             self.reads.append(read)
+
+    def refused(self, refusal: Refusal) -> None:
+        with self._lock:
+            self.refusals.append(refusal)
 
     def complain(self, text: str) -> None:
         with self._lock:

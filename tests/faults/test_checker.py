@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults.checker import violations
-from tests.faults.history import Calm, History, Outcome, Position, Read, Write
+from tests.faults.history import Calm, History, Outcome, Position, Read, Refusal, Write
 
 LEASE = 10.0
 DONE, NOT_DONE, UNKNOWN = Outcome.DONE, Outcome.NOT_DONE, Outcome.UNKNOWN
@@ -105,6 +105,18 @@ def test_a_revision_that_went_back() -> None:
     steps = [("one", 4), ("two", 3), ("one", 5), ("two", 2)]
     history.positions = [Position(node, "registry", revision) for node, revision in steps]
     assert violations(history, lease_seconds=LEASE) == ["two: the registry went back from revision 3 to 2."]
+
+
+@pytest.mark.parametrize(("begun", "calm", "wrong"), [(6, [], False), (6, [(0, 9)], True), (16, [], True)])
+def test_a_right_change_that_was_refused(begun: float, calm: list[tuple[float, float]], wrong: bool) -> None:
+    history = History(refusals=[Refusal("user a", "no such user", begun, begun + 1)], calm=Calm(calm))
+    history.wrote(written("1", 5))
+    assert bool(violations(history, lease_seconds=LEASE)) is wrong
+
+
+def test_a_new_object_that_was_refused() -> None:
+    history = History(refusals=[Refusal("user a", "it exists", 6, 7)])
+    assert violations(history, lease_seconds=LEASE) == ["Refused: it exists"]
 
 
 def test_answers_that_no_fault_explains_are_violations() -> None:

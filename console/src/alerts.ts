@@ -1,6 +1,7 @@
 // What pages ask about alerts: stretches of time, and counts by level.
 import { get, type Collection } from "./api";
 import type { Query } from "./http";
+import { may } from "./session";
 import type { Series } from "./parts/plot";
 
 export const RANGES: Record<string, string> = {
@@ -48,6 +49,13 @@ export async function countsByLevel(query: Query, signal: AbortSignal): Promise<
     times: (lists[0] ?? []).map(({ time }) => Date.parse(time) / 1000),
     series: wanted.map(({ label, kind }, index) => ({ label, kind, counts: lists[index]!.map(({ count }) => count) })),
   };
+}
+
+// Descriptions by the ids of rules, for those who may read them; they have no values of an alert.
+export async function ruleNames(ids: string[], signal: AbortSignal): Promise<Record<string, string>> {
+  if (!ids.length || !may("rules:read")) return {};
+  const { data } = await get("/rules", { rule_ids: ids.join(","), select: "id,description", limit: 100 }, signal);
+  return Object.fromEntries(data.affected_items.map(({ id, description }) => [`${id}`, description]));
 }
 
 export async function top(field: string, query: Query, signal: AbortSignal): Promise<Record<string, number>> {

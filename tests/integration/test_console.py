@@ -18,6 +18,11 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+AUDITED = {
+    "", "agents", "agents/000", "groups/default/configuration", "ruleset", "ruleset/techniques", "ruleset/logtest", "cluster",
+    "cluster/worker1", "security/users/1", "security/policies", "api", "api/GET/agents",
+}  # fmt: skip
+"""Addresses of pages that are built differently; axe-core looks at these."""
 PAGES = {
     "": "Overview",
     "agents": "Agents",
@@ -28,6 +33,7 @@ PAGES = {
     "ruleset": "0000-roots_rules.xml",
     "ruleset/decoders": "Program",
     "ruleset/lists": "audit-keys",
+    "ruleset/techniques": "Initial Access",
     "ruleset/logtest": "Log line",
     "cluster": "Restart all nodes",
     "cluster/worker1": "secmon-remoted",
@@ -134,7 +140,8 @@ def test_each_page_loads_and_keeps_nobody_out(page: Page, three: RealCluster) ->
         show(page, address)
         loaded(page, word)
         expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
-        found[address] = barriers(page)
+        if address in AUDITED:
+            found[address] = barriers(page)
     assert not any(found.values()), found
 
 

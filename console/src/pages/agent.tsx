@@ -1,7 +1,9 @@
 // One agent: what it is, what runs on its host, and what was found there.
 import { link } from "../address";
-import { at, get, type Item } from "../api";
+import { useState } from "preact/hooks";
+import { act, at, get, type Item } from "../api";
 import { useLoad } from "../load";
+import { Action } from "../parts/action";
 import { Empty, Loaded } from "../parts/answer";
 import { Collection, type Column } from "../parts/collection";
 import { Tabs } from "../parts/tabs";
@@ -56,7 +58,7 @@ const VIEWS: View[] = [
     name: "assessment", title: "Assessment", needs: "sca:read", path: (id) => at`/sca/${id}`,
     empty: "No policy has been assessed on this host yet.",
     columns: [
-      { name: "name", title: "Policy" },
+      { name: "name", title: "Policy", show: ({ name, policy_id }) => <a href={`${location.hash.split("?")[0]}/${encodeURIComponent(policy_id)}`}>{name}</a> },
       { name: "score", title: "Score", show: ({ score }) => <meter min={0} max={100} low={50} high={80} optimum={100} value={score} title={`${score} %`}>{score} %</meter> },
       { name: "pass", title: "Passed" }, { name: "fail", title: "Failed" }, { name: "invalid", title: "Not applicable", wide: true },
       { name: "end_scan", title: "Assessed", wide: true, show: ({ end_scan }) => <Time at={end_scan} /> },
@@ -74,7 +76,18 @@ const VIEWS: View[] = [
   },
 ];
 
-export function Agent({ id, view }: { id: string; view: string }) {
+const CHECKS: Column[] = [
+  { name: "id", title: "Id" }, { name: "title", title: "Check" }, { name: "result", title: "Result", show: ({ result }) => <State of={result} /> },
+  { name: "remediation", title: "What to do", sort: false, wide: true },
+];
+
+// Parts of the configuration in force that agents answer for.
+const IN_FORCE = [
+  "agent/client", "agent/buffer", "agent/labels", "agent/internal", "syscheck/syscheck", "syscheck/rootcheck", "logcollector/localfile",
+  "logcollector/socket", "com/active-response", "com/logging", "com/internal", "wmodules/wmodules",
+];
+
+export function Agent({ id, view, part }: { id: string; view: string; part?: string }) {
   const load = useLoad((signal) => get("/agents", { agents_list: id }, signal), [id], 30);
   const views = VIEWS.filter(({ needs }) => may(needs));
   const shown = views.find(({ name }) => name === view);
@@ -86,10 +99,16 @@ export function Agent({ id, view }: { id: string; view: string }) {
         return (
           <>
             <p class="crumbs"><a href={link(["agents"])}>Agents</a></p>
-            <h1>{agent.name} <span class="quiet">{id}</span> <State of={agent.status} /></h1>
-            <Tabs path={["agents", id]} current={shown?.name ?? ""}
-              tabs={[["", "Summary"], ...views.map(({ name, title }): [string, string] => [name, title])]} />
-            {shown ? (
+            <div class="toolbar">
+              <h1>{agent.name} <span class="quiet">{id}</span> <State of={agent.status} /></h1>
+              {may("alerts:read") && <a href={link(["alerts"], { q: `agent.id=${id}` })}>Its alerts</a>}
+              {id !== "000" && <Commands id={id} name={agent.name} />}
+            </div>
+            <Tabs path={["agents", id]} current={shown?.name ?? view}
+              tabs={[["", "Summary"], ...views.map(({ name, title }): [string, string] => [name, title]), ["configuration", "Configuration"]]} />
+            {view === "configuration" ? <Configuration id={id} /> : shown?.name === "assessment" && part ? (
+              <Collection key={part} path={at`/sca/${id}/checks/${part}`} caption={`Checks of ${part}`} columns={CHECKS} sort="id" />
+            ) : shown ? (
               <Collection key={shown.name} path={shown.path(id)} caption={`${shown.title} of ${agent.name}`} columns={shown.columns}
                 sort={shown.sort} empty={shown.empty} />
             ) : <Summary agent={agent} />}
@@ -97,6 +116,33 @@ export function Agent({ id, view }: { id: string; view: string }) {
         );
       }}
     </Loaded>
+  );
+}
+
+function Commands({ id, name }: { id: string; name: string }) {
+  return (
+    <>
+      <Action label="Scan files" title={`Have ${name} scan for changed files now?`} needs="syscheck:run"
+        run={() => act("PUT", "/syscheck", { query: { agents_list: id } })} />
+      <Action label="Restart" title={`Restart the agent ${name}?`} needs="agent:restart" run={() => act("PUT", at`/agents/${id}/restart`)} />
+    </>
+  );
+}
+
+function Configuration({ id }: { id: string }) {
+  const [part, setPart] = useState(IN_FORCE[0]!);
+  const [component = "", name = ""] = part.split("/");
+  const load = useLoad((signal) => get<Item>(at`/agents/${id}/config/${component}/${name}`, {}, signal), [id, part]);
+  return (
+    <>
+      <div class="filters">
+        <label>
+          <span>Part of the configuration in force</span>
+          <select value={part} onChange={(event) => setPart(event.currentTarget.value)}>{IN_FORCE.map((one) => <option key={one}>{one}</option>)}</select>
+        </label>
+      </div>
+      <Loaded load={load}>{({ data }) => <pre tabIndex={0}>{JSON.stringify(data, null, 2)}</pre>}</Loaded>
+    </>
   );
 }
 

@@ -6,7 +6,7 @@ import { Agent } from "./agent";
 
 const COLUMNS: Column[] = [
   { name: "id", title: "Id", show: ({ id }) => <a href={link(["agents", id])}>{id}</a> },
-  { name: "name", title: "Name", show: ({ id, name }) => <a href={link(["agents", id])}>{name}</a> },
+  { name: "name", title: "Name", tight: true, show: ({ id, name }) => <a href={link(["agents", id])}>{name}</a> },
   { name: "status", title: "State", show: ({ status }) => <State of={status} /> },
   { name: "os.name", title: "System", wide: true },
   { name: "version", title: "Version", wide: true },
@@ -22,7 +22,7 @@ const FIELDS = [
 export const AGENT_FIELDS = COLUMNS.map(({ name }) => name).join(",");
 
 export function Agents({ path }: Shown) {
-  if (path[0]) return <Agent id={path[0]} view={path[1] ?? ""} />;
+  if (path[0]) return <Agent id={path[0]} view={path[1] ?? ""} part={path[2]} />;
   return (
     <>
       <h1>Agents</h1>

@@ -22,7 +22,7 @@ const COLUMNS: Column[] = [
   { name: "timestamp", title: "Time", show: ({ id, timestamp }) => <a href={link(["alerts", id])}><Time at={timestamp} /></a> },
   { name: "rule.level", title: "Level", show: ({ rule }) => <Level of={rule.level} /> },
   { name: "rule.description", title: "What has happened", show: ({ id, rule }) => <a href={link(["alerts", id])}>{rule.description}</a> },
-  { name: "agent.name", title: "Agent", show: ({ agent }) => <a href={link(["agents", agent.id])}>{agent.name}</a> },
+  { name: "agent.name", title: "Agent", tight: true, show: ({ agent }) => <a href={link(["agents", agent.id])}>{agent.name}</a> },
   { name: "rule.id", title: "Rule", wide: true, show: ({ rule }) => <RuleLink id={rule.id} /> },
   { name: "rule.mitre.id", title: "ATT&CK", wide: true },
 ];

@@ -1,4 +1,4 @@
-import { DEFAULT_RANGE, countsByLevel, top } from "../alerts";
+import { DEFAULT_RANGE, countsByLevel, ruleNames, top } from "../alerts";
 import { get } from "../api";
 import { link } from "../address";
 import { useLoad } from "../load";
@@ -33,20 +33,31 @@ function Alerts() {
         <h2 id="alerts-over-time"><a href={link(["alerts"])}>Alerts of the last 24 hours</a></h2>
         <Loaded load={load}>{({ times, series }) => <Plot label="Alerts over time" times={times} series={series} />}</Loaded>
       </section>
-      <Top title="Rules with most alerts" field="rule.description" />
+      <Top title="Rules with most alerts" field="rule.id" names={ruleNames} />
       <Top title="Agents with most alerts" field="agent.name" />
       <Top title="Techniques seen most" field="rule.mitre.technique" />
     </>
   );
 }
 
-function Top({ title, field }: { title: string; field: string }) {
-  const load = useLoad((signal) => top(field, LAST_DAY, signal), [field], EVERY * 2);
+interface TopProps {
+  title: string;
+  field: string;
+  names?: (values: string[], signal: AbortSignal) => Promise<Record<string, string>>;
+}
+
+function Top({ title, field, names = async () => ({}) }: TopProps) {
+  const load = useLoad(async (signal) => {
+    const counts = await top(field, LAST_DAY, signal);
+    return { counts, labels: await names(Object.keys(counts), signal) };
+  }, [field], EVERY * 2);
   return (
     <section class="card" aria-labelledby={field}>
       <h2 id={field}>{title}</h2>
       <Loaded load={load}>
-        {(counts) => Object.keys(counts).length ? <Ranking of={counts} to={(value) => link(["alerts"], { q: `${field}=${value}` })} /> : <Empty>None in the last 24 hours.</Empty>}
+        {({ counts, labels }) => Object.keys(counts).length ? (
+          <Ranking of={counts} to={(value) => link(["alerts"], { q: `${field}=${value}` })} label={(value) => labels[value] ?? value} />
+        ) : <Empty>None in the last 24 hours.</Empty>}
       </Loaded>
     </section>
   );

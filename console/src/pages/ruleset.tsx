@@ -1,5 +1,5 @@
 // What the analysis knows: rules, decoders and lists, as their files have them; own files are edited here.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { go, link } from "../address";
 import { act, at, text } from "../api";
 import { useLoad } from "../load";
@@ -13,6 +13,7 @@ import { LogTest } from "../parts/logtest";
 import { Tabs } from "../parts/tabs";
 import { Level, State } from "../parts/values";
 import { may } from "../session";
+import { Techniques } from "./techniques";
 
 interface Kind {
   name: string;
@@ -66,7 +67,7 @@ const KINDS: Kind[] = [
 ];
 
 const OWN = /^etc\//;
-const TABS: [string, string][] = [...KINDS.map(({ name, title }): [string, string] => [name, title]), ["logtest", "Log test"]];
+const TABS: [string, string][] = [...KINDS.map(({ name, title }): [string, string] => [name, title]), ["techniques", "ATT&CK"], ["logtest", "Log test"]];
 
 export function Ruleset({ path, filters }: Shown) {
   const [chosen = "rules", name] = path;
@@ -75,7 +76,7 @@ export function Ruleset({ path, filters }: Shown) {
     <>
       <h1>{name ?? "Ruleset"}</h1>
       <Tabs path={["ruleset"]} tabs={TABS} current={chosen} />
-      {chosen === "logtest" ? <LogTest /> : !kind ? <Empty>There is no such view.</Empty> : name ? (
+      {chosen === "logtest" ? <LogTest /> : chosen === "techniques" ? <Techniques /> : !kind ? <Empty>There is no such view.</Empty> : name ? (
         <File key={name} kind={kind} name={name} folder={filters.get("folder") ?? `etc/${kind.name}`} isNew={filters.has("new")} />
       ) : (
         <Collection key={kind.name} path={kind.path} caption={kind.title} columns={kind.columns} fields={kind.fields} sort={kind.sort}>
@@ -106,9 +107,11 @@ function File({ kind, name, folder, isNew }: { kind: Kind; name: string; folder:
   const path = at`/${kind.name}/files/${name}`;
   const query = kind.name === "lists" ? {} : { relative_dirname: folder };
   const load = useLoad((signal) => (isNew ? Promise.resolve(kind.start) : text(path, { raw: true, ...query }, signal)), [path, folder, isNew]);
+  const exists = useRef(!isNew);
   const own = OWN.test(folder) && may(`${kind.name}:update`);
   const save = async (body: string) => {
-    await act("PUT", path, { query: { overwrite: !isNew, ...query }, body, type: "application/octet-stream" });
+    await act("PUT", path, { query: { overwrite: exists.current, ...query }, body, type: "application/octet-stream" });
+    exists.current = true;
     return "Stored, and sent to all nodes. Bring it into force to have the analysis use it.";
   };
   return (
@@ -117,7 +120,7 @@ function File({ kind, name, folder, isNew }: { kind: Kind; name: string; folder:
         {!own && <Notice>{OWN.test(folder) ? "You may read this file, not change it." : "This file comes with secmon. Own rules go to a file of their own."}</Notice>}
         <Loaded load={load}>
           {(value) => (
-            <Editor label={`${folder}/${name}`} value={value} save={own ? save : undefined}>
+            <Editor label={`${folder}/${name}`} value={value} isNew={isNew} save={own ? save : undefined}>
               <Action label="Delete" title={`Delete ${name}?`} danger needs={`${kind.name}:delete`} run={() => act("DELETE", path, { query })}
                 then={() => go(["ruleset", kind.name])} />
               <Action label="Bring into force" title="Load the stored rules, decoders and lists on all nodes?" needs="cluster:restart"

@@ -7,13 +7,14 @@ import { Done, ProblemNotice } from "./answer";
 interface Props {
   label: string;
   value: string;
+  isNew?: boolean; // not stored yet
   save?: (text: string) => Promise<string | void>; // none: the text is only read
   children?: ComponentChildren; // more buttons
 }
 
-export function Editor({ label, value, save, children }: Props) {
+export function Editor({ label, value, isNew, save, children }: Props) {
   const [text, setText] = useState(value);
-  const [stored, setStored] = useState(value);
+  const [stored, setStored] = useState(isNew ? "" : value);
   const field = useRef<HTMLTextAreaElement>(null);
   const { busy, problem, done, run } = useAction();
   const changed = text !== stored;
@@ -34,7 +35,7 @@ export function Editor({ label, value, save, children }: Props) {
       <Done text={changed ? "" : done} />
       <div class="actions">
         {children}
-        {changed && <button type="button" onClick={() => setText(stored)}>Undo all changes</button>}
+        {changed && stored && <button type="button" onClick={() => setText(stored)}>Undo all changes</button>}
         <button class="primary" disabled={busy || !changed}>{busy ? "Verifying …" : "Verify and save"}</button>
       </div>
     </form>

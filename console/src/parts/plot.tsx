@@ -23,7 +23,7 @@ export function Plot({ label, times, series, onBrush }: Props) {
   useEffect(() => {
     const element = place.current;
     if (!element || !times.length) return;
-    const plot = new uPlot(options(element, series, onBrush), [times, ...stacked(series)] as uPlot.AlignedData, element);
+    const plot = new uPlot(options(element, times, series, onBrush), [times, ...stacked(series)] as uPlot.AlignedData, element);
     const sized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
     sized.observe(element);
     return () => {
@@ -53,7 +53,14 @@ function stacked(series: Series[]): number[][] {
   return sums;
 }
 
-function options(element: HTMLElement, series: Series[], onBrush?: Props["onBrush"]): uPlot.Options {
+const DAY_SECONDS = 86_400;
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
+const date = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+
+function options(element: HTMLElement, times: number[], series: Series[], onBrush?: Props["onBrush"]): uPlot.Options {
+  const [first = 0, last = 0] = [times[0], times.at(-1)];
+  const end = last + (times.length > 1 ? last - times.at(-2)! : 1); // of the last step
+  const format = end - first > 2 * DAY_SECONDS ? date : clock;
   const colour = (name: string) => getComputedStyle(element).getPropertyValue(`--${name}`).trim();
   const bars = uPlot.paths.bars!({ size: [0.85], align: 1 });
   const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
@@ -62,9 +69,9 @@ function options(element: HTMLElement, series: Series[], onBrush?: Props["onBrus
     height: HEIGHT,
     legend: { show: false },
     cursor: { show: Boolean(onBrush), points: { show: false }, y: false, drag: { x: true, y: false, setScale: false } },
-    scales: { y: { range: (_plot, _low, high) => [0, Math.max(high, 1)] } },
-    axes: [axis, { ...axis, size: 44 }],
-    series: [{}, ...series.map(({ kind }) => ({ fill: colour(kind), width: 0, paths: bars, points: { show: false } })).reverse()],
+    scales: { x: { range: () => [first, end] }, y: { range: (_plot, _low, high) => [0, Math.max(high, 1)] } },
+    axes: [{ ...axis, values: (_plot, splits) => splits.map((at) => format.format(at * 1000)) }, { ...axis, size: 44 }],
+    series: [{}, ...series.map(({ kind }) => ({ fill: colour(`bar-${kind}`), width: 0, paths: bars, points: { show: false } })).reverse()],
     hooks: {
       setSelect: [(plot) => {
         const { left, width } = plot.select;

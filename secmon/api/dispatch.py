@@ -209,7 +209,7 @@ class Dispatcher:
             deadline=node.clock.monotonic() + timeout,
             client=request.client,
             token="" if operation.auth == "basic" else bearer_token(request.header(b"authorization")),
-            text=not getattr(params, "pretty", False),
+            text=operation.follow is None and not getattr(params, "pretty", False),
         )
 
     async def _run(self, call: Call) -> Result:

@@ -19,8 +19,8 @@ ARGUMENTS = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 AUDITED = {
-    "", "agents", "agents/000", "groups/default/configuration", "ruleset", "ruleset/techniques", "ruleset/logtest", "cluster",
-    "cluster/worker1", "security/users/1", "security/policies", "api", "api/GET/agents",
+    "", "agents", "agents/000", "groups/default/configuration", "ruleset", "ruleset/techniques", "ruleset/logtest",
+    "cluster", "cluster/worker1", "security/users/1", "security/policies", "api", "api/GET/agents",
 }  # fmt: skip
 """Addresses of pages that are built differently; axe-core looks at these."""
 PAGES = {
@@ -65,6 +65,8 @@ RULE = """<group name="local,">
   </rule>
 </group>
 """
+ATTACKER = "198.51.100.77"
+LOGIN = f"Nov 22 10:00:00 host sshd[4711]: Failed password for root from {ATTACKER} port 40022 ssh2"
 READER, READER_PASSWORD = "console-reader", "A-Reader-Word-77"
 AGENTS_READONLY = "agents_readonly"
 
@@ -133,6 +135,7 @@ def test_a_wrong_password_is_refused_in_words(page: Page) -> None:
     assert barriers(page) == []
 
 
+@pytest.mark.timeout(300)  # two dozen pages, on a host that may be busy
 def test_each_page_loads_and_keeps_nobody_out(page: Page, three: RealCluster) -> None:
     sign_in(page, "admin", three.password)
     found = {}
@@ -197,6 +200,25 @@ def test_an_operation_is_tried_as_curl_would_do_it(page: Page, three: RealCluste
     expect(answer).to_contain_text('"id": "000"')
 
 
+def test_an_alert_is_followed_found_and_leads_to_its_rule(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    show(page, "alerts?live=1")
+    expect(page.get_by_text("Alerts appear here as they are raised.")).to_be_visible(timeout=WAIT_MS)
+    three.call(three.workers[0], "/events", method="POST", json={"events": [LOGIN]})
+    row = page.get_by_role("row").filter(has_text=ATTACKER)
+    expect(row).to_have_count(1, timeout=WAIT_MS)
+    page.get_by_role("button", name="Stop following").click()
+    page.get_by_label("Search").fill(f'"{ATTACKER}"')
+    page.get_by_label("Search").press("Enter")
+    expect(page.get_by_text("1 alerts")).to_be_visible(timeout=WAIT_MS)
+    assert barriers(page) == []
+    row.get_by_role("link").first.click()
+    expect(page.get_by_label("The event")).to_contain_text(LOGIN, timeout=WAIT_MS)
+    assert barriers(page) == []
+    page.get_by_role("region", name="Rule").get_by_role("link").first.click()
+    loaded(page, "sshd")
+
+
 @pytest.fixture
 def reader(three: RealCluster) -> Iterator[None]:
     """A user who may read agents and nothing else."""
@@ -214,7 +236,7 @@ def test_a_user_with_few_rights_sees_what_he_may(page: Page, reader: None) -> No
     sign_in(page, READER, READER_PASSWORD)
     menu = page.get_by_role("navigation", name="Pages of the console")
     expect(menu.get_by_role("link", name="Agents")).to_be_visible()
-    assert menu.get_by_role("link").all_inner_texts() == ["Overview", "Agents", "Groups", "Security", "API"]
+    assert menu.get_by_role("link").all_inner_texts() == ["Overview", "Alerts", "Agents", "Groups", "Security", "API"]
     show(page, "security/mine")
     loaded(page, "agent:read")
     show(page, "cluster")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from bench import (
     agents_read,
     availability,
+    backup,
     convergence,
     engine,
     fanout,
@@ -47,6 +48,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "inventory-beside": inventory_beside.measure,
     "availability": availability.measure,
     "lease": lease.measure,
+    "backup": backup.measure,
 }
 
 

@@ -142,8 +142,8 @@ def _partial(target: Path) -> Iterator[IO[bytes]]:
                 os.unlink(name, dir_fd=folder)
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(name, flags, 0o600, dir_fd=folder)
+            os.fchmod(descriptor, 0o600)  # whatever the umask
         try:
-            os.fchmod(descriptor, 0o600)
             with open(descriptor, "w+b") as file:
                 yield file
             with as_root():

@@ -11,6 +11,7 @@ from secmon.cluster.record.engine import RecordAddress, record_at
 from secmon.cluster.record.setup import check_tables
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
+from secmon.common.privileges import as_root
 from secmon.config.cluster import ClusterSection
 from secmon.config.port_check import Port
 from secmon.doctor.finding import Finding, ok, problem, warning
@@ -53,9 +54,10 @@ def _free(port: Port) -> Finding:
 
 def _holder(number: int) -> str:
     try:
-        for each in psutil.net_connections("tcp"):
-            if each.laddr and each.laddr.port == number and each.status == psutil.CONN_LISTEN and each.pid:
-                return f"process {each.pid} ({psutil.Process(each.pid).name()})"
+        with as_root():  # processes of other users
+            for each in psutil.net_connections("tcp"):
+                if each.laddr and each.laddr.port == number and each.status == psutil.CONN_LISTEN and each.pid:
+                    return f"process {each.pid} ({psutil.Process(each.pid).name()})"
     except psutil.Error:
         pass  # other users' processes are not shown
     return "another process"

@@ -33,7 +33,7 @@ def test_a_master_that_runs_is_saved_and_restored_elsewhere(three: RealCluster, 
     key, clock = x25519.Identity.generate(), SystemClock()
     seal = public_key_seal(str(key.to_public()))
     token = three.login()
-    assert three.nodes[0].request("POST", "/security/roles?name=saved", token=token).status_code == 200
+    assert three.nodes[0].request("POST", "/security/roles", token=token, json={"name": "saved"}).status_code == 200
     try:
         create_backup(master, tmp_path / "file", seal, without=(), clock=clock, progress=lambda *_: None)
     finally:

@@ -37,8 +37,10 @@ def verify(expected: bytes, given: bytes) -> bool:
 def _hello(hello: pb.NodeHello) -> Iterable[bytes]:
     yield from (text.encode() for text in (hello.node_name, hello.cluster_name, hello.version, hello.installation_id))
     yield struct.pack(">IIId", hello.protocol, hello.min_protocol, hello.peer_port, hello.clock)
-    if hello.term:  # nodes of earlier versions have none
+    if hello.term or hello.address:  # nodes of earlier versions have neither
         yield struct.pack(">Q", hello.term)
+    if hello.address:
+        yield hello.address.encode()
 
 
 def _proof(key: bytes, purpose: bytes, fields: Iterable[bytes]) -> bytes:

@@ -19,6 +19,7 @@ HELLOS = st.builds(
     peer_port=st.integers(0, 3),
     clock=st.sampled_from([0.0, 1.0]),
     term=st.integers(0, 1),
+    address=st.sampled_from(["", "a"]),
 )
 REQUESTS = st.builds(pb.EnrolRequest, hello=HELLOS, csr=st.binary(max_size=4), nonce=st.binary(max_size=4), reason=TEXT)
 
@@ -54,4 +55,4 @@ def test_every_purpose_and_key_proves_differently() -> None:
 def test_every_field_of_the_hello_message_is_proved() -> None:
     """A field added to the wire must be added to the proof."""
     covered = {"node_name", "cluster_name", "version", "installation_id", "protocol", "min_protocol", "peer_port"}
-    assert {field.name for field in pb.NodeHello.DESCRIPTOR.fields} == covered | {"clock", "term", "proof"}
+    assert {field.name for field in pb.NodeHello.DESCRIPTOR.fields} == covered | {"clock", "term", "address", "proof"}

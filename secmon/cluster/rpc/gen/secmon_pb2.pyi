@@ -233,7 +233,7 @@ class NodeHello(_message.Message):
     term: _builtins.int
     """highest term that the node knows; 0: no store of record, or an earlier version"""
     address: _builtins.str
-    """where the other nodes reach it; empty: where it connects from. Not part of proofs"""
+    """where the other nodes reach it; empty: where it connects from"""
     def __init__(
         self,
         *,

@@ -40,7 +40,7 @@ def follow(params: FollowedAlerts, answer: Outcome) -> FollowedAlerts:
 async def follow_alerts(ctx: Context, params: FollowedAlerts) -> Outcome:
     """Alerts as they are raised, as server-sent events."""
     question = question_of(ctx, params)
-    known = _numbers(params.position)
+    known = {} if question.agents.nothing else _numbers(params.position)
 
     def tail_of(node: str) -> OwnTail:
         return OwnTail(question=question, limit=BATCH, after=known.get(node), select=params.select)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from bench import (
     agents_read,
+    alerts,
     availability,
     backup,
     convergence,
@@ -45,6 +46,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "inventory": inventory.measure,
     "inventory-read": inventory_read.measure,
     "vulnerabilities": vulnerabilities.measure,
+    "alerts": alerts.measure,
     "inventory-beside": inventory_beside.measure,
     "availability": availability.measure,
     "lease": lease.measure,

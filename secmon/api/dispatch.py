@@ -7,13 +7,14 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from secmon.api.authentication import Authenticator, bearer_token, claimed_user
 from secmon.api.binding import bind
 from secmon.api.cors import Cors
-from secmon.api.event_stream import EventStreams
+from secmon.api.event_stream import REPEAT_TIMEOUT, EventStreams
 from secmon.api.limits import EVENT_PATHS, EVENT_REQUESTS, RequestRate
 from secmon.api.openapi import describe_itself
 from secmon.api.problems import RequestRefused, error_problem, flat, problem
@@ -172,7 +173,9 @@ class Dispatcher:
 
         async def run(params: object) -> Result:
             caller = await self._authenticator.bearer(request)
-            return await self._run(self._call(operation, params, caller, request))
+            call = self._call(operation, params, caller, request)
+            soon = self._node.clock.monotonic() + REPEAT_TIMEOUT
+            return await self._run(replace(call, deadline=min(soon, call.deadline or soon)))
 
         return await self._streams.begin(operation, params, identity.user, run)
 

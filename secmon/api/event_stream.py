@@ -23,6 +23,8 @@ from secmon.security.authentication_error import AuthenticationError
 STREAM_TYPE = b"text/event-stream; charset=utf-8"
 REPEAT_SECONDS = 1.0
 """Between two repetitions, unless the last one had items."""
+REPEAT_TIMEOUT = 5.0
+"""Seconds of a repetition: a node that is late answers one of the next."""
 SILENT_REPEATS = 15
 """After so many without an event a comment shows that the stream lives."""
 MAX_STREAMS, MAX_STREAMS_OF_USER = 32, 8

@@ -64,6 +64,9 @@ class Alone:
     async def counters(self, daemon: str) -> Mapping[str, Any]:
         return {}
 
+    async def supervisor_status(self) -> Mapping[str, Any]:
+        return {"processes": [], "task_restarts": {}, "process": {}}
+
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         raise SecmonError(1121, daemon)
 

@@ -230,7 +230,7 @@ class AgentLinkServer:
                 "held": self.pool.held,
                 "holds": counts.holds,
                 "dropped": counts.dropped,
-                "journal": {"bytes": journal.size, "events": journal.next, "lost": journal.lost, "full": journal.full},
+                "journal": journal.counters(),
                 "key_requests": {"handed": self.missing_keys.handed, "dropped": self.missing_keys.dropped},
                 "pushes_waiting": self.pusher.waiting,
                 "requests": self.requests.in_flight,

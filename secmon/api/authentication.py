@@ -3,12 +3,14 @@
 import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address, ip_network
 
 from secmon.api.rehash import HashUpgrades
 from secmon.api.request import Request
+from secmon.cluster.catalogue import Auth
 from secmon.cluster.node import CallRouter, Node
 from secmon.common.errors import SecmonError
-from secmon.common.identity import Identity
+from secmon.common.identity import Identity, scraper_identity
 from secmon.security.authentication_error import NO_TOKEN, AuthenticationError
 from secmon.security.credentials import authenticate, decode_basic
 from secmon.security.login_attempts import FailedLogins
@@ -28,11 +30,22 @@ class Authenticator:
         self._threads = ThreadPoolExecutor(self._workers, "api-login")
         self._slots = asyncio.Semaphore(self._workers)
         self._upgrades = HashUpgrades(node, router)
+        self._scrapers = [ip_network(each) for each in node.api_config.metrics.scrapers]
 
     def close(self) -> None:
         """Let the threads go; a password check that runs is finished by its thread."""
         self._upgrades.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def identify(self, request: Request, auth: Auth) -> Identity:
+        """Who asks, by the means that the operation takes. Raises as these do."""
+        match auth:
+            case "basic":
+                return await self.basic(request)
+            case "scraper" if self.is_scraper(request):
+                return scraper_identity()
+            case _:
+                return await self.bearer(request)
 
     async def bearer(self, request: Request) -> Identity:
         """The holder of the request's token.
@@ -59,6 +72,16 @@ class Authenticator:
             except SecmonError as error:
                 if error.code != 3044 or clock.monotonic() >= deadline:
                     raise
+
+    def is_scraper(self, request: Request) -> bool:
+        """Whether the request has no token and comes from an address that ``api.yaml`` names for scrapers."""
+        if not self._scrapers or request.header(b"authorization") is not None:
+            return False
+        try:
+            address = ip_address(request.client)
+        except ValueError:  # a unix socket has none
+            return False
+        return any(address in network for network in self._scrapers)
 
     async def basic(self, request: Request) -> Identity:
         """The user whose name and password the request gives; the identity carries the revision they were checked at.

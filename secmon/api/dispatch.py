@@ -115,7 +115,9 @@ class Dispatcher:
             self._in_flight -= 1
             self._bodies.release(request)
             counters.set("api.requests.in_flight", self._in_flight)
-            self._log_soon(_LogEntry(request, clock.monotonic() - started, status))
+            seconds = clock.monotonic() - started
+            self._node.call_times.labels(request.operation, str(status)).observe(seconds)
+            self._log_soon(_LogEntry(request, seconds, status))
 
     async def _response_to(self, request: Request, receive: Receive) -> ApiResponse:
         """The answer, whatever becomes of the request; CORS headers on existing paths."""
@@ -142,8 +144,10 @@ class Dispatcher:
     async def _answer(self, request: Request, found: RouteMatch | None, receive: Receive) -> ApiResponse:
         """The one order of steps (conventions.md 0); each may raise, and then the next ones do not happen."""
         operation = found.operation if found else None
-        is_login = operation is not None and operation.auth == "basic"
-        if not is_login:
+        if operation is not None:
+            request.operation = operation.id
+        auth = operation.auth if operation is not None else "bearer"
+        if auth == "bearer" or (auth == "scraper" and not self._authenticator.is_scraper(request)):
             self._rate.count()
         if operation is not None and operation.path in EVENT_PATHS:
             self._event_rate.count()
@@ -152,8 +156,7 @@ class Dispatcher:
         request.body = await read_body(request, receive, self._bodies, limit=limit, seconds=self._body_seconds)
         if found is None or operation is None:
             return self._no_operation(request, found)
-        identify = self._authenticator.basic if is_login else self._authenticator.bearer
-        identity = await identify(request)
+        identity = await self._authenticator.identify(request, auth)
         request.authenticated(identity)
         params = operation.defaults
         if params is None or request.query:
@@ -211,9 +214,15 @@ class Dispatcher:
             request_id=request.id,
             deadline=node.clock.monotonic() + timeout,
             client=request.client,
-            token="" if operation.auth == "basic" else bearer_token(request.header(b"authorization")),
+            token=self._token(operation, request),
             text=operation.follow is None and not getattr(params, "pretty", False),
         )
+
+    def _token(self, operation: Operation, request: Request) -> str:
+        """What shows other nodes who asks. There is none of a login, and none of a scraper without one."""
+        if operation.auth == "basic" or (request.identity is not None and request.identity.local):
+            return ""
+        return bearer_token(request.header(b"authorization"))
 
     async def _run(self, call: Call) -> Result:
         """The result; raises :class:`_Failed` so that errors from here on name their nodes."""

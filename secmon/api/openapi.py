@@ -116,12 +116,9 @@ def _key(kind: Any) -> str:
     return repr(kind)
 
 
-_ID_CHARACTERS = str.maketrans({"/": "_", "{": None, "}": None})
-
-
 def _operation(operation: Operation, schemas: Schemas, components: Json) -> Json:
     described: Json = {
-        "operationId": operation.method.lower() + operation.path.translate(_ID_CHARACTERS),
+        "operationId": operation.id,
         "summary": operation.summary,
         "tags": [operation.area],
         "parameters": [_parameter(one, schemas) for one in operation.parameters if one.location != "body"],
@@ -129,8 +126,8 @@ def _operation(operation: Operation, schemas: Schemas, components: Json) -> Json
         "x-secmon-place": operation.place.value,
         "x-secmon-permissions": [_permission(one) for one in operation.require],
     }
-    if operation.auth == "basic":
-        described["security"] = [{"basic": []}]
+    if operation.auth != "bearer":
+        described["security"] = [{"basic": []}] if operation.auth == "basic" else [{"bearer": []}, {}]
     if operation.deprecated:
         described["deprecated"] = True
     if operation.body is not None:
@@ -175,7 +172,7 @@ def _responses(operation: Operation, schemas: Schemas, components: Json) -> Json
     statuses = [400, 401, 403, 405, 413, 500, 503]
     if operation.body is not None:
         statuses.append(406)
-    if operation.auth == "bearer":
+    if operation.auth != "basic":
         statuses.append(429)
         if operation.body is not None and operation.body_type == "application/json":
             statuses.append(415)
@@ -184,9 +181,11 @@ def _responses(operation: Operation, schemas: Schemas, components: Json) -> Json
     conditional = operation.place is Place.MASTER_ONLY or operation.path.startswith("/experimental/")
     if names_one or "{" in operation.path or conditional:
         statuses.append(404)
-    content: Json = {"application/json": {"schema": _success(operation, schemas, components)}}
+    content: Json = {}
     if operation.follow is not None:
-        content = {"text/event-stream": {"schema": {"type": "string"}}}
+        content["text/event-stream"] = {"schema": {"type": "string"}}
+    elif operation.auth != "scraper":
+        content["application/json"] = {"schema": _success(operation, schemas, components)}
     if operation.raw_type:
         content[operation.raw_type] = {"schema": {"type": "string"}}
     return {"200": {"description": operation.summary, "content": content}} | {

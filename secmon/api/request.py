@@ -21,6 +21,8 @@ MIN_BODY_RATE = 500
 MAX_PARSED_OF_STRANGERS = 65_536
 """Bytes of a body that is parsed for the log although its request has not been authenticated."""
 
+NO_OPERATION = "none"
+
 ON_AUTHENTICATED = "secmon.on_authenticated"
 """Key of the scope: a function to call when the request has proved who asks."""
 
@@ -36,7 +38,9 @@ class Request:
     never believed.
     """
 
-    __slots__ = ("body", "client", "headers", "held", "id", "identity", "known", "method", "path", "query", "scope")
+    __slots__ = (
+        "body", "client", "headers", "held", "id", "identity", "known", "method", "operation", "path", "query", "scope",
+    )  # fmt: skip
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -50,6 +54,8 @@ class Request:
         self.held = 0
         self.known = False
         self.id = ""
+        self.operation = NO_OPERATION
+        """The id of the operation that it asks for."""
 
     @property
     def shown_path(self) -> str:

@@ -21,7 +21,9 @@ from secmon.security.rbac.authorization import Require
 NO_MESSAGES = Messages()
 INTERNAL_PATHS = "/internal/"
 """Beginning of the paths of operations without a route."""
+_ID_CHARACTERS = str.maketrans({"/": "_", "{": None, "}": None})
 Method = Literal["GET", "POST", "PUT", "DELETE"]
+Auth = Literal["bearer", "basic", "scraper"]
 Function = Callable[[Any, Any], Awaitable[Result]]
 Finish = Callable[[Any, Outcome], Awaitable[None]]
 
@@ -53,6 +55,7 @@ class Operation:
     with the merged answer. ``exempt``: runs although daemons of the node are down (manager.md 19, row 1).
     ``changes_files``: it writes files that are replicated, and is answered when these are recorded.
     ``follow``: the items are server-sent events; it gives the parameters with which the call is repeated.
+    ``auth``: a token, name and password, or ``scraper``: a token, or none from an address that ``api.yaml`` names.
     ``open_to_all``: any valid token will do. ``deprecated``: since which version.
     """
 
@@ -63,7 +66,7 @@ class Operation:
     function: Function
     place: Place = Place.ANY
     require: tuple[Require, ...] = ()
-    auth: Literal["bearer", "basic"] = "bearer"
+    auth: Auth = "bearer"
     open_to_all: bool = False
     messages: Messages = NO_MESSAGES
     item: Any = None
@@ -95,6 +98,11 @@ class Operation:
         object.__setattr__(self, "name", f"{self.method} {self.path}")
         object.__setattr__(self, "defaults", self.params() if complete else None)
         object.__setattr__(self, "unpack", msgspec.msgpack.Decoder(self.params).decode)
+
+    @property
+    def id(self) -> str:
+        """In the OpenAPI document, and as a label of metrics."""
+        return self.method.lower() + self.path.translate(_ID_CHARACTERS)
 
     @property
     def internal(self) -> bool:

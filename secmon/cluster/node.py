@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import msgspec
+from prometheus_client import Histogram
 
 from secmon.agents.registry.memberships import Memberships
 from secmon.agents.registry.registration import AgentRegistrar
@@ -19,6 +20,7 @@ from secmon.alerts.search_threads import SearchThreads
 from secmon.alerts.store import AlertStore
 from secmon.cluster.answers import Answers
 from secmon.cluster.call import Call
+from secmon.cluster.call_times import new_call_times
 from secmon.cluster.record.masters_record import MastersRecord
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
@@ -157,6 +159,12 @@ class Control(Protocol):
     async def counters(self, daemon: str) -> Mapping[str, Any]:
         """Counters and gauges of a daemon of this node. Raises 1121 when it does not run, 1013, 1014."""
 
+    async def supervisor_status(self) -> Mapping[str, Any]:
+        """What the supervisor says of itself and its daemons: ``processes``, ``task_restarts``, ``process``, ...
+
+        Raises 1901, 1902, 1014.
+        """
+
 
 class Lease(Protocol):
     """The security lease: how long a worker may trust its replica."""
@@ -227,6 +235,13 @@ class Definitions(msgspec.Struct, frozen=True):
 
 Changed = Mapping[str, bytes | None]
 """Files by path, with another content than on disk; None: there is no such file."""
+
+
+class MetricsSource(Protocol):
+    """The figures of this node for Prometheus."""
+
+    async def text(self) -> bytes:
+        """OpenMetrics text, a second old at most."""
 
 
 class RulesetFiles(Protocol):
@@ -340,6 +355,8 @@ class Services:
     """Those of all nodes."""
     mastership: MastershipSource | None = None
     """With a store of record."""
+    metrics: MetricsSource | None = None
+    """Where clients are answered."""
 
 
 @dataclass(kw_only=True)
@@ -356,6 +373,7 @@ class Node:
     """The store of record, where the configuration names one."""
     clock: Clock = field(default_factory=SystemClock)
     counters: Counters = field(default_factory=Counters)
+    call_times: Histogram = field(default_factory=new_call_times)
     tokens: Tokens = field(init=False)
     agents: AgentStore = field(init=False)
     registrar: AgentRegistrar = field(init=False)

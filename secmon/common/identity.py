@@ -33,6 +33,11 @@ def node_identity() -> Identity:
     return Identity(user="local", user_id=0, roles=(), run_as=False, mode="white")
 
 
+def scraper_identity() -> Identity:
+    """The caller of what scrapers may read by their address. It runs on the node asked."""
+    return Identity(user="scraper", user_id=0, roles=(), run_as=False, mode="black", local=True)
+
+
 def local_identity(revision: int = 0) -> Identity:
     """The caller of internal work: black mode and no policies, which allows everything."""
     return Identity(user="local", user_id=0, roles=(), run_as=False, mode="black", revision=revision, local=True)

@@ -147,6 +147,14 @@ class Access(Section, frozen=True):
     ] = 300
 
 
+class Metrics(Section, frozen=True):
+    """GET /metrics, for Prometheus."""
+
+    scrapers: Annotated[
+        tuple[str, ...], settings.networks("Addresses from which metrics are read without a token.")
+    ] = ()
+
+
 class Allow(Section, frozen=True):
     """Whether uploads may hold it."""
 
@@ -239,6 +247,7 @@ class ApiConfig(Section, frozen=True):
     cors: Cors = Cors()
     cache: Cache = Cache()
     access: Access = Access()
+    metrics: Metrics = Metrics()
     upload_configuration: UploadConfiguration = UploadConfiguration()
     warnings: tuple[str, ...] = ()
 

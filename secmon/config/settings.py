@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from ipaddress import ip_network
 from typing import Annotated, TypeVar, get_origin, get_type_hints
 
 import msgspec
@@ -207,6 +208,15 @@ def host(about: str) -> Setting:
 def texts(about: str) -> Setting:
     """A list of texts."""
     return Setting(_strings, "a list of texts", about)
+
+
+def networks(about: str) -> Setting:
+    """A list of IP addresses and networks; the value has networks only."""
+
+    def parse(value: object) -> tuple[str, ...]:
+        return tuple(str(ip_network(each)) for each in _strings(value))
+
+    return Setting(parse, "a list of IP addresses and networks, such as [10.0.0.5, 10.1.0.0/24]", about)
 
 
 def text_or_texts(about: str) -> Setting:

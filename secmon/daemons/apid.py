@@ -17,6 +17,7 @@ from secmon.daemons.daemon import KEY_PASSWORD, Context
 from secmon.daemons.master_client import cluster_daemon
 from secmon.daemons.node_builder import Installation, open_node, read_installation
 from secmon.operations.all import CATALOGUE
+from secmon.operations.metrics.node_metrics import NodeMetrics
 
 
 def build(context: Context) -> "ApiDaemon":
@@ -50,6 +51,7 @@ class ApiDaemon:
     async def start(self) -> None:
         """Open the stores as the service user, then serve. Raises the errors of a start (``daemon.start_error``)."""
         node = self._node = open_node(self._installation, clock=self._clock)
+        node.services.metrics = NodeMetrics(node)
         self._server = ApiServer(node, self._router(node), CATALOGUE, listening=self._listening)
         await self._server.start()
 

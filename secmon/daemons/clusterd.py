@@ -39,6 +39,8 @@ class ClusterRole(Protocol):
 
     async def stop(self) -> None: ...
 
+    def counters(self) -> Mapping[str, Any]: ...
+
 
 def build(context: Context) -> "ClusterDaemon":
     """The daemon for the installation in ``context.paths``. Raises ConfigError."""
@@ -86,7 +88,7 @@ class ClusterDaemon:
         """Nothing of the link's configuration can change while it runs."""
 
     def counters(self) -> Mapping[str, Any]:
-        return self.node.counters.snapshot()
+        return {**self.node.counters.snapshot(), **self.role.counters()}
 
     def active_config(self) -> Mapping[str, Any]:
         return {"cluster": self.node.main_config.cluster.as_dict()}

@@ -91,6 +91,11 @@ class SupervisorClient:
         found: Mapping[str, Any] = await command(daemon_socket(self._paths, daemon), "counters")
         return found
 
+    async def supervisor_status(self) -> Mapping[str, Any]:
+        """See ``cluster.node.Control``."""
+        found: Mapping[str, Any] = await self.send("status")
+        return found
+
     async def send(self, name: str) -> Any:
         """Send ``status``, ``restart``, ``reload``, ``stop`` or ``role``; errors as for :meth:`restart`."""
         return await command(self._paths.control_socket, name, seconds=self._timeout, absent=1901, refused=1902)

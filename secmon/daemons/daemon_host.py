@@ -15,6 +15,7 @@ from secmon.common.background import Background, cancel, ending_of
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.common.privileges import SERVICE_USER, Account, act_as, drop_to, find_account, root_started
+from secmon.common.process_figures import process_figures
 from secmon.daemons.child_channel import ChildChannel
 from secmon.daemons.control_sockets import control_server, daemon_socket
 from secmon.daemons.daemon import EXIT_CRASH, EXIT_START, Context, Daemon, Factory, StartError, start_error
@@ -111,7 +112,8 @@ class DaemonHost:
             case "status":
                 return {"daemon": self.daemon.name, "pid": os.getpid(), "status": self._state}
             case "counters":
-                return {**self.daemon.counters(), "task_restarts": self._restarts()}
+                figures = await asyncio.to_thread(process_figures)
+                return {**self.daemon.counters(), "task_restarts": self._restarts(), "process": figures}
             case "config":
                 return self._config(request.get("section"))
             case "reload":

@@ -115,8 +115,9 @@ class InventoryDaemon:
             "answers_waiting": self._unsent,
         }
         waiting = {} if self._scanner is None else {"vulnerabilities.hosts_waiting": self._scanner.waiting}
+        journal = {} if self._events is None else {"inventory.journal": self._events.counters()}
         figures = {f"inventory.{name}": value for name, value in shown.items()}
-        return {**self._counters.snapshot(), **started, **figures, **waiting, **self._alerts.counters()}
+        return {**self._counters.snapshot(), **started, **figures, **waiting, **journal, **self._alerts.counters()}
 
     def active_config(self) -> Mapping[str, Any]:
         """The public sections: this product makes no such copies of its stores, and has no such options."""

@@ -96,7 +96,7 @@ class LeaderDaemon:
         """The configuration is read at start; the password of the database at each connection."""
 
     def counters(self) -> Mapping[str, Any]:
-        return self._counters.snapshot()
+        return {**self._counters.snapshot(), **self.leader.counters()}
 
     def active_config(self) -> Mapping[str, Any]:
         return {"cluster": self._installation.main.cluster.as_dict()}

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from grpc import aio
@@ -187,6 +188,12 @@ class MasterRole:
     def refuse(self) -> None:
         """Begin no more calls of workers, which send them again."""
         self._for_workers.refuse()
+
+    def counters(self) -> Mapping[str, Any]:
+        """Of the workers and their replicas."""
+        registry, (security, files) = self.registry.position(), self._positions()
+        revisions = {"security": security.revision, "registry": registry.revision, "files": files.revision}
+        return {**self.cluster.health.counters(registry), "position": revisions}
 
     async def stop(self) -> None:
         """Tell the workers, finish, close."""

@@ -16,6 +16,7 @@ from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.ipc.commands import CommandServer
 from secmon.common.paths import Paths
 from secmon.common.privileges import SERVICE_USER, act_as, as_root, find_account, root_started
+from secmon.common.process_figures import process_figures
 from secmon.daemons.child_channel import ChildChannel
 from secmon.daemons.control_sockets import control_server
 from secmon.daemons.daemon import StartFailed
@@ -219,7 +220,7 @@ class Supervisor:
     async def _answer(self, command: str, request: Mapping[str, Any]) -> object:
         match command:
             case "status":
-                return self._status()
+                return {**self._status(), "process": await asyncio.to_thread(process_figures)}
             case "restart":
                 self._accept_restart()
             case "reload":

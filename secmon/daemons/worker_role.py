@@ -1,7 +1,8 @@
 """The cluster daemon as worker: the link to the master, applying what it publishes, forwarding."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from grpc import aio
 
@@ -112,6 +113,18 @@ class WorkerRole:
         if not caller.is_master or call.identity.local:
             raise SecmonError(4000, f"{caller.name} may not have this node work for it")
         return call
+
+    def counters(self) -> Mapping[str, Any]:
+        """Of the link to the master, and of the replicas."""
+        link, (security, files) = self.cluster.link, self._positions()
+        return {
+            "master_link": {"connected": link.connected.is_set(), "sessions": link.sessions},
+            "position": {
+                "security": security.revision,
+                "registry": self.registry.revision,
+                "files": files.revision,
+            },
+        }
 
     async def stop(self) -> None:
         """Leave the cluster and close."""

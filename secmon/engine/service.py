@@ -161,10 +161,12 @@ class AnalysisService:
         thread, local = self.thread, self.local_events
         if thread is None or local is None:
             return {}
+        waits_for = thread.waits_for or local.trouble
         return self.statistics() | {
             "analysis": {
                 "matchers": FORM,
-                "waits_for": thread.waits_for or local.trouble,
+                "waits_for": waits_for,
+                "waiting": bool(waits_for),
                 "waits": thread.waits,
                 "possibly_repeated": thread.repeated,
                 "lost": thread.feed.lost,
@@ -178,11 +180,13 @@ class AnalysisService:
                 "ingested": self._commands.ingested if self._commands else 0,
                 "datagrams": self._datagrams.received if self._datagrams else 0,
                 "local_lines": self._local_files.lines if self._local_files else 0,
+                "journal": local.journal.counters(),
                 "outputs": self._env.counters.snapshot(),
             },
             "engines": thread.counters(),
             "ruleset": {
                 "status": self.live_ruleset.state,
+                "current": self.live_ruleset.state == "current",
                 "swaps": thread.swaps,
                 "rejections": self.live_ruleset.rejections,
             },

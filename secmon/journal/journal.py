@@ -13,10 +13,11 @@ Not for use by several threads at once.
 import fcntl
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
@@ -67,7 +68,11 @@ class JournalWriter:
     @property
     def size(self) -> int:
         """Bytes of all segments."""
-        return sum(self._sizes.values())
+        return sum(list(self._sizes.values()))  # a list first: other threads ask too
+
+    def counters(self) -> Mapping[str, Any]:
+        """For operators. May be called from any thread."""
+        return {"bytes": self.size, "events": self.next, "lost": self.lost, "full": self.full}
 
     def append(self, events: Sequence[bytes]) -> None:
         """Write ``events``, each of at most 65536 bytes. Raises OSError; nothing of the failed block is kept."""

@@ -22,6 +22,8 @@ class _WorkerHealth:
 
     active_agents: int = 0
     last_keep_alive: str = NEVER
+    security: pb.Position = field(default_factory=pb.Position)
+    registry: pb.Position = field(default_factory=pb.Position)
     files: pb.Position = field(default_factory=pb.Position)
     checked: tuple[str, str] = (NEVER, NEVER)
     synced: tuple[str, str] = (NEVER, NEVER)
@@ -64,14 +66,17 @@ class ClusterHealth:
         if message.HasField("heartbeat"):
             record.last_keep_alive = iso_micro(self._clock.now())
             record.active_agents = message.heartbeat.active_agents
-            record.files = message.heartbeat.files
+            record.security, record.files = message.heartbeat.security, message.heartbeat.files
             _, files = self._positions()
             if files.digest and record.files.digest == files.digest:  # each heartbeat compares the whole file set
                 record.checked = (record.last_keep_alive, record.last_keep_alive)
+        elif message.HasField("security_ack"):
+            record.security = message.security_ack.position
         elif message.HasField("files_ack"):
             _record_ack(record, message.files_ack)
         elif message.HasField("registry_ack"):
             now = iso_micro(self._clock.now())
+            record.registry = message.registry_ack
             record.assigned, record.assignments = (now, now), record.assignments + 1
 
     def agents_reported(self, node: str, started: float) -> None:
@@ -81,6 +86,33 @@ class ClusterHealth:
         if record is not None:
             record.reported = (_date(started), iso_micro(self._clock.now()))
             record.reports += 1
+
+    # -- Counters
+
+    def counters(self, registry: pb.Position) -> Mapping[str, Any]:
+        """Workers by their state, and of each connected one by name: how far it is behind the master, silence and
+        round trip in seconds, clock. ``registry``: the master's position."""
+        sessions, now = self._sessions.all(), self._clock.monotonic()
+        security, files = self._positions()
+        records = {session.name: self._records[session.candidate.serial] for session in sessions}
+        behind = {
+            "security": {name: _behind(security, record.security) for name, record in records.items()},
+            "registry": {name: _behind(registry, record.registry) for name, record in records.items()},
+            "files": {name: _behind(files, record.files) for name, record in records.items()},
+        }
+        return {
+            "cluster.workers": {
+                "connected": len(sessions),
+                "lost": len(self._sessions.absent_workers()),
+                "refused": len(self._refusals.items()),
+            },
+            "replicas": {
+                **{name: {"behind": figures} for name, figures in behind.items()},
+                "silence": {session.name: now - session.last_heard for session in sessions},
+                "round_trip": {session.name: session.round_trip for session in sessions},
+                "clock_skew": {session.name: session.skew for session in sessions},
+            },
+        }
 
     # -- HealthSource
 
@@ -123,6 +155,11 @@ class ClusterHealth:
             }
             | ({"sync_integrity_error": record.sync_error} if record.sync_error else {}),
         }
+
+
+def _behind(master: pb.Position, worker: pb.Position) -> int:
+    """Revisions that the worker lacks; all of them when its replica has another origin."""
+    return max(0, master.revision - (worker.revision if worker.epoch == master.epoch else 0))
 
 
 def _record_ack(record: _WorkerHealth, ack: pb.FilesAck) -> None:

@@ -15,6 +15,7 @@ from secmon.operations.ciscat import read as ciscat_read
 from secmon.operations.groups import files as groups_files
 from secmon.operations.groups import groups
 from secmon.operations.internal import INTERNAL
+from secmon.operations.metrics import read as metrics_read
 from secmon.operations.mitre import read as mitre_read
 from secmon.operations.nodes import cluster, components, logs, manager, root, ruleset_reload, upload, versions
 from secmon.operations.nodes import statistics as stats
@@ -79,6 +80,7 @@ AREAS = (
     events,
     stats,
     components,
+    metrics_read,
     syscollector_read,
     syscheck_read,
     syscheck_clear,

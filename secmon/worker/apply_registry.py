@@ -37,6 +37,8 @@ class RegistryApplier:
         self._link: Link | None = None
         self._target: pb.Position | None = None
         self._wake = asyncio.Event()
+        self.revision = 0
+        """Of the replica, as read last."""
 
     async def connected(self, link: Link, welcome: pb.Welcome) -> None:
         self._link, self._target = link, None
@@ -68,6 +70,7 @@ class RegistryApplier:
     async def _catch_up(self) -> None:
         while (target := self._target) is not None and (link := self._link) is not None:
             here = await asyncio.to_thread(self._position)
+            self.revision = here.revision
             if (here.source, here.revision, here.digest) == (target.epoch, target.revision, target.digest):
                 self._acknowledge(link, here)
                 return

@@ -73,6 +73,8 @@ class MasterLink:
         """``search`` says before each attempt where the master is; ``settings`` say it without one."""
         self.listeners: list[LinkListener] = []
         self.connected = asyncio.Event()
+        self.sessions = 0
+        """Begun so far."""
         self.reason = "not connected yet"
         """Why the last session or attempt ended; with the code if the master refused."""
         self.refusal: SecmonError | None = None
@@ -248,6 +250,7 @@ class MasterLink:
 
     async def _run_session(self, session: MasterSession) -> None:
         self._session = session
+        self.sessions += 1
         self._take_members(session.welcome.members)
         self.connected.set()
         self._trouble.over()

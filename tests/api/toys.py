@@ -51,6 +51,9 @@ class ToyControl:
     async def counters(self, daemon: str) -> Mapping[str, Any]:
         return {}
 
+    async def supervisor_status(self) -> Mapping[str, Any]:
+        return {"processes": [], "task_restarts": {}, "process": {}}
+
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         raise SecmonError(1121, daemon)
 
@@ -256,6 +259,13 @@ async def fail(ctx: Context, params: Failing) -> Plain:
 async def partly(ctx: Context, params: Common) -> Outcome:
     """A node is missing."""
     return Outcome(items=["here"], node_errors={"there": "not connected"})
+
+
+@declare("GET", "/toy-metrics", params=NoParams, auth="scraper", raw_type="text/plain",
+    require=(Require("toy:read", "*:*"),))  # fmt: skip
+async def toy_metrics(ctx: Context, params: NoParams) -> Raw:
+    """For scrapers."""
+    return Raw(body=ctx.call.identity.user.encode(), content_type="text/plain")
 
 
 @declare("GET", "/cluster/toys", params=Common, needs_cluster=True)

@@ -45,6 +45,7 @@ DEFAULTS = {
     "access.max_login_attempts": 50,
     "access.block_time": 300,
     "access.max_request_per_minute": 300,
+    "metrics.scrapers": (),
     "upload_configuration.remote_commands.localfile.allow": True,
     "upload_configuration.remote_commands.localfile.exceptions": (),
     "upload_configuration.remote_commands.wodle_command.allow": True,
@@ -94,7 +95,13 @@ POSITIVES = [
     "access.block_time",
     "upload_configuration.integrations.virustotal.public_key.minimum_quota",
 ]
-EXCEPTIONS = [key for key, default in DEFAULTS.items() if default == ()]
+EXCEPTIONS = [key for key in DEFAULTS if key.endswith(".exceptions")]
+NETWORKS_GOOD = [
+    ("[]", ()),
+    ("[10.0.0.5]", ("10.0.0.5/32",)),
+    ("[10.1.0.0/24, 'fd00::/8']", ("10.1.0.0/24", "fd00::/8")),
+]
+NETWORKS_BAD = ("10.0.0.5", "[10.0.0.5/24]", "[prometheus]", "[5]", "", "{a: b}")
 PROTOCOLS = [
     *((spelling, spelling) for spelling in ("auto", "TLS", "TLSv1", "TLSv1.1", "TLSv1.2")),
     *(("AUTO", "auto"), ("tlsv1", "TLSv1"), ("tLSV1.2", "TLSv1.2")),
@@ -106,6 +113,7 @@ GOOD: list[tuple[str, str, object]] = [
     *((key, text, value) for key in ("https.key", "https.cert", "https.ca") for text, value in FILE_GOOD),
     *((key, text, value) for key in EXCEPTIONS for text, value in LIST_GOOD),
     *((key, text, value) for key in ("cors.expose_headers", "cors.allow_headers") for text, value in HEADERS_GOOD),
+    *(("metrics.scrapers", text, value) for text, value in NETWORKS_GOOD),
     *(("https.ssl_protocol", text, value) for text, value in PROTOCOLS),
     *(("logs.level", text, text) for text in ("disabled", "info", "warning", "error", "debug", "debug2")),
     *(("logs.format", text, text.lower()) for text in ("plain", "json", "JSON")),
@@ -136,6 +144,7 @@ BAD: list[tuple[str, str]] = [
     *(("access.max_request_per_minute", text) for text in POSITIVE_BAD if text != "0"),
     *((key, text) for key in ("https.key", "https.cert", "https.ca") for text in FILE_BAD),
     *((key, text) for key in EXCEPTIONS for text in LIST_BAD),
+    *(("metrics.scrapers", text) for text in NETWORKS_BAD),
     *(
         (key, text)
         for key in ("cors.source_route", "logs.path", "logs.level", "https.ssl_protocol")

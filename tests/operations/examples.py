@@ -50,6 +50,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     },
     "GET /cluster/{node_id}/configuration/{component}/{configuration}": _NODE | _ACTIVE,
     "GET /manager/configuration/{component}/{configuration}": _ACTIVE,
+    "GET /metrics": {},
     "PUT /cluster/restart": _NODES,
     "PUT /manager/restart": {},
     "PUT /cluster/analysisd/reload": _NODES,

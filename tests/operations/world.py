@@ -33,6 +33,7 @@ from secmon.config.main import load_main_config
 from secmon.config.options import InternalOptions
 from secmon.daemons.installation_files import create_installation_files
 from secmon.operations.all import CATALOGUE, EXECUTABLE
+from secmon.operations.metrics.node_metrics import NodeMetrics
 from secmon.security.origin import initialise
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
@@ -92,6 +93,11 @@ class FixedControl:
         if section not in self.configs[daemon]:
             raise SecmonError(1116, section)
         return {section: self.configs[daemon][section]}
+
+    async def supervisor_status(self) -> Mapping[str, Any]:
+        names = dict.fromkeys([*self.states, *self.counted])
+        processes = [{"daemon": name, "pid": 1, "restarts": self.restarts, "hangs": 0} for name in names]
+        return {"processes": processes, "task_restarts": {"run files": 1}, "process": {"open_fds": 5}}
 
     async def counters(self, daemon: str) -> Mapping[str, Any]:
         if daemon not in self.counted:
@@ -250,6 +256,7 @@ class World:
             services=services,
             clock=self.clock,
         )
+        services.metrics = NodeMetrics(node)
         executor = Executor(node)
         node.services.nodes = coordinator = Coordinator(executor, self._find_peer, limits=CallLimits.of(node.options))
         forwarder = MasterForwarder(node, partial(self._find_master, node.name), hold_seconds=0.05)

@@ -132,6 +132,20 @@ class Leader:
             "trouble_since": self._trouble_since or None,
         }
 
+    def counters(self) -> Mapping[str, float]:
+        """Figures of the moment, beside those that :class:`Counters` has. Times in seconds."""
+        now, row, known = self._clock.boottime(), self._known.row, self._known
+        figures = {
+            "record_up": float(self._contacted is not None and not self._trouble),
+            "candidates": len(self._candidates),
+            "lease_seconds": max(0.0, known.lease_end - now) if known.holding else 0.0,
+        }
+        if self._contacted is not None:
+            figures["record_silence_seconds"] = now - self._contacted
+        if row is not None:
+            figures["term_started"] = row.since.timestamp()
+        return {f"leadership.{name}": value for name, value in figures.items()}
+
     def failed(self, reason: str) -> None:
         """This node cannot be the master for now: resign, and let others go first."""
         self._counters.add("leadership.failures")

@@ -166,7 +166,9 @@ class Outputs:
         for file, record in records:  # after all of them are made: an event is written whole or not at all
             file.add(record)
         if verdict.alert:
+            assert verdict.rule is not None, "alerts name their rule"
             self._counters.add("written.alerts")
+            self._counters.add(f"written.alerts_of_level.{verdict.rule.level}")
         if archived:
             self._counters.add("written.archives")
 

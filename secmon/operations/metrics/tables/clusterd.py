@@ -1,0 +1,41 @@
+"""Counters of ``secmon-clusterd``."""
+
+from secmon.operations.metrics.metric import counter, gauge
+from secmon.operations.metrics.tables.ports import port_metrics
+
+METRICS = (
+    *port_metrics("cluster.peers", "cluster"),
+    *port_metrics("cluster.enrolment", "cluster-enrolment"),
+    gauge("cluster.workers.connected", "cluster_workers", "Workers by their state, as the master sees them.",
+          state="connected"),
+    gauge("cluster.workers.lost", "cluster_workers", state="lost"),
+    gauge("cluster.workers.refused", "cluster_workers", state="refused"),
+    gauge("replicas.security.behind.*", "replica_behind_revisions",
+          "Revisions of the master that a worker has not confirmed; only the master has this.", node="*",
+          set="security"),
+    gauge("replicas.registry.behind.*", "replica_behind_revisions", node="*", set="registry"),
+    gauge("replicas.files.behind.*", "replica_behind_revisions", node="*", set="files"),
+    gauge("replicas.silence.*", "worker_silence_seconds", "Time since the last message of a worker.", node="*"),
+    gauge("replicas.round_trip.*", "worker_round_trip_seconds", "Round trip to a worker, smoothed.", node="*"),
+    gauge("replicas.clock_skew.*", "worker_clock_skew_seconds", "Clock of a worker, ahead of the master's.", node="*"),
+    gauge("position.security", "revision", "Revision of a replicated set on this node.", set="security"),
+    gauge("position.registry", "revision", set="registry"),
+    gauge("position.files", "revision", set="files"),
+    gauge("master_link.connected", "master_link_up", "Whether this worker has a session with the master."),
+    counter("master_link.sessions", "master_link_sessions", "Sessions of this worker with a master."),
+    counter("cluster.calls_refused", "cluster_calls_refused", "Calls of other nodes that were refused."),
+    counter("cluster.enrolment.unproved", "cluster_enrolments_unproved", "Nodes without the cluster key that asked for"
+            " a certificate."),
+    counter("security.publish_failures", "publish_failures", "Failed attempts to read what is to be replicated.",
+            set="security"),
+    counter("registry.publish_failures", "publish_failures", set="registry"),
+    counter("security.confirmations_late", "security_confirmations_late", "Changes of the security state that some"
+            " worker did not confirm in time."),
+    gauge("files.replicated", "replicated_files", "Files that the master replicates."),
+    gauge("files.skipped", "replicated_files_skipped", "Files that cannot be replicated; the reason is in the log."),
+    gauge("files.unrecorded", "replicated_files_unrecorded", "Changed files that are not in the store of record yet."),
+    counter("files.refused", "replicated_files_refused", "Changed files that the store of record has refused."),
+    counter("agents.reported", "agent_reports", "States of agents that workers have reported to the master."),
+    counter("agents.reports_refused", "agent_reports_refused", "Reports of agents' states that the master refused."),
+    counter("agents.report_failures", "agent_report_failures", "Reports of agents' states that could not be made."),
+)  # fmt: skip

@@ -73,8 +73,9 @@ proto: $(READY_DEV) ## Generate the stubs in secmon/cluster/rpc/gen from proto/
 	PATH=$(BIN):$$PATH $(BIN)/python -m grpc_tools.protoc -Isecmon/cluster/rpc/gen=proto --python_out=. --grpc_python_out=. \
 	  --mypy_out=quiet:. --mypy_grpc_out=quiet:. secmon/cluster/rpc/gen/secmon.proto
 
-docs: $(READY) ## Renew the table of operations in docs/operations.md
+docs: $(READY) ## Renew the tables of operations and metrics in docs/
 	$(BIN)/python -m secmon.api.openapi --table > docs/operations.md
+	$(BIN)/python -m secmon.operations.metrics.document docs/metrics.md
 
 lock: $(READY_DEV) ## Renew the locked versions of all dependencies
 	for extra in "" "--allow-unsafe --extra dev"; do $(BIN)/pip-compile -q --generate-hashes --no-emit-index-url \

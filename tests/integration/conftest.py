@@ -19,7 +19,7 @@ EXPECTED = (
 @pytest.fixture(scope="package")
 def shared_cluster() -> Iterator[RealCluster]:
     """A master and two workers; see :func:`three`, which tests use."""
-    with cluster(workers=2, api={"intervals.request_timeout": 5}) as running:
+    with cluster(workers=2, api={"intervals.request_timeout": 5, "metrics.scrapers": ["127.0.0.0/8"]}) as running:
         yield running
         found = [line for node in running.nodes for line in troubles(node, EXPECTED)]
         assert not found, "\n".join(found)

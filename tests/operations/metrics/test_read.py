@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from secmon.common.errors import SecmonError
 from secmon.common.self_signed import self_signed
 from secmon.journal.journal import JournalReader, JournalWriter
 from secmon.operations.metrics.tables.all import METRICS
+from tests.openmetrics import parsed
 from tests.operations.world import FixedControl, World
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ async def scrape(world: World, user: str = "admin", *, at: str | None = None) ->
     raw = await world.raw("GET /metrics", user, **({"at": at} if at else {}))
     assert raw.content_type == "application/openmetrics-text; version=1.0.0; charset=utf-8"
     found: Figures = {}
-    for family in text_string_to_metric_families(raw.body.decode()):
+    for family in parsed(raw.body.decode()).values():
         for each in family.samples:
             labels = ",".join(value for _, value in sorted(each.labels.items()))
             found.setdefault(each.name, {})[labels] = each.value

@@ -9,9 +9,9 @@ PREFIX = "secmon_"
 class Metric(NamedTuple):
     """``name`` without ``secmon_`` and without the ``_total`` of counters; it ends in the unit.
 
-    ``source``: dotted name of a counter; empty for figures that the node reads itself. ``*`` in it stands for any text,
+    ``source``: dotted name of a counter; empty for figures that the node reads itself. ``*`` in it matches any text,
     which becomes the value of the one label whose value here is ``*``. Other ``labels`` have fixed values. ``help``
-    stands at the first metric of a name. ``factor``: from the counter's unit to that of the metric.
+    is given with the first metric of a name. ``factor``: from the counter's unit to that of the metric.
     """
 
     kind: Literal["counter", "gauge"]

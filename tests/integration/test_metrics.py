@@ -91,9 +91,12 @@ def _rule_healths(ask: httpx.Client) -> set[str]:
 
 def _data(ask: httpx.Client, path: str, **query: str) -> Any:
     try:
-        return ask.get(f"/api/v1/{path}", params=query).json()["data"]
-    except httpx.TransportError:  # it is still starting
+        answer = ask.get(f"/api/v1/{path}", params=query)
+    except httpx.TransportError:
+        answer = None
+    if answer is None or answer.status_code == 503:  # it is still starting
         return {"activeTargets": [], "result": [], "groups": []}
+    return answer.json()["data"]
 
 
 @contextmanager

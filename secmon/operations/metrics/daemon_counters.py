@@ -19,6 +19,7 @@ NOT_SHOWN: Mapping[str, str] = {
     "analysis.outputs.written.*": "analysis_records_written",
     "analysis.positions.*": "journal_lag_events",
     "analysis.unread_bytes.*": "journal_lag_bytes",
+    "alerts.sequence": "alerts_indexed",
     "inventory.position": "journal_lag_events",
     "inventory.unread_bytes": "journal_lag_bytes",
     "inventory.store_bytes": "store_bytes",

@@ -13,6 +13,7 @@ from secmon.operations.metrics.tables import (
     leaderd,
     modulesd,
     node,
+    outputs,
     remoted,
 )
 
@@ -27,6 +28,9 @@ OF_DAEMON: Mapping[str, Sequence[Metric]] = {
     "secmon-modulesd": modulesd.METRICS,
     "secmon-clusterd": clusterd.METRICS,
     "secmon-leaderd": leaderd.METRICS,
+    "secmon-csyslogd": outputs.METRICS,
+    "secmon-maild": outputs.METRICS,
+    "secmon-integratord": outputs.METRICS,
 }
 OF_NODE: Sequence[Metric] = node.METRICS
 """Without a counter: the node reads them itself."""

@@ -8,6 +8,7 @@ METRICS = (
     counter("api.connections.timed_out", "connections_timed_out", "Connections closed for a time limit.", port="api"),
     counter("api.handshakes.failed", "tls_handshakes_failed", "TLS handshakes that failed.", port="api"),
     counter("api.requests", "api_requests", "Requests that have begun."),
+    counter("api.console.requests", "console_requests", "Requests for files of the console."),
     gauge("api.requests.in_flight", "api_requests_in_flight", "Requests without an answer yet."),
     counter("api.requests.abandoned", "api_requests_abandoned", "Requests whose client left before its answer."),
     counter("api.refused.rate", "api_requests_refused", "Requests refused unread, by reason.", reason="rate"),

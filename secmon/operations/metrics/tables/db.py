@@ -23,6 +23,18 @@ METRICS = (
     counter("inventory.answers_unsent", "inventory_answers_unsent", "Answers to agents that are not connected."),
     counter("inventory.answers_dropped", "inventory_answers_dropped", "Answers dropped because too many waited."),
     gauge("inventory.answers_waiting", "inventory_answers_waiting", "Answers to agents that wait."),
+    counter("alerts.indexed", "alerts_indexed", "Alerts that were written into the store of alerts."),
+    counter("alerts.commits", "alert_store_commits", "Transactions of the store of alerts."),
+    counter("alerts.failures", "alert_store_failures", "Failed attempts to index alerts; they stay in their files."),
+    counter("alerts.lost_files", "alert_files_lost", "Files of alerts that were gone before they were read."),
+    counter("alerts.skipped_lines", "alert_lines_skipped", "Lines of the files of alerts that were not indexed, by"
+            " reason.", reason="unreadable"),
+    counter("alerts.malformed_lines", "alert_lines_skipped", reason="malformed"),
+    counter("alerts.damaged_partitions", "alert_partitions_removed", "Partitions of the store of alerts that were"
+            " put aside or removed, by reason.", reason="damaged"),
+    counter("alerts.dropped_partitions", "alert_partitions_removed", reason="age"),
+    gauge("alerts.unread_bytes", "alert_store_lag_bytes", "Alerts in files that are not indexed yet."),
+    gauge("alerts.store_bytes", "alert_store_bytes", "Size of the store of alerts."),
     gauge("vulnerabilities.hosts_waiting", "vulnerability_hosts_waiting", "Hosts to be compared with advisories."),
     counter("vulnerabilities.scans", "vulnerability_scans", "Comparisons of hosts with advisories."),
     counter("vulnerabilities.scans_us", "vulnerability_scan_seconds", "Time spent on comparisons.", factor=1e-6),

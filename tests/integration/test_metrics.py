@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,16 @@ def values(family: Metric, label: str) -> dict[str, float]:
     return {sample.labels[label]: sample.value for sample in family.samples}
 
 
+def _complete(node: RealNode) -> Mapping[str, Metric] | None:
+    """The metrics, once all daemons have started."""
+    found = scraped(node)
+    return found if set(values(found["secmon_daemon_up"], "daemon").values()) == {1} else None
+
+
 def test_every_counter_of_every_daemon_has_a_metric(three: RealCluster) -> None:
     for node in three.nodes:
-        found = scraped(node)
+        found = wait_until(partial(_complete, node), what=f"all daemons of {node.name} give their counters")
         up = values(found["secmon_daemon_up"], "daemon")
-        assert set(up.values()) == {1}
         assert {"secmon-supervisor", "secmon-apid", "secmon-clusterd", "secmon-remoted"} <= up.keys()
         assert values(found["secmon_unknown_counters"], "daemon") == dict.fromkeys(up, 0)
         assert values(found["secmon_process_open_fds"], "daemon").keys() == up.keys()

@@ -41,6 +41,7 @@ def _complete(node: RealNode) -> Mapping[str, Metric] | None:
 def test_every_counter_of_every_daemon_has_a_metric(three: RealCluster) -> None:
     for node in three.nodes:
         found = wait_until(partial(_complete, node), what=f"all daemons of {node.name} give their counters")
+        assert found is not None
         up = values(found["secmon_daemon_up"], "daemon")
         assert {"secmon-supervisor", "secmon-apid", "secmon-clusterd", "secmon-remoted"} <= up.keys()
         assert values(found["secmon_unknown_counters"], "daemon") == dict.fromkeys(up, 0)

@@ -99,9 +99,10 @@ class Dispatcher:
         self._in_flight += 1
         counters.add("api.requests")
         counters.set("api.requests.in_flight", self._in_flight)
-        status = CLIENT_GONE
+        status, made = CLIENT_GONE, None
         try:
             answer = await self._response_to(request, receive)
+            made = clock.monotonic()  # a stream is sent for hours
             await answer(scope, receive, send)
             status = answer.status_code
         except (ClientDisconnect, asyncio.CancelledError):
@@ -115,9 +116,9 @@ class Dispatcher:
             self._in_flight -= 1
             self._bodies.release(request)
             counters.set("api.requests.in_flight", self._in_flight)
-            seconds = clock.monotonic() - started
-            self._node.call_times.labels(request.operation, str(status)).observe(seconds)
-            self._log_soon(_LogEntry(request, seconds, status))
+            ended = clock.monotonic()
+            self._node.call_times.labels(request.operation, str(status)).observe((made or ended) - started)
+            self._log_soon(_LogEntry(request, ended - started, status))
 
     async def _response_to(self, request: Request, receive: Receive) -> ApiResponse:
         """The answer, whatever becomes of the request; CORS headers on existing paths."""

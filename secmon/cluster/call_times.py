@@ -12,7 +12,7 @@ def new_call_times() -> Histogram:
     """Of one process. Observed in seconds, with an operation's id or ``none``, and the status of the answer."""
     return Histogram(
         "secmon_api_request_duration_seconds",
-        "Time that requests to the API took, by operation and status; operation none: no such path or method.",
+        "Time until the answers of requests to the API began, by operation and status; none: no such path or method.",
         ("operation", "status"),
         buckets=BUCKETS,
         registry=None,

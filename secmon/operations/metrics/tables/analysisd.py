@@ -23,6 +23,10 @@ METRICS = (
     counter("analysis.outputs.written.alerts_of_level.*", "alerts", "Alerts written, by level.", level="*"),
     counter("analysis.outputs.written.torn_records", "analysis_torn_records", "Files of outputs that ended in a cut"
             " record when they were opened."),
+    counter("analysis.outputs.responses.queued", "responses_queued", "Active responses handed to secmon-modulesd."),
+    counter("analysis.outputs.responses.dropped", "responses_dropped", "Active responses that could not be handed on,"
+            " by reason.", reason="queue"),
+    counter("analysis.outputs.responses.too_long", "responses_dropped", reason="too_long"),
     gauge("analysis.waiting", "analysis_waiting", "Whether the analysis waits, for a full disk for instance; its state"
           " says for what."),
     counter("analysis.waits", "analysis_waits", "Times that the analysis had to wait."),

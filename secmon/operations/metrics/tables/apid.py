@@ -9,6 +9,8 @@ METRICS = (
     counter("api.handshakes.failed", "tls_handshakes_failed", "TLS handshakes that failed.", port="api"),
     counter("api.requests", "api_requests", "Requests that have begun."),
     counter("api.console.requests", "console_requests", "Requests for files of the console."),
+    gauge("api.streams", "api_streams", "Open streams of alerts."),
+    counter("api.streams.refused", "api_streams_refused", "Streams of alerts for which there was no room."),
     gauge("api.requests.in_flight", "api_requests_in_flight", "Requests without an answer yet."),
     counter("api.requests.abandoned", "api_requests_abandoned", "Requests whose client left before its answer."),
     counter("api.refused.rate", "api_requests_refused", "Requests refused unread, by reason.", reason="rate"),

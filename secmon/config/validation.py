@@ -226,6 +226,9 @@ def _check_global(sections: list[Element], report: Report) -> None:
     addressed = any(_texts(section, "update_check_url") for section in sections)
     if asking and (asking[-1].text or "").strip() == "yes" and not addressed:  # of several the last is in force
         report.warn("global", "update_check has no effect without update_check_url", asking[-1])
+    written = [one for section in sections for one in section.children if one.name == "jsonout_output"]
+    if written and (written[-1].text or "").strip() == "no":
+        report.warn("global", "alerts are not delivered to outputs without jsonout_output", written[-1])
     notifying = [one for section in sections for one in section.children if one.name == "email_notification"]
     needed = ("email_to", "email_from", "smtp_server")
     missing = [name for name in needed if not any(any(_texts(section, name)) for section in sections)]

@@ -73,6 +73,12 @@ def test_no_mail_without_a_server() -> None:
     assert outputs(GLOBAL.replace("yes", "no")).mail is None
 
 
+def test_outputs_need_the_file_that_they_read() -> None:
+    text = "<ossec_config><global><jsonout_output>no</jsonout_output></global></ossec_config>"
+    (warning,) = check_main_config(text).warnings
+    assert warning.endswith("alerts are not delivered to outputs without jsonout_output")
+
+
 def test_indexer() -> None:
     section = (
         "<indexer><enabled>yes</enabled>{}<hosts><host>https://a:9200</host><host>https://b</host></hosts></indexer>"

@@ -19,8 +19,9 @@ from secmon.cluster.record.engine import RecordAddress
 from secmon.cluster.record.writes import advance, prove_term, put_rows
 from secmon.common.sqlite.row_capture import ChangedRow
 from tests.cluster.record.kit import FIRST, Record, recorded_node
+from tests.faults.clients import Clients
+from tests.faults.history import History, Outcome
 from tests.integration.ha_kit import HaCluster, ha_cluster, secmon
-from tests.integration.histories import Clients
 from tests.integration.kit import RealNode
 from tests.postgres import PostgresServer, running_server
 
@@ -123,16 +124,22 @@ def _pauses(cluster: HaCluster, rounds: int) -> Iterator[Figure]:
     say(f"{rounds} switchovers under clients that do not stop")
     longest: list[float] = []
     for _ in range(rounds):
-        clients = Clients(cluster)
-        _wait(lambda made=clients: made.made() > 20)  # type: ignore[misc]
+        history = History()
+        clients = Clients(cluster, history)
+        _changes_made(history, 20)
         secmon(cluster.nodes[0], "cluster", "switchover")
-        after = clients.made()
-        _wait(lambda made=clients, after=after: made.made() > after + 20)  # type: ignore[misc]
-        history = clients.stop()
-        say(f"longest request {history.longest:.2f} s; {history.codes}, {dict(history.failures)}")
-        longest.append(history.longest)
+        _changes_made(history, 20)
+        clients.stop()
+        say(f"longest request {history.longest():.2f} s; {dict(clients.statuses)}")
+        longest.append(history.longest())
         _wait(cluster.running_whole)
     yield median_figure("longest request at a switchover", longest, "s", aim=Aim(bound=2, of="value"))
+
+
+def _changes_made(history: History, count: int) -> None:
+    """Wait for so many more changes."""
+    before = history.count(Outcome.DONE)
+    _wait(lambda: history.count(Outcome.DONE) >= before + count)
 
 
 def _until_changed(cluster: HaCluster, fault: Callable[[RealNode], object], number: int) -> float:

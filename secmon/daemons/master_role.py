@@ -75,8 +75,9 @@ class MasterRole:
         coordinator = Coordinator(executor, self._find_peer, limits=CallLimits.of(node.options))
         self._provide(coordinator)
         self.router: CallRouter = RoleRouter("master", executor, coordinator=coordinator)
-        if node.record is not None:
-            self.router = TermGuard(node.name, self.router, KnownTerm(node.paths.role), node.clock)
+        if self.mastership is not None:
+            known, gathered = KnownTerm(node.paths.role), self.mastership.gathered
+            self.router = TermGuard(node.name, self.router, known, node.clock, gathered=gathered)
         self._for_workers = CallService(node.name, EXECUTABLE, whole=self.router.route, part=self._refuse_part)
         self._callers = CallerVerifier(node, skew_seconds=self.cluster.settings.max_clock_skew_seconds)
 

@@ -8,6 +8,7 @@ of its workers, which take over the age of the proof, do not run out for want of
 import asyncio
 import logging
 from collections.abc import Set
+from contextlib import suppress
 from typing import Protocol
 
 from secmon.cluster.leadership.client import LeaderClient, LeaderStatus
@@ -19,6 +20,9 @@ from secmon.common.errors import SecmonError
 from secmon.master.worker_session import WorkerSession
 
 log = logging.getLogger("secmon.clusterd.master")
+
+GATHER_SECONDS = 3.0
+"""For the other nodes to join a new master."""
 
 
 class Terms(Protocol):
@@ -60,6 +64,15 @@ class Mastership:
         """Those connected at the last contact with the database, and all that may follow; None before that."""
         self._shown = (0, "")
         self._wake = asyncio.Event()
+        self._gathered, self._begun = asyncio.Event(), clock.monotonic()
+
+    async def gathered(self) -> None:
+        """Wait until all candidates have joined this node. Later in its term, and without them, no longer."""
+        if not self._gathered.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, self._begun + GATHER_SECONDS - self._clock.monotonic())):
+                    await self._gathered.wait()
+            self._gathered.set()
 
     @property
     def unproved(self) -> float:
@@ -111,6 +124,11 @@ class Mastership:
             acknowledged = (self._acknowledged[name] for name in self._members)
             self._proved = max(self._proved, min(acknowledged, default=self._clock.boottime()))
         self._lease.renew(since=self._proved)
+        self._note_gathered()
+
+    def _note_gathered(self) -> None:
+        if self._members is not None and self._members <= self._acknowledged.keys():
+            self._gathered.set()
 
     def _holds(self, status: LeaderStatus) -> bool:
         return status.role == "master" and status.term is not None and status.term.number == self.term
@@ -119,6 +137,7 @@ class Mastership:
 
     def joined(self, session: WorkerSession) -> None:
         self._acknowledged[session.name] = self._clock.boottime()
+        self._note_gathered()
 
     def received(self, session: WorkerSession, message: pb.WorkerMessage) -> None:
         if message.HasField("heartbeat"):

@@ -147,7 +147,9 @@ class _Worker:
 
     def read(self, thing: Object) -> bool:
         """Ask a random node for the object; whether it said anything."""
-        return read(self._session, self._history, self._choice.choice(self._session.nodes), thing)
+        said = read(self._session, self._history, self._choice.choice(self._session.nodes), thing)
+        self._statuses["200" if said else "unread"] += 1
+        return said
 
     def _write(self, thing: Object, value: str | None, request: Request) -> tuple[Outcome, str]:
         """Outcome of a change, and the id that the object was given."""

@@ -119,6 +119,12 @@ class History:
             found = [write for writes in self.writes.values() for write in writes if write.outcome is Outcome.DONE]
         return sorted(found, key=lambda write: write.ended)
 
+    def longest(self) -> float:
+        """Seconds of the longest request."""
+        with self._lock:
+            asked: list[Read | Write] = [*self.reads, *(write for writes in self.writes.values() for write in writes)]
+        return max((one.ended - one.begun for one in asked), default=0.0)
+
     def count(self, outcome: Outcome) -> int:
         with self._lock:
             return sum(write.outcome is outcome for writes in self.writes.values() for write in writes)

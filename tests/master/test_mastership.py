@@ -1,5 +1,6 @@
 """Terms in the sessions of nodes, and the lease of a master with a store of record."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from secmon.common.ipc.commands import CommandServer
 from secmon.common.paths import Paths
 from secmon.daemons.control_sockets import LIMITS
 from secmon.master.cluster_server import ClusterServer
-from secmon.master.mastership import Mastership
+from secmon.master.mastership import GATHER_SECONDS, Mastership
 from secmon.worker.cluster_member import ClusterMember
 from tests.cluster_kit import ClusterKit, settings
 from tests.manual_clock import ManualClock
@@ -241,3 +242,22 @@ async def test_a_master_learns_of_a_later_term_from_a_node_that_enrols(
 async def test_a_worker_of_an_earlier_version_joins(linked: Linked, leader: FakeLeader) -> None:
     await linked.start_worker()
     await linked.kit.joined("w")
+
+
+async def test_a_new_master_waits_a_moment_for_the_others(
+    mastership: Mastership, leader: FakeLeader, clock: ManualClock
+) -> None:
+    waiting = asyncio.create_task(mastership.gathered())
+    acknowledge(mastership, clock, "a")
+    await prove(mastership)
+    assert not waiting.done()
+    acknowledge(mastership, clock, "b")
+    await prove(mastership)
+    await waiting
+    acknowledge(mastership, clock)
+    await mastership.gathered()
+
+
+async def test_a_master_waits_for_no_lost_node_later(mastership: Mastership, clock: ManualClock) -> None:
+    clock.advance(GATHER_SECONDS)
+    await mastership.gathered()

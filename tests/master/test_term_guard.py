@@ -1,8 +1,10 @@
-"""A master whose term has ended begins no more calls."""
+"""A master begins calls in its term only, and calls to other nodes once these have joined it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from secmon.cluster.call import Call
 from secmon.cluster.leadership.known_term import KnownTerm
@@ -18,6 +20,7 @@ from tests.manual_clock import ManualClock
 pytestmark = pytest.mark.anyio
 
 CALL = Call(operation=EXECUTABLE["GET /groups"], params=None, identity=local_identity(), request_id="r1")
+TO_NODES = structs.replace(CALL, operation=EXECUTABLE["GET /cluster/api/config"])
 
 
 class Router:
@@ -39,7 +42,9 @@ class Master:
     def __init__(self, file: Path) -> None:
         self.file, self.router, self.clock = file, Router(), ManualClock()
         self.know(7)
-        self.guard = TermGuard("a", self.router, KnownTerm(file), self.clock)
+        self.joined = asyncio.Event()
+        known, gathered = KnownTerm(file), self.joined.wait
+        self.guard = TermGuard("a", self.router, known, self.clock, gathered=gathered)
 
     def know(self, number: int) -> None:
         write_role(self.file, CurrentRole("master", Term(number, "id", "a", "10.0.0.1", 1516)))
@@ -61,6 +66,14 @@ async def test_calls_run_while_the_term_lasts(master: Master) -> None:
     assert (await master.refused()).code == 3050
     master.router.code = 0
     assert await master.guard.route(CALL) == Plain()
+
+
+async def test_calls_to_nodes_wait_for_them(master: Master) -> None:
+    asked = asyncio.create_task(master.guard.route(TO_NODES))
+    assert await master.guard.route(CALL) == Plain()
+    assert not asked.done()
+    master.joined.set()
+    assert await asked == Plain()
 
 
 async def test_no_call_begins_once_a_later_term_is_known(master: Master) -> None:

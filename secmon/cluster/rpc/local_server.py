@@ -59,11 +59,11 @@ class LocalServer:
             writer.write(pack_frame(Kind.BYE, 0))
         if self._calls:
             await asyncio.wait(self._calls, timeout=grace)
-        for task in self._calls:
-            task.cancel()
-        if self._calls:
-            await asyncio.wait(self._calls, timeout=CANCEL_SECONDS)
-        if self._connections:
+        if late := set(self._calls):
+            for task in late:
+                task.cancel()
+            await asyncio.wait(late, timeout=CANCEL_SECONDS)
+        elif self._connections:
             await asyncio.wait(self._connections.values(), timeout=LEAVE_SECONDS)
         for writer in list(self._connections):
             writer.close()

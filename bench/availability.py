@@ -21,6 +21,7 @@ from secmon.common.sqlite.row_capture import ChangedRow
 from tests.cluster.record.kit import FIRST, Record, recorded_node
 from tests.faults.clients import Clients
 from tests.faults.history import History, Outcome
+from tests.faults.objects import QUICK_KINDS
 from tests.integration.ha_kit import HaCluster, ha_cluster, secmon
 from tests.integration.kit import RealNode
 from tests.postgres import PostgresServer, running_server
@@ -125,7 +126,7 @@ def _pauses(cluster: HaCluster, rounds: int) -> Iterator[Figure]:
     longest: list[float] = []
     for _ in range(rounds):
         history = History()
-        clients = Clients(cluster, history)
+        clients = Clients(cluster, history, kinds=QUICK_KINDS)
         _changes_made(history, 20)
         secmon(cluster.nodes[0], "cluster", "switchover")
         _changes_made(history, 20)

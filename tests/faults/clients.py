@@ -28,10 +28,14 @@ _MOST_VALUES = 6
 class Clients:
     """Threads that work until :meth:`stop`. Each changes its own objects and reads all; the first only reads."""
 
-    def __init__(self, cluster: HaCluster, history: History, *, count: int = 5, seed: int = 0) -> None:
+    def __init__(
+        self, cluster: HaCluster, history: History, *, count: int = 5, seed: int = 0, kinds: Sequence[Kind] = KINDS
+    ) -> None:
+        """``kinds`` of objects that they make."""
         self.history, self.statuses = history, Counter[str]()
         self._cluster, self._stopped = cluster, threading.Event()
         self._objects: list[Object] = []
+        self._kinds = kinds
         self._prefix = secrets.token_hex(2)
         self._lock = threading.Lock()
         leader = cluster.wait_leader()
@@ -55,7 +59,7 @@ class Clients:
     def _run(self, number: int, seed: int) -> None:
         choice = random.Random(f"{seed} {number}")
         with Session(self._cluster) as session:
-            worker = _Worker(session, self.history, choice, f"{self._prefix}{number}", self.statuses)
+            worker = _Worker(session, self.history, choice, f"{self._prefix}{number}", self.statuses, self._kinds)
             while not self._stopped.is_set():
                 if number == 0 or choice.random() < 0.3:
                     if (known := self.objects()) and not worker.read(choice.choice(known[-100:])):
@@ -109,9 +113,16 @@ class _Worker:
     """One thread's work."""
 
     def __init__(
-        self, session: Session, history: History, choice: random.Random, prefix: str, statuses: Counter[str]
+        self,
+        session: Session,
+        history: History,
+        choice: random.Random,
+        prefix: str,
+        statuses: Counter[str],
+        kinds: Sequence[Kind],
     ) -> None:
         self._session, self._history, self._choice, self._statuses = session, history, choice, statuses
+        self._kinds = kinds
         self._prefix, self._made = prefix, 0
         self._live: list[Object] = []
 
@@ -136,7 +147,7 @@ class _Worker:
         return None
 
     def _make(self) -> Object | None:
-        [kind] = self._choice.choices(KINDS, [kind.weight for kind in KINDS])
+        [kind] = self._choice.choices(self._kinds, [kind.weight for kind in self._kinds])
         self._made += 1
         thing = Object(kind, f"{self._prefix}-{self._made}", [kind.first_value()])
         outcome, thing.number = self._write(thing, thing.values[0], kind.create(thing, thing.values[0]))

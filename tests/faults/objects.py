@@ -203,3 +203,5 @@ def _turn(text: str) -> str:
 
 
 KINDS: tuple[Kind, ...] = (Users(), Agents(), Groups(), Rules())
+QUICK_KINDS: tuple[Kind, ...] = (Users(), Agents(), Groups())
+"""Whose requests take a moment: not those for which a ruleset is compiled."""

@@ -11,6 +11,7 @@ from tests.faults.clients import Clients
 from tests.faults.drill import Drill
 from tests.faults.end_state import read_everything
 from tests.faults.history import History, Outcome
+from tests.faults.objects import QUICK_KINDS
 from tests.faults.stage import LEASE_SECONDS, Stage, staged
 from tests.integration.ha_kit import HaCluster, secmon
 from tests.waiting import wait_until
@@ -64,7 +65,7 @@ def test_no_request_fails_in_a_switchover(stage: Stage) -> None:
 
 @contextmanager
 def clients_of(cluster: HaCluster, history: History) -> Iterator[Clients]:
-    clients = Clients(cluster, history)
+    clients = Clients(cluster, history, kinds=QUICK_KINDS)
     try:
         yield clients
     finally:

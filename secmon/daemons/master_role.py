@@ -161,8 +161,17 @@ class MasterRole:
         PeerService(self._for_workers, clock=self._node.clock, authorize=self._authorize).add_to(server)
 
     def _authorize(self, context: PeerContext, call: Call) -> Call:
-        """Connected workers only, which say nothing about the caller but the token."""
-        return self._callers.verified(call, self.cluster.sessions.caller(context).name)
+        """Connected workers only, which say nothing about the caller but the token.
+
+        One whose session has ended may not know it yet: 3023, so that it sends the call again in its next session.
+        """
+        try:
+            worker = self.cluster.sessions.caller(context).name
+        except SecmonError as error:
+            if error.code != 3022:
+                raise
+            raise SecmonError(3023, error.extra) from None
+        return self._callers.verified(call, worker)
 
     async def _refuse_part(self, call: Call) -> Any:
         raise SecmonError(3009, "workers do not hand out parts")

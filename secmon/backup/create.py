@@ -5,6 +5,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -92,7 +93,10 @@ def _copy(
 ) -> tuple[About, list[Item]]:
     content = folder / "content"
     content.mkdir(mode=0o700)
-    items = copy_installation(paths, content, without, progress)
+    try:
+        items = copy_installation(paths, content, without, progress)
+    except sqlite3.Error as error:
+        raise BackupError(f"the stores cannot be copied ({error}): check the disk of {paths.root}") from error
     cluster = load_main_config(paths).cluster
     if cluster.store is not None:
         _take_recorded(paths, Paths(content), cluster, cluster.store, clock)

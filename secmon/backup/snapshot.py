@@ -76,6 +76,8 @@ def _lock(path: Path, connection: sqlite3.Connection) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
         raise BackupError(f"{path} cannot be locked ({error}): another process writes to it; try again") from error
 
 

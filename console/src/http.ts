@@ -20,16 +20,23 @@ export function url(path: string, query: Query = {}): string {
   return text ? `${path}?${text}` : path;
 }
 
-export async function reach(address: string, init: RequestInit): Promise<Response> {
+const AGAIN_MS = 500;
+
+// Send a request; one that may be sent twice is sent again when the connection is lost, as it is when a network changes.
+export async function reach(address: string, init: RequestInit, repeatable = (init.method ?? "GET") === "GET"): Promise<Response> {
   try {
     return await fetch(address, { ...init, cache: "no-store", credentials: "omit", redirect: "error" });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new Problem(
-      0, "The node does not answer", `There is no connection to ${location.host}.`,
-      "Check that the node runs and that the network reaches it, or open the console of another node.",
-    );
   }
+  if (repeatable) {
+    await new Promise((done) => setTimeout(done, AGAIN_MS));
+    return reach(address, init, false);
+  }
+  throw new Problem(
+    0, "The node does not answer", `There is no connection to ${location.host}.`,
+    "Check that the node runs and that the network reaches it, or open the console of another node.",
+  );
 }
 
 export async function problemOf(answer: Response): Promise<Problem> {

@@ -24,7 +24,7 @@ export async function signIn(user: string, password: string): Promise<void> {
   const answer = await reach(url(LOGIN, { raw: true }), {
     method: "POST",
     headers: { Authorization: `Basic ${credentials}` },
-  });
+  }, true);
   if (!answer.ok) throw await problemOf(answer);
   const token = await answer.text();
   const claims = claimsOf(token);

@@ -47,15 +47,14 @@ interface TopProps {
 }
 
 function Top({ title, field, names = async () => ({}) }: TopProps) {
-  const load = useLoad(async (signal) => {
-    const counts = await top(field, LAST_DAY, signal);
-    return { counts, labels: await names(Object.keys(counts), signal) };
-  }, [field], EVERY * 2);
+  const load = useLoad((signal) => top(field, LAST_DAY, signal), [field], EVERY * 2);
+  const values = Object.keys(load.value ?? {}).sort();
+  const labels = useLoad((signal) => names(values, signal), [values]).value ?? {};
   return (
     <section class="card" aria-labelledby={field}>
       <h2 id={field}>{title}</h2>
       <Loaded load={load}>
-        {({ counts, labels }) => Object.keys(counts).length ? (
+        {(counts) => Object.keys(counts).length ? (
           <Ranking of={counts} to={(value) => link(["alerts"], { q: `${field}=${value}` })} label={(value) => labels[value] ?? value} />
         ) : <Empty>None in the last 24 hours.</Empty>}
       </Loaded>

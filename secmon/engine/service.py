@@ -181,6 +181,7 @@ class AnalysisService:
                 "datagrams": self._datagrams.received if self._datagrams else 0,
                 "local_lines": self._local_files.lines if self._local_files else 0,
                 "journal": local.journal.counters(),
+                "responses": thread.pipeline.outputs.counters(),
                 "outputs": self._env.counters.snapshot(),
             },
             "engines": thread.counters(),

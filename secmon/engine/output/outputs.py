@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 from secmon.common.counters import Counters
 from secmon.common.errors import os_text
@@ -193,6 +194,10 @@ class Outputs:
     def sizes(self) -> dict[str, int]:
         """Size of each file of the day by path, when everything is flushed."""
         return {str(file.path): file.end for file in self._files.values()}
+
+    def counters(self) -> Mapping[str, Any]:
+        """Of the journal of responses, where there is one."""
+        return self._responses.counters() if self._responses is not None else {}
 
     def close(self) -> None:
         for file in self._files.values():

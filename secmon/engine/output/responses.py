@@ -5,7 +5,7 @@ written are answered too. Where and for whom they run is decided by the reader.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -83,6 +83,10 @@ class ResponseJournal:
             self._journal.append(self._pending)
             self._counters.add("responses.queued", len(self._pending))
         self._pending = []
+
+    def counters(self) -> Mapping[str, Any]:
+        """Of the journal."""
+        return self._journal.counters()
 
     def close(self) -> None:
         self._journal.close()

@@ -68,7 +68,12 @@ def _stores(paths: Paths) -> Iterator[Sample]:
 
 
 def _lags(paths: Paths, journal_ends: Mapping[str, int]) -> Iterator[Sample]:
-    folders = {"agents": paths.events, "local": paths.local_events, "inventory": paths.inventory_events}
+    folders = {
+        "agents": paths.events,
+        "local": paths.local_events,
+        "inventory": paths.inventory_events,
+        "responses": paths.responses,
+    }
     for name, end in journal_ends.items():
         with suppress(OSError):
             for consumer, events, size_bytes in consumer_lags(folders[name], end):

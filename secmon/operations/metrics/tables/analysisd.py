@@ -5,6 +5,7 @@ from secmon.operations.metrics.tables.journals import journal_metrics
 
 METRICS = (
     *journal_metrics("analysis.journal", "local"),
+    *journal_metrics("analysis.responses", "responses"),
     counter("metrics.bytes.received", "analysis_received_bytes", "Bytes of the events read from the journals."),
     counter("metrics.events.received", "analysis_events_received", "Events read from the journals."),
     counter("metrics.events.processed", "analysis_events_processed", "Events that the rules were applied to."),

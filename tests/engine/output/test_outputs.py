@@ -70,7 +70,7 @@ def test_live_files_are_second_names_of_those_of_the_day(harness: OutputsHarness
         assert (logs / f"alerts/alerts.{ending}").samefile(logs / f"alerts/2023/Nov/ossec-alerts-14.{ending}")
     assert harness.names("firewall") == ["2023/Nov/ossec-firewall-14.log", "firewall.log"]
     assert harness.names("archives") == []
-    assert harness.counters.snapshot() == {"written.alerts": 1}
+    assert harness.counters.snapshot() == {"written.alerts": 1, "written.alerts_of_level.5": 1}
 
 
 def test_ids_are_offsets_in_the_text(harness: OutputsHarness) -> None:

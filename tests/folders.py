@@ -6,6 +6,7 @@ away. Where memory has the room, folders of tests are there.
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -36,3 +37,14 @@ def _usable() -> bool:
     # Containers give it little room, and often no right to run scripts.
     room = min(system.f_bavail * system.f_frsize, psutil.virtual_memory().available // 2)
     return room >= _ENOUGH and not system.f_flag & os.ST_NOEXEC and os.access(_IN_MEMORY, os.W_OK)
+
+
+def files_below(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """All regular files and their contents, as they are while others may change them: one that goes is left out."""
+    for parent, _, names in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            try:
+                if path.is_file() and not path.is_symlink():
+                    yield path, path.read_bytes()
+            except FileNotFoundError:
+                continue

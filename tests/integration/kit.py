@@ -22,7 +22,7 @@ from secmon.common.files.categories import excluded
 from secmon.common.paths import Paths
 from secmon.config.main import AgentPorts, ClusterSection
 from secmon.daemons.install import install
-from tests.folders import short_root
+from tests.folders import files_below, short_root
 from tests.waiting import LIMIT_SECONDS, wait_until
 
 KEY = "0123456789abcdefghijklmnopqrstuv"
@@ -179,9 +179,9 @@ class RealNode:
         found = {}
         for sub in ("shared", "rules", "decoders", "lists"):
             base = self.paths.root / folder / sub
-            for file in sorted(base.rglob("*")):
-                if file.is_file() and not excluded(file.name):
-                    found[str(file.relative_to(self.paths.root))] = blake2b(file.read_bytes()).hexdigest()
+            for file, data in files_below(base):
+                if not excluded(file.name):
+                    found[str(file.relative_to(self.paths.root))] = blake2b(data).hexdigest()
         return found
 
 

@@ -18,6 +18,7 @@ from secmon.master.publish_files import FilePublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.security.store.replication import Snapshot
 from secmon.worker.apply_files import FileApplier, FileLimits
+from tests.folders import files_below
 
 QUICK = FileLimits(retry_seconds=0.02, retry_most_seconds=0.1)
 
@@ -180,9 +181,4 @@ async def pair(master: Master, worker: Worker) -> AsyncIterator[Wire]:
 
 def tree(root: Path) -> dict[str, bytes]:
     """All files below the watched folders, read now."""
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for top in ("etc", "var")
-        for path in (root / top).rglob("*")
-        if path.is_file() and not path.is_symlink()
-    }
+    return {str(path.relative_to(root)): data for top in ("etc", "var") for path, data in files_below(root / top)}

@@ -67,7 +67,7 @@ class Drill:
         leader = cluster.leader() or self._choice.choice(cluster.nodes)
         node = leader if fault.of_master else other_than(leader, self._stage, self._choice)
         begun, history = time.monotonic(), self.report.history
-        must_answer = fault.answers and history.calm.end(begun)
+        must_answer = history.calm.end(begun) and fault.answers
         with fault.begin(self._stage, node, self._choice):
             time.sleep(self._choice.uniform(*self._seconds))
             before = len(history.reads)

@@ -36,16 +36,12 @@ from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
 from secmon.master.report_service import ReportService
+from secmon.master.security_maintenance import SecurityMaintenance
 from secmon.master.term_guard import TermGuard
 from secmon.operations.all import EXECUTABLE
-from secmon.security.audit import Actor, audited
-from secmon.security.key_rotation import retire_signing_keys, rotate_signing_key
 from secmon.security.login_attempts import FailedLogins
-from secmon.security.signing_keys import KEY_LIFE_SECONDS
 
 log = logging.getLogger("secmon.clusterd.master")
-
-KEY_CHECK_SECONDS = 3600
 
 
 class MasterRole:
@@ -144,7 +140,7 @@ class MasterRole:
         self._tasks.keep("publisher of the security state", self.security.run)
         self._tasks.keep("publisher of files", self.files.run)
         self._tasks.keep("publisher of the registry", self.registry.run)
-        self._tasks.keep("renewal of the signing key", self._renew_signing_key)
+        self._tasks.keep("maintenance of the security state", SecurityMaintenance(self._node).run)
         if (mastership := self.mastership) is not None:
             interval = self.cluster.settings.heartbeat_seconds
             self._tasks.keep("proofs of the term", lambda: mastership.run(interval))
@@ -175,25 +171,6 @@ class MasterRole:
 
     async def _refuse_part(self, call: Call) -> Any:
         raise SecmonError(3009, "workers do not hand out parts")
-
-    async def _renew_signing_key(self) -> None:
-        while True:
-            try:
-                await asyncio.to_thread(self._renew_if_old)
-            except SecmonError as error:
-                log.error("the key that signs tokens was not renewed: %s", error.message)
-            await asyncio.sleep(KEY_CHECK_SECONDS)
-
-    def _renew_if_old(self) -> None:
-        """Without any key, too: a store of an earlier version has lost its own."""
-        node, now = self._node, self._node.clock.now().timestamp()
-        key = node.security.view().signing_key
-        if key is None or now - key.created > KEY_LIFE_SECONDS:
-            author = Actor(user="local", user_id=0, operation="renew signing key")
-            with audited(node.security, node.paths.audit_log, author, node.clock) as transaction:
-                retire_signing_keys(transaction, node.clock, older_than_seconds=KEY_LIFE_SECONDS + KEY_CHECK_SECONDS)
-                rotate_signing_key(transaction, node.clock)
-            log.info("tokens are signed with a new key from now on")
 
     def refuse(self) -> None:
         """Begin no more calls of workers, which send them again."""

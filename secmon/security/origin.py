@@ -1,14 +1,15 @@
 """The origin of a security state: first contents of a new store, promotion of a replica (rbac.md 4)."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 import msgspec
+from sqlalchemy import or_
 
 from secmon.common.clock import Clock
 from secmon.security.key_rotation import replace_signing_key, rotate_signing_key
 from secmon.security.passwords import check_password, hash_password
-from secmon.security.rbac.defaults import Defaults, load_defaults
+from secmon.security.rbac.defaults import DefaultPolicy, Defaults, load_defaults
 from secmon.security.rbac.model import Settings
 from secmon.security.revocation import revoke_all
 from secmon.security.settings import put_settings
@@ -51,6 +52,30 @@ def initialise(
         put_settings(tx, Settings())
         rotate_signing_key(tx, clock)
         _put_defaults(tx, load_defaults(), hashes, int(clock.now().timestamp()))
+
+
+def missing_policies(known: Container[int]) -> list[DefaultPolicy]:
+    """Default policies that are not among the ``known`` ids: they came with a version after the store was made."""
+    return [policy for policy in load_defaults().policies if policy.id not in known]
+
+
+def add_policies(tx: WriteTransaction, missing: Sequence[DefaultPolicy], clock: Clock) -> list[str]:
+    """Add default policies, and give them to the default roles that hold them; the names of those added.
+
+    A policy whose name or content somebody has used for a policy of their own is left out.
+    """
+    roles, now, added = load_defaults().roles, int(clock.now().timestamp()), []
+    for policy in missing:
+        body = msgspec.json.encode(policy.policy).decode()
+        table = schema.policies
+        if tx.select(table, or_(table.c.name == policy.name, table.c.policy == body)):
+            continue
+        tx.put(table, {"id": policy.id, "name": policy.name, "policy": body, "created_at": now})
+        for role in (role.id for role in roles if policy.id in role.policies):
+            last = max((row["position"] for row in tx.select(schema.role_policies, role_id=role)), default=-1)
+            tx.put(schema.role_policies, {"role_id": role, "policy_id": policy.id, "position": last + 1})
+        added.append(policy.name)
+    return added
 
 
 def _put_defaults(tx: WriteTransaction, defaults: Defaults, hashes: Mapping[int, str], now: int) -> None:

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from secmon.common.errors import SecmonError
-from secmon.security.origin import initialise
+from secmon.security.origin import add_policies, initialise, missing_policies
+from secmon.security.policy_changes import create_policy
 from secmon.security.rbac.defaults import load_defaults
 from secmon.security.rbac.model import Settings
 from secmon.security.store import schema
@@ -82,3 +83,33 @@ def test_users_are_shown_without_their_password(store: SecurityStore) -> None:
     user = find(store.view(), "admin")
     assert user.password not in repr(user)
     assert msgspec.structs.asdict(user)["password"].startswith("$argon2id$")
+
+
+def without_policy(store: SecurityStore, policy: int) -> None:
+    """Make it the store of a version that did not have this default policy."""
+    with store.write() as tx:
+        tx.delete(schema.policies, policy)
+
+
+def test_a_store_of_an_earlier_version_gets_the_policies_that_came_later(store: SecurityStore) -> None:
+    before = store.view()
+    without_policy(store, 38)
+    missing = missing_policies(store.view().policies)
+    with store.write() as tx:
+        assert add_policies(tx, missing, ManualClock()) == ["alerts_read_agents"]
+    after = store.view()
+    assert after.policies[38] == before.policies[38]
+    assert {number: role.policies for number, role in after.roles.items()} == {
+        number: role.policies for number, role in before.roles.items()
+    }
+    assert missing_policies(after.policies) == []
+
+
+def test_a_policy_of_the_same_content_is_left_alone(store: SecurityStore) -> None:
+    body = msgspec.to_builtins(load_defaults().policies[37].policy)
+    without_policy(store, 38)
+    with store.write() as tx:
+        create_policy(tx, "own", body, ManualClock())
+    with store.write() as tx:
+        assert add_policies(tx, missing_policies(store.view().policies), ManualClock()) == []
+    assert [policy.name for policy in store.view().policies.values()][-1] == "own"

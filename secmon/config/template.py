@@ -39,10 +39,8 @@ _TEMPLATE = """\
     <!-- Lowest rule level that is written, and that is mailed. -->
     <log_alert_level>3</log_alert_level>
     <email_alert_level>12</email_alert_level>
-    <!-- Alerts that can be searched: for how many days, and with which size on the disk (0: without limit). -->
-    <store>yes</store>
-    <store_days>30</store_days>
-    <store_size>20G</store_size>
+    <!-- Alerts that can be searched: for how many days, and with which size on the disk (0: without limit). By default:
+         <store>yes</store> <store_days>30</store_days> <store_size>20G</store_size> -->
   </alerts>
 
   <!-- plain, json or plain,json -->

@@ -208,7 +208,7 @@ def test_demo_from_start_to_end(root: Path) -> None:
         )
         text = (root / "output").read_text()
         lines = re.findall(r"^  (TOKEN=.*|curl .*)$", text, re.M)
-        assert len(lines) == 8, text
+        assert len(lines) == 10, text
         nodes, validation, agents, *_ = pasted(lines)
         names = {"master-node", "worker1", "worker2"}
         assert {item["name"] for item in nodes["data"]["affected_items"]} == names

@@ -13,7 +13,12 @@ from tests.fuzz.grammar import listings
 from tests.fuzz.oracle import check
 from tests.fuzz.target import LINE_BYTES, NODES, Target
 
-LISTINGS = [one for one in CATALOGUE if one.fields is not None or any(each.wire == "q" for each in one.parameters)]
+LISTINGS = [
+    one
+    for one in CATALOGUE
+    if one.follow is None and (one.fields is not None or any(each.wire == "q" for each in one.parameters))
+]
+"""Operations with one answer; that of a stream does not end."""
 
 
 def encoded(values: dict[str, str]) -> bytes:

@@ -62,7 +62,7 @@ def missing_policies(known: Container[int]) -> list[DefaultPolicy]:
 def add_policies(tx: WriteTransaction, missing: Sequence[DefaultPolicy], clock: Clock) -> list[str]:
     """Add default policies, and give them to the default roles that hold them; the names of those added.
 
-    A policy whose name or content somebody has used for a policy of their own is left out.
+    A policy whose name or content a custom policy already has is left out.
     """
     roles, now, added = load_defaults().roles, int(clock.now().timestamp()), []
     for policy in missing:

@@ -10,7 +10,11 @@ from schemathesis import Case, GenerationMode
 from schemathesis.core.result import Ok
 
 from secmon.api.openapi import document
+from secmon.operations.all import CATALOGUE
 from tests.fuzz.target import NODES
+
+ONE_ANSWER = [one for one in CATALOGUE if one.follow is None]
+"""Operations whose answer ends; that of a stream does not."""
 
 NUMBERS = ["1", "2", "4", "99", "100", "101", "999", "2147483648", "9" * 18]
 

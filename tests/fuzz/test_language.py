@@ -7,18 +7,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from secmon.cluster.catalogue import Operation
-from secmon.operations.all import CATALOGUE
+from tests.fuzz.cases import ONE_ANSWER
 from tests.fuzz.effort import effort
 from tests.fuzz.grammar import listings
 from tests.fuzz.oracle import check
 from tests.fuzz.target import LINE_BYTES, NODES, Target
 
-LISTINGS = [
-    one
-    for one in CATALOGUE
-    if one.follow is None and (one.fields is not None or any(each.wire == "q" for each in one.parameters))
-]
-"""Operations with one answer; that of a stream does not end."""
+LISTINGS = [one for one in ONE_ANSWER if one.fields is not None or any(each.wire == "q" for each in one.parameters)]
 
 
 def encoded(values: dict[str, str]) -> bytes:

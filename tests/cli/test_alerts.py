@@ -33,7 +33,7 @@ def test_reindex(paths: Paths) -> None:
 
 
 def test_a_node_without_a_store(paths: Paths) -> None:
-    text = paths.main_config.read_text().replace("<store>yes</store>", "<store>no</store>")
+    text = paths.main_config.read_text().replace("<alerts>", "<alerts><store>no</store>", 1)
     paths.main_config.write_text(text)
     shown = run("alerts", "reindex", "--root", paths.root)
     assert shown.exit_code == 1

@@ -75,7 +75,7 @@ def test_status_as_json(master: Path) -> None:
     done = run("status", "--root", str(master), "--json")
     assert done.exit_code == 1
     states = json.loads(done.output)["data"]
-    assert len(states) == 17
+    assert len(states) == 18
     assert states[-1] == {"daemon": "secmon-apid", "status": "stopped"}
 
 

@@ -15,6 +15,7 @@ from secmon.common.privileges import as_root
 from secmon.common.sqlite.migration import migrate
 from secmon.daemons.supervisor_lock import SupervisorLock
 from secmon.importers.agents import Report, import_agents, read_source
+from secmon.importers.agents.source import Source
 
 
 @click.command("agents", short_help="Import the agents and groups of a 4.x manager.")
@@ -44,14 +45,19 @@ def agents(folder: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
         require_stopped(paths)
     with as_root():
         source = read_source(folder)
+    report = import_into_registry(source, paths, dry_run=dry_run)
+    _print(report, dry_run=dry_run, as_json=as_json)
+
+
+def import_into_registry(source: Source, paths: Paths, *, dry_run: bool) -> Report:
+    """Import ``source`` into the registry of the installation, migrated first unless the node runs."""
     if not SupervisorLock(paths.root).held():
         migrate(paths.agents_db, SCHEMA, SystemClock())
     store = AgentStore(paths.agents_db)
     try:
-        report = import_agents(store, source, paths, SystemClock(), dry_run=dry_run)
+        return import_agents(store, source, paths, SystemClock(), dry_run=dry_run)
     finally:
         store.close()
-    _print(report, dry_run=dry_run, as_json=as_json)
 
 
 def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:

@@ -8,17 +8,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from secmon.agents.registry.schema import SCHEMA
-from secmon.agents.registry.store import AgentStore
 from secmon.cli.group import echo_json, json_option, root_option
+from secmon.cli.import_agents import import_into_registry
 from secmon.cli.store import host_author, open_masters_store, require_master, require_own_stores, require_stopped
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.privileges import as_root
-from secmon.common.sqlite.migration import migrate
-from secmon.daemons.supervisor_lock import SupervisorLock
 from secmon.engine.ruleset.validation import RulesetValidator
-from secmon.importers.agents import import_agents
 from secmon.importers.agents import read_source as read_agents
 from secmon.importers.manager import import_files
 from secmon.importers.manager.source import RBAC, read_files
@@ -74,17 +70,7 @@ def manager(folder: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
 def _agents(folder: Path, paths: Paths) -> Step:
     with as_root():
         source = read_agents(folder)
-
-    def step(dry_run: bool) -> Report:
-        if not SupervisorLock(paths.root).held():
-            migrate(paths.agents_db, SCHEMA, SystemClock())
-        store = AgentStore(paths.agents_db)
-        try:
-            return import_agents(store, source, paths, SystemClock(), dry_run=dry_run)
-        finally:
-            store.close()
-
-    return step
+    return lambda dry_run: import_into_registry(source, paths, dry_run=dry_run)
 
 
 def _users(folder: Path, paths: Paths) -> Step:

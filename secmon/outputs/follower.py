@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ class Source(NamedTuple):
     counters: Counters
 
 
-class AlertFollower:
+class AlertFollower(ABC):
     """Hands the alerts from the committed position on to :meth:`handle`."""
 
     def __init__(self, receiver: Receiver, key: str, source: Source) -> None:
@@ -127,12 +128,12 @@ class AlertFollower:
             if not await self.handle(await self._read(self._reader)):
                 await self.pause(IDLE_SECONDS)
 
-    def restarted(self) -> None:
+    def restarted(self) -> None:  # noqa: B027 - most followers keep nothing between two batches
         """What was read and not committed comes again."""
 
+    @abstractmethod
     async def handle(self, batch: Batch | None) -> bool:
         """Do with the next alerts, if any, what is due, and commit. False: nothing was done. Raises OSError."""
-        raise NotImplementedError
 
     async def _read(self, reader: AlertReader) -> Batch | None:
         if reader.idle():

@@ -17,7 +17,7 @@ from secmon.operations.groups import groups
 from secmon.operations.internal import INTERNAL
 from secmon.operations.metrics import read as metrics_read
 from secmon.operations.mitre import read as mitre_read
-from secmon.operations.nodes import cluster, components, logs, manager, root, ruleset_reload, upload, versions
+from secmon.operations.nodes import cluster, components, logs, manager, root, ruleset_reload, upload, versions, warnings
 from secmon.operations.nodes import statistics as stats
 from secmon.operations.rootcheck import clear as rootcheck_clear
 from secmon.operations.rootcheck import read as rootcheck_read
@@ -73,6 +73,7 @@ AREAS = (
     upload,
     ruleset_reload,
     versions,
+    warnings,
     rules,
     decoders,
     lists,

@@ -37,17 +37,15 @@ _MAIN_CONFIG = b"<ossec_config><global><logall>no</logall></global></ossec_confi
 _STATISTICS = ("stats", "stats/hourly", "stats/weekly", "stats/analysisd", "stats/remoted")
 _LINK = {"daemons_list": ["secmon-remoted"]}
 _OF_A_NODE = ("logs", "logs/summary", "status", "info", "configuration", *_STATISTICS)
+_OF_EACH = ("api/config", "configuration/validation", "warnings")
 _HOST_DATA = ("hardware", "hotfixes", "netaddr", "netiface", "netproto", "os", "packages", "ports", "processes")
 
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     # The nodes.
     **{f"GET /cluster/{{node_id}}/{name}": _NODE for name in _OF_A_NODE},
-    **{f"GET /manager/{name}": {} for name in (*_OF_A_NODE, "api/config", "configuration/validation")},
+    **{f"GET /manager/{name}": {} for name in (*_OF_A_NODE, *_OF_EACH)},
     **{f"GET /cluster/{name}": {} for name in ("local/info", "local/config", "status")},
-    **{
-        f"GET /cluster/{name}": _NODES
-        for name in ("nodes", "healthcheck", "ruleset/synchronization", "api/config", "configuration/validation")
-    },
+    **{f"GET /cluster/{name}": _NODES for name in ("nodes", "healthcheck", "ruleset/synchronization", *_OF_EACH)},
     "GET /cluster/{node_id}/configuration/{component}/{configuration}": _NODE | _ACTIVE,
     "GET /manager/configuration/{component}/{configuration}": _ACTIVE,
     "GET /metrics": {},

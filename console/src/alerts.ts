@@ -55,7 +55,7 @@ export async function countsByLevel(query: Query, signal: AbortSignal): Promise<
 export async function ruleNames(ids: string[], signal: AbortSignal): Promise<Record<string, string>> {
   if (!ids.length || !may("rules:read")) return {};
   const { data } = await get("/rules", { rule_ids: ids.join(","), select: "id,description", limit: 100 }, signal);
-  return Object.fromEntries(data.affected_items.map(({ id, description }) => [`${id}`, description]));
+  return Object.fromEntries(data.affected_items.map(({ id, description }) => [`${id}`, description.replaceAll(/\$\([^)]*\)/g, "…")]));
 }
 
 export async function top(field: string, query: Query, signal: AbortSignal): Promise<Record<string, number>> {

@@ -2,6 +2,8 @@
 import { Problem, problemOf, reach, url, type Query } from "./http";
 import { session, sessionEnded } from "./session";
 
+export const NO_CLUSTER = 3013; // the code of errors of nodes that run alone
+
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Item = { [name: string]: any };
 

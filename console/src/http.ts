@@ -1,6 +1,8 @@
 // HTTP requests to the node that served this page, and what its refusals say.
 export type Query = Record<string, string | number | boolean | undefined>;
 
+const PERMISSION_DENIED = 4000;
+
 // What went wrong, in the words of the API: title, detail and what to do.
 export class Problem extends Error {
   constructor(
@@ -11,6 +13,10 @@ export class Problem extends Error {
     readonly code = 0,
   ) {
     super(detail || title);
+  }
+
+  get denied(): boolean {
+    return this.code === PERMISSION_DENIED || this.status === 403;
   }
 }
 

@@ -9,18 +9,20 @@ export interface Load<T> {
   again: () => void;
 }
 
-// `key` says what `ask` asks for; with `every`, in seconds, it is asked again while the page is looked at.
-export function useLoad<T>(ask: (signal: AbortSignal) => Promise<T>, key: unknown[], every = 0): Load<T> {
+// `key` says what `ask` asks for; with `every`, in seconds, it is asked again while the page is looked at. The last value
+// stays until the next one is there, but for one about another `subject`, which would be shown under a wrong name.
+export function useLoad<T>(ask: (signal: AbortSignal) => Promise<T>, key: unknown[], every = 0, subject: unknown[] = key): Load<T> {
   const [state, setState] = useState<{ value?: T; problem?: Problem; loading: boolean }>({ loading: true });
   const [turn, setTurn] = useState(0);
   const asked = useRef("");
   const name = JSON.stringify(key);
+  const about = JSON.stringify(subject);
   const again = useCallback(() => setTurn((count) => count + 1), []);
 
   useEffect(() => {
     const abort = new AbortController();
-    const fresh = asked.current !== name; // values of another question are not shown under this one
-    asked.current = name;
+    const fresh = asked.current !== about;
+    asked.current = about;
     setState((last) => ({ value: fresh ? undefined : last.value, problem: fresh ? undefined : last.problem, loading: true }));
     ask(abort.signal).then(
       (value) => abort.signal.aborted || setState({ value, loading: false }),

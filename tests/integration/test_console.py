@@ -1,18 +1,17 @@
 """The web console in a real browser, against the shared cluster."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from secmon.api.console import FOLDER
+from tests.integration import steady_chromium
 from tests.integration.kit import RealCluster
-from tests.waiting import wait_until
+from tests.integration.steady_chromium import CHROMIUM
 
-CHROMIUM = shutil.which("chromium")
 AXE = Path(__file__).parents[2] / "console/node_modules/axe-core/axe.min.js"
 WAIT_MS = 30_000
 ARGUMENTS = [
@@ -25,7 +24,7 @@ AUDITED = {
 }  # fmt: skip
 """Addresses of pages that are built differently; axe-core looks at these."""
 PAGES = {
-    "": "Overview",
+    "": "What needs attention now",
     "agents": "Agents",
     "agents/000": "Summary",
     "groups": "default",
@@ -75,7 +74,7 @@ AGENTS_READONLY = "agents_readonly"
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        running = playwright.chromium.launch(executable_path=steady_chromium.__file__, args=ARGUMENTS)
         yield running
         running.close()
 
@@ -100,17 +99,8 @@ def page(browser: Browser, three: RealCluster) -> Iterator[Page]:
 
 
 def open_console(page: Page, three: RealCluster) -> None:
-    """Load it; again, if a test beside this one adds a network interface: Chromium drops what it loads then."""
-
-    def opened() -> bool:
-        try:
-            page.goto(f"{three.master.url}/console")
-            page.get_by_role("button", name="Sign in").wait_for(timeout=10_000)
-        except Error:
-            return False
-        return True
-
-    wait_until(opened, what="the console")
+    page.goto(f"{three.master.url}/console")
+    page.get_by_role("button", name="Sign in").wait_for()
 
 
 def sign_in(page: Page, user: str, password: str) -> None:
@@ -221,7 +211,7 @@ def test_an_alert_is_followed_found_and_leads_to_its_rule(page: Page, three: Rea
     page.get_by_role("button", name="Stop following").click()
     page.get_by_label("Search").fill(f'"{ATTACKER}"')
     page.get_by_label("Search").press("Enter")
-    expect(page.get_by_text("1 alerts")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("1 alert", exact=True)).to_be_visible(timeout=WAIT_MS)
     assert barriers(page) == []
     row.get_by_role("link").first.click()
     expect(page.get_by_label("The event")).to_contain_text(LOGIN, timeout=WAIT_MS)

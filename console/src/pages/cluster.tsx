@@ -1,6 +1,6 @@
 // The nodes: which there are, how they are, and what each one says.
 import { address, filter, link } from "../address";
-import { act, at, get, type Item } from "../api";
+import { NO_CLUSTER, act, at, get, type Item } from "../api";
 import { useLoad } from "../load";
 import type { Shown } from "../pages";
 import { Action } from "../parts/action";
@@ -13,7 +13,6 @@ import { may } from "../session";
 import { useStore } from "../store";
 
 const EVERY = 15; // seconds
-const NO_CLUSTER = 3013;
 const HERE = "this-node"; // without a cluster: the node asked
 
 export function Cluster({ path }: Shown) {

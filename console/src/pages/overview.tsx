@@ -7,6 +7,7 @@ import { State, number, plural } from "../parts/values";
 import { Plot } from "../parts/plot";
 import { Ranking } from "../parts/ranking";
 import { may } from "../session";
+import { Attention } from "./attention";
 
 const EVERY = 20; // seconds
 
@@ -15,6 +16,7 @@ export function Overview() {
     <>
       <h1>Overview</h1>
       <div class="cards">
+        <Attention />
         {may("alerts:read") && <Alerts />}
         {may("agent:read") && <Agents />}
         {may("cluster:read") && <Nodes />}

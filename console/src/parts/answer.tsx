@@ -4,8 +4,6 @@ import type { NodeErrors } from "../api";
 import type { Problem } from "../http";
 import type { Load } from "../load";
 
-const PERMISSION_DENIED = 4000;
-
 export function Notice({ kind = "info", title, children }: { kind?: string; title?: string; children?: ComponentChildren }) {
   return (
     <div class={`notice ${kind}`} role={kind === "bad" ? "alert" : "status"}>
@@ -17,7 +15,7 @@ export function Notice({ kind = "info", title, children }: { kind?: string; titl
 
 export function ProblemNotice({ problem, again }: { problem?: Problem; again?: () => void }) {
   if (!problem) return null;
-  const denied = problem.code === PERMISSION_DENIED || problem.status === 403;
+  const { denied } = problem;
   return (
     <Notice kind={denied ? "info" : "bad"} title={denied ? "You may not see or do this" : problem.title || "This did not work"}>
       <p>{problem.detail || problem.message}</p>

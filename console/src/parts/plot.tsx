@@ -1,6 +1,6 @@
 // Counts over time as stacked bars. A stretch of it can be brushed; a table says the same in words.
-import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { HEIGHT, axes, colour, useChart } from "./chart";
 
 export interface Series {
   label: string;
@@ -15,22 +15,8 @@ interface Props {
   onBrush?: (since: number, until: number) => void;
 }
 
-const HEIGHT = 150;
-
 export function Plot({ label, times, series, onBrush }: Props) {
-  const place = useRef<HTMLDivElement>(null);
-  const drawn = JSON.stringify([times, series]);
-  useEffect(() => {
-    const element = place.current;
-    if (!element || !times.length) return;
-    const plot = new uPlot(options(element, times, series, onBrush), [times, ...stacked(series)] as uPlot.AlignedData, element);
-    const sized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
-    sized.observe(element);
-    return () => {
-      sized.disconnect();
-      plot.destroy();
-    };
-  }, [drawn]);
+  const place = useChart([times, ...stacked(series)] as uPlot.AlignedData, (element) => options(element, times, series, onBrush));
   const sum = (one: Series) => one.counts.reduce((total, count) => total + count, 0);
   return (
     <figure class="plot">
@@ -53,25 +39,18 @@ function stacked(series: Series[]): number[][] {
   return sums;
 }
 
-const DAY_SECONDS = 86_400;
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
-const date = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
-
 function options(element: HTMLElement, times: number[], series: Series[], onBrush?: Props["onBrush"]): uPlot.Options {
   const [first = 0, last = 0] = [times[0], times.at(-1)];
   const end = last + (times.length > 1 ? last - times.at(-2)! : 1); // of the last step
-  const format = end - first > 2 * DAY_SECONDS ? date : clock;
-  const colour = (name: string) => getComputedStyle(element).getPropertyValue(`--${name}`).trim();
   const bars = uPlot.paths.bars!({ size: [0.85], align: 1 });
-  const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
   return {
     width: element.clientWidth,
     height: HEIGHT,
     legend: { show: false },
     cursor: { show: Boolean(onBrush), points: { show: false }, y: false, drag: { x: true, y: false, setScale: false } },
     scales: { x: { range: () => [first, end] }, y: { range: (_plot, _low, high) => [0, Math.max(high, 1)] } },
-    axes: [{ ...axis, values: (_plot, splits) => splits.map((at) => format.format(at * 1000)) }, { ...axis, size: 44 }],
-    series: [{}, ...series.map(({ kind }) => ({ fill: colour(`bar-${kind}`), width: 0, paths: bars, points: { show: false } })).reverse()],
+    axes: axes(element, first, end),
+    series: [{}, ...series.map(({ kind }) => ({ fill: colour(element, `bar-${kind}`), width: 0, paths: bars, points: { show: false } })).reverse()],
     hooks: {
       setSelect: [(plot) => {
         const { left, width } = plot.select;

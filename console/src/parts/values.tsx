@@ -15,7 +15,7 @@ export function Time({ at }: { at?: string }) {
 }
 
 const KINDS: Record<string, string> = {
-  active: "good", running: "good", OK: "good", synced: "good", enabled: "good", passed: "good", Low: "info", info: "info",
+  in_force: "info", active: "good", running: "good", OK: "good", synced: "good", enabled: "good", passed: "good", Low: "info", info: "info",
   pending: "warning", disconnected: "bad", failed: "bad", KO: "bad", error: "bad", critical: "bad", Critical: "bad", High: "bad",
   warning: "warning", Medium: "warning", "not synced": "warning", "not applicable": "quiet", stopped: "quiet",
 };

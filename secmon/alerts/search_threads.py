@@ -5,6 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from secmon.common.trace import span
+
 T = TypeVar("T")
 
 THREADS = 2
@@ -19,4 +21,5 @@ class SearchThreads:
 
     async def run(self, work: Callable[[], T]) -> T:
         """``work()`` in one of the threads; raises what it raises."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        with span("search"):
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)

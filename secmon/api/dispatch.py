@@ -24,6 +24,7 @@ from secmon.api.request_log import RequestLog
 from secmon.api.responses import CLOSE, TEXT_TYPE, ApiResponse
 from secmon.api.routes import RouteMatch, RouteTable
 from secmon.api.shared_login_failures import SharedLoginFailures
+from secmon.api.slow_requests import note_slow
 from secmon.cluster.call import Call, new_request_id
 from secmon.cluster.catalogue import Catalogue, Operation
 from secmon.cluster.node import CallRouter, Node
@@ -32,6 +33,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Outcome, Result
 from secmon.common.sqlite.faults import StoreFault, storage_error
+from secmon.common.trace import begin_trace, span
 from secmon.security.authentication_error import AuthenticationError
 from secmon.security.login_attempts import FailedLogins
 
@@ -119,6 +121,8 @@ class Dispatcher:
             ended = clock.monotonic()
             self._node.call_times.labels(request.operation, str(status)).observe((made or ended) - started)
             self._log_soon(_LogEntry(request, ended - started, status))
+            if request.received is not None:
+                self._note_slow(request, (made or ended) - request.received, status)
 
     async def _response_to(self, request: Request, receive: Receive) -> ApiResponse:
         """The answer, whatever becomes of the request; CORS headers on existing paths."""
@@ -157,7 +161,10 @@ class Dispatcher:
         request.body = await read_body(request, receive, self._bodies, limit=limit, seconds=self._body_seconds)
         if found is None or operation is None:
             return self._no_operation(request, found)
-        identity = await self._authenticator.identify(request, auth)
+        request.received = self._node.clock.monotonic()
+        request.trace = begin_trace() if self._node.slow_requests.threshold_seconds else None
+        with span("login"):
+            identity = await self._authenticator.identify(request, auth)
         request.authenticated(identity)
         params = operation.defaults
         if params is None or request.query:
@@ -170,7 +177,8 @@ class Dispatcher:
             self._log.message(
                 "warning", f"{_title(request)} is answered without some nodes: {_by_node(result.node_errors)}"
             )
-        return render(self._node, operation, result, identity, pretty=getattr(params, "pretty", False))
+        with span("rendering"):
+            return render(self._node, operation, result, identity, pretty=getattr(params, "pretty", False))
 
     async def _follow(self, operation: Operation, params: Any, identity: Identity, request: Request) -> ApiResponse:
         """A stream of events: the call repeated, each time with the caller's rights of that moment."""
@@ -282,6 +290,11 @@ class Dispatcher:
             known = set(error.nodes.values()) == {error.message}
             cause += f" ({', '.join(sorted(error.nodes)) if known else _by_node(error.nodes)})"
         self._log.message("error" if status == 500 else "warning", f"{_title(request)} failed: {cause}")
+
+    def _note_slow(self, request: Request, seconds: float, status: int) -> None:
+        found = note_slow(self._node, request, seconds, status)
+        if found is not None:
+            self._log.message("warning", f"{_title(request)} took {seconds:.3f} s on node {found.node}: {found.shares}")
 
     def _user(self, request: Request) -> str:
         """The user for the log: of the identity, a Basic header, or the token of a request that was refused early."""

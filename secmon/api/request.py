@@ -14,6 +14,7 @@ from secmon.api.problems import RequestRefused
 from secmon.api.request_log import NOT_PARSED
 from secmon.common.accept.limiter import address_group
 from secmon.common.identity import Identity
+from secmon.common.trace import Trace
 
 MIN_BODY_RATE = 500
 """Bytes per second that a body must arrive with, on the average over each ``seconds`` (see read_body)."""
@@ -39,7 +40,8 @@ class Request:
     """
 
     __slots__ = (
-        "body", "client", "headers", "held", "id", "identity", "known", "method", "operation", "path", "query", "scope",
+        "body", "client", "headers", "held", "id", "identity", "known", "method", "operation", "path", "query",
+        "received", "scope", "trace",
     )  # fmt: skip
 
     def __init__(self, scope: Scope) -> None:
@@ -56,6 +58,10 @@ class Request:
         self.id = ""
         self.operation = NO_OPERATION
         """The id of the operation that it asks for."""
+        self.received: float | None = None
+        """When it was there as a whole: a reading of the monotonic clock."""
+        self.trace: Trace | None = None
+        """What its time is spent on from then on, where that is noted."""
 
     @property
     def shown_path(self) -> str:

@@ -27,6 +27,7 @@ _HERE = "secmon.cli"
         "import": f"{_HERE}.import_:import_",
         "audit": f"{_HERE}.audit:audit",
         "cluster": f"{_HERE}.cluster:cluster",
+        "requests": f"{_HERE}.requests:requests",
         "fleet": f"{_HERE}.fleet:fleet",
         "ruleset": f"{_HERE}.ruleset:ruleset",
         "alerts": f"{_HERE}.alerts:alerts",

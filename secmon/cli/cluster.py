@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from secmon import API_VERSION, __version__
-from secmon.cli.group import LazyGroup, echo_json, json_option, require_installation, root_option
+from secmon.cli.group import LazyGroup, echo_json, echo_table, json_option, require_installation, root_option
 from secmon.cli.local_calls import local_call
 from secmon.cli.no_master import why_no_master
 from secmon.cluster.leadership.current_cluster import current_cluster
@@ -47,7 +47,7 @@ def nodes(paths: Paths, as_json: bool) -> None:
     if as_json:
         echo_json(items)
     else:
-        _table(_MEMBER, [[str(item.get(column, "")) for column in _MEMBER] for item in items])
+        echo_table(_MEMBER, [[str(item.get(column, "")) for column in _MEMBER] for item in items])
 
 
 @cluster.command(short_help="Show the health of each node.")
@@ -121,16 +121,10 @@ def _items(paths: Paths, operation: str) -> list[dict[str, Any]]:
     return outcome.items
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-    for row in ([name.upper() for name in header], *rows):
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
 def show_health(items: Sequence[Mapping[str, Any]]) -> None:
     """Print items of ``GET /cluster/healthcheck``: a line for each node, then who is master where a store of record
     decides it, then a sentence for each failure."""
-    _table(_HEALTH, [_health_row(item) for item in items])
+    echo_table(_HEALTH, [_health_row(item) for item in items])
     for item in items:
         if mastership := item.get("mastership"):
             click.echo(_mastership_text(mastership))

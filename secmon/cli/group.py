@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -132,6 +132,13 @@ def require_installation(paths: Paths) -> None:
     act_as_service_user(paths)
     if not paths.main_config.exists():
         raise click.ClickException(f"{paths.root} holds no installation; make one: secmon init {paths.root}")
+
+
+def echo_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print columns under their names in capitals, each as wide as its widest cell."""
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    for row in ([name.upper() for name in header], *rows):
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def echo_json(data: object) -> None:

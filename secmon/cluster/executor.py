@@ -16,6 +16,7 @@ from secmon.common.errors import Kind, SecmonError
 from secmon.common.outcome import Outcome, Result
 from secmon.common.sqlite.faults import storage_error
 from secmon.common.sqlite.recording import Commits, counted_commits
+from secmon.common.trace import span
 from secmon.security.audit import Actor, audited_write
 from secmon.security.authentication_error import AuthenticationError
 from secmon.security.rbac.authorization import Authorizer, Grant, Require, named_ids
@@ -98,7 +99,8 @@ class Context:
         acknowledgements = self.node.services.acknowledgements
         if acknowledgements is None:
             return []
-        names = await acknowledgements.confirmed(self.node.security.revision())
+        with span("confirmation"):
+            names = await acknowledgements.confirmed(self.node.security.revision())
         if not names:
             return []
         log.warning("%s: security state not yet confirmed by %s", self.call.title, ", ".join(names))
@@ -129,7 +131,8 @@ class Executor:
     async def run(self, call: Call) -> Result:
         """The whole answer of this node: authorized, run, filtered, paged."""
         result = await self._bounded(call, self._authorized(call))
-        return _page(call, result) if isinstance(result, Outcome) else result
+        with span("query"):
+            return _page(call, result) if isinstance(result, Outcome) else result
 
     async def run_part(self, call: Call) -> Result:
         """This node's share of a call that the coordinator has authorized and will page."""
@@ -137,7 +140,8 @@ class Executor:
         result = await self._bounded(call, self._granted(call, {}))
         fields = call.operation.fields
         if isinstance(result, Outcome) and fields is not None:
-            share = query.part(result.items, read_query(call.params, fields), fields, call.operation.default_sort)
+            with span("query"):
+                share = query.part(result.items, read_query(call.params, fields), fields, call.operation.default_sort)
             result.items, result.total = list(share.items), share.total
         return result
 
@@ -147,10 +151,11 @@ class Executor:
         grants: dict[str, Grant] = {}
         if not call.operation.require:
             return grants
-        checks = authorizer(self.node, call)
-        for require in call.operation.require:
-            grant = checks.check(require, requested_ids(call, require))
-            grants[require.resource] = _narrower(grants.get(require.resource), grant)
+        with span("permission"):
+            checks = authorizer(self.node, call)
+            for require in call.operation.require:
+                grant = checks.check(require, requested_ids(call, require))
+                grants[require.resource] = _narrower(grants.get(require.resource), grant)
         return grants
 
     async def _authorized(self, call: Call) -> Result:
@@ -159,9 +164,11 @@ class Executor:
     async def _granted(self, call: Call, grants: dict[str, Grant]) -> Result:
         if not call.operation.exempt:
             await self._ready()
-        result = await call.operation.function(Context(self.node, call, grants), call.params)
+        with span("function"):
+            result = await call.operation.function(Context(self.node, call, grants), call.params)
         if call.operation.changes_files and self.node.services.file_changes is not None:
-            await self.node.services.file_changes.settled()
+            with span("confirmation"):
+                await self.node.services.file_changes.settled()
         if isinstance(result, Outcome):
             _add_denied(result, grants)
         return result
@@ -235,11 +242,12 @@ async def wait_for_revision(node: Node, call: Call) -> None:
         return
     end = node.clock.monotonic() + REVISION_SECONDS
     end = end if call.deadline is None else min(end, call.deadline)
-    while store.view().revision < wanted:
-        if node.clock.monotonic() >= end:
-            behind = f"{node.name} is at {store.view().revision}, the request at {wanted}"
-            raise SecmonError(3044, behind, nodes={node.name: behind})
-        await asyncio.sleep(REVISION_POLL)
+    with span("revision"):
+        while store.view().revision < wanted:
+            if node.clock.monotonic() >= end:
+                behind = f"{node.name} is at {store.view().revision}, the request at {wanted}"
+                raise SecmonError(3044, behind, nodes={node.name: behind})
+            await asyncio.sleep(REVISION_POLL)
 
 
 def authorizer(node: Node, call: Call) -> Authorizer:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from msgspec import structs
@@ -11,6 +11,7 @@ from secmon.cluster.call import Call
 from secmon.cluster.node import Peer
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
+from secmon.common.trace import span
 from secmon.config.options import InternalOptions
 
 NodeResult = Result | SecmonError
@@ -38,7 +39,10 @@ class CallLimits:
     async def slot(self, node: str) -> AsyncIterator[None]:
         """Wait for the turn of a call to ``node``, and hold it."""
         own = self._nodes.setdefault(node, asyncio.Semaphore(self._per_node))  # names are those of members
-        async with own, self._total:  # in this order: who waits for a node holds nothing of the others
+        async with AsyncExitStack() as held:
+            with span("queue", node):
+                for one in (own, self._total):  # in this order: who waits for a node holds nothing of the others
+                    await held.enter_async_context(one)
             yield
 
 

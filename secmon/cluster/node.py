@@ -7,6 +7,7 @@ cluster; master, worker and daemons implement them.
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -22,6 +23,7 @@ from secmon.cluster.answers import Answers
 from secmon.cluster.call import Call
 from secmon.cluster.call_times import new_call_times
 from secmon.cluster.record.masters_record import MastersRecord
+from secmon.cluster.slow_requests import SlowRequest, SlowRequests
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
@@ -158,6 +160,9 @@ class Control(Protocol):
 
     async def counters(self, daemon: str) -> Mapping[str, Any]:
         """Counters and gauges of a daemon of this node. Raises 1121 when it does not run, 1013, 1014."""
+
+    async def slow_requests(self, *, since: timedelta, limit: int) -> Sequence[SlowRequest]:
+        """The slowest requests of this node's clients in the last time ``since``. Raises as ``counters``."""
 
     async def supervisor_status(self) -> Mapping[str, Any]:
         """What the supervisor says of itself and its daemons: ``processes``, ``task_restarts``, ``process``, ...
@@ -374,6 +379,8 @@ class Node:
     clock: Clock = field(default_factory=SystemClock)
     counters: Counters = field(default_factory=Counters)
     call_times: Histogram = field(default_factory=new_call_times)
+    slow_requests: SlowRequests = field(init=False)
+    """Those of the clients of this process."""
     tokens: Tokens = field(init=False)
     agents: AgentStore = field(init=False)
     registrar: AgentRegistrar = field(init=False)
@@ -393,6 +400,7 @@ class Node:
     def __post_init__(self) -> None:
         # The clock of a worker may be ahead of the master's, and that of another one behind it.
         difference = 2 * self.options.get("clusterd.max_clock_skew") if self.clustered else 0
+        self.slow_requests = SlowRequests(self.options.get("apid.slow_request_ms") / 1000, self.clock)
         self.tokens = Tokens(self.clock, clock_difference_seconds=difference)
         self.agents = AgentStore(self.paths.agents_db, clock=self.clock)
         self.attack = AttackSource(self.paths)

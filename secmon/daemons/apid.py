@@ -1,6 +1,7 @@
 """secmon-apid: the HTTPS API of a node."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from secmon.api.server import ApiServer, Listening, open_listening
@@ -10,10 +11,11 @@ from secmon.cluster.fan_out import CallLimits
 from secmon.cluster.node import CallRouter, Node
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.local_client import LocalClient
+from secmon.cluster.slow_requests import SlowRequest
 from secmon.common.allocator import keep_freed_memory
 from secmon.common.background import Background
 from secmon.common.clock import Clock, SystemClock
-from secmon.daemons.daemon import KEY_PASSWORD, Context
+from secmon.daemons.daemon import KEY_PASSWORD, Context, SlowRequestsWanted
 from secmon.daemons.master_client import cluster_daemon
 from secmon.daemons.node_builder import Installation, open_node, read_installation
 from secmon.operations.all import CATALOGUE
@@ -82,6 +84,11 @@ class ApiDaemon:
 
     def counters(self) -> Mapping[str, Any]:
         return self._node.counters.snapshot() if self._node is not None else {}
+
+    def slow_requests(self, wanted: SlowRequestsWanted) -> Sequence[SlowRequest]:
+        """See ``daemon.AnswersClients``."""
+        since = timedelta(seconds=wanted.seconds_back)
+        return [] if self._node is None else self._node.slow_requests.worst(since=since, limit=wanted.limit)
 
     def active_config(self) -> Mapping[str, Any]:
         return {"api": self._installation.api.as_dict(self._installation.paths)}

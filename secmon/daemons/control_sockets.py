@@ -1,15 +1,18 @@
 """The control sockets of the node's processes, and the supervisor as the other packages see it.
 
-Commands of all daemons: status, counters, config, reload; of the supervisor: status, restart, reload, stop, role.
+Commands of all daemons: status, counters, config, reload; of ``secmon-apid`` also slow_requests;
+of the supervisor: status, restart, reload, stop, role.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from secmon.cluster.slow_requests import SlowRequest
 from secmon.common.daemon_names import DAEMONS, serving_daemon
 from secmon.common.ipc.client import call
 from secmon.common.ipc.commands import CommandServer, Handler, command
@@ -90,6 +93,12 @@ class SupervisorClient:
         """See ``cluster.node.Control``."""
         found: Mapping[str, Any] = await command(daemon_socket(self._paths, daemon), "counters")
         return found
+
+    async def slow_requests(self, *, since: timedelta, limit: int) -> Sequence[SlowRequest]:
+        """See ``cluster.node.Control``."""
+        api = daemon_socket(self._paths, "secmon-apid")
+        found = await command(api, "slow_requests", seconds_back=since.total_seconds(), limit=limit)
+        return msgspec.convert(found, list[SlowRequest])
 
     async def supervisor_status(self) -> Mapping[str, Any]:
         """See ``cluster.node.Control``."""

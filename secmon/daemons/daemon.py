@@ -14,11 +14,14 @@ The order for other daemons is 2, 1, 3.
 import errno
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+import msgspec
+
+from secmon.cluster.slow_requests import SlowRequest
 from secmon.common.background import Background
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
@@ -127,6 +130,21 @@ class Daemon(Protocol):
 
     def active_config(self) -> Mapping[str, Any]:
         """Configuration in force by section, for ``/configuration/{component}/{configuration}``."""
+
+
+class SlowRequestsWanted(msgspec.Struct, frozen=True):
+    """The slowest ``limit`` requests of the last ``seconds_back``."""
+
+    seconds_back: float
+    limit: int
+
+
+@runtime_checkable
+class AnswersClients(Protocol):
+    """A daemon that answers requests of clients."""
+
+    def slow_requests(self, wanted: SlowRequestsWanted) -> Sequence[SlowRequest]:
+        """Those whose answers were late."""
 
 
 @dataclass(frozen=True, kw_only=True)

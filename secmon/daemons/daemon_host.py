@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import uvloop
 
 from secmon.common.allocator import give_back_freed_memory
@@ -18,7 +19,17 @@ from secmon.common.privileges import SERVICE_USER, Account, act_as, drop_to, fin
 from secmon.common.process_figures import process_figures
 from secmon.daemons.child_channel import ChildChannel
 from secmon.daemons.control_sockets import control_server, daemon_socket
-from secmon.daemons.daemon import EXIT_CRASH, EXIT_START, Context, Daemon, Factory, StartError, start_error
+from secmon.daemons.daemon import (
+    EXIT_CRASH,
+    EXIT_START,
+    AnswersClients,
+    Context,
+    Daemon,
+    Factory,
+    SlowRequestsWanted,
+    StartError,
+    start_error,
+)
 from secmon.daemons.run_files import RunFiles
 
 log = logging.getLogger("secmon.daemon")
@@ -119,6 +130,8 @@ class DaemonHost:
             case "reload":
                 await self.reload()
                 return {"daemon": self.daemon.name}
+            case "slow_requests" if isinstance(self.daemon, AnswersClients):
+                return self.daemon.slow_requests(msgspec.convert(request, SlowRequestsWanted))
         raise SecmonError(1014, f"unknown command {command!r}; commands: status, counters, config, reload")
 
     def _restarts(self) -> dict[str, int]:

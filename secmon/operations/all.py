@@ -18,6 +18,7 @@ from secmon.operations.internal import INTERNAL
 from secmon.operations.metrics import read as metrics_read
 from secmon.operations.mitre import read as mitre_read
 from secmon.operations.nodes import cluster, components, logs, manager, root, ruleset_reload, upload, versions, warnings
+from secmon.operations.nodes import slow_requests as nodes_slow_requests
 from secmon.operations.nodes import statistics as stats
 from secmon.operations.rootcheck import clear as rootcheck_clear
 from secmon.operations.rootcheck import read as rootcheck_read
@@ -80,6 +81,7 @@ AREAS = (
     logtest,
     events,
     stats,
+    nodes_slow_requests,
     components,
     metrics_read,
     syscollector_read,

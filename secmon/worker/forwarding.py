@@ -17,6 +17,7 @@ from secmon.cluster.rpc.request_budget import MAX_REQUEST_BYTES
 from secmon.common.errors import SecmonError
 from secmon.common.identity import node_identity
 from secmon.common.outcome import Result
+from secmon.common.trace import span
 
 _NODE_IDENTITY = msgspec.msgpack.encode(node_identity())
 
@@ -110,7 +111,8 @@ class MasterForwarder:
         hold = self._hold_seconds
         if deadline is not None:
             hold = max(0.0, min(hold, (deadline - self._node.clock.monotonic()) / 2))
-        master = await self._wait(hold)
+        with span("master"):
+            master = await self._wait(hold)
         if master is None:
             refusal = self._refusal()
             raise self._named(SecmonError(3023, f"the master refuses it: {refusal}" if refusal else None))

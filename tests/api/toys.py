@@ -2,8 +2,9 @@
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +16,7 @@ from secmon.cluster.catalogue import Catalogue, operation
 from secmon.cluster.executor import Context, Executor
 from secmon.cluster.node import Node, Services
 from secmon.cluster.parameters import Common, Listing, Names, NoParams, Pretty, text_format
+from secmon.cluster.slow_requests import SlowRequest
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome, Plain, Raw, Result
@@ -50,6 +52,9 @@ class ToyControl:
 
     async def counters(self, daemon: str) -> Mapping[str, Any]:
         return {}
+
+    async def slow_requests(self, *, since: timedelta, limit: int) -> Sequence[SlowRequest]:
+        return []
 
     async def supervisor_status(self) -> Mapping[str, Any]:
         return {"processes": [], "task_restarts": {}, "process": {}}

@@ -5,6 +5,7 @@ import math
 import shutil
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -22,6 +23,7 @@ from secmon.cluster.node import Member, Node, Peer, Role, Services
 from secmon.cluster.routing import RoleRouter
 from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.slow_requests import SlowRequest
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.json_text import json_text
@@ -77,6 +79,8 @@ class FixedControl:
     """Active configuration by daemon and section."""
     counted: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Counters by daemon."""
+    slow: Sequence[SlowRequest] = ()
+    """Requests that were slow."""
 
     async def restart(self) -> None:
         self.restarts += 1
@@ -93,6 +97,9 @@ class FixedControl:
         if section not in self.configs[daemon]:
             raise SecmonError(1116, section)
         return {section: self.configs[daemon][section]}
+
+    async def slow_requests(self, *, since: timedelta, limit: int) -> Sequence[SlowRequest]:
+        return self.slow[:limit]
 
     async def supervisor_status(self) -> Mapping[str, Any]:
         names = dict.fromkeys([*self.states, *self.counted])

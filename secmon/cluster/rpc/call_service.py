@@ -7,6 +7,7 @@ from contextlib import aclosing
 from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Catalogue, Operation
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.spent import with_spent
 from secmon.cluster.rpc.wire import Authorize, named_operation, pack_failure, pack_result, unpack_call
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome, Result
@@ -39,13 +40,19 @@ class CallService:
         """Answer all further calls with 3012: they were not begun, so that they can be sent again."""
         self._refusing = True
 
-    async def answer(
+    def answer(
         self, request: pb.ExecuteRequest, deadline: float | None, authorize: Authorize = lambda call: call
     ) -> AsyncGenerator[bytes, None]:
         """The chunks of the answer. Errors are chunks too: nothing but a cancellation is raised.
 
         ``authorize`` checks the caller: it returns the call, perhaps with another identity, or raises.
         """
+        chunks = self._answer(request, deadline, authorize)
+        return with_spent(self._node, chunks) if request.traced else chunks
+
+    async def _answer(
+        self, request: pb.ExecuteRequest, deadline: float | None, authorize: Authorize
+    ) -> AsyncGenerator[bytes, None]:
         if self._refusing:
             yield pack_failure(SecmonError(3012))
             return

@@ -9,6 +9,7 @@ from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Result
+from secmon.common.trace import span
 
 NO_EFFECT = frozenset({3012, 3020, 3023, 3051, 3053})
 """Errors that say that nothing was done: no cluster daemon or master took the call, or it was not the master any more.
@@ -53,7 +54,8 @@ class HeldCalls:
         self._held += 1
         self._counters.set("calls.held", self._held)
         try:
-            await asyncio.sleep(seconds)
+            with span("master"):
+                await asyncio.sleep(seconds)
         finally:
             self._held -= 1
             self._counters.set("calls.held", self._held)

@@ -9,6 +9,7 @@ from secmon.cluster.call import Call
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.held_calls import HeldCalls, is_read
 from secmon.cluster.rpc.local_frames import CallFrame, Kind, pack_frame, pack_seconds, read_frames
+from secmon.cluster.rpc.spent import HANDOVER, passage
 from secmon.cluster.rpc.wire import ResultReader, pack_call
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
@@ -133,9 +134,10 @@ class _Connection:
         number = next(self._numbers) & 0xFFFFFFFF
         answer = self._answers[number] = _Answer()
         try:
-            self._writer.write(pack_frame(Kind.CALL, number, data))
-            await self._writer.drain()
-            await answer.done
+            with passage(answer.reader.spent, "", HANDOVER):
+                self._writer.write(pack_frame(Kind.CALL, number, data))
+                await self._writer.drain()
+                await answer.done
             return answer.reader.result()
         except asyncio.CancelledError:
             self._cancel(number)

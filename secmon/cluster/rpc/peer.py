@@ -13,6 +13,7 @@ from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.closed_channel import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.held_calls import is_read
+from secmon.cluster.rpc.spent import passage
 from secmon.cluster.rpc.wire import ResultReader, pack_call, pack_reply
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
@@ -90,9 +91,10 @@ class RemotePeer:
     async def execute(self, call: Call, *, part: bool) -> Result:
         """See ``cluster.node.Peer``. Cancelling this task cancels the work over there."""
         reader = ResultReader()
-        async with aclosing(self.relay(pack_call(call, part=part), call.deadline)) as chunks:
-            async for chunk in chunks:
-                reader.add(chunk)
+        with passage(reader.spent, self.name):
+            async with aclosing(self.relay(pack_call(call, part=part), call.deadline)) as chunks:
+                async for chunk in chunks:
+                    reader.add(chunk)
         return reader.result()
 
     async def relay(self, request: pb.ExecuteRequest, deadline: float | None) -> AsyncGenerator[bytes, None]:

@@ -15,9 +15,11 @@ from google.protobuf.message import DecodeError
 from secmon.cluster.call import Call, refused_parameters
 from secmon.cluster.catalogue import Catalogue, Operation
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
+from secmon.cluster.rpc.spent import MAX_PIECES, check_spent
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Outcome, Result
+from secmon.common.trace import current_trace
 from secmon.security.authentication_error import AuthenticationError, known_detail
 
 ITEMS_PER_CHUNK = 500
@@ -74,6 +76,7 @@ def pack_call(call: Call, *, part: bool) -> pb.ExecuteRequest:
     request.part, request.token = part, call.token
     request.streamed = (getattr(call.params, "limit", None) or 0) > LARGE_PAGE
     request.text = call.text and not part and not request.streamed
+    request.traced = current_trace() is not None
     return request
 
 
@@ -240,6 +243,8 @@ class ResultReader:
     """Puts a result together from the serialized chunks that a peer streams."""
 
     def __init__(self) -> None:
+        self.spent: list[pb.Spent] = []
+        """What nodes say of the time; those that were asked by others first."""
         self._result: Result | None = None
         self._texts: list[bytes] = []
         self._received = 0
@@ -263,6 +268,9 @@ class ResultReader:
             case "text" if isinstance(self._result, Outcome):
                 self._count(chunk.text)
                 self._texts.append(chunk.text)
+            case "spent" if len(self.spent) < MAX_PIECES:
+                check_spent(chunk.spent)
+                self.spent.append(chunk.spent)
             case piece:
                 raise SecmonError(3036, f"unexpected piece {piece!r}")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from secmon.common.errors import SecmonError
 from secmon.common.ipc.framing import frame, read_frame
+from secmon.common.trace import span
 
 MAX_ANSWER = 64 << 20
 """Bytes of one answer."""
@@ -17,8 +18,9 @@ async def call(path: Path, request: bytes, *, seconds: float | None) -> bytes:
 
     Raises OSError: FileNotFoundError without a socket, ConnectionRefusedError when no process listens, TimeoutError.
     """
-    async with asyncio.timeout(seconds), _connection(path, request) as reader:
-        return await _answer(reader)
+    with span("daemon"):
+        async with asyncio.timeout(seconds), _connection(path, request) as reader:
+            return await _answer(reader)
 
 
 async def subscribe(path: Path, request: bytes) -> AsyncGenerator[bytes, None]:

@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL, ExceptionContext
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.faults import fault_of
 from secmon.common.sqlite.files import BUSY_TIMEOUT_SECONDS, create_private, folder_lock
+from secmon.common.trace import span
 
 _BEGIN = "secmon_begin"
 
@@ -67,7 +68,7 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
 
     Waits up to ``BUSY_TIMEOUT_SECONDS`` for other writers. Committed at the end, rolled back on any exception.
     """
-    with engine.connect() as plain:
+    with span("store"), engine.connect() as plain:
         connection = plain.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
         with connection.begin():
             yield connection
@@ -76,7 +77,7 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def read_transaction(engine: Engine) -> Iterator[Connection]:
     """One consistent view of the database, unaffected by concurrent commits."""
-    with engine.connect() as connection, connection.begin():
+    with span("store"), engine.connect() as connection, connection.begin():
         yield connection
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine
 
 from secmon.common.sqlite.engine import write_transaction
 from secmon.common.sqlite.faults import RecordFault
+from secmon.common.trace import span
 
 
 class Behind(Exception):
@@ -73,7 +74,8 @@ def recorded_transaction(engine: Engine, recorder: Recorder | None) -> Iterator[
                 recorder.begin(connection)
             yield connection, recording
             if recorder is not None:
-                recorded = recorder.commit(connection, recording.audit)
+                with span("store of record"):
+                    recorded = recorder.commit(connection, recording.audit)
         if recorded and (commits := _commits.get()) is not None:
             commits.made += 1
     except Behind as error:

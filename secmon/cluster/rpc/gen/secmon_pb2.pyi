@@ -970,6 +970,7 @@ class ExecuteRequest(_message.Message):
     TOKEN_FIELD_NUMBER: _builtins.int
     STREAMED_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    TRACED_FIELD_NUMBER: _builtins.int
     operation: _builtins.str
     """a name of the catalogue, never code"""
     params: _builtins.bytes
@@ -987,6 +988,8 @@ class ExecuteRequest(_message.Message):
     """the answer may be large: Execute rather than Call"""
     text: _builtins.bool
     """the items of the answer may be JSON text, for a client that gets them as they are"""
+    traced: _builtins.bool
+    """the answer may say what the node has spent its time on"""
     def __init__(
         self,
         *,
@@ -999,10 +1002,11 @@ class ExecuteRequest(_message.Message):
         token: _builtins.str = ...,
         streamed: _builtins.bool = ...,
         text: _builtins.bool = ...,
+        traced: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "identity", b"identity", "operation", b"operation", "params", b"params", "part", b"part", "request_id", b"request_id", "streamed", b"streamed", "text", b"text", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "identity", b"identity", "operation", b"operation", "params", b"params", "part", b"part", "request_id", b"request_id", "streamed", b"streamed", "text", b"text", "token", b"token", "traced", b"traced"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1038,6 +1042,7 @@ class ExecuteChunk(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    SPENT_FIELD_NUMBER: _builtins.int
     head: _builtins.bytes
     """msgpack of the result without its items"""
     items: _builtins.bytes
@@ -1046,6 +1051,10 @@ class ExecuteChunk(_message.Message):
     """JSON text of items, cut anywhere"""
     @_builtins.property
     def failure(self) -> Global___Failure: ...
+    @_builtins.property
+    def spent(self) -> Global___Spent:
+        """to traced calls only, before the last chunk; of a node that was asked by another: that one first"""
+
     def __init__(
         self,
         *,
@@ -1053,16 +1062,71 @@ class ExecuteChunk(_message.Message):
         items: _builtins.bytes = ...,
         failure: Global___Failure | None = ...,
         text: _builtins.bytes = ...,
+        spent: Global___Spent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "head", b"head", "items", b"items", "piece", b"piece", "text", b"text"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "head", b"head", "items", b"items", "piece", b"piece", "spent", b"spent", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "head", b"head", "items", b"items", "piece", b"piece", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "head", b"head", "items", b"items", "piece", b"piece", "spent", b"spent", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_piece: _TypeAlias = _typing.Literal["head", "items", "failure", "text"]  # noqa: Y015
+    _WhichOneofReturnType_piece: _TypeAlias = _typing.Literal["head", "items", "failure", "text", "spent"]  # noqa: Y015
     _WhichOneofArgType_piece: _TypeAlias = _typing.Literal["piece", b"piece"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_piece) -> _WhichOneofReturnType_piece | None: ...
 
 Global___ExecuteChunk: _TypeAlias = ExecuteChunk  # noqa: Y015
+
+@_typing.final
+class Spent(_message.Message):
+    """What a node has spent on a call, from its request to its answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_FIELD_NUMBER: _builtins.int
+    SECONDS_FIELD_NUMBER: _builtins.int
+    SPANS_FIELD_NUMBER: _builtins.int
+    node: _builtins.str
+    seconds: _builtins.float
+    @_builtins.property
+    def spans(self) -> _containers.RepeatedCompositeFieldContainer[Global___Span]: ...
+    def __init__(
+        self,
+        *,
+        node: _builtins.str = ...,
+        seconds: _builtins.float = ...,
+        spans: _abc.Iterable[Global___Span] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["node", b"node", "seconds", b"seconds", "spans", b"spans"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Spent: _TypeAlias = Spent  # noqa: Y015
+
+@_typing.final
+class Span(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    SECONDS_FIELD_NUMBER: _builtins.int
+    node: _builtins.str
+    """empty: that of Spent"""
+    step: _builtins.str
+    seconds: _builtins.float
+    def __init__(
+        self,
+        *,
+        node: _builtins.str = ...,
+        step: _builtins.str = ...,
+        seconds: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["node", b"node", "seconds", b"seconds", "step", b"step"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Span: _TypeAlias = Span  # noqa: Y015
 
 @_typing.final
 class Failure(_message.Message):

@@ -13,6 +13,7 @@ METRICS = (
     counter("api.streams.refused", "api_streams_refused", "Streams of alerts for which there was no room."),
     gauge("api.requests.in_flight", "api_requests_in_flight", "Requests without an answer yet."),
     counter("api.requests.abandoned", "api_requests_abandoned", "Requests whose client left before its answer."),
+    counter("api.requests.slow", "api_requests_slow", "Requests of users whose answer was late: secmon requests slow."),
     counter("api.refused.rate", "api_requests_refused", "Requests refused unread, by reason.", reason="rate"),
     counter("api.refused.blocked_address", "api_requests_refused", reason="blocked_address"),
     counter("api.refused.framing", "api_requests_refused", reason="framing"),

@@ -86,7 +86,7 @@ def slow(paths: Paths, as_json: bool, since: timedelta, limit: int) -> None:
     if as_json:
         echo_json(msgspec.to_builtins(found))
     elif found:
-        _show(found)
+        show(found)
     else:
         click.echo(_none(paths))
 
@@ -102,7 +102,8 @@ def _slow_requests(paths: Paths, since: timedelta, limit: int) -> tuple[Sequence
     return msgspec.convert(outcome.items, list[SlowRequest]), outcome.node_errors
 
 
-def _show(found: Sequence[SlowRequest]) -> None:
+def show(found: Sequence[SlowRequest]) -> None:
+    """Print a line for each request, then what its time was spent on."""
     rows = [
         (f"{each.seconds:.3f}", iso_z(each.time), str(each.status), each.user, each.node, f"{each.method} {each.path}")
         for each in found

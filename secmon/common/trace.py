@@ -44,7 +44,7 @@ def current_trace() -> Trace | None:
 
 
 class span:
-    """``with span("store"):`` notes how long the block takes. ``node``: for which the time is spent; this one, if empty."""
+    """``with span("store"):`` notes how long the block takes. ``node``: for which the time is spent; empty: ours."""
 
     __slots__ = ("_began", "_node", "_step", "_trace")
 

@@ -1,9 +1,13 @@
 """Commands of an operator on nodes that run."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 
 from pyrage import x25519
 
@@ -15,6 +19,7 @@ from secmon.common.paths import Paths
 from secmon.security.audit_check import check_end, verify
 from secmon.security.store.security_store import SecurityStore
 from tests.integration.kit import RealCluster
+from tests.waiting import wait_until
 
 
 def test_doctor_on_nodes_that_run(three: RealCluster) -> None:
@@ -53,3 +58,30 @@ def test_a_master_that_runs_is_saved_and_restored_elsewhere(three: RealCluster, 
         store.close()
     check_end(report, position.store_id, position.revision)
     assert report.problem is None
+
+
+def test_a_slow_request_names_the_node_that_it_waited_for(three: RealCluster) -> None:
+    asked, held, other = three.nodes[0], three.workers[0], three.workers[1]
+    token, path, held_pid = three.login(), f"/cluster/{held.name}/logs/summary", held.pid("secmon-clusterd")
+    assert held_pid is not None
+    with ThreadPoolExecutor(1) as clients:
+        os.kill(held_pid, signal.SIGSTOP)
+        try:
+            begun = monotonic()
+            answer = clients.submit(asked.request, "GET", path, token=token)
+            wait_until(lambda: answer.done() or monotonic() - begun > 1.5, what="the answer is late")
+        finally:
+            os.kill(held_pid, signal.SIGCONT)
+        answer.result()
+    command = [sys.executable, "-m", "secmon.cli", "requests", "slow", "--json", "--root", str(other.paths.root)]
+
+    def shown() -> list[dict[str, object]]:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        found = json.loads(done.stdout)["data"] if done.returncode == 0 else []
+        return [each for each in found if each["path"] == path]
+
+    (found,) = wait_until(shown, what="the request is among the slow ones of all nodes")
+    assert (found["node"], found["method"]) == (asked.name, "GET")
+    spent = found["spent"]
+    assert isinstance(spent, list)
+    assert held.name in {each["node"] for each in spent}

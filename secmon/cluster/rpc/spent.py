@@ -61,7 +61,7 @@ def passage(pieces: Sequence[pb.Spent], node: str, step: str = NETWORK) -> Itera
     """Note what a call that the block makes takes, also when it fails.
 
     ``pieces`` is filled by its answer, those of the inner processes first. Time that neither accounts for was spent
-    between them: ``step`` on the way to the first process, the network after that. Without pieces all of it is of ``node``.
+    between them: ``step`` on the way to the first process, the network after that. Without pieces all is of ``node``.
     """
     trace = current_trace()
     if trace is None:

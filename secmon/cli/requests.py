@@ -60,8 +60,10 @@ def slow(paths: Paths, as_json: bool, since: timedelta, limit: int) -> None:
       handover     from the API's daemon to the cluster's, on one node
       revision     the node had to catch up with changes of users and roles
       permission   what the user may touch
+      states       whether the daemons of the node run
       function     the operation itself
       store        transactions of the stores, with the wait for their lock
+      store of record  the database
       search       alerts, with the wait for one of the threads
       daemon       another daemon of the node, or an agent behind it
       confirmation other nodes had to take a change over

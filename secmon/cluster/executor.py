@@ -175,7 +175,8 @@ class Executor:
 
     async def _ready(self) -> None:
         """Raises 1017 while one of the base daemons is down."""
-        states = await self.node.services.control.known_states()
+        with span("states"):
+            states = await self.node.services.control.known_states()
         down = [
             f"{name}->{state}"
             for name, state in states.items()

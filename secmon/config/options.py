@@ -74,7 +74,7 @@ OPTIONS: Mapping[str, Option] = {
     "leaderd.debug": Option(0, 0, 2, "Detail of the log of who is master."),
     "clusterd.debug": Option(0, 0, 2, "Detail of the cluster's log."),
     "apid.slow_request_ms": Option(
-        1000, 0, 3_600_000, "Milliseconds after which the answer of a request is late, and is looked into; 0: never."
+        1000, 0, 3_600_000, "Milliseconds after which an answer is late: secmon requests slow; 0: none is."
     ),
     "auth.timeout_seconds": Option(1, 0, 2_147_483_647, "Seconds that an agent may take to send more of its request."),
     "auth.timeout_microseconds": Option(0, 0, 999_999, "Microseconds in addition to these seconds."),

@@ -12,7 +12,8 @@ import multiprocessing
 import ssl
 import statistics
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from secmon.api.tls import ensure_certificate, server_context
 from secmon.cluster.call import Call
 from secmon.cluster.executor import Executor
 from secmon.cluster.node import Node, Services
+from secmon.cluster.slow_requests import SlowRequest
 from secmon.common.accept.listening import bind_sockets
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
@@ -63,6 +65,9 @@ class Alone:
 
     async def counters(self, daemon: str) -> Mapping[str, Any]:
         return {}
+
+    async def slow_requests(self, *, since: timedelta, limit: int) -> Sequence[SlowRequest]:
+        return []
 
     async def supervisor_status(self) -> Mapping[str, Any]:
         return {"processes": [], "task_restarts": {}, "process": {}}

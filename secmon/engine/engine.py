@@ -116,6 +116,8 @@ class Engine:
         event.rule_id = rule.id
         event.occurrences = 1 if rule.composites_by_id else rule.occurrences
         state.remember(event, _composite_keys(rule, event))
+        if rule.composites_in_cluster and state.cluster is not None:
+            state.cluster.remember(event, rule.composites_in_cluster)
         return self._verdict(event, alert=rule.write, answered=rule.active_response)
 
     def _within_ignore_time(self, rule: Rule, event: Event) -> bool:

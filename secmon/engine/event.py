@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from secmon.engine.cluster_hits.cluster_memory import Elsewhere
     from secmon.engine.decoders.decoder import Decoder
     from secmon.engine.rules.rule import Rule
 
@@ -93,6 +94,8 @@ class Event:
     """How often composites by group count the event: once for each place of its rule in the tree (ruleset.md 6.7)."""
     used_by_level: int = 0
     """Level of the composite that this event has completed; 0: none."""
+    elsewhere: "Elsewhere | None" = None
+    """Events of other nodes among those that completed it."""
     previous: list[bytes] = field(default_factory=list)
     """Logs of the events that completed a composite, or the previous output of ``check_diff``."""
     previous_log: bytes | None = None
@@ -107,8 +110,13 @@ class Event:
         """The same event before any rule: what rules do to one of the two does not show in the other."""
         made = copy(self)
         made.rule, made.rule_id, made.memories, made.occurrences, made.used_by_level = None, 0, [], 1, 0
-        made.previous, made.previous_log, made.in_side_tree = [], None, True
+        made.previous, made.previous_log, made.elsewhere, made.in_side_tree = [], None, None, True
         return made
+
+    @property
+    def milliseconds(self) -> int:
+        """``time`` since 1970."""
+        return int(self.time.timestamp() * 1000)
 
     @property
     def from_agent(self) -> bool:

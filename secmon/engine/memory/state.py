@@ -12,6 +12,7 @@ from secmon.engine.memory.check_diff import LastContents
 from secmon.engine.memory.fts import FirstTimeKeys, IgnoredKeys
 
 if TYPE_CHECKING:
+    from secmon.engine.cluster_hits.cluster_memory import ClusterMemory
     from secmon.engine.rules.rule import Rule
 
 MEMORY_SIZE = 8192
@@ -35,6 +36,8 @@ class State:
     ignored_since: dict[int, int] = field(default_factory=dict)
     recent: deque[Event] = field(default_factory=deque)
     composites: dict[int, CompositeMemory] = field(default_factory=dict)
+    cluster: "ClusterMemory | None" = None
+    """Of a node of a cluster; log tests know nothing of other nodes."""
 
     @classmethod
     def private(cls, diff_folder: Path) -> "State":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Literal, Protocol
 
 from secmon.engine.event import CompositeKey, Contrast, Event
@@ -54,6 +55,33 @@ class Composite:
     each: tuple[int, ...] = ()
     in_order: bool = False
     every_agent: bool = False
+    in_cluster: bool = False
+    """Events of other nodes count too."""
+
+    @property
+    def needed(self) -> int:
+        """Earlier events that complete it."""
+        return len(set(self.each)) or max(self.frequency, 2) - 1
+
+    @property
+    def compared(self) -> tuple[int, int, int]:
+        """How many values are shared, are to be different, and to be distinct."""
+        by_agent = 0 if self.every_agent else 1
+        dynamic = len(self.different_fields) + 1 if self.different_fields else 0
+        return (
+            by_agent + len(self.same) + len(self.same_values),
+            len(self.different) + dynamic,
+            len(self.distinct_fields),
+        )
+
+    @property
+    def form(self) -> bytes:
+        """What it counts, and by which fields, in 8 bytes: nodes compare it."""
+        parts = (
+            *(self.sid, self.group, self.each, self.every_agent, self.same, self.same_fields),
+            *(self.different, self.different_fields, self.distinct_fields),
+        )
+        return blake2b(repr(parts).encode(), digest_size=8).digest()
 
     def key(self, event: Event) -> CompositeKey | None:
         """The key that an earlier event must have too to count with ``event``; None: no event can."""
@@ -161,6 +189,8 @@ class Rule:
     """Composites that count the events of this rule by its id (``if_matched_sid``)."""
     composites_by_group: tuple["Rule", ...] = ()
     """Composites that count them by group; only used without ``composites_by_id`` (ruleset.md 14, Q8)."""
+    composites_in_cluster: tuple["Rule", ...] = ()
+    """Those of them that count events of other nodes too."""
     occurrences: int = 1
     """Places of the rule in the tree: one for each place of each parent."""
 

@@ -12,7 +12,7 @@ from secmon.engine.rules.composite import composite_condition
 from secmon.engine.rules.conditions import conditions_of, own_conditions
 from secmon.engine.rules.rule import ALERT_LEVEL, DEFAULT_FREQUENCY, MAIL_LEVEL, Composite, Rule
 from secmon.engine.rules.rule_draft import Draft
-from secmon.engine.rules.rule_reader import RuleReader
+from secmon.engine.rules.rule_reader import IN_CLUSTER, RuleReader
 from secmon.engine.rules.text_conditions import value_of
 from secmon.engine.ruleset.cdb_list import CdbList
 from secmon.engine.ruleset.diagnostics import Diagnostics, RulesetError
@@ -79,6 +79,12 @@ class RuleLoader:
         limits = {"default_timeframe": self._default_timeframe, "field_limit": self._field_limit}
         reader = RuleReader(file, diagnostics, **limits)
         return [draft for group in roots for draft in _read_group(file, group, reader)]
+
+    def finish(self) -> None:
+        """All files are loaded: note which events are counted over the cluster."""
+        for rule in self.rules.by_id.values():
+            counting = rule.composites_by_id or rule.composites_by_group
+            rule.composites_in_cluster = tuple(one for one in counting if one.composite and one.composite.in_cluster)
 
     # -- one rule
 
@@ -162,6 +168,7 @@ class RuleLoader:
             each=draft.matched_all,
             in_order=draft.in_order,
             every_agent=draft.every_agent,
+            in_cluster=IN_CLUSTER in draft.options,
         )
 
     def _overwrite(self, rule: Rule, draft: Draft) -> None:

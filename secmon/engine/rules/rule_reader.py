@@ -17,7 +17,11 @@ from secmon.engine.ruleset.diagnostics import Diagnostics
 from secmon.engine.ruleset.ruleset_xml import Element
 
 MAX_LEVEL = 16
-_OPTIONS = ("alert_by_email", "no_email_alert", "log_alert", "no_log", "no_ar", "no_full_log", "no_counter")
+_FIELDS = 60
+"""That a composite compares when it is counted over the cluster; messages hold a few values more."""
+IN_CLUSTER = "count_in_cluster"
+"""The option of composites that count events of other nodes too."""
+_OPTIONS = ("alert_by_email", "no_email_alert", "log_alert", "no_log", "no_ar", "no_full_log", "no_counter", IN_CLUSTER)
 
 _SAME = {
     "same_srcip": "srcip", "same_source_ip": "srcip", "same_dstip": "dstip", "same_srcport": "srcport",
@@ -258,10 +262,23 @@ class RuleReader(TextReader):
         looks_back = draft.same or draft.different or fields or draft.every_agent
         if (looks_back or draft.frequency is not None) and not (draft.is_composite or draft.check_diff):
             raise self._error(1274, f"rule {draft.id} looks back, but has no if_matched element", element)
+        if IN_CLUSTER in draft.options:
+            self._check_in_cluster(draft, element)
         if draft.side_tree and (draft.parents or draft.is_composite or draft.check_diff or draft.first_time):
             problem = "as the root of a side tree it has neither a parent nor conditions on earlier events"
             raise self._error(1274, f"rule {draft.id}: {problem}", element)
         self._compile(draft, element)
+
+    def _check_in_cluster(self, draft: Draft, element: Element) -> None:
+        problem = ""
+        different = (*draft.different, *draft.different_fields)
+        compared = ((*draft.same, *draft.same_fields), different, draft.distinct_fields)
+        if not draft.is_composite or draft.matched_regex is not None:
+            problem = "needs if_matched_sid, if_matched_group or if_matched_all"
+        elif max(map(len, compared)) > _FIELDS:
+            problem = f"compares at most {_FIELDS} fields"
+        if problem:
+            raise self._error(1274, f"rule {draft.id}: {IN_CLUSTER} {problem}", element)
 
     def _compile(self, draft: Draft, element: Element) -> None:
         """Patterns and addresses."""

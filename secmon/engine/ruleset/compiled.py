@@ -85,6 +85,7 @@ def compile_ruleset(
         )
         for file, data in rules:
             loader.load(file, data)
+        loader.finish()
         index_children([*loader.rules.by_id.values()])
         return Ruleset(
             known,

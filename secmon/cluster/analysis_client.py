@@ -53,6 +53,10 @@ class EngineClient:
         answer = await self._ask("validate", seconds=_VALIDATION_SECONDS, changed=texts, blocking=blocking)
         return msgspec.convert(answer["findings"], list[Finding])
 
+    async def count_hits(self, senders: bytes) -> None:
+        """Let composites count hits of other nodes: msgpack of a list of :class:`secmon.cluster.rule_hits.HitsOf`."""
+        await self._ask("hits", hits=senders)
+
     async def logtest(self, command: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """The whole answer of the log test: ``error``, ``data``, ``message``."""
         request = {

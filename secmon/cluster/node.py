@@ -23,6 +23,7 @@ from secmon.cluster.answers import Answers
 from secmon.cluster.call import Call
 from secmon.cluster.call_times import new_call_times
 from secmon.cluster.record.masters_record import MastersRecord
+from secmon.cluster.rule_hits import Hits
 from secmon.cluster.slow_requests import SlowRequest, SlowRequests
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
@@ -338,6 +339,16 @@ class Analysis(Protocol):
     async def logtest(self, command: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """The whole answer of the log test (analysis-api.md 6.4): ``error``, ``data``, ``message``."""
 
+    async def count_hits(self, senders: bytes) -> None:
+        """Let composites count hits of other nodes: msgpack of a list of :class:`secmon.cluster.rule_hits.HitsOf`."""
+
+
+class HitRelay(Protocol):
+    """The master's way from each node to all others for hits of composites that are counted over the cluster."""
+
+    def offer(self, sender: str, hits: Hits) -> None:
+        """Take over what a node has to tell. What is too much is dropped and counted."""
+
 
 @dataclass(kw_only=True)
 class Services:
@@ -360,6 +371,8 @@ class Services:
     """Those of all nodes."""
     mastership: MastershipSource | None = None
     """With a store of record."""
+    hit_relay: HitRelay | None = None
+    """Of a master."""
     metrics: MetricsSource | None = None
     """Where clients are answered."""
 

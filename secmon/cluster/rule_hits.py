@@ -12,6 +12,8 @@ from msgspec import Meta, Struct
 
 MAX_HITS = 500
 """Hits, or firings, of one message."""
+MAX_SENDERS = 64
+"""Nodes whose hits are in one message of the master."""
 MAX_VALUES = 64
 """Fields that a composite compares."""
 MAX_COUNTED = 32
@@ -50,8 +52,8 @@ class Counted(Struct, frozen=True, array_like=True):
 class Hit(Struct, frozen=True, array_like=True):
     """An event that composites count. ``journal`` and ``number``: its place on its node, equal when it is repeated.
 
-    ``rule``: the one that the event had; ``occurrences``: how often composites by group count it; ``used``: level of the
-    composite that the event itself has completed.
+    ``rule``: the one that the event had; ``occurrences``: how often composites by group count it; ``used``: level of
+    the composite that the event itself has completed.
     """
 
     journal: Journal

@@ -11,9 +11,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
+from secmon.cluster.call import new_request_id
+from secmon.cluster.rpc.local_client import LocalClient
+from secmon.cluster.rpc.wire import pack_request
+from secmon.cluster.rule_hits import Hits
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
+from secmon.common.identity import local_identity
 from secmon.daemons.daemon import Context, StartError
 from secmon.daemons.daemon_host import tend
 from secmon.daemons.installation_files import restore_folders
@@ -32,6 +37,8 @@ _FOLDERS = (
     "logs/alerts", "logs/archives", "logs/firewall",
     "stats", "stats/totals", "stats/hourly-average", "stats/weekly-average",
 )  # fmt: skip
+_TELL_SECONDS = 5.0
+"""How long the master's answer to a message of hits is waited for."""
 
 
 def build(context: Context) -> "AnalysisDaemon":
@@ -47,12 +54,15 @@ class AnalysisDaemon:
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
         self._store = AgentStore(installation.paths.agents_db)
+        self._clock = SystemClock()
+        node = installation.main.cluster.node_name
+        self._cluster = LocalClient(node, installation.paths.cluster_socket, self._clock)
         self.service: AnalysisService | None = None
         self.tasks = Background()
 
     async def start(self) -> None:
         """Analyse. Raises StartError 2000 when no ruleset can be used, SecmonError 1005, OSError."""
-        paths, options, clock = self._installation.paths, self._installation.options, SystemClock()
+        paths, options, clock = self._installation.paths, self._installation.options, self._clock
         await asyncio.to_thread(restore_folders, paths, _FOLDERS)
         labels = StoredLabels(
             self._store,
@@ -69,6 +79,7 @@ class AnalysisDaemon:
             host=socket.gethostname(),
             labels=labels,
             techniques=AttackSource(paths),
+            tell=None if self._installation.main.cluster.disabled else self._tell,
         )
         service = self.service = AnalysisService(env, self._active_agents, self.tasks)
         try:
@@ -76,6 +87,13 @@ class AnalysisDaemon:
         except RulesetError as error:
             raise StartError(2000, f"the ruleset: {error.message}") from error
         self.tasks.keep("sockets", lambda: tend(service.tend))
+
+    async def _tell(self, hits: Hits) -> None:
+        """Without a master hits are not kept: they would come too late. Raises SecmonError."""
+        request = pack_request(
+            "PUT /internal/hits", hits, identity=local_identity(), request_id=new_request_id(), client=self.name
+        )
+        await self._cluster.send(request, self._clock.monotonic() + _TELL_SECONDS)
 
     async def _active_agents(self) -> set[int]:
         def read() -> set[int]:
@@ -96,6 +114,7 @@ class AnalysisDaemon:
         await self.tasks.stop("sockets")
         if self.service is not None:
             await self.service.stop()
+        await self._cluster.close()
         self._store.close()
 
     async def reload(self) -> None:

@@ -30,12 +30,13 @@ from secmon.daemons.take_files import take_files
 from secmon.daemons.takeover import record_authority
 from secmon.master.callers import CallerVerifier
 from secmon.master.cluster_server import ClusterServer
+from secmon.master.hit_relay import HitRelay
 from secmon.master.mastership import Mastership
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
-from secmon.master.report_service import ReportService
+from secmon.master.report_service import ReportService, skew_correction
 from secmon.master.security_maintenance import SecurityMaintenance
 from secmon.master.term_guard import TermGuard
 from secmon.operations.all import EXECUTABLE
@@ -117,7 +118,16 @@ class MasterRole:
         services.health = self.cluster.health
         services.acknowledgements = self.security
         services.nodes = coordinator
+        self._hits = HitRelay(
+            coordinator, self.cluster.sessions, self._ahead, clock=self._node.clock, counters=self._node.counters
+        )
+        services.hit_relay = self._hits
         services.file_changes = None if self._node.record is None else self.files
+
+    def _ahead(self, name: str) -> int:
+        """Seconds that the clock of a node is ahead, as far as that is corrected."""
+        session = self.cluster.sessions.get(name)
+        return 0 if session is None else skew_correction(session.skew, self.cluster.settings.max_clock_skew_seconds)
 
     def _positions(self) -> tuple[pb.Position, pb.Position]:
         return self.security.position(), self.files.position()
@@ -140,6 +150,7 @@ class MasterRole:
         self._tasks.keep("publisher of the security state", self.security.run)
         self._tasks.keep("publisher of files", self.files.run)
         self._tasks.keep("publisher of the registry", self.registry.run)
+        self._tasks.keep("hits of rules", self._hits.run)
         self._tasks.keep("maintenance of the security state", SecurityMaintenance(self._node).run)
         if (mastership := self.mastership) is not None:
             interval = self.cluster.settings.heartbeat_seconds

@@ -23,6 +23,7 @@ class _Request(msgspec.Struct):
     agents: list[int] | None = None
     changed: dict[str, str | None] = msgspec.field(default_factory=dict)
     blocking: bool = False
+    hits: bytes = b""
 
 
 class AnalysisCommands:
@@ -35,13 +36,15 @@ class AnalysisCommands:
         local_files: Callable[[], Mapping[str, Any]],
         ruleset: Callable[[bool], Awaitable[Mapping[str, Any]]],
         validator: RulesetValidator,
+        heard: Callable[[bytes], None] | None,
     ) -> None:
         """``statistics``: in total, or of agents; ``local_files``: counters of the manager's own log files;
-        ``ruleset``: its status, after a refresh if true."""
+        ``ruleset``: its status, after a refresh if true; ``heard``: takes hits of other nodes, in a cluster."""
         self._local_events = local_events
         self._statistics, self._local_files = statistics, local_files
         self._ruleset = ruleset
         self._validator = validator
+        self._heard = heard
         self._validating = asyncio.Lock()
         self.ingested = 0
         """Events accepted."""
@@ -60,6 +63,9 @@ class AnalysisCommands:
                 return await self._ruleset(False)
             case "refresh":
                 return await self._ruleset(True)
+            case "hits" if self._heard is not None:
+                self._heard(request.hits)
+                return {}
             case "validate":
                 return {"findings": await self._validate(request)}
         raise SecmonError(1014, f"unknown command {command!r}")

@@ -84,6 +84,10 @@ class AnalysisThread:
         self.pool, self._sources = pool, sources
         self._backlog = Backlog(feed, clock, pool)
         self._next: deque[tuple[Ruleset, Sources | None]] = deque(maxlen=1)
+        self._journal = 0
+        """The journal of the event that is analysed just now."""
+        if (cluster := pipeline.engine.state.cluster) is not None:
+            cluster.place = lambda: (self._journal, feed.positions[self._journal])
         self._save_at = clock.monotonic() + SAVE_SECONDS
         self._failures = WarningLimiter(
             log, clock, window_seconds=_FAILURE_SECONDS, per_window=_FAILURES, level=logging.ERROR
@@ -147,6 +151,7 @@ class AnalysisThread:
     def step(self) -> bool:
         """Analyse the events that are there, in the order of the journals; whether there were any."""
         self._swap_due()
+        self._take_hits()
         self._failures.tick()
         if self.pool is not None:
             self.pool.maintain()
@@ -167,6 +172,8 @@ class AnalysisThread:
         """Analyse a chunk, and commit when enough events are done; at a stop the rest is left."""
         if self._stopping.is_set():
             return
+        self._take_hits()
+        self._journal = chunk.journal
         known = self._backlog.lookahead(chunk, self.pipeline.engine)
         allowed = 0
         for at, data in enumerate(chunk.events):
@@ -217,6 +224,12 @@ class AnalysisThread:
             counters.unwritten += 1
             self._failures.warn("unwritten", "The event could not be written unanalysed either: %r", again)
             return True
+
+    def _take_hits(self) -> None:
+        """Remember what other nodes have told, for composites that count it."""
+        state = self.pipeline.engine.state
+        if state.cluster is not None and state.cluster.waiting:
+            state.cluster.take(state.ignored_since)
 
     def _swap_due(self) -> None:
         if self._next:

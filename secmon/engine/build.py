@@ -10,6 +10,8 @@ from secmon.config.main import MainConfig
 from secmon.config.options import InternalOptions
 from secmon.config.responses import read_responses
 from secmon.engine.analysis_thread import AnalysisThread, Flush
+from secmon.engine.cluster_hits.cluster_memory import ClusterMemory
+from secmon.engine.cluster_hits.hit_exchange import Send
 from secmon.engine.engine import Engine
 from secmon.engine.event_counters import EventCounters
 from secmon.engine.event_rate_limit import EventRateLimit
@@ -47,6 +49,8 @@ class AnalysisEnvironment:
     host: str
     labels: LabelSource
     techniques: Techniques | None = None
+    tell: Send | None = None
+    """Tells other nodes of hits of composites that are counted over the cluster; None without a cluster."""
 
     @property
     def short_host(self) -> bytes:
@@ -68,6 +72,9 @@ def build_analysis_thread(
     """
     paths, config = env.paths, env.config
     state, flushes = _build_state(env, event_counters)
+    if env.tell is not None:
+        state.cluster = ClusterMemory(state.memory_size)
+        state.cluster.use(ruleset.rules.by_id.values())
     pipeline = _build_pipeline(env, Engine(ruleset, state, host=env.short_host), event_counters)
     processes = pool_size(env.options.get("analysisd.engines"))
     pool = DecoderPool(processes, env.clock, host=env.short_host, archiving=pipeline.outputs.archives)

@@ -134,6 +134,8 @@ class Pipeline:
         """Use another ruleset from now on. Memories of rules that count the same events are kept."""
         old, state = self.engine.ruleset, self.engine.state
         forget_removed_rules(state, old, ruleset)
+        if state.cluster is not None:
+            state.cluster.use(ruleset.rules.by_id.values())
         self.documents.forget()
         self.outputs.forget()
         self.engine = Engine(ruleset, state, host=host)

@@ -19,6 +19,7 @@ from secmon.engine.active_configuration import active_config
 from secmon.engine.analysis_socket import MAX_REQUEST, AnalysisCommands
 from secmon.engine.analysis_thread import AnalysisThread
 from secmon.engine.build import AnalysisEnvironment, build_analysis_thread
+from secmon.engine.cluster_hits.hit_exchange import HitExchange
 from secmon.engine.event_counters import EventCounters
 from secmon.engine.input.datagrams import DatagramSource
 from secmon.engine.input.file_counters import LocalFileCounters
@@ -83,6 +84,7 @@ class AnalysisService:
         self._servers: list[FrameServer] = []
         self._local_file_counters = LocalFileCounters(env.clock)
         self._local_files: LocalFileFollower | None = None
+        self._exchange: HitExchange | None = None
         self._watch = FolderWatch(paths.root, self._wake)
         self._changed = asyncio.Event()
         self._tasks = tasks
@@ -97,6 +99,10 @@ class AnalysisService:
         self.thread = await asyncio.to_thread(
             build_analysis_thread, self._env, compiled.ruleset, self.event_counters, compiled.sources
         )
+        cluster = self.thread.pipeline.engine.state.cluster
+        if cluster is not None and self._env.tell is not None:
+            self._exchange = HitExchange(cluster, self._env.tell)
+            self._tasks.keep("hits for other nodes", self._exchange.run)
         loop, ended = asyncio.get_running_loop(), self._engine_ended
         self.thread.on_end = lambda: loop.call_soon_threadsafe(ended.set)
         self.thread.start()
@@ -185,6 +191,7 @@ class AnalysisService:
                 "outputs": self._env.counters.snapshot(),
             },
             "engines": thread.counters(),
+            "hits": self._exchange.counters() if self._exchange is not None else {},
             "ruleset": {
                 "status": self.live_ruleset.state,
                 "current": self.live_ruleset.state == "current",
@@ -235,6 +242,7 @@ class AnalysisService:
             self._local_file_counters.report,
             self._ruleset_status,
             RulesetValidator(paths, self.live_ruleset.cache),
+            self._exchange.heard if self._exchange is not None else None,
         )
         limits = Limits(request=MAX_REQUEST, clients=MAX_CLIENTS)
         servers: list[FrameServer] = [CommandServer(paths.analysis_socket, self._commands.answer, limits)]

@@ -1,6 +1,7 @@
 """Every operation of this version: importing the areas fills the catalogue."""
 
 from secmon.cluster.catalogue import CATALOGUE, Catalogue
+from secmon.operations import rule_hits
 from secmon.operations.agents import commands as agents_commands
 from secmon.operations.agents import group_assignments as agents_assignments
 from secmon.operations.agents import overview, upgrades
@@ -62,6 +63,7 @@ AREAS = (
     agents_assignments,
     agents_commands,
     agents_responses,
+    rule_hits,
     agents_runtime,
     upgrades,
     tasks_status,

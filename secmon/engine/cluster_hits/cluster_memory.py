@@ -6,7 +6,7 @@ The analysis thread owns it. Other threads call :meth:`arrived`, and take from `
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from secmon.cluster.rule_hits import MAX_COUNTED, MAX_OCCURRENCES, Counted, Firing, Hit, HitsOf, short_value
 from secmon.engine.cluster_hits.foreign_events import ForeignEvent, ForeignEvents
@@ -18,6 +18,9 @@ MAX_ARRIVED = 256
 """Messages of other nodes that wait for the analysis thread."""
 CLOCK_MILLISECONDS = 5000
 """Differences between clocks that are not corrected: an event of another node may seem to be that much later."""
+
+SHOWN_AGENTS = 20
+"""Agents of other nodes that an alert names."""
 
 Place = tuple[int, int]
 """Journal of an event, and its number there."""
@@ -45,8 +48,12 @@ class Elsewhere(NamedTuple):
 
     @classmethod
     def of(cls, events: Sequence[ForeignEvent]) -> "Elsewhere":
-        nodes = {one.hit.node for one in events}
-        return cls(len(events), tuple(sorted(nodes)), tuple(sorted({one.hit.agent for one in events})))
+        nodes, agents = {one.hit.node for one in events}, {one.hit.agent for one in events}
+        return cls(len(events), tuple(sorted(nodes)), tuple(sorted(agents)[:SHOWN_AGENTS]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As alerts show it."""
+        return {"count": self.hits, "nodes": list(self.nodes), "agents": list(self.agents)}
 
 
 class ClusterMemory:

@@ -14,7 +14,7 @@ class OutgoingHits:
     """Filled by the analysis thread, emptied by the event loop."""
 
     def __init__(self, wake: Callable[[], object] = lambda: None) -> None:
-        """``wake``: called in the analysis thread when there is something to take."""
+        """``wake``: called in the analysis thread when there is something to take, and was not before."""
         self.wake = wake
         self.sent = 0
         """Hits taken."""
@@ -38,9 +38,11 @@ class OutgoingHits:
             if len(self._hits) >= MAX_WAITING:
                 self.dropped += 1
                 return
+            first = not (self._hits or self._firings)
             self._alike.update(hit.counted)
             self._hits.append(hit)
-        self.wake()
+        if first:
+            self.wake()
 
     def add_firing(self, firing: Firing) -> None:
         """Tell of a rule that has fired."""
@@ -50,8 +52,10 @@ class OutgoingHits:
             if len(self._firings) >= MAX_HITS and key not in self._firings:
                 self.dropped += 1
                 return
+            first = not (self._hits or self._firings)
             self._firings[key] = firing
-        self.wake()
+        if first:
+            self.wake()
 
     def take(self) -> Hits | None:
         """The next message; None when nothing waits."""

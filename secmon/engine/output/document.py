@@ -98,6 +98,8 @@ class Documents:
             made["cluster"] = {"name": self.origin.cluster[0], "node": self.origin.cluster[1]}
         if len(event.previous) > 1:
             made["previous_output"] = printable(b"\n".join(event.previous))
+        if event.elsewhere is not None:
+            made["cluster_hits"] = event.elsewhere.as_dict()
         if full_log or (full_log is None and (rule is None or rule.full_log)):
             made["full_log"] = printable(event.full_log)
         integrity = is_integrity(event)

@@ -31,6 +31,11 @@ METRICS = (
     counter("registry.publish_failures", "publish_failures", set="registry"),
     counter("security.confirmations_late", "security_confirmations_late", "Changes of the security state that some"
             " worker did not confirm in time."),
+    counter("hits.relayed", "rule_hits_relayed", "Hits of rules that the master has passed on."),
+    counter("hits.refused", "rule_hits_not_relayed", "Hits of rules that the master has not passed on, by reason.",
+            reason="rate"),
+    counter("hits.dropped", "rule_hits_not_relayed", reason="queue"),
+    counter("hits.undelivered", "rule_hits_not_relayed", reason="node"),
     gauge("files.replicated", "replicated_files", "Files that the master replicates."),
     gauge("files.skipped", "replicated_files_skipped", "Files that cannot be replicated; the reason is in the log."),
     gauge("files.unrecorded", "replicated_files_unrecorded", "Changed files that are not in the store of record yet."),

@@ -22,7 +22,7 @@ class NodeBench(Bench):
 
     def seen(self, log: str, at: float, agent: str) -> Verdict:
         """Analyse a log of an agent."""
-        verdict = self.run(log, at, f"[{agent}] (a) 192.0.2.9->/x")
+        verdict = self.run(log, at, f"[{agent}] (a{agent}) 192.0.2.9->/x")
         self.analysed += 1
         return verdict
 

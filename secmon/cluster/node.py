@@ -347,7 +347,7 @@ class HitRelay(Protocol):
     """The master's way from each node to all others for hits of composites that are counted over the cluster."""
 
     def offer(self, sender: str, hits: Hits) -> None:
-        """Take over what a node has to tell. What is too much is dropped and counted."""
+        """Take over what a node has to report. What is too much is dropped and counted."""
 
 
 @dataclass(kw_only=True)

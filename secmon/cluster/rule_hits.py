@@ -1,4 +1,4 @@
-"""Hits of rules that are counted over the cluster, as nodes tell each other of them.
+"""Hits of rules that are counted over the cluster, as nodes report them to each other.
 
 A hit says that a node has an event which some composites count: their ids, and the values by which each compares
 events, short or as digests. It holds no log and nothing that is ever run. ``form`` says what a composite counts and by
@@ -82,7 +82,7 @@ class Firing(Struct, frozen=True, array_like=True):
 
 
 class Hits(Struct, frozen=True, kw_only=True):
-    """What one node has to tell."""
+    """What one node has to report."""
 
     hits: Annotated[list[Hit], Meta(max_length=MAX_HITS)] = []
     firings: Annotated[list[Firing], Meta(max_length=MAX_HITS)] = []
@@ -92,7 +92,7 @@ class Hits(Struct, frozen=True, kw_only=True):
 
 
 class HitsOf(Hits, frozen=True, kw_only=True):
-    """What ``node`` has to tell; its times are ``ahead`` seconds behind those of the reader."""
+    """What ``node`` has to report; its times are ``ahead`` seconds behind those of the reader."""
 
     node: Annotated[str, Meta(max_length=256)]
     ahead: Annotated[int, Meta(ge=-(10**6), le=10**6)] = 0

@@ -37,7 +37,7 @@ _FOLDERS = (
     "logs/alerts", "logs/archives", "logs/firewall",
     "stats", "stats/totals", "stats/hourly-average", "stats/weekly-average",
 )  # fmt: skip
-_TELL_SECONDS = 5.0
+_REPORT_SECONDS = 5.0
 """How long the master's answer to a message of hits is waited for."""
 
 
@@ -79,7 +79,7 @@ class AnalysisDaemon:
             host=socket.gethostname(),
             labels=labels,
             techniques=AttackSource(paths),
-            tell=None if self._installation.main.cluster.disabled else self._tell,
+            report_hits=None if self._installation.main.cluster.disabled else self._report_hits,
         )
         service = self.service = AnalysisService(env, self._active_agents, self.tasks)
         try:
@@ -88,12 +88,12 @@ class AnalysisDaemon:
             raise StartError(2000, f"the ruleset: {error.message}") from error
         self.tasks.keep("sockets", lambda: tend(service.tend))
 
-    async def _tell(self, hits: Hits) -> None:
+    async def _report_hits(self, hits: Hits) -> None:
         """Without a master hits are not kept: they would come too late. Raises SecmonError."""
         request = pack_request(
             "PUT /internal/hits", hits, identity=local_identity(), request_id=new_request_id(), client=self.name
         )
-        await self._cluster.send(request, self._clock.monotonic() + _TELL_SECONDS)
+        await self._cluster.send(request, self._clock.monotonic() + _REPORT_SECONDS)
 
     async def _active_agents(self) -> set[int]:
         def read() -> set[int]:

@@ -36,15 +36,15 @@ class AnalysisCommands:
         local_files: Callable[[], Mapping[str, Any]],
         ruleset: Callable[[bool], Awaitable[Mapping[str, Any]]],
         validator: RulesetValidator,
-        heard: Callable[[bytes], None] | None,
+        hits: Callable[[bytes], None] | None,
     ) -> None:
         """``statistics``: in total, or of agents; ``local_files``: counters of the manager's own log files;
-        ``ruleset``: its status, after a refresh if true; ``heard``: takes hits of other nodes, in a cluster."""
+        ``ruleset``: its status, after a refresh if true; ``hits``: takes hits of other nodes, in a cluster."""
         self._local_events = local_events
         self._statistics, self._local_files = statistics, local_files
         self._ruleset = ruleset
         self._validator = validator
-        self._heard = heard
+        self._hits = hits
         self._validating = asyncio.Lock()
         self.ingested = 0
         """Events accepted."""
@@ -63,8 +63,8 @@ class AnalysisCommands:
                 return await self._ruleset(False)
             case "refresh":
                 return await self._ruleset(True)
-            case "hits" if self._heard is not None:
-                self._heard(request.hits)
+            case "hits" if self._hits is not None:
+                self._hits(request.hits)
                 return {}
             case "validate":
                 return {"findings": await self._validate(request)}

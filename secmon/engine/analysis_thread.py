@@ -226,10 +226,10 @@ class AnalysisThread:
             return True
 
     def _take_hits(self) -> None:
-        """Remember what other nodes have told, for composites that count it."""
+        """Remember what other nodes have reported, for composites that count it."""
         state = self.pipeline.engine.state
         if state.cluster is not None and state.cluster.waiting:
-            state.cluster.take(state.ignored_since)
+            state.cluster.take(state.ignored_since, self._clock.now().timestamp())
 
     def _swap_due(self) -> None:
         if self._next:

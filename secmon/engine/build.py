@@ -49,8 +49,8 @@ class AnalysisEnvironment:
     host: str
     labels: LabelSource
     techniques: Techniques | None = None
-    tell: Send | None = None
-    """Tells other nodes of hits of composites that are counted over the cluster; None without a cluster."""
+    report_hits: Send | None = None
+    """Reports hits to other nodes, of composites that are counted over the cluster; None without a cluster."""
 
     @property
     def short_host(self) -> bytes:
@@ -72,7 +72,7 @@ def build_analysis_thread(
     """
     paths, config = env.paths, env.config
     state, flushes = _build_state(env, event_counters)
-    if env.tell is not None:
+    if env.report_hits is not None:
         state.cluster = ClusterMemory(state.memory_size)
         state.cluster.use(ruleset.rules.by_id.values())
     pipeline = _build_pipeline(env, Engine(ruleset, state, host=env.short_host), event_counters)

@@ -100,8 +100,8 @@ class AnalysisService:
             build_analysis_thread, self._env, compiled.ruleset, self.event_counters, compiled.sources
         )
         cluster = self.thread.pipeline.engine.state.cluster
-        if cluster is not None and self._env.tell is not None:
-            self._exchange = HitExchange(cluster, self._env.tell)
+        if cluster is not None and self._env.report_hits is not None:
+            self._exchange = HitExchange(cluster, self._env.report_hits)
             self._tasks.keep("hits for other nodes", self._exchange.run)
         loop, ended = asyncio.get_running_loop(), self._engine_ended
         self.thread.on_end = lambda: loop.call_soon_threadsafe(ended.set)
@@ -242,7 +242,7 @@ class AnalysisService:
             self._local_file_counters.report,
             self._ruleset_status,
             RulesetValidator(paths, self.live_ruleset.cache),
-            self._exchange.heard if self._exchange is not None else None,
+            self._exchange.received if self._exchange is not None else None,
         )
         limits = Limits(request=MAX_REQUEST, clients=MAX_CLIENTS)
         servers: list[FrameServer] = [CommandServer(paths.analysis_socket, self._commands.answer, limits)]

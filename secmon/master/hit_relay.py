@@ -25,7 +25,7 @@ log = logging.getLogger("secmon.clusterd.hits")
 
 CALL_SECONDS = 5.0
 MESSAGES_A_SECOND = 20
-"""Messages of one node that are taken over: it sends five when there is much to tell."""
+"""Messages of one node that are taken over: it sends five when there is much to report."""
 
 _SENDERS = 8
 """Whose hits are in one message, so that it stays below a megabyte."""
@@ -51,7 +51,7 @@ class HitRelay:
         self._warnings = WarningLimiter(log, clock, per_window=1)
 
     def offer(self, sender: str, hits: Hits) -> None:
-        """Take over what a node has to tell. What is too much is dropped and counted."""
+        """Take over what a node has to report. What is too much is dropped and counted."""
         if not self._within_rate(sender):
             self._counters.add("hits.refused", len(hits))
             self._warnings.warn(sender, "Node %s sends too many messages with hits of rules: some are dropped", sender)

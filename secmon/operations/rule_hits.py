@@ -1,4 +1,4 @@
-"""Hits of composites that are counted over the cluster: nodes tell the master, which tells the others."""
+"""Hits of composites that are counted over the cluster: nodes report them to the master, which passes them on."""
 
 from typing import Annotated
 
@@ -29,7 +29,7 @@ async def relay_hits(ctx: Context, params: Hits) -> Plain:
 
 
 class HitsOfOthers(Struct, frozen=True, kw_only=True):
-    """What other nodes have told the master, by its certificate of each."""
+    """What other nodes have reported to the master, which knows each by its certificate."""
 
     senders: Annotated[list[HitsOf], Meta(max_length=MAX_SENDERS)]
 

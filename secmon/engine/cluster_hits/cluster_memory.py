@@ -1,4 +1,4 @@
-"""What composites that are counted over the cluster know of other nodes, and tell them.
+"""What composites that are counted over the cluster know of other nodes, and report to them.
 
 The analysis thread owns it. Other threads call :meth:`arrived`, and take from ``outgoing``.
 """
@@ -30,7 +30,7 @@ Place = tuple[int, int]
 class HitCounters:
     """Hits and firings of other nodes."""
 
-    received: int = 0
+    counted: int = 0
     repeated: int = 0
     """Known already."""
     unknown: int = 0
@@ -83,7 +83,7 @@ class ClusterMemory:
     # Own events
 
     def remember(self, event: Event, composites: Iterable[Rule]) -> None:
-        """Tell other nodes of an event that these composites count."""
+        """Report to other nodes an event that these composites count."""
         forms = self._forms
         counted = [one for rule in composites if (one := _counted(rule.id, _composite(rule), forms[rule.id], event))]
         if counted:
@@ -96,7 +96,7 @@ class ClusterMemory:
             self.outgoing.add(hit, self._needed)
 
     def fired(self, rule: int, composite: Composite, event: Event, used: Sequence[Event | ForeignEvent]) -> None:
-        """A composite has counted the events ``used``, the newest first: tell other nodes, and note theirs."""
+        """A composite has counted the events ``used``, the newest first: report that to other nodes, and note theirs."""
         foreign = [one for one in used if isinstance(one, ForeignEvent)]
         event.elsewhere = Elsewhere.of(foreign) if foreign else None
         uses_up = composite.needed > 1 or bool(composite.each)
@@ -130,15 +130,20 @@ class ClusterMemory:
         """Whether messages have arrived."""
         return bool(self._arrived)
 
-    def take(self, ignored_since: dict[int, int]) -> None:
-        """Remember what has arrived. ``ignored_since``: when rules with an ``ignore`` time have fired."""
+    def take(self, ignored_since: dict[int, int], now: float) -> None:
+        """Remember what has arrived at ``now``, in seconds since 1970: nothing is later, whatever its sender says.
+
+        ``ignored_since``: when rules with an ``ignore`` time have fired.
+        """
+        latest = int(now * 1000)
         while self._arrived:
             for message in self._arrived.popleft():
                 ahead = message.ahead * 1000
                 for hit in message.hits:
-                    self._take_hit(message.node, hit, hit.time + ahead)
+                    self._take_hit(message.node, hit, min(hit.time + ahead, latest))
                 for firing in message.firings:
-                    self._take_firing(message.node, firing, ahead, ignored_since)
+                    fired, newest = min(firing.time + ahead, latest), min(firing.newest + ahead, latest)
+                    self._take_firing(message.node, firing, fired, newest, ignored_since)
 
     def earlier(self, rule: int, composite: Composite, event: Event) -> Sequence[ForeignEvent]:
         """Events of other nodes that share the key of ``event``, in its time frame, the newest first."""
@@ -163,13 +168,13 @@ class ClusterMemory:
         else:
             self._count(self._events.add(node, hit, known, moment))
 
-    def _take_firing(self, node: str, firing: Firing, ahead: int, ignored_since: dict[int, int]) -> None:
+    def _take_firing(self, node: str, firing: Firing, fired: int, newest: int, ignored_since: dict[int, int]) -> None:
         if not self._fits(firing.counted):
             self.counters.unknown += 1
             return
         if firing.newest:
-            self._count(self._events.add_firing(node, firing, firing.newest + ahead))
-        rule, second = self._rules[firing.counted.rule], (firing.time + ahead) // 1000
+            self._count(self._events.add_firing(node, firing, newest))
+        rule, second = self._rules[firing.counted.rule], fired // 1000
         if rule.ignore:
             since = ignored_since.get(rule.id)
             if since is None or second - since >= rule.ignore:
@@ -177,7 +182,7 @@ class ClusterMemory:
 
     def _count(self, new: bool) -> None:
         if new:
-            self.counters.received += 1
+            self.counters.counted += 1
         else:
             self.counters.repeated += 1
 

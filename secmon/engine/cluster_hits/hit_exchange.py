@@ -1,4 +1,4 @@
-"""Tells the other nodes of hits, in messages: each collects for a moment, and the next waits for its answer."""
+"""Reports hits to the other nodes, in messages: each collects for a moment, and the next waits for its answer."""
 
 import asyncio
 import logging
@@ -19,11 +19,11 @@ COLLECT_SECONDS = 0.2
 _decode = msgspec.msgpack.Decoder(list[HitsOf]).decode
 
 Send = Callable[[Hits], Awaitable[object]]
-"""Tells the master, which tells the others. Raises SecmonError."""
+"""Reports hits to the master, which passes them on. Raises SecmonError."""
 
 
 class HitExchange:
-    """Sends what the analysis thread has to tell. A message that does not arrive is not sent again: it is late then."""
+    """Sends what the analysis thread has to report. A message that does not arrive is not sent again: it is late then."""
 
     def __init__(self, memory: ClusterMemory, send: Send) -> None:
         self.unsent = 0
@@ -43,13 +43,13 @@ class HitExchange:
             await asyncio.sleep(COLLECT_SECONDS)
             waiting.clear()
             while (hits := self._memory.outgoing.take()) is not None:
-                await self._tell(hits)
+                await self._report(hits)
 
-    def heard(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         """What the master has passed on. Raises ValidationError for what is no such message."""
         self._memory.arrived(_decode(data))
 
-    async def _tell(self, hits: Hits) -> None:
+    async def _report(self, hits: Hits) -> None:
         try:
             await self._send(hits)
         except SecmonError as error:
@@ -59,13 +59,13 @@ class HitExchange:
             self._failure.succeeded()
 
     def counters(self) -> dict[str, int]:
-        """What was told, and what was heard."""
+        """What was reported, and what others have reported."""
         outgoing = self._memory.outgoing
-        heard = {f"heard.{name}": value for name, value in asdict(self._memory.counters).items()}
+        others = {f"of_others.{name}": value for name, value in asdict(self._memory.counters).items()}
         return {
             "sent": outgoing.sent - self.unsent,
             "unsent": self.unsent,
             "dropped": outgoing.dropped,
             "superfluous": outgoing.superfluous,
-            **heard,
+            **others,
         }

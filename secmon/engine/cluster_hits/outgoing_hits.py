@@ -30,7 +30,7 @@ class OutgoingHits:
         """Of what waits: one address that floods must not use up the room of all others."""
 
     def add(self, hit: Hit, needed: dict[int, int]) -> None:
-        """Tell of a hit. ``needed``: how many hits complete a rule, by its id."""
+        """Report a hit. ``needed``: how many hits complete a rule, by its id."""
         with self._lock:
             if all(self._alike[one] >= needed[one.rule] for one in hit.counted):
                 self.superfluous += 1
@@ -45,7 +45,7 @@ class OutgoingHits:
             self.wake()
 
     def add_firing(self, firing: Firing) -> None:
-        """Tell of a rule that has fired."""
+        """Report a rule that has fired."""
         one = firing.counted
         key = (one.rule, one.key, one.contrast, one.distinct)
         with self._lock:

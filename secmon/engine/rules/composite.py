@@ -77,7 +77,7 @@ def _each_condition(rule: int, level: int, composite: Composite) -> Condition:
 
 
 def _completed(rule: int, composite: Composite, event: Event, used: Sequence[Earlier], state: State) -> None:
-    """Note what an alert of the composite shows, and tell other nodes. ``used``: the newest first."""
+    """Note what an alert of the composite shows, and report it to other nodes. ``used``: the newest first."""
     event.previous = [one.full_log for one in used if isinstance(one, Event)][:OUTPUT_LIMIT]
     if composite.in_cluster and state.cluster is not None:
         state.cluster.fired(rule, composite, event, used)

@@ -26,16 +26,16 @@ class NodeBench(Bench):
         self.analysed += 1
         return verdict
 
-    def told(self) -> list[HitsOf]:
+    def reported(self) -> list[HitsOf]:
         """What this node has to tell."""
         found = []
         while (hits := self.memory.outgoing.take()) is not None:
             found.append(HitsOf(node=self.name, hits=hits.hits, firings=hits.firings))
         return found
 
-    def hear(self, messages: Sequence[HitsOf]) -> None:
+    def hear(self, messages: Sequence[HitsOf], now: float = 1e10) -> None:
         self.memory.arrived(messages)
-        self.memory.take(self.state.ignored_since)
+        self.memory.take(self.state.ignored_since, now)
 
 
 class ClusterBench:
@@ -52,7 +52,7 @@ class ClusterBench:
 
     def exchange(self, through: Callable[[int, list[HitsOf]], list[HitsOf]] = lambda to, all_: all_) -> None:
         """Tell each node what the others have to tell; ``through``: what becomes of messages on their way to one."""
-        told = [node.told() for node in self.nodes]
+        reported = [node.reported() for node in self.nodes]
         for at, node in enumerate(self.nodes):
-            messages = [one for other, some in enumerate(told) if other != at for one in some]
+            messages = [one for other, some in enumerate(reported) if other != at for one in some]
             node.hear(through(at, messages))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from secmon.cluster.rule_hits import Firing, HitsOf
 from tests.engine.cluster_hits.cluster_bench import ClusterBench, NodeBench
-from tests.engine.rules_kit import NODE_DECODER, Bench, below, node_log, nodes, refused
+from tests.engine.rules_kit import NODE_DECODER, START, Bench, below, node_log, nodes, refused
 
 FREQUENCY, TIMEFRAME = 4, 60
 MARK = "<options>count_in_cluster</options>"
@@ -134,12 +134,12 @@ def test_an_attack_on_three_nodes_is_one_alert() -> None:
 def test_hits_that_are_repeated_after_a_kill_count_once() -> None:
     a, b = ClusterBench(RULESETS["address"], 2).nodes
     refusals(a, 2)
-    b.hear(a.told())
+    b.hear(a.reported())
     again = NodeBench("a", RULESETS["address"])
     refusals(again, 2)
-    b.hear(again.told())
+    b.hear(again.reported())
     assert refusals(b, 2, at=1) == [100330, 100331]
-    assert (b.memory.counters.received, b.memory.counters.repeated) == (2, 2)
+    assert (b.memory.counters.counted, b.memory.counters.repeated) == (2, 2)
 
 
 def test_hits_of_another_ruleset_are_counted_and_left_out() -> None:
@@ -147,18 +147,18 @@ def test_hits_of_another_ruleset_are_counted_and_left_out() -> None:
     other = ClusterBench(RULESETS["different"], 1).nodes[0]
     here, plain = NodeBench("b", RULESETS["address"]), NodeBench("c", nodes(BASE))
     refusals(other, 3)
-    told = other.told()
+    reported = other.reported()
     for node in (here, plain):
-        node.hear(told)
+        node.hear(reported)
         assert node.memory.counters.unknown == 3
-        assert node.memory.counters.received == 0
+        assert node.memory.counters.counted == 0
     assert refusals(here, 3, at=1) == [100330] * 3
 
 
 def test_another_ruleset_forgets_what_it_counts_otherwise() -> None:
     a, b = ClusterBench(RULESETS["address"], 2).nodes
     refusals(a, 3)
-    b.hear(a.told())
+    b.hear(a.reported())
     b.memory.use(RULESETS["different"].rules.by_id.values())
     b.memory.use(RULESETS["address"].rules.by_id.values())
     assert refusals(b, 1, at=1) == [100330]
@@ -167,7 +167,7 @@ def test_another_ruleset_forgets_what_it_counts_otherwise() -> None:
 def test_clocks_that_differ_are_corrected() -> None:
     a, b = ClusterBench(RULESETS["address"], 2).nodes
     refusals(a, 3, at=10_000)
-    late = a.told()
+    late = a.reported()
     b.hear(late)
     assert refusals(b, 1, at=1) == [100330], "they are far from its time frame"
     b.hear([HitsOf(node="d", ahead=-10_000, hits=one.hits) for one in late])
@@ -177,11 +177,11 @@ def test_clocks_that_differ_are_corrected() -> None:
 def test_a_node_fills_its_own_share_only() -> None:
     a, b = ClusterBench(RULESETS["address"], 2, size=50).nodes
     refusals(a, 3)
-    b.hear(a.told())
+    b.hear(a.reported())
     refusals(a, 1, address="192.0.2.9")
-    (one,) = a.told()[0].hits
+    (one,) = a.reported()[0].hits
     b.hear([HitsOf(node="evil", hits=[msgspec.structs.replace(one, number=number) for number in range(500)])])
-    assert b.memory.counters.received == 503
+    assert b.memory.counters.counted == 503
     assert b.memory.kept == 53
     assert refusals(b, 1, at=1) == [100331]
 
@@ -190,9 +190,9 @@ def test_a_flood_from_one_address_leaves_room_for_others() -> None:
     node = NodeBench("a", RULESETS["address"])
     refusals(node, 3000)
     refusals(node, 1, at=301, address="192.0.2.77")
-    (told,) = node.told()
-    assert told.hits[-1].counted[0].key == (b"192.0.2.77",)
-    assert len(told.hits) < 10
+    (reported,) = node.reported()
+    assert reported.hits[-1].counted[0].key == (b"192.0.2.77",)
+    assert len(reported.hits) < 10
     assert node.memory.outgoing.superfluous > 2000
     assert node.memory.outgoing.dropped == 0
 
@@ -216,11 +216,20 @@ def test_values_that_do_not_fit_the_rule_are_left_out() -> None:
     """A node that lies cannot bring down the analysis of another."""
     a, b = ClusterBench(RULESETS["different"], 2).nodes
     refusals(a, 1)
-    (told,) = a.told()
-    (one,) = told.hits[0].counted
+    (reported,) = a.reported()
+    (one,) = reported.hits[0].counted
     for values in ({"key": ()}, {"contrast": ()}, {"contrast": (b"a", b"b")}, {"distinct": (b"x",)}, {"rule": 7}):
         wrong = msgspec.structs.replace(one, **values)
-        hit = msgspec.structs.replace(told.hits[0], counted=(wrong,))
+        hit = msgspec.structs.replace(reported.hits[0], counted=(wrong,))
         b.hear([HitsOf(node="a", hits=[hit], firings=[Firing(0, 0, 1, 0, 1, wrong)])])
-    assert (b.memory.counters.unknown, b.memory.counters.received) == (10, 0)
+    assert (b.memory.counters.unknown, b.memory.counters.counted) == (10, 0)
     assert refusals(b, 2) == [100330] * 2
+
+
+def test_a_time_in_the_future_silences_no_rule() -> None:
+    a, b = ClusterBench(RULESETS["silent"], 2).nodes
+    refusals(a, FREQUENCY)
+    (reported,) = a.reported()
+    later = [msgspec.structs.replace(one, time=1 << 50, newest=1 << 50) for one in reported.firings]
+    b.hear([HitsOf(node="a", firings=later)], START.timestamp())
+    assert refusals(b, FREQUENCY, at=40)[-1] == 100331

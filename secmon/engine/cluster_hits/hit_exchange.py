@@ -23,7 +23,7 @@ Send = Callable[[Hits], Awaitable[object]]
 
 
 class HitExchange:
-    """Sends what the analysis thread has to report. A message that does not arrive is not sent again: it is late then."""
+    """Sends what the analysis thread has to report. What does not arrive is not sent again: it is late."""
 
     def __init__(self, memory: ClusterMemory, send: Send) -> None:
         self.unsent = 0

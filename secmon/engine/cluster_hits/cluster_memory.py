@@ -96,7 +96,7 @@ class ClusterMemory:
             self.outgoing.add(hit, self._needed)
 
     def fired(self, rule: int, composite: Composite, event: Event, used: Sequence[Event | ForeignEvent]) -> None:
-        """A composite has counted the events ``used``, the newest first: report that to other nodes, and note theirs."""
+        """A composite has counted the events ``used``, the newest first: report it, and note those of others."""
         foreign = [one for one in used if isinstance(one, ForeignEvent)]
         event.elsewhere = Elsewhere.of(foreign) if foreign else None
         uses_up = composite.needed > 1 or bool(composite.each)

@@ -46,7 +46,7 @@ def migrate(paths: Paths, back: bool) -> None:
     agents, groups, tasks, replicated files, the audit log and the certificate authority.
 
     Stop the node first. All of it is moved, read again and compared, or nothing: the command can be repeated. A store
-    of record of an earlier release is kept, and gets the tables of this one.
+    of record of an earlier release is kept, and gets the tables of this one; no node may be master then.
 
     With --back this node gets what is recorded. The tables are renamed, so that no node uses them any more. Stop
     all nodes before, and remove the option store from their configuration afterwards.
@@ -65,9 +65,10 @@ def migrate(paths: Paths, back: bool) -> None:
         if back:
             _move_back(record, paths, section.key, clock)
             return
-        if upgrade_tables(record):
+        if (found := upgrade_tables(record)) is not None:
+            _require_no_master(record)
             record.commit()
-            click.echo(f"The tables in {address.shown} are those of this release now.")
+            click.echo(f"{address.shown}: the tables were migrated from version {found} to that of this release.")
             return
         problem = security_problem(paths)
         if problem is not None:
@@ -89,7 +90,7 @@ def status(paths: Paths) -> None:
     _, address = _configured(paths)
     with record_at(address) as engine, engine.connect() as record:
         server = record.execute(text("SHOW server_version")).scalar_one()
-        check_tables(record)
+        check_tables(record, older=True)
         row = look(record)
         nodes = [] if row is None else announced(record, row.ttl_seconds)
         revisions = record.execute(stores.select().order_by(stores.c.store)).all()

@@ -13,7 +13,8 @@ from secmon.cluster.record.engine import RecordAddress, record_at
 from secmon.cluster.record.local_stores import local_stores, opened
 from secmon.cluster.record.masters_record import record_address
 from secmon.cluster.record.recorded_stores import TASKS
-from secmon.cluster.record.setup import check_tables
+from secmon.cluster.record.schema import SCHEMA
+from secmon.cluster.record.setup import check_tables, upgrade_tables
 from secmon.cluster.record.writes import check_term, prove_term, read_contents
 from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
@@ -33,14 +34,28 @@ def become_master(installation: Installation, term: Term) -> None:
     paths, cluster = installation.paths, installation.main.cluster
     assert cluster.store is not None, "it is asked for nodes with a store of record"
     address = record_address(paths, cluster.store)
-    with (
-        record_at(address, statement_seconds=READ_SECONDS) as record,
-        record.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
-        connection.begin(),
-    ):
-        check_tables(connection)
-        check_term(connection, term)
-        take_everything(connection, paths, cluster.key, f"before-term-{term.number}")
+    with record_at(address, statement_seconds=READ_SECONDS) as record:
+        with record.begin() as connection:
+            _migrate_record(connection, term)
+        with record.connect() as opened:
+            connection = opened.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                check_term(connection, term)
+                take_everything(connection, paths, cluster.key, f"before-term-{term.number}")
+
+
+def _migrate_record(connection: Connection, term: Term) -> None:
+    """Bring the tables of an earlier release to those of this one. Nodes of that release take no term afterwards."""
+    found = upgrade_tables(connection)
+    check_tables(connection)
+    check_term(connection, term)  # after the migration has locked the row: it is true when it commits
+    if found is not None:
+        log.warning(
+            "The tables of the store of record were migrated from version %d to %d: "
+            "nodes of the release before cannot become master until they are upgraded",
+            found,
+            SCHEMA.version,
+        )
 
 
 def take_everything(connection: Connection, paths: Paths, cluster_key: str, aside: str) -> None:

@@ -30,7 +30,7 @@ class Readiness(NamedTuple):
 def readiness(connection: Connection, paths: Paths, cluster_key: str) -> Readiness:
     """Blocks on the disk of this node. Raises SQLAlchemy's DBAPIError."""
     try:
-        check_tables(connection)
+        check_tables(connection, older=True)
         get_authority(connection, cluster_key)
         missing = _missing(connection, SECURITY.name, paths.security_db)
         missing += _missing(connection, REGISTRY.name, paths.agents_db)

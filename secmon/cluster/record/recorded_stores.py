@@ -13,6 +13,7 @@ from secmon.agents.tasks import schema as tasks
 from secmon.common.sqlite.row_capture import Captured, Row, all_columns
 from secmon.security.store import schema as security
 from secmon.security.store.position import AuditEnd, write_audit_end
+from secmon.security.store.replication import known_row
 
 
 class Contents(NamedTuple):
@@ -99,8 +100,9 @@ def _load_tasks(connection: Connection, contents: Contents) -> None:
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Rows that an earlier release has recorded get the defaults of the columns that they lack."""
     if rows:
-        connection.execute(insert(table), list(rows))
+        connection.execute(insert(table), [known_row(table, row) for row in rows])
 
 
 def _set_meta(connection: Connection, meta: Table, values: Mapping[str, str]) -> None:

@@ -1,17 +1,35 @@
 """Tables of the store of record in PostgreSQL.
 
 Rows of the master's stores are kept as JSON, each with the revision of its last change: what changed since a revision
-is one query, and the columns are those of the store that a row belongs to.
+is one query, and the columns are those of the store that a row belongs to. Migrations of these tables are in
+``migrations`` (docs/upgrade-secmon.md).
 """
+
+from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Index, Integer, LargeBinary, MetaData, Table, Text
 
-VERSION = 2
+
+class RecordSchema(NamedTuple):
+    """The tables in their latest ``version``, from 1; ``migrations`` is the folder of their migrations.
+
+    ``oldest_online``: with tables of this version and later a node of this release can become master, and migrates them
+    then. A new version of a store whose rows are recorded is a new version here too, though its migration may have
+    nothing to do: nodes that do not know such rows shall take no term.
+    """
+
+    version: int
+    oldest_online: int
+    migrations: Path
+
+
+SCHEMA = RecordSchema(version=2, oldest_online=2, migrations=Path(__file__).parent / "migrations")
 
 metadata = MetaData(schema="secmon")
 
 release = Table("release", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
-"""One row: the version of these tables."""
+"""One row: the version of these tables. Not in a table of alembic: nodes of any release read it, without loading it."""
 
 term = Table(
     "term",

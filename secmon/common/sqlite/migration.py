@@ -16,10 +16,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
 from secmon.common.file_io import sync_folder
+from secmon.common.migrations import run_migrations
 from secmon.common.sqlite.engine import connect_engine, write_transaction
 from secmon.common.sqlite.faults import storage_reason
 from secmon.common.sqlite.files import connect, create_private, folder_lock
-from secmon.common.sqlite.schema import StoreSchema, has_revision, newer, read_version, revision, set_version
+from secmon.common.sqlite.schema import StoreSchema, has_revision, newer, read_version, set_version
 
 log = logging.getLogger("secmon.stores")
 
@@ -70,16 +71,7 @@ def _migrate(path: Path, engine: Engine, schema: StoreSchema, clock: Clock) -> N
 
 
 def _run(connection: Connection, schema: StoreSchema, found: int) -> None:
-    """Alembic is loaded here alone: most starts, and all openings, do without."""
-    from alembic.operations import Operations
-    from alembic.runtime.migration import MigrationContext
-    from alembic.script import ScriptDirectory
-
-    folder = str(schema.migrations)
-    scripts = ScriptDirectory(folder, version_locations=[folder])
-    with Operations.context(MigrationContext.configure(connection)):
-        for script in reversed([*scripts.iterate_revisions(revision(schema.version), revision(found))]):
-            script.module.upgrade()
+    run_migrations(connection, schema.migrations, found, schema.version)
     set_version(connection, schema)
     broken = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
     if broken is not None:

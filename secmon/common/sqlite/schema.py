@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import Column, Connection, DefaultClause, Engine, MetaData, String, Table, delete, insert
 
 from secmon.common.errors import SecmonError
+from secmon.common.migrations import revision
 from secmon.common.sqlite.engine import open_engine, read_transaction, write_transaction
 
 _ALEMBIC = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True, nullable=False))
@@ -41,11 +42,6 @@ def default_of(column: Column[Any]) -> Any:
     if column.nullable:
         return None
     raise LookupError(column.name)
-
-
-def revision(version: int) -> str:
-    """The revision of alembic for a version."""
-    return f"{version:04}"
 
 
 def version_of(execute: Callable[[str], Any], schema: StoreSchema) -> int | None:

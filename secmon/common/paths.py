@@ -94,6 +94,11 @@ class Paths:
         return self.run / "role"
 
     @property
+    def begun_term(self) -> Path:
+        """The id of the term whose begin the cluster daemon of this node has completed."""
+        return self.run / "begun-term"
+
+    @property
     def leader_socket(self) -> Path:
         """Where ``secmon-leaderd`` takes requests about the role of master."""
         return self.sockets / "leader"

@@ -26,8 +26,7 @@ from secmon.cluster.rpc.peer import Context as PeerContext
 from secmon.cluster.rpc.peer import PeerService, RemotePeer
 from secmon.common.background import Background
 from secmon.common.errors import SecmonError
-from secmon.daemons.take_files import take_files
-from secmon.daemons.takeover import record_authority
+from secmon.daemons.begin_term import begin_term
 from secmon.master.callers import CallerVerifier
 from secmon.master.cluster_server import ClusterServer
 from secmon.master.hit_relay import HitRelay
@@ -145,8 +144,7 @@ class MasterRole:
         if self._node.record is not None:
             term, address = self._node.record.held(), self._node.record.address
             key = self._node.main_config.cluster.key
-            await asyncio.to_thread(record_authority, self._node.paths, address, key, term)
-            await asyncio.to_thread(take_files, self._node.paths, address, term, self._node.clock)
+            await asyncio.to_thread(begin_term, self._node.paths, address, key, term, self._node.clock)
         self._tasks.keep("publisher of the security state", self.security.run)
         self._tasks.keep("publisher of files", self.files.run)
         self._tasks.keep("publisher of the registry", self.registry.run)

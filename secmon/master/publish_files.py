@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +33,9 @@ _RESCAN_SECONDS = 0.5
 
 class FileRecord(Protocol):
     """Where changes of files are recorded before workers get them."""
+
+    def paths(self) -> Set[str]:
+        """Those of all recorded files. Blocks. Raises SecmonError."""
 
     def put(self, changed: Delta) -> None:
         """Blocks. Raises SecmonError, and FileChanged; the same changes can be put again then."""
@@ -79,20 +82,20 @@ class FilePublisher:
         """Publish until cancelled."""
         await self._watch.start()
         try:
-            await self._scan_and_publish(everything=True)
-            self._ready.set()
-            full = asyncio.get_running_loop().time() + self._anti_entropy_seconds
+            full = float("-inf")
             while True:
-                await self._wait_for_change(full)
                 now = asyncio.get_running_loop().time()
                 everything = now >= full
                 full = now + self._anti_entropy_seconds if everything else full
                 try:
                     await self._scan_and_publish(everything=everything)
                 except OSError:
+                    if not self._ready.is_set():
+                        raise
                     _log.exception("The replicated files could not be scanned; trying again with the next change")
                 except (SecmonError, FileChanged) as error:
                     self._waiting.note("Changed files wait to be recorded: %s", _cause(error))
+                await self._wait_for_change(full)
         finally:
             await self._watch.stop()
 
@@ -111,11 +114,11 @@ class FilePublisher:
             raise SecmonError(3052, f"the files are changed, and wait to be recorded: {cause}") from error
 
     async def ready(self) -> None:
-        """Return once the first scan is complete."""
+        """Return once the first scan is complete, and recorded."""
         await self._ready.wait()
 
     def position(self) -> pb.Position:
-        """The current position; an empty epoch before the first scan."""
+        """The current position; an empty epoch before it is ``ready``: workers keep the files that they have."""
         if not self._ready.is_set():
             return pb.Position()
         return pb.Position(epoch=self.epoch, revision=self.revision, digest=self._published.digest)
@@ -182,6 +185,7 @@ class FilePublisher:
             delta, self._unrecorded = self._unrecorded, {}
             if delta or self.revision == 0:
                 self._publish(delta)
+                self._ready.set()
 
     async def _record_changes(self) -> None:
         """Workers get only what is recorded: a new master then has it, too."""
@@ -189,6 +193,8 @@ class FilePublisher:
         if self._record is not None and self._unrecorded:
             doubtful, self._doubtful = self._doubtful, True
             try:
+                if self.revision == 0:
+                    self._note_missing(await asyncio.to_thread(self._record.paths))
                 await asyncio.to_thread(self._record.put, self._unrecorded)
             except (SecmonError, FileChanged) as error:
                 self._doubtful = doubtful or (isinstance(error, SecmonError) and error.code != 3051)
@@ -197,6 +203,13 @@ class FilePublisher:
             self._counters.set("files.unrecorded", 0)
         if self._waiting.over():
             _log.info("The changed files are recorded")
+
+    def _note_missing(self, recorded: Set[str]) -> None:
+        """Files that were removed while nothing published."""
+        unknown = self._scanner.skipped | self._scanner.unstable  # files, and folders that cannot be read
+        for path in recorded - self._scanner.manifest.entries().keys():
+            if not any(path == one or path.startswith(f"{one}/") for one in unknown):
+                self._unrecorded[path] = None
 
     def _scan(self, touched: set[str] | None) -> Delta:
         self._watch.renew_watches()

@@ -18,9 +18,10 @@ from secmon.agents.tasks.schema import SCHEMA as TASKS
 from secmon.agents.tasks.store import TaskStore
 from secmon.cluster.store_checks import inspect_stores, migrate_stores
 from secmon.common.clock import SystemClock
+from secmon.common.migrations import revision
 from secmon.common.paths import Paths
 from secmon.common.sqlite.migration import copies_of, migrate
-from secmon.common.sqlite.schema import StoreSchema, open_store, revision
+from secmon.common.sqlite.schema import StoreSchema, open_store
 from secmon.security.credentials import authenticate
 from secmon.security.store.schema import SCHEMA as SECURITY
 from secmon.security.store.security_store import SecurityStore

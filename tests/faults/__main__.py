@@ -38,8 +38,8 @@ def main() -> int:
         finally:
             if options.keep is not None:
                 _keep_logs(stage, options.keep)
-    for line in [*drill.report.table(), *drill.report.violations]:
-        print(line)
+            for line in [*drill.report.table(), *drill.report.violations]:
+                print(line, flush=True)  # before all is removed, which may fail too
     return 1 if drill.report.violations else 0
 
 

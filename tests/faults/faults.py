@@ -12,8 +12,10 @@ import psutil
 from tests.faults.stage import DATABASE_HOST, Stage
 from tests.integration.ha_kit import secmon
 from tests.integration.kit import RealNode
+from tests.waiting import wait_until
 
-DAEMONS = ("secmon-leaderd", "secmon-clusterd", "secmon-apid", "secmon-remoted", "secmon-authd")
+LINK = "secmon-clusterd"
+DAEMONS = ("secmon-leaderd", LINK, "secmon-apid", "secmon-remoted", "secmon-authd")
 
 
 class Fault(NamedTuple):
@@ -116,6 +118,21 @@ def _database_killed(stage: Stage, _: RealNode, __: random.Random) -> Iterator[N
     stage.database.start()
 
 
+@contextmanager
+def _link_killed_without_database(stage: Stage, node: RealNode, _: random.Random) -> Iterator[None]:
+    """The cluster daemon of the master comes back, and answers, while the database is away."""
+    stage.database.stop("immediate")
+    before = node.pid(LINK)
+    if before is not None:
+        os.kill(before, signal.SIGKILL)
+    try:
+        yield
+        wait_until(lambda: node.pid(LINK) not in (None, before), f"{LINK} of {node.name} has started again")
+        wait_until(stage.cluster.running_whole, "a whole cluster without the database")
+    finally:
+        stage.database.start()
+
+
 def _database_paused(stage: Stage, _: RealNode, __: random.Random) -> AbstractContextManager[None]:
     return stopped(stage.database.processes())
 
@@ -157,6 +174,7 @@ FAULTS: Mapping[str, Fault] = {
     "worker cut off": Fault(_cut_off, of_master=False, needs_hosts=True),
     "daemon of a worker killed": Fault(_daemon_killed, of_master=False),
     "database killed": Fault(_database_killed, answers=True),
+    "cluster daemon and database killed": Fault(_link_killed_without_database, answers=True),
     "database paused": Fault(_database_paused, answers=True),
     "database cut off": Fault(_database_cut_off, needs_hosts=True, answers=True),
     "sessions of the database ended": Fault(_sessions_ended),

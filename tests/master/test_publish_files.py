@@ -1,15 +1,19 @@
 """What is reported of changed files that the store of record does not take."""
 
+import asyncio
+from collections.abc import Set
 from pathlib import Path
 
 import pytest
 
 from secmon.cluster.record.file_record import FileChanged
+from secmon.common.background import cancel
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Delta
 from secmon.master.publish_files import FilePublisher
+from tests.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -18,13 +22,16 @@ class Record:
     """A store of record that fails with each of ``faults`` in turn, and then works."""
 
     def __init__(self, *faults: Exception) -> None:
-        self._faults = list(faults)
+        self.faults = list(faults)
         self.recorded: dict[str, bool] = {}
 
+    def paths(self) -> Set[str]:
+        return {path for path, there in self.recorded.items() if there}
+
     def put(self, changed: Delta) -> None:
-        if self._faults:
-            raise self._faults.pop(0)
-        self.recorded.update(dict.fromkeys(changed, True))
+        if self.faults:
+            raise self.faults.pop(0)
+        self.recorded.update({path: entry is not None for path, entry in changed.items()})
 
 
 @pytest.fixture
@@ -62,3 +69,22 @@ async def test_what_is_reported_of_a_change(root: Path, faults: list[Exception],
     found, record = await reported(root, *faults)
     assert found == codes
     assert "etc/rules/local_rules.xml" in record.recorded
+
+
+async def test_a_publisher_that_starts_without_the_database_waits_for_it(root: Path) -> None:
+    """Workers keep their files meanwhile. What was removed before the start is not recorded any more."""
+    record = Record(*[SecmonError(3050, "gone")] * 2)
+    record.recorded = {"etc/rules/removed.xml": True, "etc/rules/local_rules.xml": True, "etc/lists/new": True}
+    (root / "etc" / "lists").symlink_to(root / "elsewhere")
+    publisher = FilePublisher(root, clock=SystemClock(), counters=Counters(), record=record)
+    with pytest.raises(SecmonError, match="3052"):
+        await publisher.settled()
+    assert publisher.position().epoch == ""
+    running = asyncio.create_task(publisher.run())
+    async with asyncio.timeout(LIMIT_SECONDS):
+        await publisher.ready()
+    assert not running.done()
+    await cancel(running)
+    assert record.faults == []
+    assert publisher.position().revision == 1
+    assert record.paths() == {"etc/rules/local_rules.xml", "etc/lists/new"}, "a link says nothing of what was there"

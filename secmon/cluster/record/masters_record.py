@@ -1,6 +1,6 @@
 """The store of record as the daemons of a master use it: recorders of its stores, and of its files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -12,7 +12,7 @@ from secmon.cluster.record.engine import RecordAddress, open_record, unavailable
 from secmon.cluster.record.file_record import is_recorded, put_files, recorded_files
 from secmon.cluster.record.recorded_stores import RecordedStore
 from secmon.cluster.record.recorder import StoreRecorder
-from secmon.cluster.record.writes import prove_term
+from secmon.cluster.record.writes import check_term, prove_term
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Delta, Entry
 from secmon.common.paths import Paths
@@ -56,6 +56,16 @@ class FileRecorder:
         self._root, self._record, self._address, self._held = root, record, address, held
         self._known: dict[str, Entry] | None = None
         """What is recorded; None when that has to be read again."""
+
+    def paths(self) -> Set[str]:
+        """Those of all recorded files. Blocks. Raises SecmonError 3050 and 3051."""
+        held = self._held()
+        try:
+            with self._record.connect() as connection, connection.begin():
+                check_term(connection, held)
+                return recorded_files(connection).keys()
+        except (SQLAlchemyError, OSError) as error:
+            raise unavailable(self._address, error) from error
 
     def put(self, changed: Delta) -> None:
         """Record what is not recorded yet. Blocks.

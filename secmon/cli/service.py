@@ -61,7 +61,7 @@ def start(paths: Paths, daemonize: bool, single_process: bool, channel_fd: int |
     if daemonize:
         _start_detached(paths, secrets, single_process=single_process)
         return
-    set_up_process_log(paths.root, "secmon", settings.on_terminal().log)
+    log_counters = set_up_process_log(paths.root, "secmon", settings.on_terminal().log)
     supervisor = Supervisor(
         paths,
         # In the background standard error is start.log, which nothing rotates: the daemons leave it alone.
@@ -70,6 +70,7 @@ def start(paths: Paths, daemonize: bool, single_process: bool, channel_fd: int |
         single_process=single_process,
         channel=channel,
         bound=not unbound,
+        log_counters=log_counters,
     )
     sys.exit(_run(supervisor, single_process))
 

@@ -166,7 +166,7 @@ class Control(Protocol):
         """The slowest requests of this node's clients in the last time ``since``. Raises as ``counters``."""
 
     async def supervisor_status(self) -> Mapping[str, Any]:
-        """What the supervisor says of itself and its daemons: ``processes``, ``task_restarts``, ``process``, ...
+        """What the supervisor says of itself and its daemons: ``processes``, ``counters``, ``task_restarts``, ...
 
         Raises 1901, 1902, 1014.
         """

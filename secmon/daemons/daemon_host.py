@@ -13,6 +13,7 @@ import uvloop
 
 from secmon.common.allocator import give_back_freed_memory
 from secmon.common.background import Background, cancel, ending_of
+from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.common.privileges import SERVICE_USER, Account, act_as, drop_to, find_account, root_started
@@ -43,8 +44,17 @@ _GRACE_SECONDS = 1.0
 class DaemonHost:
     """One daemon with its run files and its control socket, in a process of its own or in a shared one."""
 
-    def __init__(self, daemon: Daemon, paths: Paths, account: Account | None, stop_seconds: float) -> None:
+    def __init__(
+        self,
+        daemon: Daemon,
+        paths: Paths,
+        account: Account | None,
+        stop_seconds: float,
+        log_counters: Counters | None = None,
+    ) -> None:
+        """``log_counters``: of the log of the process, if this daemon has the process to itself."""
         self.daemon = daemon
+        self._log_counters = log_counters or Counters()
         self._run = RunFiles(paths.run, account)
         self._control = control_server(daemon_socket(paths, daemon.name), self._answer, account)
         self._stop_seconds = stop_seconds
@@ -124,7 +134,8 @@ class DaemonHost:
                 return {"daemon": self.daemon.name, "pid": os.getpid(), "status": self._state}
             case "counters":
                 figures = await asyncio.to_thread(process_figures)
-                return {**self.daemon.counters(), "task_restarts": self._restarts(), "process": figures}
+                counted = {**self.daemon.counters(), **self._log_counters.snapshot()}
+                return {**counted, "task_restarts": self._restarts(), "process": figures}
             case "config":
                 return self._config(request.get("section"))
             case "reload":
@@ -219,11 +230,12 @@ def run_daemon(
     needs_root: bool = False,
     channel: ChildChannel | None = None,
     stop_seconds: float = 30.0,
+    log_counters: Counters | None = None,
 ) -> int:
     """Run the daemon ``name`` of the installation until it ends; returns the process status.
 
     ``user``: the service user to become. With ``needs_root`` the factory, which has that user's rights, can use those
-    of root for a step (``common.privileges.as_root``).
+    of root for a step (``common.privileges.as_root``). ``log_counters``: of the log of the process.
     A start that fails prints one line, marks the daemon failed and returns :data:`EXIT_START`.
     """
     paths = Paths(install_dir)
@@ -239,7 +251,7 @@ def run_daemon(
             daemon = daemon or factory(context)
         else:
             daemon = factory(context)
-        return uvloop.run(serve(DaemonHost(daemon, paths, account, stop_seconds), channel))
+        return uvloop.run(serve(DaemonHost(daemon, paths, account, stop_seconds, log_counters), channel))
     except Exception as error:  # noqa: BLE001 - every failure becomes one line; start_error logs unknown ones
         failure = start_error(error)
         RunFiles(paths.run, account).failed(name)

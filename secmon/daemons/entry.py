@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         node=options.node,
         terminal=options.log_terminal,
     )
-    set_up_process_log(options.root, options.name, settings)
+    log_counters = set_up_process_log(options.root, options.name, settings)
     return run_daemon(
         options.name,
         options.root,
@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         needs_root=options.needs_root,
         channel=channel,
         stop_seconds=options.stop_seconds,
+        log_counters=log_counters,
     )
 
 

@@ -66,6 +66,7 @@ class LogRotationTask:
         self._watched = [rotation.series.current for rotation in daemon]
         self._clock = clock
         self._counters = counters
+        counters.add("log.rotation_errors", 0)  # shown from the start
         self._tidy_at = self._pause_until = float("-inf")
         self._present: set[Path] = set()
 

@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from secmon.common.counters import Counters
 from secmon.common.logfile import setup_daemon_log
 from secmon.common.paths import Paths
 
@@ -22,11 +23,14 @@ class LogSettings:
     terminal: bool = False
 
 
-def set_up_process_log(root: Path, process: str, settings: LogSettings) -> None:
-    """Set up the log of the process ``process``, such as ``secmon-apid``."""
-    setup_daemon_log(Paths(root), process, settings.level, settings.formats, node=settings.node)
+def set_up_process_log(root: Path, process: str, settings: LogSettings) -> Counters:
+    """Set up the log of the process ``process``, such as ``secmon-apid``; returns the counters of what goes wrong."""
+    counters = Counters()
+    counters.add("log.write_errors", 0)  # shown from the start
+    setup_daemon_log(Paths(root), process, settings.level, settings.formats, counters=counters, node=settings.node)
     if settings.terminal:
         handler = logging.StreamHandler(sys.stderr)
         line = f"%(asctime)s {process}: %(levelname)s: %(message)s"
         handler.setFormatter(logging.Formatter(line, "%Y/%m/%d %H:%M:%S"))
         logging.getLogger().addHandler(handler)
+    return counters

@@ -50,10 +50,12 @@ class Supervisor:
         channel: ChildChannel | None = None,
         bound: bool = True,
         clock: Clock | None = None,
+        log_counters: Counters | None = None,
     ) -> None:
         """``channel`` to the process that started this one; ``bound``: the node stops when that process ends.
 
         ``secrets`` were typed on the terminal. ``single_process``: the daemons run on this event loop.
+        ``log_counters``: of the log of this process.
         """
         self._paths = paths
         self._read_settings = read_settings
@@ -62,6 +64,7 @@ class Supervisor:
         self._starter = channel if bound else None
         self._report = StartReport(channel)
         self._clock = clock or SystemClock()
+        self._counters = log_counters or Counters()
         self._run = RunFiles(paths.run)
         self._daemons = DaemonGroup(
             paths, self._secrets, self._clock, single_process=single_process, stays_away=self._stays_away
@@ -145,7 +148,8 @@ class Supervisor:
         if settings.log_rotation is not None:
             # One task for the logs of all processes; its settings count until the next start. It works in a thread,
             # so it starts after the daemons on this event loop have dropped the rights of root.
-            self._tasks.keep("logs", LogRotationTask(self._paths, settings.log_rotation, self._clock, Counters()).run)
+            rotation = LogRotationTask(self._paths, settings.log_rotation, self._clock, self._counters)
+            self._tasks.keep("logs", rotation.run)
         self._phase = "running"
         self._report.ready()
         log.info("secmon is running")
@@ -255,6 +259,7 @@ class Supervisor:
             "restart_pending": self._restart_accepted,
             "single_process": self._single_process,
             "task_restarts": {**self._tasks.restarts, **self._daemons.task_restarts},
+            "counters": self._counters.snapshot(),
             "processes": self._daemons.processes(),
             "daemons": daemon_states(self._paths),
         }

@@ -57,7 +57,7 @@ class ToyControl:
         return []
 
     async def supervisor_status(self) -> Mapping[str, Any]:
-        return {"processes": [], "task_restarts": {}, "process": {}}
+        return {"processes": [], "counters": {}, "task_restarts": {}, "process": {}}
 
     async def active_config(self, daemon: str, section: str) -> Mapping[str, Any]:
         raise SecmonError(1121, daemon)

@@ -305,6 +305,18 @@ def test_secrets_reach_the_daemons_outside_arguments_and_environment(running: To
         assert b"https.key" not in environment.read()
 
 
+def test_entries_that_cannot_be_logged_are_counted(running: ToyNode) -> None:
+    def lost() -> list[float]:
+        counted = (running.ask_daemon(APID, "counters"), running.ask("status")["counters"])
+        return [each["log.write_errors"] for each in counted]
+
+    before = lost()
+    (running.paths.logs / "ossec.log").unlink()
+    (running.paths.logs / "ossec.log").mkdir()
+    running.ask("reload")  # which both log
+    wait_until(lambda: all(now > then for now, then in zip(lost(), before, strict=True)), "both count them")
+
+
 def test_single_process(node: ToyNode) -> None:
     node.start("--single")
     assert node.process is not None

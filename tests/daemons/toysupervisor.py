@@ -32,9 +32,13 @@ def settings(root: Path) -> SupervisorSettings:
 
 def main() -> int:
     root = Path(sys.argv[1])
-    set_up_process_log(root, "secmon", LogSettings(terminal=True))
+    counters = set_up_process_log(root, "secmon", LogSettings(terminal=True))
     supervisor = Supervisor(
-        Paths(root), lambda: settings(root), secrets={"https.key": "x"}, single_process="--single" in sys.argv
+        Paths(root),
+        lambda: settings(root),
+        secrets={"https.key": "x"},
+        single_process="--single" in sys.argv,
+        log_counters=counters,
     )
     return asyncio.run(supervisor.run())
 

@@ -104,7 +104,12 @@ class FixedControl:
     async def supervisor_status(self) -> Mapping[str, Any]:
         names = dict.fromkeys([*self.states, *self.counted])
         processes = [{"daemon": name, "pid": 1, "restarts": self.restarts, "hangs": 0} for name in names]
-        return {"processes": processes, "task_restarts": {"run files": 1}, "process": {"open_fds": 5}}
+        figures = {
+            "counters": {"log.rotation_errors": 2},
+            "task_restarts": {"run files": 1},
+            "process": {"open_fds": 5},
+        }
+        return {"processes": processes, **figures}
 
     async def counters(self, daemon: str) -> Mapping[str, Any]:
         if daemon not in self.counted:

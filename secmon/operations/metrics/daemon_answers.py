@@ -35,7 +35,7 @@ async def daemon_answers(node: Node) -> list[DaemonAnswer]:
         return [DaemonAnswer(SUPERVISOR, 0, 0, None)]
     processes = status["processes"]
     answers = await asyncio.gather(*(_counters(node, each["daemon"]) for each in processes))
-    supervisor = {name: status[name] for name in ("task_restarts", "process")}
+    supervisor = {**status["counters"], **{name: status[name] for name in ("task_restarts", "process")}}
     return [
         DaemonAnswer(SUPERVISOR, 0, 0, supervisor),
         *(

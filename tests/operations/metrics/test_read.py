@@ -50,6 +50,7 @@ async def test_counters_of_daemons(alone: World) -> None:
     assert found["secmon_daemon_restarts_total"]["secmon-apid"] == 3
     assert found["secmon_unknown_counters"]["secmon-apid"] == 1
     assert found["secmon_daemon_up"]["secmon-apid"] == 1
+    assert found["secmon_log_rotations_failed_total"] == {"secmon-supervisor": 2}
     assert found["secmon_process_open_fds"] == {"secmon-supervisor": 5}
     assert found["secmon_task_restarts_total"] == {"secmon-supervisor,run files": 1}
 

@@ -19,6 +19,7 @@ interface Source {
   ask: (signal: AbortSignal) => Promise<Attention[]>;
 }
 
+const NOT_FOUND = 404;
 const HIGH = LEVELS.at(-1)!.level;
 const DAY_SECONDS = 86_400;
 const NEWEST = 50; // alerts whose words are looked up
@@ -29,6 +30,7 @@ const SOURCES: Source[] = [
   { needs: ["cluster:read"], ask: absent },
   { needs: ["alerts:read"], ask: alerts },
   { needs: ["agent:read"], ask: agents },
+  { needs: ["agent:read"], ask: silent },
 ];
 
 // All entries, the bad ones first. What cannot be asked is an entry too, so that silence means that all is well.
@@ -42,6 +44,7 @@ function unasked(problem: unknown): Attention[] {
   if (!(problem instanceof Problem)) throw problem; // the request was given up
   if (problem.status === 0) throw problem; // no source answers: the page says so once
   if (problem.denied || problem.code === NO_CLUSTER) return [];
+  if (problem.status === NOT_FOUND) return []; // the master is of an older release
   return [{ what: "Something could not be examined", detail: problem.message, kind: "warning", href: link(["api"]) }];
 }
 
@@ -109,9 +112,27 @@ async function agents(signal: AbortSignal): Promise<Attention[]> {
 
 export function ofAgents({ affected_items: items, total_affected_items: total }: Collection, q: string): Attention[] {
   if (!total) return [];
-  const names = items.map(({ name }) => name).join(", ");
   return [{
-    what: `${plural(total, "agent")} lost in the last 24 hours`, detail: total > items.length ? `${names} and ${total - items.length} more` : names,
+    what: `${plural(total, "agent")} lost in the last 24 hours`, detail: some(items.map(({ name }) => name), total),
     kind: "warning", href: link(["agents"], { q, sort: "-disconnection_time" }),
   }];
+}
+
+// Files and agents that bring no events although they used to.
+async function silent(signal: AbortSignal): Promise<Attention[]> {
+  return ofSources((await get("/agents/silent-sources", { limit: NAMED }, signal)).data);
+}
+
+export function ofSources({ affected_items: items, total_affected_items: total }: Collection): Attention[] {
+  if (!total) return [];
+  const names = items.map(({ agent, location }) => (location ? `${location} of ${agent.name}` : agent.name));
+  return [{
+    what: `${plural(total, "source")} of events fell silent`, detail: some(names, total),
+    at: items[0]?.since, kind: "warning", href: link(["agents", "silent"]),
+  }];
+}
+
+// The first of many names.
+function some(names: string[], total: number): string {
+  return names.join(", ") + (total > names.length ? ` and ${total - names.length} more` : "");
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ofAgents, ofAlerts, ofHealth, ofNodes } from "../src/attention";
+import { ofAgents, ofAlerts, ofHealth, ofNodes, ofSources } from "../src/attention";
 
 const warning = (kind, message) => ({ kind, subject: "x", message, remediation: "Do something.", time: null });
 const answer = (affected_items, dapi_errors) => ({ data: { affected_items, total_affected_items: affected_items.length, failed_items: [] }, dapi_errors });
@@ -38,4 +38,11 @@ test("of many lost agents some are named", () => {
   assert.deepEqual(ofAgents({ affected_items: [], total_affected_items: 0 }, "q"), []);
   assert.equal(ofAgents({ affected_items: items, total_affected_items: 9 }, "q")[0].detail, "a, b, c and 6 more");
   assert.equal(ofAgents({ affected_items: items.slice(2), total_affected_items: 1 }, "q")[0].what, "1 agent lost in the last 24 hours");
+});
+
+test("sources that fell silent", () => {
+  const source = (location) => ({ agent: { id: "001", name: "web" }, location, since: "2026-11-22T20:20:10Z" });
+  assert.deepEqual(ofSources({ affected_items: [], total_affected_items: 0 }), []);
+  const [found] = ofSources({ affected_items: [source("/var/log/x"), source("")], total_affected_items: 2 });
+  assert.deepEqual([found.detail, found.at, found.href], ["/var/log/x of web, web", "2026-11-22T20:20:10Z", "#/agents/silent"]);
 });

@@ -1,23 +1,22 @@
 """The web console in a real browser, against the shared cluster."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from secmon.api.console import FOLDER
-from tests.integration import steady_chromium
+from tests.integration.browser import (
+    NEEDS_A_BROWSER,
+    WAIT_MS,
+    barriers,
+    loaded,
+    open_console,
+    running_browser,
+    show,
+    sign_in,
+)
 from tests.integration.kit import RealCluster
-from tests.integration.steady_chromium import CHROMIUM
 
-AXE = Path(__file__).parents[2] / "console/node_modules/axe-core/axe.min.js"
-WAIT_MS = 30_000
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 AUDITED = {
     "", "agents", "agents/000", "groups/default/configuration", "ruleset", "ruleset/techniques", "ruleset/logtest",
     "cluster", "cluster/worker1", "security/users/1", "security/policies", "api", "api/GET/agents",
@@ -51,10 +50,7 @@ PAGES = {
 }
 """Addresses, and a word on the page when it is loaded."""
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
-    pytest.mark.skipif(not (FOLDER / "index.html.gz").exists(), reason="needs the console: make console"),
-]
+pytestmark = NEEDS_A_BROWSER
 
 RULES = "console_rules.xml"
 RULE = """<group name="local,">
@@ -73,10 +69,8 @@ AGENTS_READONLY = "agents_readonly"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=steady_chromium.__file__, args=ARGUMENTS)
+    with running_browser() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture
@@ -90,45 +84,12 @@ def page(browser: Browser, three: RealCluster) -> Iterator[Page]:
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("request", lambda request: elsewhere.append(request.url))
-    open_console(page, three)
+    open_console(page, three.master.url)
     yield page
     context.close()
     assert not [url for url in elsewhere if not url.startswith(three.master.url)]
     # The browser itself reports each refusal of the API and each lost connection.
     assert not [text for text in errors if not text.startswith("Failed to load resource")]
-
-
-def open_console(page: Page, three: RealCluster) -> None:
-    page.goto(f"{three.master.url}/console")
-    page.get_by_role("button", name="Sign in").wait_for()
-
-
-def sign_in(page: Page, user: str, password: str) -> None:
-    page.get_by_label("User").fill(user)
-    page.get_by_label("Password").fill(password)
-    page.get_by_role("button", name="Sign in").click()
-
-
-def show(page: Page, address: str) -> None:
-    page.evaluate("address => { location.hash = address }", f"#/{address}")
-
-
-def loaded(page: Page, word: str) -> None:
-    """Wait until the page has ``word``, and nothing in it is being loaded."""
-    main = page.get_by_role("main")
-    expect(main.get_by_text(word).first).to_be_visible(timeout=WAIT_MS)
-    expect(main.get_by_text("Loading …")).to_have_count(0, timeout=WAIT_MS)
-
-
-def barriers(page: Page) -> list[str]:
-    """What axe-core finds that keeps people out, serious or worse."""
-    page.evaluate(AXE.read_text())
-    found: dict[str, Any] = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    return [
-        f"{one['id']}: {[node['html'] for node in one['nodes']]}"
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]
 
 
 def test_a_wrong_password_is_refused_in_words(page: Page) -> None:
@@ -155,7 +116,7 @@ def test_the_browser_keeps_nothing(page: Page, three: RealCluster) -> None:
     loaded(page, "Overview")
     assert page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
     assert page.context.cookies() == []
-    open_console(page, three)
+    open_console(page, three.master.url)
 
 
 def test_filters_are_part_of_the_address(page: Page, three: RealCluster) -> None:

@@ -1,7 +1,8 @@
 import { link } from "../address";
 import type { Shown } from "../pages";
 import { Collection, type Column } from "../parts/collection";
-import { State, Time } from "../parts/values";
+import { Tabs } from "../parts/tabs";
+import { State, Time, number } from "../parts/values";
 import { Agent } from "./agent";
 
 const COLUMNS: Column[] = [
@@ -21,15 +22,34 @@ const FIELDS = [
 ];
 export const AGENT_FIELDS = COLUMNS.map(({ name }) => name).join(",");
 
+const SILENT = "silent";
+const SILENT_COLUMNS: Column[] = [
+  { name: "agent.name", title: "Agent", sort: false, show: ({ agent }) => <a href={link(["agents", agent.id])}>{agent.name}</a> },
+  { name: "location", title: "Source", show: ({ location }) => location || "the whole agent" },
+  { name: "last_event", title: "Last event", show: ({ last_event }) => <Time at={last_event} /> },
+  { name: "expected_seconds", title: "Expected within", wide: true, show: ({ expected_seconds }) => `${number(expected_seconds)} s` },
+  { name: "since", title: "Found silent", show: ({ since }) => <Time at={since} /> },
+];
+
 export function Agents({ path }: Shown) {
-  if (path[0]) return <Agent id={path[0]} view={path[1] ?? ""} part={path[2]} />;
+  if (path[0] && path[0] !== SILENT) return <Agent id={path[0]} view={path[1] ?? ""} part={path[2]} />;
   return (
     <>
       <h1>Agents</h1>
-      <Collection path="/agents" caption="Agents" columns={COLUMNS} fields={FIELDS} every={30} sort="id"
-        query={{ select: AGENT_FIELDS }} empty="No agent has enrolled yet. See docs/enrol-agents.md for how they do." />
+      <Tabs path={["agents"]} tabs={[["", "All"], [SILENT, "Silent sources"]]} current={path[0] ?? ""} />
+      {path[0] ? <Silent /> : <All />}
     </>
   );
 }
+
+const All = () => (
+  <Collection path="/agents" caption="Agents" columns={COLUMNS} fields={FIELDS} every={30} sort="id"
+    query={{ select: AGENT_FIELDS }} empty="No agent has enrolled yet. See docs/enrol-agents.md for how they do." />
+);
+
+const Silent = () => (
+  <Collection path="/agents/silent-sources" caption="Silent sources" columns={SILENT_COLUMNS} every={30} sort="-since"
+    empty="Every source that brings events regularly has done so in time." />
+);
 
 export { COLUMNS as AGENT_COLUMNS, FIELDS as AGENT_QUERY_FIELDS };

@@ -127,7 +127,7 @@ function Node({ name, view }: { name: string; view: string }) {
       <p class="crumbs"><a href={link(["cluster"])}>Cluster</a></p>
       <h1>{name}</h1>
       <Tabs path={["cluster", name]} tabs={VIEWS} current={view} />
-      {view === "" && <Daemons base={base} />}
+      {view === "" && <><Daemons base={base} /><div class="split section"><Logs base={base} name={name} /><Counters base={base} /></div></>}
       {view === "logs" && <Logs base={base} name={name} />}
       {view === "counters" && <Counters base={base} />}
       {view === "configuration" && <Configuration base={base} />}

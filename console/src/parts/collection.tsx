@@ -30,7 +30,7 @@ export function Collection({ path, caption, columns, query = {}, sort = "", fiel
   const chosen = { q: filters.get("q") ?? "", search: filters.get("search") ?? "", sort: filters.get("sort") ?? sort };
   const offset = Number(filters.get("offset")) || 0;
   const asked = { ...query, ...chosen, offset, limit: PAGE };
-  const load = useLoad((signal) => get(path, asked, signal), [path, asked, turn], every, [path]);
+  const load = useLoad(async (signal) => ({ ...(await get(path, asked, signal)), from: offset }), [path, asked, turn], every, [path]);
   const change = (changes: Filters) => filter({ offset: undefined, ...changes });
   return (
     <>
@@ -40,7 +40,7 @@ export function Collection({ path, caption, columns, query = {}, sort = "", fiel
         {children}
       </div>
       <Loaded load={load}>
-        {({ data, dapi_errors }) => (
+        {({ data, dapi_errors, from }) => (
           <div aria-busy={load.loading}>
             <MissingNodes errors={dapi_errors} />
             {data.affected_items.length ? (
@@ -48,7 +48,7 @@ export function Collection({ path, caption, columns, query = {}, sort = "", fiel
             ) : (
               <Empty>{chosen.q || chosen.search ? "Nothing matches these filters." : (empty ?? "There is nothing here.")}</Empty>
             )}
-            <Pages offset={offset} total={data.total_affected_items} onChange={(next) => filter({ offset: next || undefined })} />
+            <Pages offset={from} total={data.total_affected_items} onChange={(next) => filter({ offset: next || undefined })} />
           </div>
         )}
       </Loaded>

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.integration.browser import (
     NEEDS_A_BROWSER,
@@ -16,6 +16,7 @@ from tests.integration.browser import (
     sign_in,
 )
 from tests.integration.kit import RealCluster
+from tests.waiting import wait_until
 
 AUDITED = {
     "", "agents", "agents/000", "groups/default/configuration", "ruleset", "ruleset/techniques", "ruleset/logtest",
@@ -63,6 +64,10 @@ RULE = """<group name="local,">
 """
 ATTACKER = "198.51.100.77"
 LOGIN = f"Nov 22 10:00:00 host sshd[4711]: Failed password for root from {ATTACKER} port 40022 ssh2"
+INTRUDER = "console-intruder"
+NEW_ROOT = f"Nov 22 10:00:00 host useradd[811]: new user: name={INTRUDER}, UID=0, GID=100, home=/root, shell=/bin/sh"
+TIMES = 20
+"""More often than other tests raise alerts of high levels, so that it is among the rules that are shown."""
 READER, READER_PASSWORD = "console-reader", "A-Reader-Word-77"
 AGENTS_READONLY = "agents_readonly"
 
@@ -181,6 +186,42 @@ def test_an_alert_is_followed_found_and_leads_to_its_rule(page: Page, three: Rea
     loaded(page, "sshd")
 
 
+def attention(page: Page) -> Locator:
+    return page.get_by_role("region", name="What needs attention now")
+
+
+def test_an_attack_is_seen_on_the_overview(page: Page, three: RealCluster) -> None:
+    three.call(three.workers[0], "/events", method="POST", json={"events": [NEW_ROOT] * TIMES})
+    found = f"/alerts?search={INTRUDER}"
+    wait_until(lambda: three.call(three.master, found)["data"]["total_affected_items"] == TIMES)
+    sign_in(page, "admin", three.password)
+    attention(page).get_by_role("link", name=f"New user with the rights of root: {INTRUDER}").click()
+    loaded(page, f"{TIMES} alerts")
+    expect(page.get_by_label("Query")).to_have_value("rule.id=210402")
+
+
+def test_a_table_is_sorted_by_keyboard(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    show(page, "agents")
+    heading = page.get_by_role("columnheader", name="Name")
+    heading.get_by_role("button").focus()
+    for order in ("ascending", "descending"):
+        page.keyboard.press("Enter")
+        expect(heading).to_have_attribute("aria-sort", order, timeout=WAIT_MS)
+        expect(heading.get_by_role("button")).to_be_focused()
+
+
+def test_a_narrow_screen_at_night(page: Page, three: RealCluster) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.emulate_media(color_scheme="dark")
+    sign_in(page, "admin", three.password)
+    for address in ("", "alerts", "agents/000", "cluster/worker1"):
+        show(page, address)
+        loaded(page, PAGES.get(address, "Follow live"))
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+    assert barriers(page) == []
+
+
 @pytest.fixture
 def reader(three: RealCluster) -> Iterator[None]:
     """A user who may read agents and nothing else."""
@@ -199,6 +240,8 @@ def test_a_user_with_few_rights_sees_what_he_may(page: Page, reader: None) -> No
     menu = page.get_by_role("navigation", name="Pages of the console")
     expect(menu.get_by_role("link", name="Agents")).to_be_visible()
     assert menu.get_by_role("link").all_inner_texts() == ["Overview", "Alerts", "Agents", "Groups", "Security", "API"]
+    loaded(page, "What needs attention now")
+    expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
     show(page, "security/mine")
     loaded(page, "agent:read")
     show(page, "cluster")

@@ -1,6 +1,7 @@
 // The nodes: which there are, how they are, and what each one says.
 import { address, filter, link } from "../address";
 import { NO_CLUSTER, act, at, get, type Item } from "../api";
+import { ofHealth } from "../attention";
 import { useLoad } from "../load";
 import type { Shown } from "../pages";
 import { Action } from "../parts/action";
@@ -52,6 +53,9 @@ function Nodes() {
         {({ data, dapi_errors }) => (
           <>
             <MissingNodes errors={dapi_errors} />
+            {data.affected_items.flatMap(ofHealth).map(({ what, detail, at, kind }) => (
+              <Notice key={what} kind={kind} title={what}><p>{at && <Time at={at} />} {detail}</p></Notice>
+            ))}
             {data.failed_items.map(({ id, error }) => (
               <Notice key={id.join()} kind="bad" title={`${id.join(", ")}: ${error.message}`}>{error.remediation && <p>{error.remediation}</p>}</Notice>
             ))}
@@ -127,7 +131,12 @@ function Node({ name, view }: { name: string; view: string }) {
       <p class="crumbs"><a href={link(["cluster"])}>Cluster</a></p>
       <h1>{name}</h1>
       <Tabs path={["cluster", name]} tabs={VIEWS} current={view} />
-      {view === "" && <><Daemons base={base} /><div class="split section"><Logs base={base} name={name} /><Counters base={base} /></div></>}
+      {view === "" && (
+        <div class="split beside">
+          <div class="stack"><Daemons base={base} /><Counters base={base} /></div>
+          <div><Logs base={base} name={name} /></div>
+        </div>
+      )}
       {view === "logs" && <Logs base={base} name={name} />}
       {view === "counters" && <Counters base={base} />}
       {view === "configuration" && <Configuration base={base} />}

@@ -215,7 +215,7 @@ def test_a_narrow_screen_at_night(page: Page, three: RealCluster) -> None:
     page.set_viewport_size({"width": 400, "height": 800})
     page.emulate_media(color_scheme="dark")
     sign_in(page, "admin", three.password)
-    for address in ("", "alerts", "agents/000", "cluster/worker1"):
+    for address in ("cluster/worker1", "alerts", "agents/000", ""):
         show(page, address)
         loaded(page, PAGES.get(address, "Follow live"))
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address

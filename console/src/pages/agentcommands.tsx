@@ -12,7 +12,7 @@ export function Commands({ id, name, then }: { id: string; name: string; then: (
   if (!ACTIONS.some(may)) return null;
   const one = { agents_list: id };
   return (
-    <details class="menu">
+    <details class="menu" onKeyDown={(event) => { if (event.key === "Escape") event.currentTarget.open = false; }}>
       <summary>Commands</summary>
       <div>
         <Action label="Scan files" title={`Have ${name} scan for changed files now?`} needs="syscheck:run" run={() => act("PUT", "/syscheck", { query: one })} />

@@ -1,4 +1,5 @@
 // What a host has reported, view by view: packages, ports, files, assessments, vulnerabilities.
+import { link } from "../address";
 import { at } from "../api";
 import { Empty } from "../parts/answer";
 import { Collection, type Column } from "../parts/collection";
@@ -87,6 +88,9 @@ export function Reported({ id, view, part }: { id: string; view: string; part?: 
   return (
     <>
       {view === "assessment" && may("alerts:read") && <ScoresOverTime agent={id} />}
+      {view === "integrity" && may("alerts:read") && (
+        <p><a href={link(["alerts"], { q: `agent.id=${id};rule.groups=syscheck`, since: "now-30d" })}>Changes of the last 30 days, with what has changed</a></p>
+      )}
       <Collection key={name} path={path(id)} caption={`${title} of agent ${id}`} {...rest} />
     </>
   );

@@ -27,7 +27,7 @@ export function Action({ label, title, needs, danger, run, then, children }: Pro
   return (
     <>
       <button class={danger ? "danger" : ""} onClick={() => setOpen(true)}>{label}</button>
-      {open && <Dialog {...{ title, danger, children }} action={label} onDo={work} onClose={() => setOpen(false)} />}
+      {open && <Dialog {...{ title, danger, children }} action={label.replace(" …", "")} onDo={work} onClose={() => setOpen(false)} />}
     </>
   );
 }

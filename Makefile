@@ -14,7 +14,8 @@ COMPILED := $(addprefix secmon/engine/matching/,matchers.py compiled_matchers.px
 # Of all files of the web console the page is written last.
 CONSOLE := secmon/api/static/index.html.gz
 PIP := $(BIN)/pip --disable-pip-version-check --no-input install
-JOBS ?= auto
+# One more than processors: many tests wait for processes and timers.
+JOBS ?= $(shell expr $$(nproc) + 1)
 EXAMPLES ?= 500
 FAULTS ?= 200
 SEED ?=

@@ -29,7 +29,7 @@ def _quoted(text: str) -> str:
 
 @pytest.mark.parametrize("operation", LISTINGS, ids=lambda one: one.name)
 def test_any_query_is_answered(target: Target, operation: Operation) -> None:
-    @effort(60)
+    @effort(30)
     @given(listings(operation), st.sampled_from(NODES))
     def ask(values: dict[str, str], node: str) -> None:
         path = operation.path.replace("{node_id}", "worker1").encode()
@@ -43,7 +43,7 @@ def test_any_query_is_answered(target: Target, operation: Operation) -> None:
 
 @pytest.mark.parametrize("operation", LISTINGS, ids=lambda one: one.name)
 @given(raw=st.binary(max_size=40))
-@effort(15)
+@effort(10)
 def test_any_bytes_are_answered(target: Target, operation: Operation, raw: bytes) -> None:
     """Bytes that a request line can hold: no controls, no blanks."""
     path = operation.path.replace("{node_id}", "worker1").encode()

@@ -29,7 +29,7 @@ def _as_before(target: Target) -> Iterator[None]:
 def test_answers_are_as_declared(target: Target, operation: Operation) -> None:
     drawn = st.tuples(STRATEGIES[operation.name], st.sampled_from(NODES))
 
-    @effort(8 if operation.auth == "basic" else 12)
+    @effort(6)
     @given(drawn)
     def ask(example: tuple[Any, str]) -> None:
         case, node = example

@@ -39,7 +39,7 @@ async def comes_in(port: int) -> bool:
 
 
 def test_a_worker_has_the_master_register() -> None:
-    with cluster(1) as made:
+    with cluster(1, single_process=True) as made:
         (worker,) = made.workers
         worker.stop()
         configure(worker)

@@ -32,7 +32,7 @@ class ItemFailure(msgspec.Struct, kw_only=True, frozen=True):
     ids: tuple[Id, ...] = ()
 
 
-class Outcome(msgspec.Struct, kw_only=True, tag="outcome"):
+class Outcome(msgspec.Struct, kw_only=True, tag="outcome", weakref=True):
     """Items done, items failed, and the nodes that did not answer.
 
     ``total`` counts the matches before paging (``None``: as many as there are items). ``extra`` holds further members
@@ -77,7 +77,7 @@ class Outcome(msgspec.Struct, kw_only=True, tag="outcome"):
         return fail
 
 
-class Plain(msgspec.Struct, kw_only=True, tag="plain"):
+class Plain(msgspec.Struct, kw_only=True, tag="plain", weakref=True):
     """An object and/or a message; never partial."""
 
     data: Any = None
@@ -85,7 +85,7 @@ class Plain(msgspec.Struct, kw_only=True, tag="plain"):
     notes: list[str] = []
 
 
-class Raw(msgspec.Struct, kw_only=True, tag="raw"):
+class Raw(msgspec.Struct, kw_only=True, tag="raw", weakref=True):
     """A body that is not JSON."""
 
     body: bytes

@@ -17,6 +17,7 @@ from secmon.cluster.leadership.known_term import KnownTerm
 from secmon.cluster.lease import LeaseWriter
 from secmon.cluster.node import CallRouter, Node, Peer
 from secmon.cluster.routing import RoleRouter
+from secmon.cluster.rpc.answer_budget import AnswerBudgets
 from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.current_term import CurrentTermService
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
@@ -52,6 +53,7 @@ class MasterRole:
     def __init__(self, node: Node, executor: Executor, tasks: Background) -> None:
         """Raises SecmonError 3042 when the cluster's certificate authority cannot be used."""
         self._node, self._tasks = node, tasks
+        self._answers = AnswerBudgets(node.counters)
         self._build_publishers()
         settings = LinkSettings.of(node.main_config.cluster, node.options)
         self.mastership = _mastership(node, settings)
@@ -137,7 +139,9 @@ class MasterRole:
 
     def _find_peer(self, name: str) -> Peer:
         channel = self.cluster.channels.channel(name)
-        return no_peer(name) if channel is None else RemotePeer(name, channel, self._node.clock)
+        if channel is None:
+            return no_peer(name)
+        return RemotePeer(name, channel, self._node.clock, answers=self._answers.of(name))
 
     async def start(self) -> None:
         """Publish, then open the ports. Raises 2010 for a port that cannot be taken; 3050, 3051."""

@@ -9,6 +9,7 @@ import grpc
 from grpc import aio
 
 from secmon.cluster.call import Call
+from secmon.cluster.rpc.answer_budget import AnswerBudget
 from secmon.cluster.rpc.call_service import CallService
 from secmon.cluster.rpc.closed_channel import ChannelClosed, closable
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
@@ -74,8 +75,10 @@ class RemotePeer:
         *,
         unreachable: Callable[[], SecmonError] = lambda: SecmonError(3022),
         whole: bool = False,
+        answers: AnswerBudget | None = None,
     ) -> None:
-        """``unreachable`` makes the error for a connection that is not there.
+        """``unreachable`` makes the error for a connection that is not there. ``answers``: the room for those of the
+        node; by default for each call of this object.
 
         ``whole``: the calls are those of clients, not parts of them. When the connection ends under one that is not a
         read, the error is 3052: it may have been done.
@@ -87,15 +90,17 @@ class RemotePeer:
         self._clock = clock
         self._unreachable = unreachable
         self._whole = whole
+        self._answers = answers or AnswerBudget()
 
     async def execute(self, call: Call, *, part: bool) -> Result:
         """See ``cluster.node.Peer``. Cancelling this task cancels the work over there."""
-        reader = ResultReader()
-        with passage(reader.spent, self.name):
-            async with aclosing(self.relay(pack_call(call, part=part), call.deadline)) as chunks:
-                async for chunk in chunks:
-                    reader.add(chunk)
-        return reader.result()
+        with self._answers.share() as share:
+            reader = ResultReader(share)
+            with passage(reader.spent, self.name):
+                async with aclosing(self.relay(pack_call(call, part=part), call.deadline)) as chunks:
+                    async for chunk in chunks:
+                        reader.add(chunk)
+            return share.kept_by(reader.result())
 
     async def relay(self, request: pb.ExecuteRequest, deadline: float | None) -> AsyncGenerator[bytes, None]:
         """The serialized chunks with which the node answers, as they come.

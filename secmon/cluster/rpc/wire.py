@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from secmon.cluster.call import Call, refused_parameters
 from secmon.cluster.catalogue import Catalogue, Operation
+from secmon.cluster.rpc.answer_budget import Share
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.spent import MAX_PIECES, check_spent
 from secmon.common.errors import SecmonError
@@ -242,7 +243,9 @@ def pack_reply(chunks: Sequence[bytes]) -> pb.ExecuteReply:
 class ResultReader:
     """Puts a result together from the serialized chunks that a peer streams."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: Share | None = None) -> None:
+        """``share``: what the answer takes of the budget of its node, if that has one."""
+        self._share = share
         self.spent: list[pb.Spent] = []
         """What nodes say of the time; those that were asked by others first."""
         self._result: Result | None = None
@@ -251,7 +254,10 @@ class ResultReader:
         self._objects = 0
 
     def add(self, data: bytes) -> None:
-        """The next chunk. Raises the error it carries, 3036 when it cannot be decoded or the answer is too large."""
+        """The next chunk.
+
+        Raises the error it carries; 3036 when it cannot be decoded, the answer is too large, or its share is refused.
+        """
         try:
             self._add(pb.ExecuteChunk.FromString(data))
         except (*_UNREADABLE, DecodeError) as error:
@@ -281,15 +287,20 @@ class ResultReader:
         _check_piece(piece)
         before = sys.getallocatedblocks()  # no other thread runs while msgspec decodes
         value = decode(piece)
-        self._objects += sys.getallocatedblocks() - before
+        made = sys.getallocatedblocks() - before
+        self._objects += made
         if self._objects > MAX_ANSWER_OBJECTS:
             raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_OBJECTS} values")
+        if self._share is not None:
+            self._share.add(0, max(0, made))
         return value
 
     def _count(self, piece: bytes) -> None:
         self._received += len(piece)
         if self._received > MAX_ANSWER_BYTES:
             raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_BYTES} bytes")
+        if self._share is not None and self._received > _UNCOUNTED_BYTES:
+            self._share.add(len(piece), 0)
 
     def result(self) -> Result:
         """The whole answer. Raises 3036 when nothing has come."""

@@ -24,6 +24,8 @@ METRICS = (
     gauge("master_link.connected", "master_link_up", "Whether this worker has a session with the master."),
     counter("master_link.sessions", "master_link_sessions", "Sessions of this worker with a master."),
     counter("cluster.calls_refused", "cluster_calls_refused", "Calls of other nodes that were refused."),
+    counter("cluster.answers_refused", "cluster_answers_refused", "Answers of workers that were refused, because others"
+            " of the same worker took the memory."),
     counter("cluster.enrolment.unproved", "cluster_enrolments_unproved", "Nodes without the cluster key that asked for"
             " a certificate."),
     counter("security.publish_failures", "publish_failures", "Failed attempts to read what is to be replicated.",

@@ -15,13 +15,15 @@ MIN_CHILDREN = 4
 """A rule with fewer children has no index; of a text that fewer children test only its presence is indexed."""
 MAX_TEXTS = 8
 """Texts that one index uses."""
+BLOCK = 2048
+"""Children of one index: a set of them is an integer of as many bits, and there is one for each child."""
 
 Bit = int
 """One child in a set of children: the first one is bit 0."""
 
 
 class ChildIndex:
-    """The children of one rule."""
+    """The children of one rule, or :data:`BLOCK` of them."""
 
     __slots__ = ("_any_decoder", "_by_decoder", "_members", "_need_a_field", "_texts", "_without_field")
 
@@ -61,6 +63,26 @@ class ChildIndex:
                 if name not in names:
                     found &= others
         return self._members.of(found)
+
+
+class BlockedIndex:
+    """The children of a rule that has very many, such as one of a file that a program has written."""
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self, children: Sequence[Rule]) -> None:
+        self._blocks = [ChildIndex(children[start : start + BLOCK]) for start in range(0, len(children), BLOCK)]
+
+    def candidates(self, event: Event) -> Sequence[Rule]:
+        """Children that may match, in their order."""
+        return [child for block in self._blocks for child in block.candidates(event)]
+
+
+def index_of(children: Sequence[Rule]) -> ChildIndex | BlockedIndex | None:
+    """None for few children."""
+    if len(children) < MIN_CHILDREN:
+        return None
+    return ChildIndex(children) if len(children) <= BLOCK else BlockedIndex(children)
 
 
 def _one_field_of_each(children: Sequence[Rule], indexed: Container[str]) -> dict[str, int]:
@@ -103,4 +125,4 @@ class _TextIndex:
 def index_children(rules: Iterable[Rule]) -> None:
     """Give every rule with many children an index. Call it when all rules are loaded."""
     for rule in rules:
-        rule.index = ChildIndex(rule.children) if len(rule.children) >= MIN_CHILDREN else None
+        rule.index = index_of(rule.children)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from secmon.engine.event import Event
 from secmon.engine.memory.state import State
-from secmon.engine.rules.child_index import MIN_CHILDREN, ChildIndex
+from secmon.engine.rules.child_index import index_of
 from secmon.engine.rules.rule import Rule
 from secmon.engine.rules.rule_search import Selection, Trace, search, traced
 
@@ -28,7 +28,7 @@ class SideTrees:
 
     def __init__(self, roots: Sequence[Rule]) -> None:
         self._roots = tuple(roots)
-        self._index = ChildIndex(roots) if len(roots) >= MIN_CHILDREN else None
+        self._index = index_of(roots)
 
     def __bool__(self) -> bool:
         return bool(self._roots)

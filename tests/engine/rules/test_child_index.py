@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secmon.engine.rules.child_index import ChildIndex
+from secmon.engine.rules.child_index import BLOCK, BlockedIndex, ChildIndex
 from tests.engine.rules_kit import NODE_DECODER, Bench, Lines, node_log, ruleset
 
 WORDS = st.sampled_from(["GET", "put", "Del", "a", "b"])
@@ -89,3 +89,24 @@ def test_values_of_events_are_not_remembered() -> None:
     index = compiled.rules.by_id[100300].index
     assert isinstance(index, ChildIndex)
     assert len(index._members._known) == 11
+
+
+def test_an_index_of_very_many_children_is_made_in_blocks() -> None:
+    """Its sets have as many bits as a block, so that the largest upload takes no memory in the square of its rules."""
+    count = 2 * BLOCK + 10
+    below = "".join(
+        f'<rule id="{200000 + at}" level="3"><if_sid>100300</if_sid><match>w{at}z</match>'
+        "<description>x</description></rule>"
+        for at in range(count)
+    )
+    base = '<rule id="100300" level="1"><decoded_as>node</decoded_as><description>base</description></rule>'
+    compiled = ruleset(NODE_DECODER, f'<group name="g,">{base}{below}</group>')
+    root = compiled.rules.by_id[100300]
+    assert isinstance(root.index, BlockedIndex)
+    assert [len(block._members._all) for block in root.index._blocks] == [BLOCK, BLOCK, 10]
+    bench = Bench(compiled)
+    for at in (0, BLOCK - 1, BLOCK, count - 1):
+        found = bench.run(node_log(f"w{at}z"))
+        assert [one.id for one in root.index.candidates(found.event)] == [200000 + at]
+        assert found.rule is not None
+        assert found.rule.id == 200000 + at

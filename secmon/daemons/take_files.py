@@ -1,10 +1,11 @@
 """What a new master does before it publishes files: they become what is recorded."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from secmon.agents.groups.folders import MERGED
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.engine import RecordAddress, record_at
 from secmon.cluster.record.file_record import differences, is_recorded, read_content, recorded_files
@@ -20,6 +21,8 @@ from secmon.worker.install_files import FileInstaller
 from secmon.worker.staging import FileOwner, Staging
 
 log = logging.getLogger("secmon.clusterd.master")
+
+_TRIES = 3
 
 
 def take_files(paths: Paths, address: RecordAddress, term: Term, clock: Clock) -> None:
@@ -41,11 +44,13 @@ def take_recorded_files(connection: Connection, paths: Paths, aside: str, clock:
     recorded = recorded_files(connection)
     scanner = Scanner(paths.root, clock=clock)
     scanner.rescan()
-    here = {path: entry for path, entry in scanner.manifest.entries().items() if is_recorded(path)}
+    found = scanner.manifest.entries()
+    here = {path: entry for path, entry in found.items() if is_recorded(path)}
     wrong = differences(here, recorded)
     _keep_aside(paths, [path for path in wrong if path in here], aside)
     _install(connection, paths, {path: recorded[path] for path in wrong if path in recorded})
     _remove(paths, [path for path in wrong if path not in recorded])
+    _remove_groups(paths, _groups(found) - _groups(recorded))
 
 
 def _keep_aside(paths: Paths, wrong: Sequence[str], aside: str) -> None:
@@ -85,3 +90,23 @@ def _remove(paths: Paths, gone: Sequence[str]) -> None:
     for path in gone:
         installer.remove(path)
     installer.sync()
+
+
+def _groups(files: Iterable[str]) -> set[str]:
+    """Names of the groups to which files belong."""
+    shared = (path.split("/")[2:] for path in files if path.startswith("etc/shared/"))
+    return {inside[0] for inside in shared if len(inside) > 1}
+
+
+def _remove_groups(paths: Paths, gone: Iterable[str]) -> None:
+    """Remove what is left of groups without a recorded file: their merged files, which are not recorded.
+
+    A group is a folder: one that was deleted would be there again. ``secmon-modulesd`` may just have written the file.
+    """
+    installer = FileInstaller(paths.root, FileOwner())
+    for group in gone:
+        for _ in range(_TRIES):
+            installer.remove(f"etc/shared/{group}/{MERGED}")
+            installer.sync()
+            if not (paths.shared / group).exists():
+                break

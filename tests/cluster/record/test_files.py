@@ -1,5 +1,6 @@
 """The master's files in the store of record."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,25 @@ def test_changes_are_recorded_and_taken_elsewhere(node: Node, store: Record, tmp
     aside = other.paths.unrecorded_files / "before-term-1"
     assert (aside / "etc/rules/mine.xml").read_bytes() == b"edited by hand"
     assert (aside / "etc/lists/large").read_bytes() == b"old"
+    other.engine.dispose()
+
+
+def test_a_group_that_was_deleted_is_not_there_again(node: Node, store: Record, tmp_path: Path) -> None:
+    """The copy that takes over has missed it. Merged files are not recorded."""
+    other = Node(tmp_path / "two", store)
+    for group in ("web", "gone", "empty"):
+        for one in (node, other):
+            one.write(f"etc/shared/{group}/agent.conf", b"")
+            one.write(f"etc/shared/{group}/merged.mg", b"derived")
+    node.put()
+    shutil.rmtree(node.paths.shared / "gone")
+    (node.paths.shared / "empty/agent.conf").unlink()
+    node.put()
+    (other.paths.shared / "empty/agent.conf").unlink()
+    (other.paths.shared / "gone/ar.conf").write_bytes(b"stays on its node")
+    other.take()
+    assert other.files() == {"etc/shared/web/agent.conf": b"", "etc/shared/web/merged.mg": b"derived"}
+    assert sorted(each.name for each in other.paths.shared.iterdir()) == ["web"]
     other.engine.dispose()
 
 

@@ -5,7 +5,7 @@ be matched, listed and counted. The words of the alert are indexed besides, with
 alerts.json is stored as it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -55,8 +55,15 @@ def schema() -> tantivy.Schema:
 
 def analyzer() -> tantivy.TextAnalyzer:
     """From text to words: letters and digits, letter case aside."""
-    splitter = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    return splitter.filter(tantivy.Filter.remove_long(_TOKEN_BYTES)).filter(tantivy.Filter.lowercase()).build()
+    return _words().filter(tantivy.Filter.remove_long(_TOKEN_BYTES)).filter(tantivy.Filter.lowercase()).build()
+
+
+def _words() -> tantivy.TextAnalyzerBuilder:
+    return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+
+
+_SPLITTER = _words().build()
+_LOWERING = _words().filter(tantivy.Filter.lowercase()).build()
 
 
 class ReadAlert(NamedTuple):
@@ -91,16 +98,37 @@ def document(alert: ReadAlert, line: bytes, offset: int, number: int) -> tantivy
     made.add_unsigned(ORDER, order_of(alert.time, offset))
     made.add_unsigned(SEQUENCE, number)
     made.add_bytes(SOURCE, line)
-    words = [str(alert.fields.get("full_log", ""))]
-    for count, (name, value) in enumerate(_values("", alert.fields)):
+    found = contents(alert.fields)
+    for term in found.terms:
+        made.add_text(TERMS, term)
+    made.add_text(WORDS, found.text)
+    return made
+
+
+class Contents(NamedTuple):
+    """What of an alert can be found: its terms, and the text of its words."""
+
+    terms: list[str]
+    text: str
+
+
+def contents(fields: Mapping[str, Any]) -> Contents:
+    """The terms and the text of an alert."""
+    terms, texts = [], [str(fields.get("full_log", ""))]
+    for count, (name, value) in enumerate(_values("", fields)):
         if count == MAX_TERMS:
             break
         if name not in UNINDEXED and len(value) <= MAX_VALUE:
-            made.add_text(TERMS, f"{name}={value}")
-        if name.partition(".")[0] not in WORDLESS and value not in words[0]:
-            words.append(value)
-    made.add_text(WORDS, "\n".join(words))
-    return made
+            terms.append(f"{name}={value}")
+        if name.partition(".")[0] not in WORDLESS and value not in texts[0]:
+            texts.append(value)
+    return Contents(terms, "\n".join(texts))
+
+
+def words(text: str) -> list[str | None]:
+    """The words of a text by their positions, as the index has them; None where one is too long to be found."""
+    lowered = zip(_SPLITTER.analyze(text), _LOWERING.analyze(text), strict=True)
+    return [word if len(own.encode()) < _TOKEN_BYTES else None for own, word in lowered]
 
 
 def milliseconds(timestamp: str) -> int:

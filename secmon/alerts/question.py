@@ -14,12 +14,19 @@ class AgentSelection(Struct, frozen=True):
         """Whether there is no such agent."""
         return not self.ids and not self.excluded
 
+    def within(self, other: "AgentSelection") -> bool:
+        """Whether these agents are among ``other``, whichever agents there are."""
+        if self.excluded:
+            return other.excluded and set(other.ids) <= set(self.ids)
+        return all((one in other.ids) is not other.excluded for one in set(self.ids))
+
 
 class AlertQuestion(Struct, frozen=True, kw_only=True):
     """Which alerts are meant: those that meet all of it.
 
     ``since`` and ``until`` (not included) are milliseconds since 1970. ``values``: a field has one of the values.
-    ``levels``: lowest and highest. ``search``: words, all of which the alert has.
+    ``levels``: lowest and highest. ``search``: words, all of which the alert has. ``acknowledged``: whether it is;
+    asked of the store only, not of an alert alone.
     """
 
     agents: AgentSelection = AgentSelection()
@@ -29,3 +36,4 @@ class AlertQuestion(Struct, frozen=True, kw_only=True):
     search: str | None = None
     levels: tuple[int, int] | None = None
     values: dict[str, tuple[str, ...]] = {}
+    acknowledged: bool | None = None

@@ -7,13 +7,14 @@ import heapq
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from secmon.alerts import document, generations
-from secmon.alerts.conditions import AlertConditions, Query, after, before, both
+from secmon.alerts.conditions import AlertConditions
+from secmon.alerts.index_query import IndexQuery, Query, after, among, before, both
 from secmon.alerts.partition import Partition
 from secmon.alerts.question import AlertQuestion
 from secmon.common.clock import Clock
@@ -25,6 +26,10 @@ MAX_BYTES = 8 << 20
 """Of the alerts of one answer; a longer one is cut."""
 MAX_KEYS = 50_000
 """Values that are counted in one answer; of more, the most frequent ones."""
+
+
+AcknowledgedIds = Callable[[], Mapping[str, Iterable[str]]]
+"""Ids of the acknowledged alerts, by agent. Blocks."""
 
 
 class Found(Struct, frozen=True):
@@ -64,9 +69,9 @@ class Counts(Struct, frozen=True):
 class AlertStore:
     """The generation in use. Safe to use from several threads."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
+    def __init__(self, folder: Path, clock: Clock, acknowledged: AcknowledgedIds = dict) -> None:
         """``clock``: of the deadlines of questions."""
-        self.folder, self._clock = folder, clock
+        self.folder, self._clock, self._acknowledged = folder, clock, acknowledged
         self._lock = threading.Lock()
         self._open: dict[Path, Partition] = {}
         self._unreadable: set[Path] = set()
@@ -155,6 +160,10 @@ class AlertStore:
                 counts[int(bucket["key"])] += int(bucket["doc_count"])
         return dict(counts)
 
+    def count(self, question: AlertQuestion, *, deadline: float | None = None) -> int:
+        """How many alerts meet the question. Raises as :meth:`newest` does."""
+        return sum(partition.count(query) for partition, query in self._asked(question, deadline))
+
     def size(self) -> int:
         """Bytes on the disk. Raises OSError."""
         generation = generations.current(self.folder)
@@ -165,11 +174,13 @@ class AlertStore:
     ) -> Iterator[tuple[Partition, Query]]:
         """The partitions that are concerned, newest first, each with its query."""
         conditions = AlertConditions(question)
+        wanted = question.acknowledged
+        asked = IndexQuery(conditions, *([] if wanted is None else [among(self._acknowledged(), excluded=not wanted)]))
         for partition in self._partitions(from_sequence):
-            if conditions.concern(partition):
+            if asked.concerns(partition):
                 if deadline is not None and self._clock.monotonic() > deadline:
                     raise SecmonError(3021)
-                yield partition, conditions.query(partition)
+                yield partition, asked.of(partition)
 
     def _partitions(self, from_sequence: int = 0) -> list[Partition]:
         """Newest first, as of their last commits; from the one on that has the alert after ``from_sequence``."""

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -17,6 +18,7 @@ from secmon.agents.registry.memberships import Memberships
 from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.tasks.store import TaskStore
+from secmon.alerts.acknowledgements import acknowledged_ids
 from secmon.alerts.search_threads import SearchThreads
 from secmon.alerts.store import AlertStore
 from secmon.cluster.answers import Answers
@@ -420,7 +422,7 @@ class Node:
         self.memberships = Memberships(self.agents)
         self.tasks = TaskStore(self.paths.tasks_db)
         self.inventory = InventoryStore(self.paths.inventory_db)
-        self.alerts = AlertStore(self.paths.alert_store, self.clock)
+        self.alerts = AlertStore(self.paths.alert_store, self.clock, partial(acknowledged_ids, self.security))
         self.registrar = AgentRegistrar(self.agents, self.paths, self.clock, read_auth(self.main_config))
 
     @property

@@ -194,6 +194,13 @@ CATALOGUE: dict[int, ErrorSpec] = {
     1770: ErrorSpec(_N, "The alert is not stored", "Find alerts with GET /alerts; older ones are in the alert files"),
     1771: ErrorSpec(_U, "The histogram would have too many steps", "Ask for a shorter time, or for longer steps"),
     1772: ErrorSpec(Kind.TOO_MANY_REQUESTS, "Too many clients follow the alerts", "End other streams, then try again"),
+    1773: ErrorSpec(_U, "The silence would cover everything, or nothing", "Name alerts with filters such as rule_ids"),
+    1774: ErrorSpec(_N, "The silence does not exist", "List the silences with GET /alerts/silences"),
+    1775: ErrorSpec(_U, "There are too many silences", "End some of them first"),
+    1776: ErrorSpec(
+        _U, "The times of the silence are not allowed", "Name an end in the future, at most 365 days ahead"
+    ),
+    1777: ErrorSpec(_N, "The alert is not acknowledged", "List these with GET /alerts/acknowledgements"),
     1800: ErrorSpec(_U, "The list is not well formed", "Write one key:value in each line"),
     1802: ErrorSpec(_U, "The list does not exist", "List the lists with GET /lists/files"),
     1803: ErrorSpec(_U, "The list cannot be read", "Correct the permissions of the file"),

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.counters import Counters
+from secmon.master import generation_2
 from secmon.master.worker_session import Subscriber
 from secmon.security.store.replication import Change
 from secmon.security.store.schema import SCHEMA
@@ -29,6 +30,13 @@ class Source(Protocol):
     def digest(self) -> str: ...
 
 
+class _Gap(NamedTuple):
+    """What a replica lacks: the changes since ``base``, of the tables that its release knows."""
+
+    base: int
+    generation_2: bool
+
+
 @dataclass
 class _Replica:
     """A worker's replica: its position as reported (None: not yet), and the revision last pushed to it."""
@@ -41,6 +49,11 @@ class _Replica:
     def base(self) -> int | None:
         """The revision to push from."""
         return self.position.revision if self.sent is None and self.position is not None else self.sent
+
+    @property
+    def gap(self) -> _Gap | None:
+        earlier = self.session.protocol <= generation_2.GENERATION
+        return None if self.base is None else _Gap(self.base, earlier)
 
     def acknowledged(self, epoch: str) -> int:
         """Revision of the store ``epoch`` that the replica has; -1: none."""
@@ -159,33 +172,37 @@ class SecurityPublisher:
     # Pushing
 
     async def _push_all(self) -> None:
-        behind = {replica.base for replica in self._replicas if replica.base is not None}
+        behind = {replica.gap for replica in self._replicas if replica.gap is not None}
         state, changes = await asyncio.to_thread(self._read, self._state, behind)
         self._state = state
         for replica in self._replicas:
-            if replica.base is None or replica.base not in changes:
+            if replica.base is None or replica.gap not in changes:
                 continue  # it joined during the read; the next round is already requested
             known = replica.sent is not None or replica.acknowledged(state.epoch) >= 0
             if replica.base != state.revision or not known:
-                replica.session.send(pb.MasterMessage(security=_push(state, replica.base, changes if known else {})))
+                replica.session.send(
+                    pb.MasterMessage(security=_push(state, replica.base, changes[replica.gap] if known else None))
+                )
             replica.sent = state.revision
         self._notify()
 
-    def _read(self, known: _State, behind: set[int]) -> tuple[_State, dict[int, bytes | None]]:
-        """The state of the store, and the changes to it from the revisions in ``behind``, all at one revision."""
+    def _read(self, known: _State, behind: set[_Gap]) -> tuple[_State, dict[_Gap, bytes | None]]:
+        """The state of the store, and the changes that fill the gaps in ``behind``, all at one revision."""
         epoch, revision = self._store.store_id(), self._store.revision()
         while True:
             unchanged = (epoch, revision) == (known.epoch, known.revision)
             # Hashing everything takes long: only when no change waits to be pushed.
             digest = known.digest or self._store.digest() if unchanged else ""
-            changes = {base: None if base == revision else self._changes(base) for base in behind}
+            changes = {gap: None if gap.base == revision else self._changes(gap) for gap in behind}
             now = self._store.revision()
             if now == revision:
                 return _State(epoch, revision, digest), changes
             revision = now
 
-    def _changes(self, base: int) -> bytes | None:
-        found = self._store.changes_since(base)
+    def _changes(self, gap: _Gap) -> bytes | None:
+        found = self._store.changes_since(gap.base)
+        if found is not None and gap.generation_2:
+            found = generation_2.known_changes(found)
         encoded = msgspec.msgpack.encode(found) if found is not None else None
         return encoded if encoded is not None and len(encoded) <= PIECE_BYTES else None
 
@@ -194,10 +211,9 @@ class SecurityPublisher:
         progress.set()
 
 
-def _push(state: _State, base: int, changes: Mapping[int, bytes | None]) -> pb.SecurityPush:
-    """A push of the changes since ``base``; without them the worker fetches a snapshot."""
+def _push(state: _State, base: int, leading: bytes | None) -> pb.SecurityPush:
+    """A push of the changes that lead on from ``base``; without them the worker fetches a snapshot."""
     push = pb.SecurityPush(epoch=state.epoch, revision=state.revision, digest=state.digest)
-    leading = changes.get(base)
     if leading is not None:
         push.base, push.changes = base, leading
     return push

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,8 +17,10 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Delta
+from secmon.master import generation_2
 from secmon.master.publish_files import FilePublisher
 from secmon.master.serve_files import FileReader
+from secmon.master.worker_session import Caller
 from secmon.security.store.replication import Snapshot
 
 READERS = 4
@@ -55,7 +58,7 @@ class ReplicationService(pb_grpc.ReplicationServicer):
         files: FilePublisher,
         security: SnapshotSource,
         registry: RegistrySource,
-        authorize: Callable[[Context], object],
+        authorize: Callable[[Context], Caller],
     ) -> None:
         self._root = root
         self._authorize = authorize
@@ -69,8 +72,9 @@ class ReplicationService(pb_grpc.ReplicationServicer):
 
     async def FetchSecurity(self, request: pb.SecurityRequest, context: Context) -> AsyncIterator[pb.Blob]:
         """The whole state, as pieces of one msgpack document; valid for any position of the worker."""
-        await self._check(context)
-        document = await asyncio.get_running_loop().run_in_executor(self._readers, self._snapshot)
+        session = await self._check(context)
+        snapshot = partial(self._snapshot, session.protocol)
+        document = await asyncio.get_running_loop().run_in_executor(self._readers, snapshot)
         for piece in _pieces(document):
             yield piece
 
@@ -105,14 +109,17 @@ class ReplicationService(pb_grpc.ReplicationServicer):
             for chunk in batch:
                 yield chunk
 
-    async def _check(self, context: Context) -> None:
+    async def _check(self, context: Context) -> Caller:
         try:
-            self._authorize(context)
+            return self._authorize(context)
         except SecmonError as error:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
 
-    def _snapshot(self) -> bytes:
-        return msgspec.msgpack.encode(self._security.snapshot())
+    def _snapshot(self, protocol: int) -> bytes:
+        snapshot = self._security.snapshot()
+        if protocol <= generation_2.GENERATION:
+            snapshot = generation_2.known_snapshot(snapshot)
+        return msgspec.msgpack.encode(snapshot)
 
 
 def _pieces(document: bytes) -> Iterator[pb.Blob]:

@@ -14,7 +14,7 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.replica_positions import Positions
 from secmon.common.clock import Clock
 from secmon.common.errors import SecmonError
-from secmon.master import membership
+from secmon.master import generation_2, membership
 from secmon.master.known_nodes import KnownNodes
 from secmon.master.mastership import Terms
 from secmon.master.membership import (
@@ -152,6 +152,8 @@ class SessionTable:
             session.round_trip = max(0.0, message.heartbeat.round_trip)
             self._record_clock(session, message.heartbeat.clock)
             security, files = self._positions()
+            if session.protocol <= generation_2.GENERATION:
+                security = generation_2.known_position(security)
             heartbeat = pb.MasterHeartbeat(
                 clock=self._clock.now().timestamp(),
                 sequence=message.heartbeat.sequence,

@@ -54,6 +54,11 @@ class WorkerSession:
         self._queue: asyncio.Queue[pb.MasterMessage] = asyncio.Queue(QUEUE_LIMIT)
 
     @property
+    def protocol(self) -> int:
+        """Generation of the link that the worker speaks."""
+        return self.candidate.protocol
+
+    @property
     def skew(self) -> float:
         """Seconds that the worker's clock is ahead of this node's.
 
@@ -162,7 +167,15 @@ class WorkerSession:
         return reader.result() if reader.done() and not reader.cancelled() else "the connection was lost"
 
 
-class Subscriber(Protocol):
+class Caller(Protocol):
+    """The worker that calls."""
+
+    @property
+    def protocol(self) -> int:
+        """Generation of the link that the worker speaks."""
+
+
+class Subscriber(Caller, Protocol):
     """A worker's session, as publishers use it."""
 
     @property

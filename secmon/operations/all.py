@@ -9,8 +9,11 @@ from secmon.operations.agents import read as agents_read
 from secmon.operations.agents import responses as agents_responses
 from secmon.operations.agents import runtime as agents_runtime
 from secmon.operations.agents import write as agents_write
+from secmon.operations.alerts import acknowledgements as alerts_acknowledgements
 from secmon.operations.alerts import counts as alerts_counts
 from secmon.operations.alerts import read as alerts_read
+from secmon.operations.alerts import silence_preview as alerts_silence_preview
+from secmon.operations.alerts import silences as alerts_silences
 from secmon.operations.alerts import stream as alerts_stream
 from secmon.operations.ciscat import read as ciscat_read
 from secmon.operations.groups import files as groups_files
@@ -102,6 +105,9 @@ AREAS = (
     vulnerability_summary,
     alerts_counts,
     alerts_stream,
+    alerts_silence_preview,
+    alerts_silences,
+    alerts_acknowledgements,
     alerts_read,
 )
 

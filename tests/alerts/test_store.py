@@ -143,7 +143,7 @@ def test_what_cannot_be_asked_is_refused(filled: AlertStore, question: dict[str,
 
 
 def test_a_field_with_too_many_values_is_not_compared(filled: AlertStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secmon.alerts.conditions.MAX_COMPARED", 1)
+    monkeypatch.setattr("secmon.alerts.index_query.MAX_COMPARED", 1)
     with pytest.raises(SecmonError) as caught:
         filled.newest(AlertQuestion(q="data.port>5"), 1)
     assert caught.value.code == 1407

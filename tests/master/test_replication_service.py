@@ -11,6 +11,7 @@ from grpc import aio
 from secmon.cluster.rpc.flow_control import PIECE_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.version import PROTOCOL
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
@@ -22,7 +23,7 @@ from secmon.master.publish_files import BULK, ERROR_LENGTH, FilePublisher
 from secmon.master.replication_service import ReplicationService
 from tests.common.files.folders import write
 from tests.waiting import until
-from tests.worker.replication_kit import NoRegistry, NoSnapshots, running, serving
+from tests.worker.replication_kit import NoRegistry, NoSnapshots, ThisRelease, running, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 
@@ -37,7 +38,9 @@ def publisher_of(root: Path) -> FilePublisher:
     return FilePublisher(root, clock=SystemClock(), counters=Counters())
 
 
-def service_of(root: Path, publisher: FilePublisher, authorize: Any = lambda context: None) -> ReplicationService:
+def service_of(
+    root: Path, publisher: FilePublisher, authorize: Any = lambda context: ThisRelease()
+) -> ReplicationService:
     return ReplicationService(root, files=publisher, security=NoSnapshots(), registry=NoRegistry(), authorize=authorize)
 
 
@@ -143,6 +146,7 @@ async def test_the_manifest_has_only_what_the_worker_lacks(tmp_path: Path) -> No
 async def test_a_large_change_is_not_pushed_in_one_message(tmp_path: Path) -> None:
     class Session:
         name = "beta"
+        protocol = PROTOCOL
 
         def __init__(self) -> None:
             self.pushed: list[pb.MasterMessage] = []
@@ -169,6 +173,7 @@ async def test_a_large_change_is_not_pushed_in_one_message(tmp_path: Path) -> No
 def test_what_a_worker_can_make_the_master_log_is_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Session:
         name = "beta"
+        protocol = PROTOCOL
 
         def send(self, message: pb.MasterMessage) -> None:
             raise AssertionError("nothing is sent")

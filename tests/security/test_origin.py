@@ -20,12 +20,12 @@ from tests.security.conftest import PASSWORD, find
 ROLES = {
     1: (
         "administrator",
-        (1, 2, 3, 6, 7, 8, 29, 30, 12, 14, 15, 18, 19, 21, 23, 24, 16, 25, 27, 28, 33, 34, 35, 36, 37, 38),
+        (1, 2, 3, 6, 7, 8, 29, 30, 12, 14, 15, 18, 19, 21, 23, 24, 16, 25, 27, 28, 33, 34, 35, 36, 37, 38, 39),
     ),
-    2: ("readonly", (4, 5, 12, 31, 32, 13, 17, 20, 22, 16, 25, 26, 28, 36, 38)),
+    2: ("readonly", (4, 5, 12, 31, 32, 13, 17, 20, 22, 16, 25, 26, 28, 36, 38, 40)),
     3: ("users_admin", (9, 10)),
-    4: ("agents_readonly", (4, 5, 38)),
-    5: ("agents_admin", (1, 2, 3, 38)),
+    4: ("agents_readonly", (4, 5, 38, 40)),
+    5: ("agents_admin", (1, 2, 3, 38, 39)),
     6: ("cluster_readonly", (31, 32)),
     7: ("cluster_admin", (29, 30)),
 }
@@ -35,7 +35,7 @@ def test_default_contents(store: SecurityStore) -> None:
     view = store.view()
     assert {number: (role.name, role.policies) for number, role in view.roles.items() if number < 100} == ROLES
     assert {number: role.rules for number, role in view.roles.items() if role.rules} == {1: (1, 2)}
-    assert list(view.policies) == list(range(1, 39))
+    assert list(view.policies) == list(range(1, 41))
     assert {policy.effect for policy in view.policies.values()} == {"allow"}
     assert {rule.name: rule.rule for rule in view.rules.values()} == {
         "wui_elastic_admin": {"FIND": {"username": "elastic"}},
@@ -49,7 +49,7 @@ def test_default_contents(store: SecurityStore) -> None:
 def test_shipped_file_is_as_typed() -> None:
     defaults = load_defaults()
     text = (REPOSITORY / "secmon/security/rbac/defaults.yaml").read_text()
-    assert len(yaml.safe_load(text)["policies"]) == len(defaults.policies) == 38
+    assert len(yaml.safe_load(text)["policies"]) == len(defaults.policies) == 40
     names = [policy.name for policy in defaults.policies]
     assert len(set(names)) == len(names)
     attached = {policy for role in defaults.roles for policy in role.policies}
@@ -93,12 +93,12 @@ def without_policy(store: SecurityStore, policy: int) -> None:
 
 def test_a_store_of_an_earlier_version_gets_the_policies_that_came_later(store: SecurityStore) -> None:
     before = store.view()
-    without_policy(store, 38)
+    without_policy(store, 40)
     missing = missing_policies(store.view().policies)
     with store.write() as tx:
-        assert add_policies(tx, missing, ManualClock()) == ["alerts_read_agents"]
+        assert add_policies(tx, missing, ManualClock()) == ["silences_read_agents"]
     after = store.view()
-    assert after.policies[38] == before.policies[38]
+    assert after.policies[40] == before.policies[40]
     assert {number: role.policies for number, role in after.roles.items()} == {
         number: role.policies for number, role in before.roles.items()
     }
@@ -106,8 +106,8 @@ def test_a_store_of_an_earlier_version_gets_the_policies_that_came_later(store: 
 
 
 def test_a_policy_of_the_same_content_is_left_alone(store: SecurityStore) -> None:
-    body = msgspec.to_builtins(load_defaults().policies[37].policy)
-    without_policy(store, 38)
+    body = msgspec.to_builtins(load_defaults().policies[39].policy)
+    without_policy(store, 40)
     with store.write() as tx:
         create_policy(tx, "own", body, ManualClock())
     with store.write() as tx:

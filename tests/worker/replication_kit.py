@@ -11,6 +11,7 @@ from grpc import aio
 from secmon.cluster.rpc.credentials import new_server
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
+from secmon.cluster.rpc.version import PROTOCOL
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
@@ -23,6 +24,12 @@ from tests.folders import files_below
 QUICK = FileLimits(retry_seconds=0.02, retry_most_seconds=0.1)
 
 
+class ThisRelease:
+    """A worker that asks."""
+
+    protocol = PROTOCOL
+
+
 class Wire:
     """Both ends of one session: what the master sends reaches the worker's listener, and the other way round.
 
@@ -31,6 +38,7 @@ class Wire:
 
     def __init__(self, name: str, channel: aio.Channel, publisher: Any, applier: Any) -> None:
         self.name = name
+        self.protocol = PROTOCOL
         self.channel: aio.Channel | None = channel
         self.pushes: list[pb.MasterMessage] = []
         self.replies: list[pb.WorkerMessage] = []
@@ -146,7 +154,7 @@ class Master:
             files=self.publisher,
             security=NoSnapshots(),
             registry=NoRegistry(),
-            authorize=lambda context: None,
+            authorize=lambda context: ThisRelease(),
         )
 
 

@@ -21,6 +21,7 @@ from secmon.common.counters import Counters
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_registry import RegistryPublisher
 from secmon.master.replication_service import ReplicationService
+from secmon.master.worker_session import WorkerSession
 from secmon.worker.apply_registry import RegistryApplier
 from tests.cluster_kit import ClusterKit
 from tests.waiting import until
@@ -52,7 +53,7 @@ class Nodes:
             root, files=files, security=NoSnapshots(), registry=self.publisher, authorize=self.authorize
         )
 
-    def authorize(self, context: object) -> object:
+    def authorize(self, context: object) -> WorkerSession:
         return self.kit.master.sessions.caller(context)  # type: ignore[arg-type]  # whatever gRPC hands in
 
     def serve(self, server: aio.Server) -> None:

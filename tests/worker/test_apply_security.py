@@ -16,13 +16,13 @@ from secmon.common.counters import Counters
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
-from secmon.security.store.schema import roles
+from secmon.security.store.schema import SCHEMA, roles
 from secmon.security.store.security_store import SecurityStore
 from secmon.worker.apply_security import SecurityApplier
 from tests.common.files.folders import new_root
 from tests.security.store.rows import put_user
 from tests.waiting import until
-from tests.worker.replication_kit import NoRegistry, Wire, running, serving
+from tests.worker.replication_kit import NoRegistry, ThisRelease, Wire, running, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ class Cluster:
         )
         files = FilePublisher(folder, clock=SystemClock(), counters=Counters())
         self.service = ReplicationService(
-            folder, files=files, security=store, registry=NoRegistry(), authorize=lambda context: None
+            folder, files=files, security=store, registry=NoRegistry(), authorize=lambda context: ThisRelease()
         )
         self.snapshots = 0
 
@@ -262,7 +262,7 @@ async def test_digests_of_other_tables_are_not_compared(
     put(master, 1)
     async with cluster_of(tmp_path, master) as cluster, cluster.worker("beta", one) as (wire, _):
         assert await cluster.publisher.confirmed(1) == []
-        for revision, versions in ((1, (3, 1)), (2, (0,))):
+        for revision, versions in ((1, (SCHEMA.version + 1, 1, 0)), (2, (SCHEMA.version,))):
             for version in versions:
                 position = pb.Position(epoch=master.store_id(), revision=revision, digest="other", schema=version)
                 wire.send(pb.MasterMessage(heartbeat=pb.MasterHeartbeat(security=position)))

@@ -9,7 +9,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from secmon.alerts.document import UNINDEXED
-from secmon.alerts.merging import SharedCounts, merge_counts
+from secmon.alerts.merging import MergedCounts, SharedCounts, merge_counts
+from secmon.alerts.question import AlertQuestion
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
 from secmon.cluster.parameters import Names, text_format
@@ -63,19 +64,8 @@ async def count_by_time(ctx: Context, params: HistogramFilters) -> Outcome:
     step = int(params.interval[:-1]) * _UNIT_MILLISECONDS[params.interval[-1]]
     question = question_of(ctx, params, since=LAST_DAY)
     until = question.until or int(ctx.node.clock.now().timestamp() * 1000)
-    first = (question.since or 0) // step
-    last = max(first, -(-until // step))
-    if last - first > MAX_STEPS:
-        raise SecmonError(1771, f"{last - first}, the maximum is {MAX_STEPS}")
-    asked = OwnHistogram(question=replace(question, until=until), step=step)
-    answers, outcome = await ask_nodes(ctx, HISTOGRAM_OWN, question, lambda node: asked)
-    counts: Counter[int] = Counter()
-    for answer in answers.values():
-        counts.update(dict(msgspec.convert(answer.items, list[tuple[int, int]])))
-    steps = range(first, last) if answers else ()
-    outcome.items = [{"time": _begin(at * step), "count": counts[at * step]} for at in steps]
-    outcome.total = len(outcome.items)
-    outcome.extra = {"alerts": counts.total()}
+    outcome = await steps_of(ctx, replace(question, until=until), step)
+    outcome.extra = {"alerts": sum(one["count"] for one in outcome.items)}
     return outcome
 
 
@@ -87,14 +77,36 @@ async def count_by_value(ctx: Context, params: TopFilters) -> Outcome:
     """The most frequent values of a field, by default in the last day."""
     if params.field in UNINDEXED:
         raise SecmonError(1408, f"{params.field!r} is not counted")
-    asked = OwnCounts(question=question_of(ctx, params, since=LAST_DAY), field=params.field)
-    answers, outcome = await ask_nodes(ctx, COUNT_OWN, asked.question, lambda node: asked)
-    shares = [share for answer in answers.values() for share in msgspec.convert(answer.items, list[SharedCounts])]
-    merged = merge_counts(shares, params.limit)
+    merged, outcome = await values_of(ctx, question_of(ctx, params, since=LAST_DAY), params.field, params.limit)
     outcome.items = [{"value": value, "count": count} for value, count in merged.counts]
     outcome.total = len(outcome.items)
     outcome.extra = {"alerts": merged.total, "error": merged.error}
     return outcome
+
+
+async def steps_of(ctx: Context, question: AlertQuestion, step: int) -> Outcome:
+    """The alerts in each ``step`` milliseconds of a question with an end. Raises 1771."""
+    first = (question.since or 0) // step
+    last = max(first, -(-(question.until or 0) // step))
+    if last - first > MAX_STEPS:
+        raise SecmonError(1771, f"{last - first}, the maximum is {MAX_STEPS}")
+    asked = OwnHistogram(question=question, step=step)
+    answers, outcome = await ask_nodes(ctx, HISTOGRAM_OWN, question, lambda node: asked)
+    counts: Counter[int] = Counter()
+    for answer in answers.values():
+        counts.update(dict(msgspec.convert(answer.items, list[tuple[int, int]])))
+    steps = range(first, last) if answers else ()
+    outcome.items = [{"time": _begin(at * step), "count": counts[at * step]} for at in steps]
+    outcome.total = len(outcome.items)
+    return outcome
+
+
+async def values_of(ctx: Context, question: AlertQuestion, field: str, limit: int) -> tuple[MergedCounts, Outcome]:
+    """The most frequent values of a field, and the nodes that did not answer."""
+    asked = OwnCounts(question=question, field=field)
+    answers, outcome = await ask_nodes(ctx, COUNT_OWN, question, lambda node: asked)
+    shares = [share for answer in answers.values() for share in msgspec.convert(answer.items, list[SharedCounts])]
+    return merge_counts(shares, limit), outcome
 
 
 def _begin(milliseconds: int) -> str:

@@ -1,14 +1,17 @@
 """Internal operations by which a node answers for the alerts that it has raised. The master has judged permissions."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from secmon.alerts.acknowledgements import add_acknowledgements
 from secmon.alerts.question import AlertQuestion
-from secmon.alerts.store import Place
+from secmon.alerts.store import Found, Place
 from secmon.cluster.catalogue import operation
 from secmon.cluster.executor import Context
+from secmon.cluster.node import Node
 from secmon.common.outcome import Outcome
 from secmon.common.query import Fields
 from secmon.common.query.shaping import selector
@@ -17,6 +20,7 @@ from secmon.operations.internal import INTERNAL
 NEWEST_OWN = "GET /internal/own-alerts"
 COUNT_OWN = "GET /internal/own-alerts/counts"
 HISTOGRAM_OWN = "GET /internal/own-alerts/histogram"
+NUMBERS_OWN = "GET /internal/own-alerts/numbers"
 TAIL_OWN = "GET /internal/own-alerts/tail"
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -44,6 +48,12 @@ class OwnHistogram(Struct, frozen=True, kw_only=True):
     step: int
 
 
+class OwnNumbers(Struct, frozen=True, kw_only=True):
+    """How many alerts meet each question."""
+
+    questions: list[AlertQuestion]
+
+
 class OwnTail(Struct, frozen=True, kw_only=True):
     """The alerts that were stored after the one with the number ``after``; None: only the number of the last one."""
 
@@ -62,7 +72,8 @@ async def read_own_alerts(ctx: Context, params: OwnAlerts) -> Outcome:
 
     def read() -> Outcome:
         page = store.newest(params.question, params.limit, place=params.place, deadline=deadline)
-        items = [{"order": one.order, "alert": shown(one.line, params.select)} for one in page.alerts]
+        alerts = shown(ctx.node, page.alerts, params.select)
+        items = [{"order": one.order, "alert": alert} for one, alert in zip(page.alerts, alerts, strict=True)]
         return Outcome(items=items, total=page.total, extra={"more": page.more})
 
     return await ctx.node.alert_threads.run(read)
@@ -102,15 +113,28 @@ async def follow_own_alerts(ctx: Context, params: OwnTail) -> Outcome:
         if params.after is None or params.after >= last:  # greater: the store was built again
             return Outcome(extra={"next": last})
         found, after = store.stored_after(params.question, params.after, params.limit, deadline=deadline)
-        return Outcome(items=[shown(one.line, params.select) for one in found], extra={"next": after})
+        return Outcome(items=shown(ctx.node, found, params.select), extra={"next": after})
 
     return await ctx.node.alert_threads.run(read)
 
 
-def shown(line: bytes, select: list[str] | None) -> dict[str, object]:
-    """What the answer shows of the alert in ``line``."""
-    alert: dict[str, object] = _decode(line)
+@operation("GET", "/internal/own-alerts/numbers", params=OwnNumbers, open_to_all=True, catalogue=INTERNAL)
+async def count_own_alerts_of_each(ctx: Context, params: OwnNumbers) -> Outcome:
+    """How many of the alerts that this node has raised meet each of the questions."""
+    store, deadline = ctx.node.alerts, ctx.call.deadline
+
+    def count() -> Outcome:
+        return Outcome(items=[store.count(one, deadline=deadline) for one in params.questions])
+
+    return await ctx.node.alert_threads.run(count)
+
+
+def shown(node: Node, found: Sequence[Found], select: list[str] | None) -> list[dict[str, object]]:
+    """What the answer shows of alerts, with their acknowledgements."""
+    alerts: list[dict[str, object]] = [_decode(one.line) for one in found]
+    add_acknowledgements(node.security, alerts)
     if select is None:
-        return alert
+        return alerts
     names = tuple(dict.fromkeys(select))
-    return selector(names, Fields(engine="list", select=names), distinct=True)(alert)
+    chosen = selector(names, Fields(engine="list", select=names), distinct=True)
+    return [chosen(alert) for alert in alerts]

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from secmon.alerts.question import AgentSelection, AlertQuestion
 from secmon.cluster.executor import Context
@@ -27,11 +28,9 @@ LevelRange = Annotated[str, text_format("range", r"[0-9]{1,2}|[0-9]{1,2}-[0-9]{1
 _WEEKS = re.compile(r"(\d+)w", re.ASCII)
 
 
-class AlertFilters(Common, frozen=True, kw_only=True):
+class Conditions(Common, frozen=True, kw_only=True):
     """What alerts must have; all of it, of lists one value."""
 
-    since: Annotated[Time | None, Meta(description="First moment: `now-24h`, `2026-11-22` or a date and time.")] = None
-    until: Annotated[Time | None, Meta(description="The moment after the last one, written in the same way.")] = None
     q: Q = None
     search: Annotated[str | None, Meta(description='Words, or phrases in `"`; `-` in front for their absence.')] = None
     level: Annotated[LevelRange | None, Meta(description="Level of the rule, or a range such as `7-15`.")] = None
@@ -42,17 +41,33 @@ class AlertFilters(Common, frozen=True, kw_only=True):
     group: Annotated[GroupName | None, Meta(description="A group of agents, as its members are now.")] = None
 
 
+class AlertFilters(Conditions, frozen=True, kw_only=True):
+    """What alerts must have, and when they were raised."""
+
+    since: Annotated[Time | None, Meta(description="First moment: `now-24h`, `2026-11-22` or a date and time.")] = None
+    until: Annotated[Time | None, Meta(description="The moment after the last one, written in the same way.")] = None
+    acknowledged: Annotated[bool | None, Meta(description="Whether they are acknowledged.")] = None
+
+
 def question_of(ctx: Context, params: AlertFilters, *, since: str | None = None) -> AlertQuestion:
     """The question, limited to the alerts that the caller may read. ``since``: where the request names none.
 
     Raises 1411 and 1412 for times. What is wrong with ``q`` and ``search`` is found by each node alike.
     """
     now = ctx.node.clock.now()
+    return replace(
+        conditions_of(ctx, params),
+        since=_time(params.since or since, now),
+        until=_time(params.until, now),
+        acknowledged=params.acknowledged,
+    )
+
+
+def conditions_of(ctx: Context, params: Conditions) -> AlertQuestion:
+    """The question without times, limited to the alerts of agents that the caller may see."""
     lists = {"rule.id": params.rule_ids, "rule.groups": params.rule_groups, "rule.mitre.id": params.mitre}
     return AlertQuestion(
         agents=selection(ctx, params.group),
-        since=_time(params.since or since, now),
-        until=_time(params.until, now),
         q=params.q,
         search=params.search,
         levels=_levels(params.level),
@@ -68,6 +83,19 @@ def selection(ctx: Context, group: str | None = None) -> AgentSelection:
     return AgentSelection(ids=tuple(sorted(scope.ids)), excluded=scope.complement)
 
 
+def some_agents(ctx: Context) -> AgentSelection:
+    """The agents that the caller may do something to. Raises 4000 when there are none."""
+    found = selection(ctx)
+    if found.nothing:
+        raise SecmonError(4000, "Resource type: agent:id")
+    return found
+
+
+def age_of(text: str) -> Age | datetime | None:
+    """What ``5m`` or ``1w2d`` means; nothing means none at all. Raises 1411, 1412."""
+    return moment(_WEEKS.sub(lambda one: f"{int(one[1]) * 7}d", text or "0s"))
+
+
 def _levels(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
@@ -80,7 +108,7 @@ def _time(text: str | None, now: datetime) -> int | None:
     if text is None:
         return None
     if text.startswith("now"):
-        age = moment(_WEEKS.sub(lambda one: f"{int(one[1]) * 7}d", text.removeprefix("now").lstrip("-") or "0s"))
+        age = age_of(text.removeprefix("now").lstrip("-"))
         found = age.before(now) if isinstance(age, Age) else None
     else:
         found = instant(text)

@@ -110,13 +110,37 @@ revocations = Table(
     Column("expires", Integer),
 )
 
+silences = Table(
+    "silences",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("question", Text, nullable=False),  # which alerts it covers: JSON (alerts/question.py)
+    Column("agent_group", Text),  # as its author named it; the question has the members of that moment
+    Column("since", Integer, nullable=False),  # milliseconds since 1970
+    Column("until", Integer, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created_at", Integer, nullable=False),
+)
+
+acknowledgements = Table(
+    "acknowledgements",
+    metadata,
+    Column("alert_id", Text, primary_key=True),
+    Column("agent", Text, primary_key=True),  # alerts of different nodes may have the same id
+    Column("raised", Integer, nullable=False),  # the time of the alert, in milliseconds since 1970
+    Column("user", Text, nullable=False),
+    Column("time", Integer, nullable=False),
+    Column("comment", Text, nullable=False),
+)
+
 sequences = Table(
     "sequences", metadata, Column("name", Text, primary_key=True), Column("next_id", Integer, nullable=False)
 )
 
 SCHEMA = StoreSchema(
     metadata=metadata,
-    version=2,
+    version=3,
     migrations=Path(__file__).parent / "migrations",
     number="SELECT value FROM meta WHERE name = 'schema_version'",
     set_number="INSERT OR REPLACE INTO meta (name, value) VALUES ('schema_version', '{}')",
@@ -136,9 +160,14 @@ REPLICATED: dict[str, Table] = {
         signing_keys,
         revocations,
         sequences,
+        silences,
+        acknowledgements,
     )
 }
 """In an order in which rows may be inserted: parents first."""
+
+SINCE_GENERATION_3 = frozenset({"silences", "acknowledgements"})
+"""Tables that nodes of generation 2 of the link do not know, and do not ignore."""
 
 LINKS: dict[str, tuple[tuple[Table, str], ...]] = {
     "users": ((user_roles, "user_id"),),
@@ -148,12 +177,12 @@ LINKS: dict[str, tuple[tuple[Table, str], ...]] = {
 }
 """Links that go when their end goes. The database does not cascade by itself: the change log would miss it."""
 
-_PER_USER = frozenset({"users", "user_roles", "sequences"})
+_READ_WHEN_NEEDED = frozenset({"users", "user_roles", "sequences", "silences", "acknowledgements"})
 
 
 def is_shared(table: str, key: tuple[object, ...]) -> bool:
-    """Whether a row belongs to the part that views keep whole in memory, unlike rows that exist per user."""
-    return table not in _PER_USER and (table, *key[:1]) != ("revocations", "user")
+    """Whether a row belongs to the part that views keep whole in memory, unlike rows that exist per user or alert."""
+    return table not in _READ_WHEN_NEEDED and (table, *key[:1]) != ("revocations", "user")
 
 
 def column_names(table: Table) -> tuple[str, ...]:

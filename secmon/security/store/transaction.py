@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, insert, select, update
 
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.engine import attempt
@@ -51,6 +51,10 @@ class ReadTransaction:
         found = self._connection.execute(select(table).where(*wanted).order_by(*table.primary_key.columns))
         names = column_names(table)
         return [dict(zip(names, row, strict=True)) for row in found]
+
+    def count(self, table: Table) -> int:
+        """How many rows the table has."""
+        return int(self._connection.execute(select(func.count()).select_from(table)).scalar_one())
 
     def settings(self) -> Settings:
         """The security configuration."""

@@ -12,10 +12,11 @@ from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.faults import StoreFault
 from secmon.common.sqlite.migration import migrate
+from secmon.common.sqlite.schema import revision
 from secmon.security.key_rotation import register_signing_key, rotate_signing_key
 from secmon.security.signing_keys import new_signing_key
 from secmon.security.store import schema
-from secmon.security.store.schema import SCHEMA
+from secmon.security.store.schema import SCHEMA, SINCE_GENERATION_3
 from secmon.security.store.security_store import SecurityStore
 from tests.security.store.conftest import OpenStore
 from tests.security.store.rows import link_policy, link_role, put_policy, put_role, put_user
@@ -159,7 +160,7 @@ def test_newer_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "security.db"
     SecurityStore(path).close()
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE alembic_version SET version_num = '0003'")
+        raw.execute("UPDATE alembic_version SET version_num = ?", (revision(SCHEMA.version + 1),))
     raw.close()
     with pytest.raises(SecmonError, match="newer version of secmon"):
         SecurityStore(path)
@@ -168,7 +169,8 @@ def test_newer_schema_is_refused(tmp_path: Path) -> None:
 def as_version_1(path: Path) -> None:
     """Turn a store back into what the version before would have left: one key, private half and all, on every node."""
     with sqlite3.connect(path) as raw:
-        raw.execute("DROP TABLE private_keys")
+        for table in ("private_keys", *SINCE_GENERATION_3):
+            raw.execute(f"DROP TABLE {table}")
         raw.execute("DROP TABLE signing_keys")
         raw.execute(
             "CREATE TABLE signing_keys (kid TEXT PRIMARY KEY, private_pem TEXT NOT NULL, public_pem TEXT NOT NULL,"

@@ -10,9 +10,9 @@ from sqlalchemy import exc
 from secmon.cluster.store_checks import read_security_summary
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
+from secmon.common.migrations import revision
 from secmon.common.sqlite.faults import StoreFault
 from secmon.common.sqlite.migration import migrate
-from secmon.common.sqlite.schema import revision
 from secmon.security.key_rotation import register_signing_key, rotate_signing_key
 from secmon.security.signing_keys import new_signing_key
 from secmon.security.store import schema

@@ -4,8 +4,8 @@ Generation 2: workers send the token of their client, and masters believe nothin
 Generation 3: columns, fields and tables that a node does not know are ignored, those that are missing have their
 defaults, and a digest of the security state says of which version of its tables it is.
 
-A release that changes columns of replicated tables raises MIN_PROTOCOL to 3 at least: nodes of generation 2 do not ignore
-them. New tables of the security state are kept from these nodes (``master/generation_2.py``).
+A release that changes columns of replicated tables raises MIN_PROTOCOL to 3 at least: nodes of generation 2 do not
+ignore them. New tables of the security state are not sent to these nodes (``master/generation_2.py``).
 """
 
 PROTOCOL = 3

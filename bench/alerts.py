@@ -8,20 +8,25 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
+
+import msgspec
 
 from bench.generated_alerts import alert_lines
 from bench.harness import Aim, Figure, quantile
 from bench.nodes import Bench, say
 from secmon.alerts.indexer import AlertIndexer
 from secmon.alerts.question import AlertQuestion
+from secmon.alerts.silences import Silence, Silences, create_silence, in_milliseconds
 from secmon.alerts.store import AlertStore
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
 from secmon.common.logfile.log_series import LogSeries, alert_series
 from secmon.common.paths import Paths
 from secmon.daemons.alert_index import IDLE_SECONDS
+from secmon.security.store.security_store import SecurityStore
 
 ALERTS = 1_000_000
 _DAY = timedelta(days=1)
@@ -33,9 +38,35 @@ def measure(bench: Bench) -> list[Figure]:
     folder = Path(tempfile.mkdtemp(prefix="alerts-", dir=os.environ.get("BENCH_DIR")))
     try:
         node = Node(folder, count)
-        return [*node.index(), *node.ask(rounds), *node.visible(5 if bench.quick else 30)]
+        return [*node.index(), *node.ask(rounds), *node.visible(5 if bench.quick else 30), *silences(folder)]
     finally:
         shutil.rmtree(folder)
+
+
+def silences(folder: Path) -> Iterator[Figure]:
+    """What the judgement of an alert costs an output, by the number of silences in force that do not cover it."""
+    path, count = folder / "security.db", 2000
+    now = SystemClock().now()
+    alerts = [msgspec.json.decode(line) for line in alert_lines(count, start=now, rate=count)]
+    with closing(SecurityStore(path)) as store, closing(Silences(path)) as judge:
+        made = 0
+        for number in (0, 1, 10, 100):
+            with store.write() as tx:
+                while made < number:
+                    made += 1
+                    create_silence(tx, _silence(made, now), SystemClock())
+            judge.refresh()
+            started = time.process_time()
+            for alert in alerts:
+                judge.covering(alert)
+            used = (time.process_time() - started) / count
+            yield Figure(name=f"judge an alert, {number} silences", value=used * 1e6, unit="us")
+
+
+def _silence(number: int, now: datetime) -> Silence:
+    since = in_milliseconds(now - _DAY)
+    question = AlertQuestion(q=f"agent.name~db-{number};rule.level<3", values={"rule.groups": ("sshd", "syslog")})
+    return Silence(0, question, None, since, since + 10 * 86_400_000, "bench", "a test", 0)
 
 
 class Node:

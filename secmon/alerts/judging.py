@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from secmon.alerts import document
-from secmon.alerts.conditions import AlertConditions, AnyTerm, Phrases, comparison, prefix_of
+from secmon.alerts.conditions import AlertConditions, AnyTerm, Phrases, comparison
 from secmon.common.query.syntax import And, Clause, Node, Op
 
 
@@ -26,6 +26,15 @@ class JudgedAlert:
     @cached_property
     def terms(self) -> frozenset[str]:
         return frozenset(self._contents.terms)
+
+    @cached_property
+    def values(self) -> Mapping[str, list[str]]:
+        """What is behind ``name=`` in the terms, by name; names that conditions can say have no ``=``."""
+        found: dict[str, list[str]] = {}
+        for term in self._contents.terms:
+            name, _, value = term.partition("=")
+            found.setdefault(name, []).append(value)
+        return found
 
     @cached_property
     def words(self) -> list[str | None]:
@@ -76,22 +85,16 @@ def _tree(node: Node) -> Test:
 
 
 def _clause(clause: Clause) -> Test:
-    prefix = prefix_of(clause.field)
-    term = f"{prefix}{clause.value}"
+    name, asked = clause.field, clause.value
     match clause.op:
         case Op.EQ:
-            return lambda alert: term in alert.terms
+            return lambda alert: asked in alert.values.get(name, ())
         case Op.NE:  # it has the field, and no such value
-            return lambda alert: term not in alert.terms and _has(alert, prefix, lambda value: True)
+            return lambda alert: name in alert.values and asked not in alert.values[name]
         case Op.LIKE:
-            return lambda alert: _has(alert, prefix, lambda value: clause.value in value)
+            return lambda alert: any(asked in value for value in alert.values.get(name, ()))
     holds = comparison(clause)
-    return lambda alert: _has(alert, prefix, holds)
-
-
-def _has(alert: JudgedAlert, prefix: str, holds: Callable[[str], bool]) -> bool:
-    start = len(prefix)
-    return any(term.startswith(prefix) and holds(term[start:]) for term in alert.terms)
+    return lambda alert: any(holds(value) for value in alert.values.get(name, ()))
 
 
 def _phrases(condition: Phrases) -> Test:

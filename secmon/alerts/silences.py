@@ -18,6 +18,7 @@ from secmon.alerts.conditions import AlertConditions
 from secmon.alerts.judging import AlertTest, JudgedAlert
 from secmon.alerts.question import AgentSelection, AlertQuestion
 from secmon.common.clock import Clock
+from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.common.logfile.failure_log import FailureLog
 from secmon.common.sqlite.faults import StoreFault
@@ -168,8 +169,7 @@ class Silences:
         self._failure = FailureLog(log, "Silences cannot be read, the last known ones hold", "Silences are read again")
 
     def covering(self, fields: Mapping[str, Any]) -> Silence | None:
-        """The silence that held when the alert arose, the first of several."""
-        self._refresh()
+        """The silence that held when the alert arose, the first of several; as of the last :meth:`refresh`."""
         if not self._tests:
             return None
         alert = JudgedAlert(fields)
@@ -178,12 +178,20 @@ class Silences:
         except RecursionError:  # an alert nested this deeply is not in the index either
             return None
 
+    def hold(self, fields: Mapping[str, Any], counters: Counters) -> bool:
+        """Whether the alert is to be held back; counted for the silence that covers it."""
+        silence = self.covering(fields)
+        if silence is not None:
+            counters.add(f"silences.held.{silence.id}")
+        return silence is not None
+
     def close(self) -> None:
         if self._store is not None:
             self._store.close()
         self._store = None
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Take changes of the store into account; microseconds while there are none."""
         try:
             if self._store is None:
                 self._store = SecurityStore(self._path, writable=False, create=False)

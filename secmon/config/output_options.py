@@ -19,7 +19,7 @@ LOCATIONS: Mapping[str, str] = {
 
 LEVEL = integer(0, 16)
 _RULES = Check(lambda text: re.fullmatch(r"\s*\d{1,8}(?:\s*[,\s]\s*\d{1,8})*\s*,?", text) is not None, "ids of rules")
-_CONDITIONS: Mapping[str, Check] = {"level": LEVEL, "rule_id": _RULES, "group": NOT_EMPTY}
+_CONDITIONS: Mapping[str, Check] = {"level": LEVEL, "rule_id": _RULES, "group": NOT_EMPTY, "silences": BOOLEAN}
 _TLS: Mapping[str, Check] = dict.fromkeys(("ca_store", "certificate", "key"), NOT_EMPTY)
 
 EMAIL = Check(lambda text: re.fullmatch(r"[^@\s]+@[^@\s]+", text.strip()) is not None, "an address name@domain")

@@ -16,12 +16,16 @@ SYSLOG_PORT, SYSLOG_TLS_PORT = 514, 6514
 
 
 class AlertConditions(Struct, frozen=True, kw_only=True):
-    """Which alerts: all conditions that are set must hold. ``group`` and ``location`` are OS_Match expressions."""
+    """Which alerts: all conditions that are set must hold. ``group`` and ``location`` are OS_Match expressions.
+
+    ``silences``: alerts that a silence covers are held back.
+    """
 
     level: int = 0
     rules: tuple[str, ...] = ()
     group: str = ""
     location: str = ""
+    silences: bool = True
 
     def active_configuration(self) -> dict[str, Any]:
         """As the active configuration shows it (manager.md 7.4)."""
@@ -233,7 +237,7 @@ def _indexer(sections: list[Element]) -> Indexer | None:
             hosts=_every(hosts, "host"),
             username=options.get("username", ""),
             password=options.get("password", ""),
-            conditions=_conditions(options, location="location"),
+            conditions=_conditions(options, location="location", silences="no"),
             tls=TlsFiles(
                 ca_store=authorities[0] if authorities else "",
                 certificate=files.get("certificate", ""),
@@ -296,12 +300,13 @@ def _syslog(options: Mapping[str, str]) -> SyslogOutput:
     )
 
 
-def _conditions(options: Mapping[str, str], *, location: str) -> AlertConditions:
+def _conditions(options: Mapping[str, str], *, location: str, silences: str = "yes") -> AlertConditions:
     return AlertConditions(
         level=_number(options, "level", 0),
         rules=tuple(str(int(one)) for one in options.get("rule_id", "").replace(",", " ").split() if one.isdecimal()),
         group=options.get("group", ""),
         location=options.get(location, ""),
+        silences=options.get("silences", silences) == "yes",
     )
 
 

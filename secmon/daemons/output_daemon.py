@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from secmon.alerts.silences import Silences
 from secmon.common.background import Background
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
@@ -38,7 +39,8 @@ class OutputDaemon:
         self._paths = paths
         self._counters = Counters()
         self._active = active
-        source = Source(alert_series(paths), paths.outputs, SystemClock(), self._counters)
+        self._silences = Silences(paths.security_db)
+        source = Source(alert_series(paths), paths.outputs, SystemClock(), self._counters, self._silences)
         self._deliveries = {key: follow(key, source) for key, follow in _named(name, outputs).items()}
 
     async def start(self) -> None:
@@ -57,6 +59,7 @@ class OutputDaemon:
             delivery.stop()
         await asyncio.gather(*(self._ended(key) for key in self._deliveries))
         await self.tasks.stop()
+        self._silences.close()
 
     async def reload(self) -> None:
         """The configuration is read at start."""

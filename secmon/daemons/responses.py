@@ -11,6 +11,7 @@ from sqlalchemy import select
 from secmon.agents.link.client import LinkClient
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
+from secmon.alerts.silences import Silences
 from secmon.cluster.node import Node
 from secmon.config.responses import ActiveResponse, allow_list, read_responses, repeated_offenders
 from secmon.daemons.installation_files import restore_folders
@@ -64,6 +65,7 @@ async def response_modules(node: Node, states: AgentStore, master: MasterClient)
         ResponseReader,
         folder=node.paths.responses,
         allowed=AllowList(allow_list(node.main_config)),
+        silences=Silences(node.paths.security_db),
         oldest=timedelta(seconds=node.options.get("modulesd.response_max_age")),
         clock=node.clock,
         counters=node.counters,

@@ -1,12 +1,18 @@
-"""What the master changes in the security state by itself: the signing key, and default policies of later versions."""
+"""What the master changes in the security state by itself: the signing key, default policies of later versions, and
+silences and acknowledgements that are over.
+"""
 
 import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
+from secmon.alerts.acknowledgements import LONGEST, forget_older
+from secmon.alerts.silences import forget_ended
 from secmon.cluster.node import Node
 from secmon.common.errors import SecmonError
+from secmon.config.alert_store import AlertStoreSettings
 from secmon.security.audit import Actor, audited
 from secmon.security.key_rotation import retire_signing_keys, rotate_signing_key
 from secmon.security.origin import add_policies, missing_policies
@@ -30,6 +36,7 @@ class SecurityMaintenance:
             for failure, work in (
                 ("the key that signs tokens was not renewed", self.renew_signing_key),
                 ("default policies were not added", self.add_default_policies),
+                ("old silences and acknowledgements were not deleted", self.forget_triage),
             ):
                 try:
                     await asyncio.to_thread(work)
@@ -56,6 +63,19 @@ class SecurityMaintenance:
             added = add_policies(transaction, missing, self._node.clock)
         if added:
             log.info("default policies were added: %s", ", ".join(added))
+
+    def forget_triage(self) -> None:
+        """Delete silences that have ended long ago, and acknowledgements of alerts that are no longer kept here.
+
+        Raises SecmonError.
+        """
+        days = AlertStoreSettings.of(self._node.main_config).keep_days
+        with self._transaction("forget silences and acknowledgements") as transaction:
+            silences = forget_ended(transaction, self._node.clock)
+            age = timedelta(days=days) if days else LONGEST
+            acknowledgements = forget_older(transaction, age, self._node.clock)
+        if silences or acknowledgements:
+            log.info("silences deleted: %d, acknowledgements: %d", silences, acknowledgements)
 
     @contextmanager
     def _transaction(self, operation: str) -> Iterator[WriteTransaction]:

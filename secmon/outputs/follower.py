@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from secmon.alerts.alert_reader import AlertReader, Line, Position
+from secmon.alerts.silences import Silences
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import os_text
@@ -42,6 +43,7 @@ class Source(NamedTuple):
     folder: Path
     clock: Clock
     counters: Counters
+    silences: Silences
 
 
 class AlertFollower(ABC):
@@ -59,7 +61,7 @@ class AlertFollower(ABC):
         self._stopping = asyncio.Event()
         self._committed = Position()
         self._commit_at = 0.0
-        for name in ("delivered", "refused", "failures", "malformed", "lost_files"):
+        for name in ("delivered", "silenced", "refused", "failures", "malformed", "lost_files"):
             self.count(name, 0)
 
     async def open(self) -> None:
@@ -142,8 +144,17 @@ class AlertFollower(ABC):
         lines = await asyncio.to_thread(reader.read)
         self.count("lost_files", reader.lost_files - before[0])
         self.count("malformed", reader.skipped - before[1])
-        alerts = [alert for alert in map(self._alert, lines) if alert is not None and self._receiver.wants(alert)]
+        self._source.silences.refresh()
+        alerts = [alert for alert in map(self._alert, lines) if alert is not None and self._wanted(alert)]
         return Batch(alerts, reader.position) if lines else None
+
+    def _wanted(self, alert: Alert) -> bool:
+        if not self._receiver.wants(alert):
+            return False
+        if not self._receiver.silences or not self._source.silences.hold(alert.fields, self._source.counters):
+            return True
+        self.count("silenced")
+        return False
 
     def _alert(self, line: Line) -> Alert | None:
         try:

@@ -29,6 +29,10 @@ class Receiver(Protocol):
     def wants(self, alert: Alert) -> bool:
         """Whether ``alert`` is sent here."""
 
+    @property
+    def silences(self) -> bool:
+        """Whether alerts that a silence covers are held back."""
+
     async def close(self) -> None:
         """Close connections."""
 

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from secmon.alerts.silences import Silences
 from secmon.common.background import cancel
 from secmon.common.clock import Clock, SystemClock
 from secmon.common.counters import Counters
+from secmon.common.paths import Paths
 from secmon.outputs.follower import AlertFollower, Source
 from tests.outputs.alert_files import AlertFiles
 
@@ -22,6 +24,10 @@ class Running:
     def count(self, name: str) -> float:
         return self._counters.snapshot().get(f"{self._name}.{name}", 0)
 
+    def held(self, silence: int) -> float:
+        """Alerts that a silence holds back."""
+        return self._counters.snapshot().get(f"silences.held.{silence}", 0)
+
 
 @asynccontextmanager
 async def running(
@@ -36,7 +42,9 @@ async def running(
     folder = files.root / "queue/outputs"
     folder.mkdir(parents=True, exist_ok=True)
     counters = Counters()
-    follower = follow(name, Source(files.series, folder, clock or SystemClock(), counters))
+    silences = Silences(Paths(files.root).security_db)
+    source = Source(files.series, folder, clock or SystemClock(), counters, silences)
+    follower = follow(name, source)
     await follower.open()
     task = asyncio.create_task(follower.run())
     try:
@@ -46,3 +54,4 @@ async def running(
             follower.stop()
             await asyncio.wait({task}, timeout=30)
         await cancel(task)
+        silences.close()

@@ -35,6 +35,7 @@ class IndexerOutput:
     def __init__(self, settings: Indexer, root: Path) -> None:
         """File names are relative to ``root``. Raises ConfigError."""
         self._filter = AlertFilter(settings.conditions)
+        self.silences = settings.conditions.silences
         login = (settings.username, settings.password) if settings.username else None
         trust = client_context(settings.tls, root, "indexer")
         self._client = HttpClient(seconds=_SECONDS, trust=trust, login=login)

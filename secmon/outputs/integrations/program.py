@@ -37,6 +37,7 @@ class ProgramIntegration:
     def __init__(self, settings: Integration, root: Path, folder: Path) -> None:
         """``folder``: of this daemon alone, for the files of alerts."""
         self._filter = AlertFilter(settings.conditions)
+        self.silences = settings.conditions.silences
         self._settings = settings
         self._root = root
         self._folder = folder

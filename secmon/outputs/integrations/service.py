@@ -31,6 +31,7 @@ class ServiceIntegration:
     def __init__(self, settings: Integration, root: Path) -> None:
         """File names are relative to ``root``. Raises ConfigError."""
         self._filter = AlertFilter(settings.conditions)
+        self.silences = settings.conditions.silences
         self._body, self._url = _body(settings, root)
         self._headers = _headers(settings)
         self._client = HttpClient(

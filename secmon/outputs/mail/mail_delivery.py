@@ -33,6 +33,7 @@ class MailReceiver:
         self.sender = sender
         self.delay = delay_seconds if recipients.delay else 0.0
         self._filter = AlertFilter(recipients.conditions)
+        self.silences = recipients.conditions.silences
         self.name = f"mail to {', '.join(recipients.addresses)}"
 
     def wants(self, alert: Alert) -> bool:

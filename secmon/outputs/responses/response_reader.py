@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from secmon.alerts.silences import Silences
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import os_text
@@ -40,6 +41,7 @@ class ResponseReader:
         *,
         wants: Callable[[ActiveResponse, Alert], bool],
         allowed: AllowList,
+        silences: Silences,
         oldest: timedelta,
         clock: Clock,
         counters: Counters,
@@ -50,6 +52,7 @@ class ResponseReader:
         self._answer = answer
         self._wants = wants
         self._allowed = allowed
+        self._silences = silences
         self._oldest = oldest
         self._clock = clock
         self._counters = counters
@@ -79,6 +82,7 @@ class ResponseReader:
                 reader.close()
 
     async def _handle(self, block: Block) -> None:
+        self._silences.refresh()
         for event in block.events:
             try:
                 decided = _decode(event)
@@ -94,6 +98,9 @@ class ResponseReader:
     def _permitted(self, alert: Alert, queued: datetime) -> bool:
         if self._allowed.holds(alert.text("data", "srcip")):
             self._counters.add("responses.allowed")
+            return False
+        if self._silences.hold(alert.fields, self._counters):
+            self._counters.add("responses.silenced")
             return False
         if self._clock.now() - (alert.time or queued) > self._oldest:
             self._counters.add("responses.stale")

@@ -21,6 +21,7 @@ class SyslogReceiver:
     def __init__(self, settings: SyslogOutput, *, root: Path, host: str, clock: Clock) -> None:
         """``root``: file names are relative to it; ``host``: the full name of this host. Raises ConfigError."""
         self._filter = AlertFilter(settings.conditions)
+        self.silences = settings.conditions.silences
         self._maker = MessageMaker(settings, host if settings.use_fqdn else host.partition(".")[0])
         trust = client_context(settings.tls, root, "syslog_output") if settings.protocol == "tls" else None
         self._transport = _transport(settings, trust)

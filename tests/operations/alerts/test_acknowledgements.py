@@ -1,11 +1,13 @@
 """``/alerts/acknowledgements``, and acknowledged alerts among the others."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from secmon.alerts import acknowledgements as module
 from secmon.common.errors import SecmonError
+from secmon.master.security_maintenance import SecurityMaintenance
 from tests.alerts.filled_store import fill
 from tests.operations.alerts.raised import raised
 from tests.operations.office import Office
@@ -118,3 +120,13 @@ async def test_acknowledgements_are_bounded(office: Office, monkeypatch: pytest.
     await acknowledge(office, 1, 2)
     await acknowledge(office, 5)
     assert {one["id"] for one in (await office.ask(LIST))["data"]["affected_items"]} == set(names(2, 5))
+
+
+async def test_those_of_alerts_that_are_no_longer_kept_are_deleted(office: Office) -> None:
+    office.world.clock.set_wall(datetime(2026, 11, 22, 12, 1, tzinfo=UTC))
+    await acknowledge(office, 1, 2)
+    maintenance = SecurityMaintenance(office.node)
+    for days, left in ((30, 2), (30.5, 0)):
+        office.world.clock.set_wall(datetime(2026, 11, 22, 12, 0, tzinfo=UTC) + timedelta(days=days))
+        maintenance.forget_triage()
+        assert len((await office.ask(LIST))["data"]["affected_items"]) == left

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from secmon.alerts.silences import Silences
 from secmon.common.background import cancel
 from secmon.common.counters import Counters
 from secmon.config.responses import ActiveResponse, Command
@@ -20,6 +21,7 @@ from secmon.outputs.alert import Alert
 from secmon.outputs.responses.agent_responses import AgentResponses, agent_message
 from secmon.outputs.responses.allow_list import AllowList
 from secmon.outputs.responses.response_reader import ResponseReader
+from tests.alerts.silenced import open_master, silence
 from tests.manual_clock import ManualClock
 from tests.outputs.alert_files import alert
 from tests.waiting import until
@@ -39,6 +41,7 @@ class Agents:
         self.counters = Counters()
         self.clock = ManualClock(NOW)
         self.folder = folder
+        self.security_db = folder.with_name("security.db")
         self.journal = JournalWriter(folder, self.clock, limit=1 << 20, segment=1 << 17)
 
     async def send(self, messages: Sequence[tuple[int, str]]) -> Sequence[int]:
@@ -70,6 +73,7 @@ class Agents:
         )  # fmt: skip
         reader = ResponseReader(
             "agents", self.folder, answers.answer, wants=answers.wants, allowed=AllowList(["10.0.0.0/8"]),
+            silences=Silences(self.security_db),
             oldest=timedelta(minutes=10), clock=self.clock, counters=self.counters,
         )  # fmt: skip
         task = asyncio.create_task(reader.run())
@@ -168,3 +172,14 @@ def test_an_alert_that_is_too_long_for_a_message_loses_its_logs() -> None:
     assert set(alert(1)) - set(sent) == {"full_log"}
     with pytest.raises(ValueError):
         agent_message(response("local"), Alert(b'{"data": {"x": "%b"}}' % (b"z" * 70_000)), "n1", "v4.8.0")
+
+
+async def test_a_silence_keeps_alerts_from_being_answered(agents: Agents) -> None:
+    with closing(open_master(agents.security_db)) as store:
+        silence(store, seconds=(0, 1), levels=(0, 16))
+        async with agents.reading():
+            agents.decide(response("local"), agent={"id": "001"}, timestamp="2026-11-22T12:00:00.500+0000")
+            agents.decide(response("local"), agent={"id": "001"}, timestamp="2026-11-22T12:00:01.000+0000")
+            await agents.reached(1)
+            await until(lambda: agents.count("silenced") == 1)
+    assert len(agents.sent) == 1

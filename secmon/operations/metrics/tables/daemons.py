@@ -16,4 +16,10 @@ METRICS = (
     gauge("process.threads", "process_threads", "Threads."),
     counter("process.cpu_seconds", "process_cpu_seconds", "Time of the processor, user and system."),
     gauge("process.started", "process_start_time_seconds", "Start of the process, since 1970."),
+    counter(
+        "silences.held.*",
+        "silence_alerts_held",
+        "Alerts that a silence holds back; each output counts for itself.",
+        silence="*",
+    ),
 )

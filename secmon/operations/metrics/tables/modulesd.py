@@ -26,6 +26,7 @@ METRICS = (
     counter("responses.allowed", "responses_withheld", "Active responses that were not carried out, by reason.",
             reason="allowed"),
     counter("responses.stale", "responses_withheld", reason="stale"),
+    counter("responses.silenced", "responses_withheld", reason="silenced"),
     counter("responses.malformed", "responses_withheld", reason="malformed"),
     counter("responses.unknown_version", "responses_withheld", reason="unknown_version"),
     counter("responses.too_long", "responses_withheld", reason="too_long"),

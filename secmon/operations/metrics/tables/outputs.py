@@ -4,6 +4,7 @@ from secmon.operations.metrics.metric import counter, gauge
 
 METRICS = (
     counter("*.delivered", "output_alerts_delivered", "Alerts that an output has taken.", output="*"),
+    counter("*.silenced", "output_alerts_silenced", "Alerts that a silence holds back from an output.", output="*"),
     counter("*.refused", "output_alerts_refused", "Alerts that an output has refused; they are not sent again.",
             output="*"),
     counter("*.malformed", "output_alerts_malformed", "Lines of the files of alerts that cannot be read.", output="*"),

@@ -1,4 +1,4 @@
-"""Alerts that somebody has looked at, with a comment: rows of the security store, so that every node has them.
+"""Alerts that a user has looked at, with a comment: rows of the security store, so that every node has them.
 
 An alert is named by its id and its agent: alerts of different nodes may have the same id.
 """

@@ -1,4 +1,4 @@
-"""``/alerts/acknowledgements``: alerts that somebody has looked at, with a comment."""
+"""``/alerts/acknowledgements``: alerts that a user has looked at, with a comment."""
 
 import asyncio
 from typing import Annotated

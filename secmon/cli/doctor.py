@@ -11,11 +11,15 @@ from secmon.cli.cluster import troubles
 from secmon.cli.group import echo_json, json_option, require_installation, root_option
 from secmon.cli.local_calls import local_call
 from secmon.common.clock import SystemClock
+from secmon.common.errors import SecmonError
 from secmon.common.outcome import Outcome
 from secmon.common.paths import Paths
 from secmon.doctor.examine import examine
 from secmon.doctor.finding import Finding, ok, problem
+from secmon.doctor.network import check_answers, check_clocks
+from secmon.operations.nodes.clocks import NodeClock
 
+UNKNOWN_OPERATION = 3009
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
@@ -62,3 +66,17 @@ def _cluster(paths: Paths) -> Iterator[Finding]:
         yield problem("nodes", sentence, "run secmon doctor there, and see logs/cluster.log here")
     if not sentences:
         yield ok("nodes", f"{len(items)} are connected and up to date")
+    yield from _answering(paths)
+
+
+def _answering(paths: Paths) -> Iterator[Finding]:
+    """Which nodes answer the master, and their clocks. Raises SecmonError."""
+    try:
+        outcome = local_call(paths, "GET /internal/clocks")
+    except SecmonError as error:
+        if error.code != UNKNOWN_OPERATION:
+            raise
+        return  # the master is of an earlier release
+    if isinstance(outcome, Outcome):
+        yield from check_answers(outcome.node_errors)
+        yield from check_clocks(msgspec.convert(outcome.items, list[NodeClock]))

@@ -2,7 +2,7 @@
 
 import errno
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import psutil
 from sqlalchemy import text
@@ -15,10 +15,11 @@ from secmon.common.privileges import as_root
 from secmon.config.cluster import ClusterSection
 from secmon.config.port_check import Port
 from secmon.doctor.finding import Finding, ok, problem, warning
+from secmon.operations.nodes.clocks import NodeClock
 
 _SECONDS = 3.0
 _MAX_DIFFERENCE = 2.0
-"""Seconds between the clocks of this host and of the database."""
+"""Seconds between two clocks."""
 
 
 def check_ports(ports: Sequence[Port], *, running: bool) -> Iterator[Finding]:
@@ -90,6 +91,25 @@ def check_master(cluster: ClusterSection, master_port: int) -> Iterator[Finding]
                 yield problem("nodes", f"port {port} of the master {host} cannot be reached: {failure}", remedy)
             else:
                 yield ok("nodes", f"port {port} of the master {host} answers")
+
+
+def check_answers(errors: Mapping[str, str]) -> Iterator[Finding]:
+    """``errors``: why nodes do not answer the master, although they may be connected to it."""
+    for node, error in sorted(errors.items()):
+        remedy = f"let the firewall of {node} pass the master to its cluster port, and see secmon status there"
+        yield problem("nodes", f"{node} does not answer the master: {error}", remedy)
+
+
+def check_clocks(clocks: Sequence[NodeClock]) -> Iterator[Finding]:
+    """Whether the nodes that answer have the time of the master."""
+    late = [each for each in clocks if abs(each.ahead) - each.uncertain > _MAX_DIFFERENCE]
+    for each in late:
+        side = "ahead of" if each.ahead > 0 else "behind"
+        shown = f"that of {each.node} is {abs(each.ahead):.1f} s {side} the master's"
+        yield warning("clock", shown, f"run a time service on {each.node} and on the master")
+    if clocks and not late:
+        apart = max(abs(each.ahead) + each.uncertain for each in clocks)
+        yield ok("clock", f"those of {len(clocks)} nodes differ by {apart:.1f} s at most from the master's")
 
 
 def check_record(address: RecordAddress, clock: Clock) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from secmon.operations.groups import groups
 from secmon.operations.internal import INTERNAL
 from secmon.operations.metrics import read as metrics_read
 from secmon.operations.mitre import read as mitre_read
+from secmon.operations.nodes import clocks as nodes_clocks
 from secmon.operations.nodes import cluster, components, logs, manager, root, ruleset_reload, upload, versions, warnings
 from secmon.operations.nodes import slow_requests as nodes_slow_requests
 from secmon.operations.nodes import statistics as stats
@@ -86,6 +87,7 @@ AREAS = (
     logtest,
     events,
     stats,
+    nodes_clocks,
     nodes_slow_requests,
     components,
     metrics_read,

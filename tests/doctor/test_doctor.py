@@ -22,7 +22,8 @@ from secmon.daemons.install import install
 from secmon.doctor.files import check_certificates, check_secrets
 from secmon.doctor.finding import Finding
 from secmon.doctor.host import check_clock, check_disk, check_limits
-from secmon.doctor.network import check_master, check_ports, check_record
+from secmon.doctor.network import check_answers, check_clocks, check_master, check_ports, check_record
+from secmon.operations.nodes.clocks import NodeClock
 from tests.cli.runner import run
 from tests.manual_clock import ManualClock
 
@@ -105,6 +106,16 @@ def test_names_that_cannot_be_resolved() -> None:
     worker = ClusterSection(node_type="worker", nodes=["no-such-host.invalid"])
     assert states(check_master(worker, 1516)) == [("names", "problem")]
     assert states(check_master(ClusterSection(node_type="master", nodes=["no-such-host.invalid"]), 1516)) == []
+
+
+def test_clocks_of_nodes_that_differ_and_nodes_that_do_not_answer() -> None:
+    clocks = [NodeClock("m1", 0.0, 0.5), NodeClock("w1", -2.4, 0.5)]
+    assert states(check_clocks(clocks)) == [("clock", "ok")], "it may be the network"
+    (found,) = check_clocks([*clocks, NodeClock("w2", -63.0, 0.5)])
+    assert (found.state, found.text) == ("warning", "that of w2 is 63.0 s behind the master's")
+    assert states(check_clocks([])) == []
+    (silent,) = check_answers({"w3": "it has not answered in time"})
+    assert (silent.state, "w3" in silent.remedy) == ("problem", True)
 
 
 def test_a_store_of_record_that_cannot_be_reached() -> None:

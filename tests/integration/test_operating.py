@@ -29,6 +29,7 @@ def test_doctor_on_nodes_that_run(three: RealCluster) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=100)
         found = json.loads(done.stdout)["data"]["findings"]
         states = {(each["check"], each["state"]) for each in found}
+        assert any(each["text"].startswith("those of 3 nodes differ") for each in found), found
         assert {("ports", "ok"), ("nodes", "ok"), ("certificates", "ok")} <= states, found
         assert ("daemons", "warning") not in states
 

@@ -23,6 +23,7 @@ NOT_INSTALLED = """\
 The console is not installed on this node. The API works without it.
 
 To install it, run "make console" in the folder of the sources, and restart the node: secmon restart
+A node that was installed from a wheel needs one that was made after that: pip wheel --no-deps .
 """
 
 _TYPES = {

@@ -1,5 +1,6 @@
 """The wheel holds all that an installation needs: no source tree is read."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+CONSOLE = {"index.html.gz": b"<p>the console</p>", "page-0123abcd.js.gz": b"1"}
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +20,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in ("secmon", "ruleset", "pyproject.toml", "README.md", "NOTICE"):
         subprocess.run(["cp", "-a", ROOT / name, source / name], check=True)
+    (source / "secmon/api/static").mkdir(exist_ok=True)
+    for name, content in CONSOLE.items():  # as if it had been made
+        (source / "secmon/api/static" / name).write_bytes(gzip.compress(content))
     options = ["-q", "--no-deps", "--no-build-isolation"]
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "-w", target, source], check=True)
     (made,) = target.glob("*.whl")
@@ -33,6 +38,18 @@ def test_everything_that_is_no_code_is_in_it(wheel: Path) -> None:
     assert {name for name in there if not Path(name).name.startswith("_")} <= data
     others = (path for path in (ROOT / "secmon").rglob("*") if path.suffix in {".yaml", ".xml", ".conf", ".service"})
     assert {str(path.relative_to(ROOT)) for path in others} <= set(names)
+    assert {f"secmon/api/static/{name}" for name in CONSOLE} <= set(names)
+
+
+SERVED = """
+import secmon
+from starlette.testclient import TestClient
+from secmon.api.console import Console
+from secmon.common.counters import Counters
+
+print(secmon.__file__)
+print(TestClient(Console(Counters()), base_url="https://node").get("/console").text)
+"""
 
 
 def test_a_node_is_installed_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
@@ -54,6 +71,8 @@ def test_a_node_is_installed_from_the_wheel_alone(wheel: Path, tmp_path: Path) -
     secmon("init", tmp_path / "n")
     assert "is valid" in secmon("config", "check", "--root", tmp_path / "n")
     assert len(list((tmp_path / "n/ruleset/rules").iterdir())) == len(list((ROOT / "ruleset/rules").glob("[!_]*.xml")))
-    shown = [str(python), "-c", "import secmon; print(secmon.__file__)"]
+    shown = [str(python), "-c", SERVED]
     found = subprocess.run(shown, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert found.stdout.startswith(str(tmp_path))
+    place, page = found.stdout.splitlines()
+    assert place.startswith(str(tmp_path))
+    assert page == CONSOLE["index.html.gz"].decode()

@@ -13,7 +13,9 @@ from secmon.daemons.service_unit import ServiceError, Systemd, install_service, 
 from secmon.daemons.supervisor_lock import SupervisorLock
 
 
-@click.group(cls=LazyGroup, short_help="Have systemd run the node.")
+@click.group(
+    cls=LazyGroup, lazy={"upgrade": "secmon.cli.upgrade:upgrade"}, short_help="Have systemd run the node; upgrade it."
+)
 def service() -> None:
     """Have systemd start the node with the host, and restart it when it fails.
 

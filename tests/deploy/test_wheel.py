@@ -1,6 +1,5 @@
 """The wheel holds all that an installation needs: no source tree is read."""
 
-import gzip
 import os
 import subprocess
 import sys
@@ -8,25 +7,7 @@ import sysconfig
 import zipfile
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
-CONSOLE = {"index.html.gz": b"<p>the console</p>", "page-0123abcd.js.gz": b"1"}
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Without the compiled matchers, which take a minute and need what registries have."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("secmon", "ruleset", "pyproject.toml", "README.md", "NOTICE"):
-        subprocess.run(["cp", "-a", ROOT / name, source / name], check=True)
-    (source / "secmon/api/static").mkdir(exist_ok=True)
-    for name, content in CONSOLE.items():  # as if it had been made
-        (source / "secmon/api/static" / name).write_bytes(gzip.compress(content))
-    options = ["-q", "--no-deps", "--no-build-isolation"]
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "-w", target, source], check=True)
-    (made,) = target.glob("*.whl")
-    return made
+from tests.deploy.wheels import CONSOLE, ROOT
 
 
 def test_everything_that_is_no_code_is_in_it(wheel: Path) -> None:

@@ -13,6 +13,7 @@ from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.common.privileges import SERVICE_USER, Account, find_account
 from secmon.daemons.installation_files import give_to
+from secmon.daemons.releases import link_in_use
 
 UNIT = "secmon.service"
 _TEMPLATE = Path(__file__).with_name(UNIT)
@@ -60,7 +61,8 @@ class ServiceState(NamedTuple):
 
 def unit_text(paths: Paths) -> str:
     """The unit for the installation, started by this copy of secmon. Raises ServiceError."""
-    program = Path(sys.executable).with_name("secmon")
+    link = link_in_use()
+    program = Path(sys.executable).with_name("secmon") if link is None else link / "bin/secmon"
     command = str(program) if program.exists() else f"{sys.executable} -m secmon.cli"
     if any(not each.isprintable() or set(each) & set(" \t\"'\\%$") for each in (str(paths.root), str(program))):
         raise ServiceError("the paths of the installation and of secmon must be without spaces, quotes, %, $ and \\")

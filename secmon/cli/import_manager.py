@@ -2,25 +2,32 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
 import msgspec
 
+from secmon.agents.registry.entries import entries
+from secmon.agents.registry.store import AgentStore
 from secmon.cli.group import echo_json, json_option, root_option
 from secmon.cli.import_agents import import_into_registry
 from secmon.cli.store import host_author, open_masters_store, require_master, require_own_stores, require_stopped
 from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from secmon.common.privileges import as_root
+from secmon.common.sqlite.foreign import ForeignError
+from secmon.config.options import load_internal_options
 from secmon.engine.ruleset.validation import RulesetValidator
 from secmon.importers.agents import read_source as read_agents
 from secmon.importers.manager import import_files
+from secmon.importers.manager.inventory import databases, read_database, store
 from secmon.importers.manager.source import RBAC, read_files
 from secmon.importers.rbac import import_rbac
 from secmon.importers.rbac import read_source as read_rbac
 from secmon.importers.report import Report, ReportLine
+from secmon.inventory.store import InventoryStore
 from secmon.security.audit import audited
 
 Step = Callable[[bool], Report]
@@ -34,7 +41,8 @@ Step = Callable[[bool], Report]
 @json_option
 def manager(folder: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
     """Move a 4.x manager over: agents with their keys and groups, users, rules, decoders, lists, the main
-    configuration, the password and certificate of enrolment, from FOLDER, such as /var/ossec or a copy of it.
+    configuration, the password and certificate of enrolment, and what hosts have reported, from FOLDER, such as
+    /var/ossec or a copy of it.
 
     Works on the master, which must be stopped. Everything is read and checked first: when a line is refused, nothing is
     changed. Each line says what became of one thing; "dropped" ones have no counterpart here, or are not taken over,
@@ -60,10 +68,20 @@ def manager(folder: Path, paths: Paths, dry_run: bool, as_json: bool) -> None:
         lines.append(ReportLine("warning", "user", RBAC, "there is none: the users of this node remain"))
     refused = any(report.refused for report in reports)
     written = False
+    with as_root():
+        found = databases(folder)
     if not refused and not dry_run:
         with click.progressbar(steps, label="Importing", file=sys.stderr) as bar:
             for step in bar:
                 written |= step(False).written
+        with click.progressbar(
+            _inventory(found, paths), length=len(found), label="Inventory", file=sys.stderr
+        ) as hosts:
+            reported = list(hosts)
+        lines += reported
+        written |= any(line.result == "imported" for line in reported)
+    elif found:
+        lines.append(ReportLine("imported", "inventory", f"{len(found)} databases of agents", "read at the import"))
     _print(lines, written=written, refused=refused, dry_run=dry_run, as_json=as_json)
 
 
@@ -95,6 +113,28 @@ def _files(folder: Path, paths: Paths) -> Step:
     return lambda dry_run: import_files(
         source, paths, lambda changed: list(validator.findings(changed)), SystemClock(), dry_run=dry_run
     )
+
+
+def _inventory(found: Sequence[tuple[int, Path]], paths: Paths) -> Iterator[ReportLine]:
+    """Take over what the hosts of known agents have reported, one after the other; a line for each. Raises OSError."""
+    clock, option = SystemClock(), load_internal_options(paths).get
+    limits = {"max_rows": option("db.max_rows"), "max_file_entries": option("db.max_file_entries")}
+    with closing(AgentStore(paths.agents_db)) as registry, registry.read() as connection:
+        known = {each.id for each in entries(connection)}
+    with closing(InventoryStore(paths.inventory_db)) as inventory:
+        for agent, path in found:
+            if agent not in known:
+                yield ReportLine("dropped", "inventory", path.name, "there is no such agent", agent)
+                continue
+            try:
+                with as_root():
+                    database = read_database(agent, path, **limits)
+            except ForeignError as error:
+                text = f"{error}; the agent sends all of it again when it connects"
+                yield ReportLine("dropped", "inventory", path.name, text, agent)
+                continue
+            with inventory.write() as transaction:
+                yield store(transaction, database, clock.now().timestamp())
 
 
 def _print(lines: list[ReportLine], *, written: bool, refused: bool, dry_run: bool, as_json: bool) -> None:

@@ -46,7 +46,7 @@ def old(tmp_path: Path) -> OldManager:
         "etc/lists/amazon/names.cdb": "compiled",
         "etc/authd.pass": "a password\n",
         "etc/local_internal_options.conf": "remoted.debug=1\n",
-        "queue/db/001.db": "",
+        "queue/db/001.db": "no database",
     }
     for name, text in files.items():
         (old.root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def test_a_manager_moves_over(old: OldManager, master: Path) -> None:
         "dropped    file etc/rules/link.xml: not a file",
         "dropped    file etc/lists/amazon/names.cdb: not a source of the ruleset",
         "dropped    file etc/local_internal_options.conf: this node keeps its own; set there what you need",
-        "dropped    inventory 1 databases of agents: their agents send all of it again when they connect",
+        "dropped    inventory 1 001.db: file is not a database; the agent sends all of it again when it connects",
     ):
         assert line in done.stdout.splitlines(), done.stdout
     assert "osquery: no effect in this version" in done.stdout

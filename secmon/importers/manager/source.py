@@ -1,7 +1,6 @@
 """Reads the files of a 4.x manager that are taken over as they are (manager.md 15)."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -24,7 +23,6 @@ _OWN = {
     "active-response/bin": "programs are not taken over; copy those that you use, and read them first",
     "integrations": "programs are not taken over; copy those that you use, and read them first",
 }
-_DATABASE = re.compile(r"\d{3,}\.db")
 
 
 class Files(Struct, frozen=True):
@@ -50,10 +48,6 @@ def read_files(root: Path) -> Files:
     except OSError as error:
         raise SecmonError(1006, os_text(error)) from error
     lines += [ReportLine("dropped", "file", name, why) for name, why in _OWN.items() if (root / name).exists()]
-    databases = sum(1 for name in _listed(root / "queue/db") if _DATABASE.fullmatch(name) and name != "000.db")
-    if databases:
-        text = "their agents send all of it again when they connect"
-        lines.append(ReportLine("dropped", "inventory", f"{databases} databases of agents", text))
     return Files(main, files, tuple(lines))
 
 
@@ -84,7 +78,3 @@ def _content(root: Path, name: str) -> bytes | None:
     if len(data) > MAX_BYTES:
         raise SecmonError(1006, f"{root / name}: too large")
     return data
-
-
-def _listed(folder: Path) -> list[str]:
-    return os.listdir(folder) if folder.is_dir() else []

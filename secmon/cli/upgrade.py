@@ -1,8 +1,10 @@
 """``secmon service upgrade``: another release of secmon for this node, with checks before and a way back."""
 
 import json
+import os
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,8 +13,9 @@ from typing import NamedTuple
 import click
 
 from secmon import __version__
+from secmon.backup.encryption import read_head
+from secmon.backup.fault import BackupError
 from secmon.cli.group import require_installation, root_option
-from secmon.cli.service import wait_for
 from secmon.cluster.leadership.current_cluster import current_cluster
 from secmon.cluster.rpc.version import compatible, spoken
 from secmon.common.clock import Clock, SystemClock
@@ -26,6 +29,8 @@ from secmon.daemons.service_unit import UNIT, ServiceError, Systemd, service_sta
 from secmon.daemons.supervisor_lock import SupervisorLock
 
 _BACKUP_AGE = timedelta(days=1)
+_SECONDS, _PAUSE_SECONDS = 180, 1.0
+"""Time to get healthy, at least when it goes back; between two looks."""
 _SPARE_BYTES = 256 << 20
 _VERSIONS = "import secmon, secmon.cluster.rpc.version as v; print(secmon.__version__, v.PROTOCOL, v.MIN_PROTOCOL)"
 _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
@@ -38,7 +43,9 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
 @click.option("--backup", type=_FILE, help="Backup of this master, a day old at most: secmon backup FILE.")
 @click.option("--without-backup", is_flag=True, help="Upgrade a master without one.")
 @click.option("--check", is_flag=True, help="Make the checks and install beside; switch nothing.")
-@click.option("--seconds", type=click.IntRange(10, 3600), default=180, show_default=True, help="Time to get healthy.")
+@click.option(
+    "--seconds", type=click.IntRange(10, 3600), default=_SECONDS, show_default=True, help="Time to get healthy."
+)
 @click.option("--pip-option", "pip_options", multiple=True, help="For pip, such as --find-links=DIR; may be repeated.")
 def upgrade(
     wheel: Path | None,
@@ -72,12 +79,13 @@ def upgrade(
     require_installation(paths)
     try:
         releases = _releases()
-        change = _Change(paths, releases, _manager(paths, releases), seconds)
+        change = _Change(paths, releases, _manager(paths, releases, must_run=not back), seconds)
         present = releases.links()
         if wheel is None:
             release = _previous(present)
         else:
-            _examine(paths, releases, backup, without_backup)
+            _require_backup(paths, backup, without_backup)
+            _examine(paths, releases)
             click.echo(f"Installing {wheel.name} beside {present.current.name} ...")
             with as_root():
                 release = releases.make(wheel, pip_options)
@@ -106,19 +114,29 @@ def _previous(links: Links) -> Path:
     return links.previous
 
 
-def _examine(paths: Paths, releases: Releases, backup: Path | None, without_backup: bool) -> None:
-    """Raises ReleaseError for what stands against any upgrade."""
+def _examine(paths: Paths, releases: Releases) -> None:
+    """Raises ReleaseError for what no upgrade is made with."""
     _call(_secmon(releases.link, "doctor", "--quiet", "--root", str(paths.root)))
     wanted = 2 * sum(each.stat().st_size for each in releases.links().current.rglob("*") if each.is_file())
     for folder, needed in ((releases.folder, wanted), (paths.root, 2 * sum(map(_size, _stores(paths))))):
         if shutil.disk_usage(folder).free < needed + _SPARE_BYTES:
             raise ReleaseError(f"{folder} needs {(needed + _SPARE_BYTES) >> 20} MiB of free disk for an upgrade")
+
+
+def _require_backup(paths: Paths, backup: Path | None, without_backup: bool) -> None:
+    """Of a master. Raises ReleaseError."""
     section = load_main_config(paths).cluster
     if (not section.disabled and current_cluster(paths, section).is_worker) or without_backup:
         return
     if backup is None:
         raise ReleaseError("this is a master: make a backup (secmon backup FILE) and name it, --backup FILE")
-    if SystemClock().now().timestamp() - backup.stat().st_mtime > _BACKUP_AGE.total_seconds():
+    with as_root(), backup.open("rb") as archive:
+        made = os.fstat(archive.fileno()).st_mtime
+        try:
+            read_head(archive)
+        except BackupError as error:
+            raise ReleaseError(f"{backup}: {error}") from error
+    if SystemClock().now().timestamp() - made > _BACKUP_AGE.total_seconds():
         raise ReleaseError(f"{backup} is older than a day; make another one: secmon backup FILE")
 
 
@@ -151,18 +169,16 @@ class _Manager(NamedTuple):
     start: Callable[[], object]
 
 
-def _manager(paths: Paths, releases: Releases) -> _Manager:
+def _manager(paths: Paths, releases: Releases, *, must_run: bool) -> _Manager:
     """Systemd where it runs the node, else its own supervisor. Raises ReleaseError for a node that does not run."""
     systemd, root = Systemd(), str(paths.root)
-    if (
-        systemd.booted.is_dir()
-        and systemd.unit.exists()
-        and (state := service_state(paths, systemd)).active == "active"
-    ):
-        if not state.current:
+    if systemd.booted.is_dir() and systemd.unit.exists():
+        state = service_state(paths, systemd)
+        if state.active == "active" and not state.current:
             raise ReleaseError("the unit is not that of this version: run secmon service install first")
-        return _Manager(lambda: _systemctl(systemd, "stop"), lambda: _systemctl(systemd, "start"))
-    if not SupervisorLock(paths.root).held():
+        if state.current and (state.active == "active" or not must_run):
+            return _Manager(lambda: _systemctl(systemd, "stop"), lambda: _systemctl(systemd, "start"))
+    if must_run and not SupervisorLock(paths.root).held():
         raise ReleaseError(f"the node does not run: secmon start --root {root}")
     return _Manager(
         lambda: _call(_secmon(releases.link, "stop", "--root", root)),
@@ -185,7 +201,7 @@ class _Change:
         try:
             with as_root():
                 self._releases.switch(release)
-            self._start(release)
+            self._start(release, self._seconds)
         except BaseException as error:  # an interruption too: the node must not stay as it is
             click.echo(
                 f"{release.name}: {error or type(error).__name__}\nGoing back to {before.current.name} ...", err=True
@@ -194,11 +210,15 @@ class _Change:
             raise ReleaseError(f"not upgraded; the node runs {before.current.name} as before") from error
         click.echo(f"The node runs {release.name}. Back to {before.current.name}: secmon service upgrade --back")
 
-    def _start(self, release: Path) -> None:
+    def _start(self, release: Path, seconds: float) -> None:
+        """Raises ReleaseError for a node that does not start, or is not healthy in time."""
         click.echo(f"Starting the node with {release.name} ...")
         self._manager.start()
-        if not wait_for(lambda: self._trouble() == "", "Waiting for a healthy node", self._seconds):
-            raise ReleaseError(self._trouble() or "it was healthy too late")
+        end = time.monotonic() + seconds
+        while trouble := self._trouble():
+            if time.monotonic() > end:
+                raise ReleaseError(trouble)
+            time.sleep(_PAUSE_SECONDS)
 
     def _trouble(self) -> str:
         """Why the node is not healthy; empty when it is."""
@@ -220,7 +240,7 @@ class _Change:
             click.echo(line, err=True)
         with as_root():
             self._releases.put(before)
-        self._start(before.current)
+        self._start(before.current, max(self._seconds, _SECONDS))
 
 
 _SETTLED = ("running", "stopped")

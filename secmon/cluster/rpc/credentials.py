@@ -50,7 +50,7 @@ def new_server(
     options = [*_SERVER, ("grpc.max_receive_message_length", max_message_bytes)]
     if calls_per_connection is not None:
         options.append(("grpc.max_concurrent_streams", calls_per_connection))
-    return grpc.aio.server(options=options, interceptors=[RequestBudget(request_bytes or {})])
+    return grpc.aio.server(options=options, interceptors=[RequestBudget(request_bytes or {}, max_message_bytes)])
 
 
 def server_credentials(keystore: Keystore, clock: Clock, *, clients: bool) -> grpc.ServerCredentials:

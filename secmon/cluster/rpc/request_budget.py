@@ -114,10 +114,14 @@ class RequestBudget(aio.ServerInterceptor):  # type: ignore[type-arg]  # generic
     Refused requests are answered with RESOURCE_EXHAUSTED.
     """
 
-    def __init__(self, limits: Mapping[str, int]) -> None:
+    def __init__(self, limits: Mapping[str, int], largest: int = MAX_REQUEST_BYTES) -> None:
         """``limits``: bytes of a request by the full name of its method (``/package.Service/Method``), checked before
-        it is decoded: a message of many small parts takes a hundred times its bytes in memory."""
-        self._limits = limits
+        it is decoded: a message of many small parts takes a hundred times its bytes in memory.
+
+        ``largest``: bytes of a message that the server receives. Callers without a certificate are one node, so the
+        smaller it is, the more of them are heard beside those that send nothing.
+        """
+        self._limits, self._largest = limits, largest
         self._nodes: dict[str, _NodeRequests] = {}
 
     async def intercept_service(
@@ -129,7 +133,7 @@ class RequestBudget(aio.ServerInterceptor):  # type: ignore[type-arg]  # generic
             return handler
         if handler.request_streaming:
             return self._session(handler)
-        limit = self._limits.get(details.method, MAX_REQUEST_BYTES)
+        limit = self._limits.get(details.method, self._largest)
         return (self._streaming if handler.response_streaming else self._single)(handler, limit)
 
     def _single(self, handler: Handler, limit: int) -> Handler:
@@ -179,11 +183,11 @@ class RequestBudget(aio.ServerInterceptor):  # type: ignore[type-arg]  # generic
         with self._node(context) as node:
             if node.calls > CALLS_PER_NODE:
                 await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"more than {CALLS_PER_NODE} calls at once")
-            await node.budget.take(MAX_REQUEST_BYTES)
-            request = _Request(MAX_REQUEST_BYTES)
+            await node.budget.take(self._largest)
+            request = _Request(self._largest)
             try:
                 await request.receive(context, handler.request_deserializer, limit)
-                node.budget.give(MAX_REQUEST_BYTES - request.size)
+                node.budget.give(self._largest - request.size)
                 if request.refusal:
                     await context.abort(*request.refusal)
                 yield request

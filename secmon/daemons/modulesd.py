@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from secmon.agents.groups.merged_files.active_responses import write_active_responses
 from secmon.agents.groups.merged_files.downloads import GroupFileDownloads
 from secmon.agents.groups.merged_files.task import MergedFileTask
 from secmon.agents.link.client import LinkClient
@@ -59,7 +60,7 @@ class ModulesDaemon:
 
     async def start(self) -> None:
         """Start the modules."""
-        modules = dict(await self._master_modules() if self.node.role == "master" else self._worker_modules())
+        modules = dict(await (self._master_modules() if self.node.role == "master" else self._worker_modules()))
         modules |= upgrade_modules(self.node, self._master)
         modules |= key_request_modules(self.node, self._master, self.tasks)
         modules |= await response_modules(self.node, self._states, self._master)
@@ -102,7 +103,9 @@ class ModulesDaemon:
             modules["newer versions"] = UpdateCheckTask(updates, node.clock)
         return modules
 
-    def _worker_modules(self) -> Mapping[str, Module]:
+    async def _worker_modules(self) -> Mapping[str, Module]:
+        # Of this node's configuration, as its agents' commands are checked here. A master's follows groups too.
+        await asyncio.to_thread(write_active_responses, self.node.paths, self.node.main_config)
         return {"key file": KeyFileTask(self.node)}
 
     async def finished(self) -> None:

@@ -89,7 +89,9 @@ def _versions(states: AgentStore, node: str | None, numbers: Sequence[int] | Non
         return dict(map(tuple, connection.execute(query)))
 
 
-async def _elsewhere(master: MasterClient, response: ActiveResponse, alert: Alert) -> None:
-    """Through the master, which knows the nodes of all agents. Raises SecmonError."""
+async def _elsewhere(master: MasterClient, response: ActiveResponse, alert: Alert) -> int:
+    """Through the master, which knows the nodes of all agents; how many it has not reached. Raises SecmonError."""
     params = {"command": response.name, "agent": response.agent, "alert": dict(alert.fields)}
-    await master.call("PUT /internal/responses", params)
+    data = await master.call("PUT /internal/responses", params)
+    failed = data.get("failed", 0) if isinstance(data, dict) else 0  # a master of an earlier release does not say it
+    return int(failed)

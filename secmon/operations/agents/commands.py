@@ -196,6 +196,8 @@ class OwnCommand(OwnAgents, frozen=True, kw_only=True):
     command: str
     arguments: list[str] = []
     alert: dict[str, Any] = {}
+    ask: bool = True
+    """Whether each agent is asked first if it has active responses enabled, so that the answer can say so."""
 
 
 RESTART_OWN = "PUT /internal/own-agents/restart"
@@ -257,7 +259,7 @@ async def send_each(ctx: Context, versions: Mapping[int, str | None], message: C
     messages=RESPONSE,
 )  # fmt: skip
 async def respond_on_own_agents(ctx: Context, params: OwnCommand) -> Outcome:
-    """Run an active response on agents of this node; each is asked first whether it has them enabled."""
+    """Run an active response on agents of this node."""
     outcome = Outcome()
     if not params.command.startswith("!"):
         commands = await asyncio.to_thread(read_commands, ctx.node.paths.shared)
@@ -270,7 +272,7 @@ async def respond_on_own_agents(ctx: Context, params: OwnCommand) -> Outcome:
     async def respond(agent: int, version: str | None) -> None:
         try:
             async with turns:
-                await _respond(ctx, agent, version, response)
+                await _respond(ctx, agent, version, response, ask=params.ask)
             outcome.items.append(padded(agent))
         except SecmonError as error:
             outcome.fail(error, padded(agent))
@@ -281,12 +283,12 @@ async def respond_on_own_agents(ctx: Context, params: OwnCommand) -> Outcome:
     return outcome
 
 
-async def _respond(ctx: Context, agent: int, version: str | None, response: Response) -> None:
+async def _respond(ctx: Context, agent: int, version: str | None, response: Response, *, ask: bool) -> None:
     """Send it to one agent. Raises 1015, 1116 to 1118, 1707, 1731, 1750."""
     if not version:
         raise SecmonError(1015)
     link = link_of(ctx)
-    if compare(version, GETCONFIG_SINCE) >= 0:
+    if ask and compare(version, GETCONFIG_SINCE) >= 0:
         answer = await link.request(agent, "com", b"getconfig active-response", timeout=answer_seconds(ctx))
         section = configuration(answer)
         if isinstance(section, dict) and _disabled(section.get("active-response")):

@@ -1,5 +1,6 @@
 """Active responses to alerts on agents of other nodes: nodes request them of the master (agent-link.md 9)."""
 
+import logging
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -17,6 +18,8 @@ from secmon.operations.agents.listing import read_agents
 from secmon.operations.agents.node_requests import LocatedAgent, NodeRequest, call_shares
 from secmon.operations.internal import INTERNAL
 
+log = logging.getLogger("secmon.responses")
+
 
 class Respond(Struct, frozen=True, kw_only=True):
     """A response that the master has in its configuration too: for all agents, or for the one that it names there."""
@@ -30,7 +33,7 @@ class Respond(Struct, frozen=True, kw_only=True):
     "PUT", "/internal/responses", params=Respond, place=Place.MASTER, open_to_all=True, exempt=True, catalogue=INTERNAL,
 )  # fmt: skip
 async def respond_on_other_nodes(ctx: Context, params: Respond) -> Plain:
-    """Run a response on agents that are not connected to the calling node; how many it has reached.
+    """Run a response on agents that are not connected to the calling node; how many it has reached, and how many not.
 
     A worker is not trusted with commands: it can only start what the master's own configuration has. Raises 1652.
     """
@@ -42,10 +45,15 @@ async def respond_on_other_nodes(ctx: Context, params: Respond) -> Plain:
     located = await read_agents(ctx, lambda store: [LocatedAgent(*row) for row in store.execute(query)])
     errand = NodeRequest(
         RESPOND_OWN,
-        {"command": response.name, "arguments": list(response.command.arguments), "alert": params.alert},
+        {"command": response.name, "arguments": list(response.command.arguments), "alert": params.alert, "ask": False},
     )
     outcomes = await call_shares(ctx, errand, located)
-    return Plain(data={"sent": sum(len(one.items) for one in outcomes)})
+    failures = [failure for one in outcomes for failure in one.failures]
+    for failure in failures:
+        reason = SecmonError(failure.code, failure.extra).message
+        log.warning("The response %s has not reached the agents %s: %s", response.name, failure.ids, reason)
+    sent, failed = sum(len(one.items) for one in outcomes), sum(len(one.ids) for one in failures)
+    return Plain(data={"sent": sent, "failed": failed})
 
 
 def _configured(ctx: Context, params: Respond) -> ActiveResponse:

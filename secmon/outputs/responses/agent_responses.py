@@ -20,8 +20,9 @@ _LARGE = ("previous_output", "previous_log", "full_log")
 
 Versions = Callable[[Sequence[int] | None], Mapping[int, str | None]]
 """Versions of the agents with these numbers, or of all active ones. Blocks. Raises SQLAlchemyError."""
-Elsewhere = Callable[[ActiveResponse, Alert], Awaitable[None]]
-"""Runs a response for all agents, or for the one that is named, on other nodes. Raises SecmonError."""
+Elsewhere = Callable[[ActiveResponse, Alert], Awaitable[int]]
+"""Runs a response for all agents, or for the one that is named, on other nodes; how many of these agents were not
+reached. Raises SecmonError."""
 
 
 class Link(Protocol):
@@ -70,10 +71,11 @@ class AgentResponses:
         try:
             unreached = await self._send(response, alert, numbers)
             if self._elsewhere is not None and response.location != "local":
-                if numbers is None or unreached:
-                    await self._elsewhere(response, alert)
-            elif unreached:
-                self._counters.add("responses.unreachable", len(unreached))
+                lost = await self._elsewhere(response, alert) if numbers is None or unreached else 0
+            else:
+                lost = len(unreached)
+            if lost:
+                self._counters.add("responses.unreachable", lost)
         except SecmonError as error:
             self._counters.add("responses.failed")
             log.warning("The response %s to alert %s failed: %s", response.name, alert.text("id"), error.message)

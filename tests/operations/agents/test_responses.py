@@ -66,7 +66,7 @@ def reached(links: dict[str, MemoryLink]) -> dict[str, list[int]]:
 
 async def test_all_agents_of_other_nodes(cluster: World, links: dict[str, MemoryLink]) -> None:
     configure(cluster, location="all")
-    assert await respond(cluster, "beta", command="firewall-drop180") == {"sent": 2}
+    assert await respond(cluster, "beta", command="firewall-drop180") == {"sent": 2, "failed": 0}
     assert reached(links) == {"alpha": [1], "beta": [], "gamma": [3]}
     sent = json.loads(links["alpha"].sent[0][1].removeprefix("#!-execd "))
     assert sent["parameters"] == {"extra_args": ["-x"], "alert": ALERT}
@@ -75,7 +75,7 @@ async def test_all_agents_of_other_nodes(cluster: World, links: dict[str, Memory
 
 async def test_the_agent_that_is_named(cluster: World, links: dict[str, MemoryLink]) -> None:
     configure(cluster, location="defined-agent", agent_id="3")
-    assert await respond(cluster, "beta", command="firewall-drop180", agent=3) == {"sent": 1}
+    assert await respond(cluster, "beta", command="firewall-drop180", agent=3) == {"sent": 1, "failed": 0}
     assert reached(links) == {"alpha": [], "beta": [], "gamma": [3]}
 
 

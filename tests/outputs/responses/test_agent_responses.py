@@ -52,8 +52,9 @@ class Agents:
         wanted = [1, 2, 4] if numbers is None else numbers
         return {number: VERSIONS[number] for number in wanted if number in VERSIONS}
 
-    async def run_elsewhere(self, response: ActiveResponse, alert: Alert) -> None:
+    async def run_elsewhere(self, response: ActiveResponse, alert: Alert) -> int:
         self.elsewhere.append((response.name, alert.text("id")))
+        return 1
 
     def decide(self, response: ActiveResponse, **fields: Any) -> None:
         self.journal.append([msgspec.json.encode(AnsweredAlert([response], alert(1, **fields)))])

@@ -13,6 +13,7 @@ from secmon.config.main import parse_main_config
 from secmon.config.options import InternalOptions
 from secmon.engine.analysis_thread import AnalysisThread
 from secmon.engine.build import AnalysisEnvironment, build_analysis_thread
+from secmon.engine.cluster_hits.hit_exchange import Send
 from secmon.engine.event_counters import EventCounters
 from secmon.engine.output.labels import LabelSource
 from secmon.engine.ruleset.compiled import Ruleset
@@ -43,6 +44,7 @@ class Analysis:
         labels: LabelSource = lambda agent: None,
         engines: int = 1,
         sources: Sources | None = None,
+        report_hits: Send | None = None,
     ) -> None:
         self.paths = make_folders(root)
         self.clock = clock or SystemClock()
@@ -59,6 +61,7 @@ class Analysis:
             counters=Counters(),
             host="mgr.example",
             labels=labels,
+            report_hits=report_hits,
         )
         self.thread: AnalysisThread = build_analysis_thread(env, ruleset, self.event_counters, sources)
 

@@ -38,6 +38,7 @@ class HitExchange:
         """Until cancelled."""
         loop, waiting = asyncio.get_running_loop(), asyncio.Event()
         self._memory.outgoing.wake = lambda: loop.call_soon_threadsafe(waiting.set)
+        waiting.set()  # some may have come before
         while True:
             await waiting.wait()
             await asyncio.sleep(COLLECT_SECONDS)

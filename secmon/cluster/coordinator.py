@@ -6,6 +6,8 @@ The master coordinates; a worker does so only for a call that names itself alone
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from secmon.cluster.call import Call
 from secmon.cluster.catalogue import Place
 from secmon.cluster.executor import Context, Executor, authorizer, read_query, requested_ids
@@ -13,6 +15,7 @@ from secmon.cluster.fan_out import CallLimits, NodeResult, fan_out
 from secmon.cluster.node import Peer
 from secmon.common import query
 from secmon.common.errors import SecmonError
+from secmon.common.identity import node_identity
 from secmon.common.outcome import Outcome, Result, absorb, merge
 from secmon.security.rbac.authorization import Grant
 
@@ -78,6 +81,8 @@ class Coordinator:
 
     async def call_nodes(self, call: Call, params: Mapping[str, Any]) -> Mapping[str, NodeResult]:
         """See ``cluster.node.NodeCalls``."""
+        if call.identity.local:  # this host's own authority ends at this host: workers refuse such callers
+            call = structs.replace(call, identity=node_identity())
         peers = {name: self._peer(name) for name in params}
         return await fan_out(call, peers, self._executor.node.clock.monotonic(), limits=self._limits, params=params)
 

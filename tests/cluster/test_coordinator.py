@@ -18,7 +18,7 @@ from secmon.cluster.node import Member, Peer
 from secmon.cluster.parameters import Listing, Names
 from secmon.common import query
 from secmon.common.errors import Kind, SecmonError
-from secmon.common.identity import local_identity
+from secmon.common.identity import local_identity, node_identity
 from secmon.common.outcome import Messages, Outcome, Plain, Raw, envelope
 from secmon.common.query import Fields, Sort
 from secmon.operations.permissions import on_nodes
@@ -185,6 +185,17 @@ async def test_nodes_that_are_not_there_are_an_answer_too(world: World) -> None:
     assert own.items == [master.name]
     assert isinstance(other, SecmonError)
     assert other.code == 3022
+
+
+async def test_the_authority_of_this_host_ends_here(world: World) -> None:
+    """Workers refuse callers that are local to another host: what daemons of the master ask for is of the node."""
+    master, peer = world.nodes["alpha"], AnsweringPeer(Plain())
+    world.peers["beta"] = peer
+    nodes = master.node.services.nodes
+    assert nodes is not None
+    made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r")
+    await nodes.call_nodes(made, {"beta": RocksQuery()})
+    assert [one.identity for one in peer.calls] == [node_identity()]
 
 
 async def test_waiting_for_ones_turn_counts_against_the_deadline() -> None:

@@ -87,7 +87,7 @@ export function ofHealth({ lost = [], refused = [] }: Item): Attention[] {
 }
 
 async function alerts(signal: AbortSignal): Promise<Attention[]> {
-  const query = { since: DEFAULT_RANGE, level: HIGH, acknowledged: may("alerts:acknowledge") ? "false" : undefined };
+  const query = { since: DEFAULT_RANGE, level: HIGH, acknowledged: "false" };
   const newest = { ...query, select: "rule.id,rule.description", limit: NEWEST };
   const [counts, { data }] = await Promise.all([top("rule.id", query, signal), get("/alerts", newest, signal)]);
   return ofAlerts(counts, data.affected_items, query);

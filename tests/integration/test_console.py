@@ -51,7 +51,7 @@ PAGES = {
 }
 """Addresses, and a word on the page when it is loaded."""
 
-pytestmark = NEEDS_A_BROWSER
+pytestmark = [*NEEDS_A_BROWSER, pytest.mark.timeout(300)]  # a browser on a host that may be busy
 
 RULES = "console_rules.xml"
 RULE = """<group name="local,">
@@ -103,7 +103,6 @@ def test_a_wrong_password_is_refused_in_words(page: Page) -> None:
     assert barriers(page) == []
 
 
-@pytest.mark.timeout(300)  # two dozen pages, on a host that may be busy
 def test_each_page_loads_and_keeps_nobody_out(page: Page, three: RealCluster) -> None:
     sign_in(page, "admin", three.password)
     found = {}
@@ -198,6 +197,37 @@ def test_an_attack_is_seen_on_the_overview(page: Page, three: RealCluster) -> No
     attention(page).get_by_role("link", name=f"New user with the rights of root: {INTRUDER}").click()
     loaded(page, f"{TIMES} alerts")
     expect(page.get_by_label("Query")).to_have_value("rule.id=210402")
+    page.get_by_role("button", name="Acknowledge all shown …").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Comment").fill("a drill")
+    dialog.get_by_role("button", name="Acknowledge all shown").click()
+    loaded(page, "No alert meets these filters.")
+    page.get_by_role("search").get_by_label("Acknowledged").select_option("yes")
+    loaded(page, "Acknowledged by admin: a drill")
+    assert barriers(page) == []
+    show(page, "")
+    loaded(page, "Rules with most alerts")
+    expect(attention(page).get_by_role("link", name=INTRUDER)).to_have_count(0)
+
+
+def test_such_alerts_are_silenced_from_one_of_them(page: Page, three: RealCluster) -> None:
+    three.call(three.workers[0], "/events", method="POST", json={"events": [NEW_ROOT]})
+    sign_in(page, "admin", three.password)
+    show(page, f"alerts?search={INTRUDER}")
+    page.get_by_role("row").filter(has_text=INTRUDER).get_by_role("link").first.click()
+    page.get_by_role("link", name="Silence such alerts …").click()
+    expect(page.get_by_label("Rules (ids)")).to_have_value("210402")
+    preview = page.get_by_role("region", name="What it would have covered")
+    expect(preview.get_by_role("link", name="New user with the rights of root")).to_be_visible(timeout=WAIT_MS)
+    assert barriers(page) == []
+    page.get_by_label("Reason").fill("a drill of ours")
+    page.get_by_role("button", name="Silence", exact=True).click()
+    row = page.get_by_role("row").filter(has_text="a drill of ours")
+    expect(row).to_contain_text("in force", timeout=WAIT_MS)
+    assert barriers(page) == []
+    row.get_by_role("button", name="End").click()
+    page.get_by_role("dialog").get_by_role("button", name="End").click()
+    expect(row).to_contain_text("ended", timeout=WAIT_MS)
 
 
 def test_a_table_is_sorted_by_keyboard(page: Page, three: RealCluster) -> None:

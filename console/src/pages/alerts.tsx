@@ -72,16 +72,14 @@ function Filters({ query, live }: { query: Record<string, string>; live: boolean
           {Object.entries(RANGES).map(([since, label]) => <option key={since} value={since}>{label}</option>)}
         </select>
       </label>
-      {may("alerts:acknowledge") && (
-        <label>
-          <span>Acknowledged</span>
-          <select value={query.acknowledged ?? ""} onChange={(event) => change({ acknowledged: event.currentTarget.value })}>
-            <option value="">or not</option>
-            <option value="false">no</option>
-            <option value="true">yes</option>
-          </select>
-        </label>
-      )}
+      <label>
+        <span>Acknowledged</span>
+        <select value={query.acknowledged ?? ""} onChange={(event) => change({ acknowledged: event.currentTarget.value })}>
+          <option value="">yes or no</option>
+          <option value="false">no</option>
+          <option value="true">yes</option>
+        </select>
+      </label>
       <button aria-pressed={live} onClick={() => change({ live: live ? undefined : "1" })}>{live ? "Stop following" : "Follow live"}</button>
     </div>
   );

@@ -1,7 +1,8 @@
 // Silences: alerts that are stored, but sent to no receiver, for a while and for a reason.
 import { useState } from "preact/hooks";
 import { address, filter, go, link } from "../address";
-import { act, at, get } from "../api";
+import { ruleNames } from "../alerts";
+import { act, at, get, type Collection as Items } from "../api";
 import { useAction, useLoad } from "../load";
 import { Action } from "../parts/action";
 import { Empty, Loaded, Notice, ProblemNotice } from "../parts/answer";
@@ -93,28 +94,52 @@ export function NewSilence() {
   );
 }
 
+interface Count {
+  value: string;
+  count: number;
+}
+
+interface Covered {
+  alerts: number;
+  highest_level: number | null;
+  days: { time: string; count: number }[];
+  rules: Count[];
+  agents: Count[];
+}
+
 function Preview({ query }: { query: Record<string, string> }) {
-  const load = useLoad((signal) => get(`${PATH}/preview`, query, signal), [query]);
+  const load = useLoad(async (signal) => {
+    const { data } = await get<Items<Covered>>(`${PATH}/preview`, query, signal);
+    const [found] = data.affected_items;
+    return found && { ...found, names: await ruleNames(found.rules.map(({ value }) => value), signal) };
+  }, [query]);
   return (
     <section class="card stack" aria-labelledby="preview">
       <h2 id="preview">What it would have covered in the last seven days</h2>
       <Loaded load={load}>
-        {({ data: { affected_items: [{ alerts, highest_level, days, rules, agents }] } }: any) => (
+        {(found) => found ? (
           <>
-            <p class="figure">{plural(alerts, "alert")}</p>
-            {highest_level >= HIGH_LEVEL && <Notice kind="warning" title={`Alerts of level ${highest_level} are among them.`} />}
-            <Plot label="Alerts by day" times={days.map(({ time }: any) => Date.parse(time) / 1000)}
-              series={[{ label: "alerts", kind: "info", counts: days.map(({ count }: any) => count) }]} />
-            <Counts title="Rules" of={rules} to={(id) => link(["ruleset"], { q: `id=${id}` })} />
-            <Counts title="Agents" of={agents} to={(id) => link(["agents", id])} />
+            <p class="figure">{plural(found.alerts, "alert")}</p>
+            {(found.highest_level ?? 0) >= HIGH_LEVEL && <Notice kind="warning" title={`Alerts of level ${found.highest_level} are among them.`} />}
+            <Plot label="Alerts by day" times={found.days.map(({ time }) => Date.parse(time) / 1000)}
+              series={[{ label: "alerts", kind: "info", counts: found.days.map(({ count }) => count) }]} />
+            <Counts title="Rules" of={found.rules} to={(id) => link(["ruleset"], { q: `id=${id}` })} label={(id) => found.names[id] ?? id} />
+            <Counts title="Agents" of={found.agents} to={(id) => link(["agents", id])} />
           </>
-        )}
+        ) : <Empty>You may see none of these agents.</Empty>}
       </Loaded>
     </section>
   );
 }
 
-function Counts({ title, of, to }: { title: string; of: { value: string; count: number }[]; to: (id: string) => string }) {
+interface CountsProps {
+  title: string;
+  of: Count[];
+  to: (id: string) => string;
+  label?: (id: string) => string;
+}
+
+function Counts({ title, of, ...rest }: CountsProps) {
   if (!of.length) return null;
-  return <div><h2>{title}</h2><Ranking of={Object.fromEntries(of.map(({ value, count }) => [value, count]))} to={to} /></div>;
+  return <div><h2>{title}</h2><Ranking of={Object.fromEntries(of.map(({ value, count }) => [value, count]))} {...rest} /></div>;
 }

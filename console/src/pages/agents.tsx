@@ -1,4 +1,6 @@
 import { link } from "../address";
+import { get } from "../api";
+import { useLoad } from "../load";
 import type { Shown } from "../pages";
 import { Collection, type Column } from "../parts/collection";
 import { Tabs } from "../parts/tabs";
@@ -23,6 +25,7 @@ const FIELDS = [
 export const AGENT_FIELDS = COLUMNS.map(({ name }) => name).join(",");
 
 const SILENT = "silent";
+const SILENT_PATH = "/agents/silent-sources";
 const SILENT_COLUMNS: Column[] = [
   { name: "agent.name", title: "Agent", sort: false, show: ({ agent }) => <a href={link(["agents", agent.id])}>{agent.name}</a> },
   { name: "location", title: "Source", show: ({ location }) => location || "the whole agent" },
@@ -32,12 +35,17 @@ const SILENT_COLUMNS: Column[] = [
 ];
 
 export function Agents({ path }: Shown) {
-  if (path[0] && path[0] !== SILENT) return <Agent id={path[0]} view={path[1] ?? ""} part={path[2]} />;
+  const [id, view = "", part] = path;
+  return id && id !== SILENT ? <Agent {...{ id, view, part }} /> : <Lists view={id ?? ""} />;
+}
+
+function Lists({ view }: { view: string }) {
+  const silent = useLoad((signal) => get(SILENT_PATH, { limit: 1 }, signal), [], 60).value; // none: the master is of an older release
   return (
     <>
       <h1>Agents</h1>
-      <Tabs path={["agents"]} tabs={[["", "All"], [SILENT, "Silent sources"]]} current={path[0] ?? ""} />
-      {path[0] ? <Silent /> : <All />}
+      {silent && <Tabs path={["agents"]} tabs={[["", "All"], [SILENT, `Silent sources (${number(silent.data.total_affected_items)})`]]} current={view} />}
+      {view ? <Silent /> : <All />}
     </>
   );
 }
@@ -48,7 +56,7 @@ const All = () => (
 );
 
 const Silent = () => (
-  <Collection path="/agents/silent-sources" caption="Silent sources" columns={SILENT_COLUMNS} every={30} sort="-since"
+  <Collection path={SILENT_PATH} caption="Silent sources" columns={SILENT_COLUMNS} every={30} sort="-since"
     empty="Every source that brings events regularly has done so in time." />
 );
 

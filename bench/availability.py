@@ -48,24 +48,64 @@ def database() -> Iterator[PostgresServer]:
 
 
 def _changes(server: PostgresServer, rounds: int) -> Iterator[Figure]:
-    """Agents added one by one, each durable: on the disk alone, recorded, and the bare transactions of the record."""
+    """Agents added one by one, each durable: on the disk alone, recorded, and recorded in two places."""
     say(f"{CHANGES} agents added to SQLite alone, and with a store of record")
-    folder = Path(tempfile.mkdtemp(prefix="bs-"))
+    with _folder() as folder:
+        alone = AgentStore(folder / "alone.db")
+        rates = [_rate(lambda one, turn=turn: _add(alone, f"a{turn}-{one}")) for turn in range(rounds)]  # type: ignore[misc]
+        alone.close()
+    yield median_figure("changes on SQLite alone", rates, "changes/s")
+    yield _recorded(server, rounds, "changes with a store of record")
+    with _synchronous_standby(server):
+        yield _recorded(server, rounds, "changes with a synchronous standby")
+
+
+def _recorded(server: PostgresServer, rounds: int, name: str) -> Figure:
+    """Beside the bare transactions of the record, in turns."""
     record = Record(RecordAddress(server.new_database()))
-    rates: dict[str, list[float]] = {"alone": [], "recorded": [], "bare": []}
-    alone = AgentStore(folder / "alone.db")
-    with recorded_node(folder / "one", record) as node:
+    rates: dict[str, list[float]] = {"recorded": [], "bare": []}
+    with _folder() as folder, recorded_node(folder / "one", record) as node:
         for number in range(rounds):
-            rates["alone"].append(_rate(lambda one, turn=number: _add(alone, f"a{turn}-{one}")))  # type: ignore[misc]
             rates["recorded"].append(_rate(lambda one, turn=number: _add(node.agents, f"r{turn}-{one}")))  # type: ignore[misc]
             rates["bare"].append(_rate(_BareChange(record)))
-    alone.close()
     record.close()
-    shutil.rmtree(folder, ignore_errors=True)
-    yield median_figure("changes with a store of record", rates["recorded"], "changes/s",
-                        floor=sorted(rates["bare"])[len(rates["bare"]) // 2],
-                        floor_is="the same rows in a bare transaction of PostgreSQL")  # fmt: skip
-    yield median_figure("changes on SQLite alone", rates["alone"], "changes/s")
+    floor = sorted(rates["bare"])[len(rates["bare"]) // 2]
+    floor_is = "the same rows in a bare transaction of PostgreSQL"
+    return median_figure(name, rates["recorded"], "changes/s", floor=floor, floor_is=floor_is)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="bs-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _synchronous_standby(primary: PostgresServer) -> Iterator[None]:
+    """Each commit waits for a standby on this host."""
+    standby = PostgresServer(primary.folder.parent / "standby", primary=primary)
+    try:
+        _set_synchronous(primary, "*")
+        _wait(lambda: _synchronous(primary))
+        yield
+    finally:
+        _set_synchronous(primary, "")
+        standby.stop()
+
+
+def _set_synchronous(primary: PostgresServer, names: str) -> None:
+    with primary.connect() as connection:
+        connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def _synchronous(primary: PostgresServer) -> bool:
+    with primary.connect() as connection:
+        found = connection.execute("SELECT sync_state FROM pg_stat_replication").fetchall()
+    return found == [("sync",)]
 
 
 def _rate(change: Callable[[int], None]) -> float:

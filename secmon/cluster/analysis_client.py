@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from secmon.agents.sources.reports import SourceQuestion, SourceReport
 from secmon.cluster.node import Changed, Finding
 from secmon.common.errors import SecmonError
 from secmon.common.ipc.client import call, call_error
@@ -42,6 +43,11 @@ class EngineClient:
     async def local_files(self) -> Mapping[str, Any]:
         """Counters of the log files of the node itself (manager.md 11.2)."""
         return await self._ask("local_files")
+
+    async def sources(self, question: SourceQuestion) -> SourceReport:
+        """Where the events of this node's agents come from."""
+        answer = await self._ask("sources", sources=msgspec.to_builtins(question))
+        return msgspec.convert(answer, SourceReport)
 
     async def ruleset(self, *, refresh: bool = False) -> Mapping[str, Any]:
         """What is in force, and what is wrong with the files; with ``refresh`` they are looked at before."""

@@ -17,6 +17,7 @@ from prometheus_client import Histogram
 from secmon.agents.registry.memberships import Memberships
 from secmon.agents.registry.registration import AgentRegistrar
 from secmon.agents.registry.store import AgentStore
+from secmon.agents.sources.reports import SourceQuestion, SourceReport
 from secmon.agents.tasks.store import TaskStore
 from secmon.alerts.acknowledgements import acknowledged_ids
 from secmon.alerts.search_threads import SearchThreads
@@ -334,6 +335,9 @@ class Analysis(Protocol):
 
     async def local_files(self) -> Mapping[str, Any]:
         """Counters of the log files of the node itself (manager.md 11.2); times in seconds since 1970."""
+
+    async def sources(self, question: SourceQuestion) -> SourceReport:
+        """Where the events of this node's agents come from."""
 
     async def ruleset(self, *, refresh: bool = False) -> Mapping[str, Any]:
         """What is in force, and what is wrong with the files; with ``refresh`` they are looked at before."""

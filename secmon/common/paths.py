@@ -232,6 +232,16 @@ class Paths:
         return self.root / "var/db/previous-advisories"
 
     @property
+    def source_times(self) -> Path:
+        """When the sources of this node's agents have sent events."""
+        return self.root / "var/db/source-times"
+
+    @property
+    def silent_sources(self) -> Path:
+        """The sources that are silent, on the master."""
+        return self.root / "var/db/silent-sources"
+
+    @property
     def queue_socket(self) -> Path:
         """Datagrams of existing tools for the analysis engine."""
         return self.sockets / "queue"

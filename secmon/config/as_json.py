@@ -51,6 +51,7 @@ SECTIONS: Mapping[str, SectionRule] = {
     "syscheck": _rule("merge", "directories", "ignore", "nodiff"),
     "osquery": _rule("merge", "pack"),
     "sca": _rule("merge", "policies"),
+    "silent_sources": _rule("merge", "source"),
     "cluster": _rule("last", "nodes"),
     "vulnerability-detection": _rule("last"),
     "indexer": _rule("last", "hosts"),

@@ -43,6 +43,15 @@ _TEMPLATE = """\
          <store>yes</store> <store_days>30</store_days> <store_size>20G</store_size> -->
   </alerts>
 
+  <!-- Agents, and log sources of agents, that fall silent raise an alert: see docs/silent-sources.md. By default:
+       <silent_sources>
+         <enabled>yes</enabled>
+         <learning_time>3d</learning_time>
+         <shortest_silence>15m</shortest_silence> <longest_silence>1d</longest_silence>
+         What is expected of the agents of a group:
+         <source> <group>web</group> <location>/var/log/nginx/*</location> <interval>30m</interval> </source>
+       </silent_sources> -->
+
   <!-- plain, json or plain,json -->
   <logging>
     <log_format>plain</log_format>

@@ -14,6 +14,7 @@ from secmon.config.agent_versions import is_agent_version
 from secmon.config.as_json import MAIN_ROOT, SECTIONS, section_name
 from secmon.config.output_options import EMAIL, MAIL_OPTIONS, OUTPUT_EXTRAS, OUTPUT_OPTIONS
 from secmon.config.problems import Report
+from secmon.config.silent_source_options import SILENT_SOURCE_EXTRAS, SILENT_SOURCE_OPTIONS
 from secmon.config.values import (
     BOOLEAN,
     HOST,
@@ -166,6 +167,7 @@ OPTIONS: Mapping[str, Options] = {
         "ca_store": NOT_EMPTY,
     },
     "task-manager": {"task_timeout": duration(1), "cleanup_time": duration(1)},
+    **SILENT_SOURCE_OPTIONS,
     **OUTPUT_OPTIONS,
 }
 
@@ -291,4 +293,5 @@ _EXTRAS: Mapping[str, Callable[[list[Element], Report], None]] = {
     "remote": _check_remote,
     "task-manager": _check_tasks,
     **OUTPUT_EXTRAS,
+    **SILENT_SOURCE_EXTRAS,
 }

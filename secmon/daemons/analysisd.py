@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.schema import agents
 from secmon.agents.registry.store import AgentStore
+from secmon.agents.sources.presence import Presence, read_presence
 from secmon.cluster.call import new_request_id
 from secmon.cluster.rpc.local_client import LocalClient
 from secmon.cluster.rpc.wire import pack_request
@@ -81,7 +82,7 @@ class AnalysisDaemon:
             techniques=AttackSource(paths),
             report_hits=None if self._installation.main.cluster.disabled else self._report_hits,
         )
-        service = self.service = AnalysisService(env, self._active_agents, self.tasks)
+        service = self.service = AnalysisService(env, self._active_agents, self._presence, self.tasks)
         try:
             await service.start()
         except RulesetError as error:
@@ -106,6 +107,11 @@ class AnalysisDaemon:
         except (SQLAlchemyError, OSError) as error:
             log.warning("The agents cannot be read, their counters are kept: %s", error)
             return set(self.service.event_counters.agents) if self.service is not None else set()
+
+    async def _presence(self) -> Presence:
+        cluster = self._installation.main.cluster
+        node, now = None if cluster.disabled else cluster.node_name, int(SystemClock().now().timestamp())
+        return await asyncio.to_thread(read_presence, self._store, node, now)
 
     async def finished(self) -> None:
         await self.tasks.failed()

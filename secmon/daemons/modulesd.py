@@ -1,8 +1,8 @@
 """secmon-modulesd: the background work of a node.
 
 The key file for existing tools, upgrades of the node's agents, keys of refused agents, active responses; on the master
-and without a cluster also merged files of groups, downloads for groups, lists with feeds, silent agents, expired tasks,
-and the check for newer versions.
+and without a cluster also merged files of groups, downloads for groups, lists with feeds, silent agents and sources,
+expired tasks, and the check for newer versions.
 """
 
 import asyncio
@@ -19,10 +19,12 @@ from secmon.agents.link.client import LinkClient
 from secmon.agents.registry.key_file import MasterKeyFile, WorkerKeyFile
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.silent_agents import SilenceMonitor, SilenceSettings
+from secmon.agents.sources.source_watch import SourceWatch
 from secmon.cluster.node import Node
 from secmon.cluster.updates.check import UpdateService, read_updates
 from secmon.common.background import Background
 from secmon.common.errors import os_text
+from secmon.config.silent_sources import SilentSourceSettings
 from secmon.daemons.active_configuration import substitute_sections
 from secmon.daemons.audit_anchors import AuditAnchors
 from secmon.daemons.daemon import Context
@@ -30,6 +32,7 @@ from secmon.daemons.key_requests import key_request_modules
 from secmon.daemons.master_client import MasterClient
 from secmon.daemons.node_builder import open_node, read_installation
 from secmon.daemons.responses import response_modules
+from secmon.daemons.source_reports import gather_sources
 from secmon.daemons.update_check import UpdateCheckTask
 from secmon.daemons.upgrade_modules import Module, shown_modules, upgrade_modules
 from secmon.knowledge.lists.feed_task import FeedSchedule
@@ -98,6 +101,15 @@ class ModulesDaemon:
             "key file": KeyFileTask(node),
             "audit anchors": AuditAnchors(node.security, node.clock),
         }
+        modules["silent sources"] = SourceWatch(
+            node.agents,
+            SilentSourceSettings.of(node.main_config),
+            gather_sources(node, self._master),
+            sink=LinkClient(node.paths.agent_link_socket),
+            paths=node.paths,
+            clock=node.clock,
+            counters=node.counters,
+        )
         updates = UpdateService(node.paths, read_updates(node.main_config), clock=node.clock, counters=node.counters)
         if updates.settings.enabled and updates.settings.url:
             modules["newer versions"] = UpdateCheckTask(updates, node.clock)

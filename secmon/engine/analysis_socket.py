@@ -6,10 +6,12 @@ from typing import Any
 
 import msgspec
 
+from secmon.agents.sources.reports import SourceQuestion
 from secmon.cluster.node import Finding
 from secmon.common.errors import SecmonError
 from secmon.engine.input.datagrams import MAX_MESSAGE
 from secmon.engine.ruleset.validation import RulesetValidator
+from secmon.engine.sources.source_keeper import SourceKeeper
 from secmon.journal.batch_writer import BatchWriter
 
 MAX_REQUEST = 64 << 20
@@ -24,6 +26,7 @@ class _Request(msgspec.Struct):
     changed: dict[str, str | None] = msgspec.field(default_factory=dict)
     blocking: bool = False
     hits: bytes = b""
+    sources: SourceQuestion = SourceQuestion()
 
 
 class AnalysisCommands:
@@ -37,6 +40,7 @@ class AnalysisCommands:
         ruleset: Callable[[bool], Awaitable[Mapping[str, Any]]],
         validator: RulesetValidator,
         hits: Callable[[bytes], None] | None,
+        sources: SourceKeeper,
     ) -> None:
         """``statistics``: in total, or of agents; ``local_files``: counters of the manager's own log files;
         ``ruleset``: its status, after a refresh if true; ``hits``: takes hits of other nodes, in a cluster."""
@@ -45,6 +49,7 @@ class AnalysisCommands:
         self._ruleset = ruleset
         self._validator = validator
         self._hits = hits
+        self._sources = sources
         self._validating = asyncio.Lock()
         self.ingested = 0
         """Events accepted."""
@@ -66,9 +71,17 @@ class AnalysisCommands:
             case "hits" if self._hits is not None:
                 self._hits(request.hits)
                 return {}
+            case "sources":
+                return await self._report_sources(request.sources)
             case "validate":
                 return {"findings": await self._validate(request)}
         raise SecmonError(1014, f"unknown command {command!r}")
+
+    async def _report_sources(self, question: SourceQuestion) -> Mapping[str, Any]:
+        def report() -> dict[str, Any]:
+            return dict(msgspec.to_builtins(self._sources.answer(question)))
+
+        return await asyncio.to_thread(report)
 
     async def _validate(self, request: _Request) -> Sequence[Finding]:
         changed = {path: None if text is None else text.encode() for path, text in request.changed.items()}

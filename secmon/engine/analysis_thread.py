@@ -23,6 +23,8 @@ from secmon.engine.output.checkpoint import OutputCheckpoint, uncommitted_record
 from secmon.engine.pipeline import Pipeline
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.sources import Sources
+from secmon.engine.sources.observation import Observation
+from secmon.engine.sources.source_table import SourceTable
 
 log = logging.getLogger("secmon.analysisd")
 
@@ -57,8 +59,12 @@ class AnalysisThread:
         flushes: Iterable[Flush] = (),
         pool: DecoderPool | None = None,
         sources: Sources | None = None,
+        event_sources: SourceTable | None = None,
+        observation: Observation | None = None,
     ) -> None:
-        """``pool``: looks ahead with the ruleset of ``sources``; the thread closes it. ``flushes``: what else is
+        """``event_sources``: where events come from, and ``observation``: how far they are analysed.
+
+        ``pool``: looks ahead with the ruleset of ``sources``; the thread closes it. ``flushes``: what else is
         written at a commit, after the outputs: a first-time key without its alert would suppress the alert of the
         repeated event. Each raises OSError while it cannot be written.
         """
@@ -82,6 +88,8 @@ class AnalysisThread:
         self._since_commit = 0
         self._stopping = threading.Event()
         self.pool, self._sources = pool, sources
+        self._event_sources = event_sources
+        self._observation = observation or Observation(clock)
         self._backlog = Backlog(feed, clock, pool)
         self._next: deque[tuple[Ruleset, Sources | None]] = deque(maxlen=1)
         self._journal = 0
@@ -155,9 +163,12 @@ class AnalysisThread:
         self._failures.tick()
         if self.pool is not None:
             self.pool.maintain()
+        before = self._observation.now()
         if not self._retry(self._begin_batch) or not (self._backlog or self._retry(self._backlog.read)):
             return False
         count = len(self._backlog)
+        if not count:
+            self._observation.reached = before
         for _ in range(count):
             self._backlog.submit()
             if self._backlog.low:
@@ -187,9 +198,17 @@ class AnalysisThread:
                 return
             allowed -= 1
             self.feed.advance(chunk.journal, chunk.first + at + 1)
+        self._note_sources(chunk)
         self._since_commit += len(chunk.events)
         if self._since_commit >= COMMIT_EVENTS:
             self._commit()
+
+    def _note_sources(self, chunk: Chunk) -> None:
+        if chunk.journal == self.feed.of_agents:
+            moment = int(chunk.moment.timestamp())
+            if self._event_sources is not None:
+                self._event_sources.note(chunk.events, moment)
+            self._observation.reached = moment
 
     def _wait_for_rate_limit(self, wanted: int) -> int:
         """Wait until some of ``wanted`` events may be analysed; how many. 0 only at a stop."""

@@ -30,6 +30,7 @@ from secmon.engine.output.responses import ResponseJournal
 from secmon.engine.pipeline import Pipeline
 from secmon.engine.ruleset.compiled import Ruleset
 from secmon.engine.ruleset.sources import Sources
+from secmon.engine.sources.source_keeper import SourceKeeper
 from secmon.journal.journal import JournalWriter
 
 MIN_MEMORY_SIZE = 2048
@@ -64,11 +65,15 @@ class AnalysisEnvironment:
 
 
 def build_analysis_thread(
-    env: AnalysisEnvironment, ruleset: Ruleset, event_counters: EventCounters, sources: Sources | None = None
+    env: AnalysisEnvironment,
+    ruleset: Ruleset,
+    event_counters: EventCounters,
+    sources: Sources | None = None,
+    event_sources: SourceKeeper | None = None,
 ) -> AnalysisThread:
     """A thread that is not started yet. Registers with the journals. Raises OSError.
 
-    ``sources`` of the ruleset, for the decoder processes.
+    ``sources`` of the ruleset, for the decoder processes; ``event_sources``: told of where events come from.
     """
     paths, config = env.paths, env.config
     state, flushes = _build_state(env, event_counters)
@@ -91,6 +96,8 @@ def build_analysis_thread(
         flushes=flushes,
         pool=pool if processes else None,
         sources=sources,
+        event_sources=event_sources.table if event_sources else None,
+        observation=event_sources.observation if event_sources else None,
     )
 
 

@@ -34,6 +34,7 @@ from secmon.engine.output.document import Documents
 from secmon.engine.output.outputs import OutputSettings, output_rotations, tidy_outputs
 from secmon.engine.ruleset.live_ruleset import Compiled, LiveRuleset
 from secmon.engine.ruleset.validation import RulesetValidator
+from secmon.engine.sources.source_keeper import AgentPresence, SourceKeeper
 from secmon.journal.batch_writer import BatchWriter
 from secmon.journal.journal import JournalWriter
 
@@ -61,7 +62,9 @@ ActiveAgents = Callable[[], Awaitable[set[int]]]
 class AnalysisService:
     """Build it, start it once, stop it once. Runs on one event loop, with the analysis thread beside it."""
 
-    def __init__(self, env: AnalysisEnvironment, active_agents: ActiveAgents, tasks: Background) -> None:
+    def __init__(
+        self, env: AnalysisEnvironment, active_agents: ActiveAgents, presence: AgentPresence, tasks: Background
+    ) -> None:
         paths, config, options = env.paths, env.config, env.options
         self._env = env
         self._active_agents = active_agents
@@ -90,14 +93,16 @@ class AnalysisService:
         self._tasks = tasks
         self._engine_ended = asyncio.Event()
         self._limits = [options.get(f"{name}.events_mb") << 20 for name in ("remoted", "analysisd")]
+        self.sources = SourceKeeper(paths, env.clock, presence, journal_limit=self._limits[0])
 
     async def start(self) -> None:
         """Analyse and serve. Raises RulesetError, SecmonError 1005 when another process analyses, OSError."""
         compiled = await asyncio.to_thread(self.live_ruleset.start)
+        await asyncio.to_thread(self.sources.load)
         await self._watch.start()
         await self._open_sources()
         self.thread = await asyncio.to_thread(
-            build_analysis_thread, self._env, compiled.ruleset, self.event_counters, compiled.sources
+            build_analysis_thread, self._env, compiled.ruleset, self.event_counters, compiled.sources, self.sources
         )
         cluster = self.thread.pipeline.engine.state.cluster
         if cluster is not None and self._env.report_hits is not None:
@@ -112,6 +117,7 @@ class AnalysisService:
         self._tasks.keep("housekeeping", self._housekeeping)
         self._tasks.keep("agents", self._sweep_agents)
         self._tasks.keep("old files", self._tidy)
+        self._tasks.keep("sources of events", self.sources.run)
         if self._local_files is not None:
             self._tasks.vital("local files", self._local_files.run)
         for note in self.session_settings.notes:
@@ -137,6 +143,7 @@ class AnalysisService:
         if self.thread is not None:
             await asyncio.to_thread(self.thread.stop)
             await self._tasks.ended("engine")
+            await asyncio.to_thread(self.sources.save)
         if self.local_events is not None:
             self.local_events.close()
         self._session_threads.shutdown(wait=False, cancel_futures=True)
@@ -198,6 +205,7 @@ class AnalysisService:
                 "swaps": thread.swaps,
                 "rejections": self.live_ruleset.rejections,
             },
+            "sources": self.sources.counters(),
             "sessions": {"open": len(self.sessions), "evicted": self.sessions.evicted},
         }
 
@@ -243,6 +251,7 @@ class AnalysisService:
             self._ruleset_status,
             RulesetValidator(paths, self.live_ruleset.cache),
             self._exchange.received if self._exchange is not None else None,
+            self.sources,
         )
         limits = Limits(request=MAX_REQUEST, clients=MAX_CLIENTS)
         servers: list[FrameServer] = [CommandServer(paths.analysis_socket, self._commands.answer, limits)]

@@ -36,6 +36,15 @@ def consumer_lags(folder: Path, end: int) -> list[Lag]:
     ]
 
 
+def stored_bytes(folder: Path) -> int:
+    """Bytes of all segments. Blocks. Raises OSError."""
+    total = 0
+    for first in list_segments(folder):
+        with suppress(FileNotFoundError):
+            total += segment_path(folder, first).stat().st_size
+    return total
+
+
 def _segments(folder: Path, end: int) -> Sequence[_Segment]:
     firsts = list_segments(folder)
     return list(_sized(folder, firsts, [*firsts[1:], end]))

@@ -8,6 +8,7 @@ from secmon.operations.agents import overview, upgrades
 from secmon.operations.agents import read as agents_read
 from secmon.operations.agents import responses as agents_responses
 from secmon.operations.agents import runtime as agents_runtime
+from secmon.operations.agents import sources as agents_sources
 from secmon.operations.agents import write as agents_write
 from secmon.operations.alerts import acknowledgements as alerts_acknowledgements
 from secmon.operations.alerts import counts as alerts_counts
@@ -68,6 +69,7 @@ AREAS = (
     agents_commands,
     agents_responses,
     rule_hits,
+    agents_sources,
     agents_runtime,
     upgrades,
     tasks_status,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from secmon.agents.sources.presence import Presence
 from secmon.cluster.analysis_client import EngineClient
 from secmon.cluster.node import Changed, Finding, Node
 from secmon.common.background import Background
@@ -113,7 +114,10 @@ async def analysing(node: Node) -> AsyncIterator[AnalysisService]:
     async def active() -> set[int]:
         return set()
 
-    service = AnalysisService(given, active, Background())
+    async def present() -> Presence:
+        return Presence(frozenset(), frozenset())
+
+    service = AnalysisService(given, active, present, Background())
     await service.start()
     engine = node.services.analysis = EngineClient(node.paths.analysis_socket, node.paths.logtest_socket)
     node.services.validation = NodeRulesetValidation(engine, node.paths)

@@ -29,6 +29,8 @@ class EventFeed:
         journal says which of them an event is, so that no message can be taken for a decoded event.
         """
         folders = [*messages, decoded_events]
+        self.of_agents = 0
+        """Index of the journal of agents' messages, the first one."""
         self.of_decoded_events = len(messages)
         """Index of the journal of decoded events."""
         self._readers: list[JournalReader] = []

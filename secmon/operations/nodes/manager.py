@@ -49,8 +49,9 @@ class Validation(Struct):
 Section = Literal[
     "active-response", "agentless", "alerts", "auth", "client", "client_buffer", "cluster", "command",
     "database_output", "email_alerts", "global", "integration", "labels", "localfile", "logging", "remote", "reports",
-    "rootcheck", "ruleset", "sca", "socket", "syscheck", "syslog_output", "vulnerability-detection", "indexer",
-    "aws-s3", "azure-logs", "cis-cat", "docker-listener", "open-scap", "osquery", "syscollector",
+    "rootcheck", "ruleset", "sca", "silent_sources", "socket", "syscheck", "syslog_output",
+    "vulnerability-detection", "indexer", "aws-s3", "azure-logs", "cis-cat", "docker-listener", "open-scap", "osquery",
+    "syscollector",
 ]  # fmt: skip
 
 

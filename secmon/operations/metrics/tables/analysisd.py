@@ -62,6 +62,10 @@ METRICS = (
     gauge("ruleset.current", "ruleset_current", "Whether the ruleset on disk is the one in force."),
     counter("ruleset.swaps", "ruleset_swaps", "Rulesets that came into force."),
     counter("ruleset.rejections", "ruleset_rejections", "Rulesets that do not load."),
+    gauge("sources.known", "sources_known", "Agents, and locations of their events, whose latest event is known."),
+    counter("sources.unwatched_events", "sources_refused_events", "Events of locations that are not watched, as there"
+            " are too many of the agent."),
+    counter("sources.clock_jumps", "analysis_clock_jumps", "Times that the clock of the host was set."),
     gauge("sessions.open", "logtest_sessions", "Open sessions of log tests."),
     counter("sessions.evicted", "logtest_sessions_evicted", "Sessions of log tests closed in favour of others."),
 )  # fmt: skip

@@ -23,6 +23,13 @@ METRICS = (
     counter("upgrades.*", "upgrades", "Upgrades of agents, by step; done and failed: as the agent reports.", step="*"),
     counter("agents.lost", "agents_lost", "Agents that became silent."),
     counter("agents.removed_as_old", "agents_removed", "Agents removed because they were silent for too long."),
+    gauge("sources.watched", "sources_watched", "Agents, and locations of their events, whose silence is reported."),
+    gauge("sources.silent", "sources_silent", "Watched sources that are silent."),
+    counter("sources.fallen_silent", "source_changes", "Sources that fell silent, came back, or were forgotten"
+            " meanwhile.", change="silent"),
+    counter("sources.returned", "source_changes", change="back"),
+    counter("sources.forgotten", "source_changes", change="forgotten"),
+    counter("sources.unreported", "sources_unreported", "Silent sources beyond those that are remembered."),
     counter("responses.allowed", "responses_withheld", "Active responses that were not carried out, by reason.",
             reason="allowed"),
     counter("responses.stale", "responses_withheld", reason="stale"),

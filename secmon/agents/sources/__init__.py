@@ -1,0 +1,1 @@
+"""Sources of events that fall silent: agents, and the places their events come from (docs/silent-sources.md)."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 from msgspec import Struct
 
@@ -74,12 +73,13 @@ class SilentSourceSettings(Struct, frozen=True, kw_only=True):
 
 def _expected(section: object) -> Iterator[ExpectedSource]:
     for each in _sources(section):
-        text: Mapping[str, str] = {name: value.strip() for name, value in each.items() if isinstance(value, str)}
+        text = {name: str(values[-1] or "").strip() for name, values in each.items() if values}
         if text.get("group"):
             interval = seconds(text.get("interval", "")) if text.get("watched") != "no" else None
             yield ExpectedSource(group=text["group"], location=text.get("location", ""), interval=interval)
 
 
-def _sources(section: object) -> Iterator[Mapping[str, Any]]:
+def _sources(section: object) -> Iterator[Mapping[str, list[str | None]]]:
+    """The texts of each ``source`` by option; of an empty one there is no mapping."""
     found = section.get("source", []) if isinstance(section, dict) else []
-    yield from (one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict))
+    yield from (one for one in found if isinstance(one, dict))

@@ -14,7 +14,7 @@ from tests.config import stock
 EFFECTIVE = frozenset(
     {"global", "alerts", "remote", "auth", "logging", "localfile", "ruleset", "rule_test", "cluster"}
     | {"agent-upgrade", "task-manager", "vulnerability-detection", "vulnerability-detector"}
-    | {"syslog_output", "integration", "email_alerts", "indexer", "command", "active-response"}
+    | {"silent_sources", "syslog_output", "integration", "email_alerts", "indexer", "command", "active-response"}
 )
 """Sections of which this version does something."""
 

@@ -92,8 +92,15 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "POST /agents/insert/quick": {"agent_name": "third"},
     **{
         f"GET /agents{name}": {}
-        for name in ("/no_group", "/outdated", "/stats/distinct", "/summary/os", "/summary/status", "/uninstall",
-                     "/silent-sources")
+        for name in (
+            "/no_group",
+            "/outdated",
+            "/stats/distinct",
+            "/summary/os",
+            "/summary/status",
+            "/uninstall",
+            "/silent-sources",
+        )
     },
     "GET /agents": _AGENTS,
     "GET /agents/summary": _AGENTS,

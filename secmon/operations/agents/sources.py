@@ -1,6 +1,7 @@
 """``GET /agents/silent-sources``, and how the master asks the nodes where the events of their agents come from."""
 
 import asyncio
+import logging
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,10 +17,13 @@ from secmon.cluster.parameters import Listing
 from secmon.common import query
 from secmon.common.clock import iso_z
 from secmon.common.errors import SecmonError
+from secmon.common.identity import node_identity
 from secmon.common.outcome import Messages, Outcome, Plain
 from secmon.common.query import Fields, Sort
 from secmon.operations.agents.listing import READ_ANY, scope_of
 from secmon.operations.internal import INTERNAL
+
+log = logging.getLogger("secmon.clusterd.sources")
 
 OWN = "PUT /internal/own-sources"
 READ = Messages(all="The silent sources were read", none="No source is silent")
@@ -108,11 +112,18 @@ async def gather_sources(ctx: Context, params: GatherSources) -> Plain:
     if params.others:
         asked |= {name: SourceQuestion() for name in members - set(asked)}
     questions = {name: OwnSources(after=one.after, silent=one.silent) for name, one in asked.items()}
-    answers = await nodes.call_nodes(structs.replace(ctx.call, operation=INTERNAL[OWN]), questions)
+    call = structs.replace(ctx.call, operation=INTERNAL[OWN], identity=node_identity())
+    answers = await nodes.call_nodes(call, questions)
+    for name, answer in answers.items():
+        if isinstance(answer, SecmonError):
+            ctx.node.counters.add("sources.unanswered")
+            log.debug("The sources of %s are not known: %s", name, answer.message)
     return Plain(data={name: answer.data for name, answer in answers.items() if isinstance(answer, Plain)})
 
 
-@operation("PUT", "/internal/own-sources", params=OwnSources, open_to_all=True, catalogue=INTERNAL)
+@operation(
+    "PUT", "/internal/own-sources", params=OwnSources, open_to_all=True, exempt=True, catalogue=INTERNAL
+)  # fmt: skip
 async def report_own_sources(ctx: Context, params: OwnSources) -> Plain:
     """The sources of this node's agents. Raises 1121, 1013, 1014 when the analysis does not run."""
     analysis = ctx.node.services.analysis

@@ -23,6 +23,8 @@ METRICS = (
     gauge("position.files", "revision", set="files"),
     gauge("master_link.connected", "master_link_up", "Whether this worker has a session with the master."),
     counter("master_link.sessions", "master_link_sessions", "Sessions of this worker with a master."),
+    counter("sources.unanswered", "source_reports_missing", "Times that a node did not report the sources of its"
+            " agents' events."),
     counter("cluster.calls_refused", "cluster_calls_refused", "Calls of other nodes that were refused."),
     counter("cluster.answers_refused", "cluster_answers_refused", "Answers of workers that were refused, because others"
             " of the same worker took the memory."),

@@ -73,7 +73,7 @@ def build_analysis_thread(
 ) -> AnalysisThread:
     """A thread that is not started yet. Registers with the journals. Raises OSError.
 
-    ``sources`` of the ruleset, for the decoder processes; ``event_sources``: told of where events come from.
+    ``sources`` of the ruleset, for the decoder processes; ``event_sources``: notes where events come from.
     """
     paths, config = env.paths, env.config
     state, flushes = _build_state(env, event_counters)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
+from secmon.agents.sources.silent_list import SilentSource, write_silent
 from secmon.inventory.schema import metadata, rootcheck_findings, vulnerabilities, vulnerability_scans
 from tests.agents.rows import agent, put
 from tests.alerts.filled_store import fill
@@ -34,6 +35,7 @@ _GROUP = {"group_id": "web"}
 _POLICY_BODY = {"actions": ["agent:read"], "resources": ["agent:id:7"], "effect": "allow"}
 _MAIN_CONFIG = b"<ossec_config><global><logall>no</logall></global></ossec_config>"
 
+_SILENT = SilentSource(agent=2, name="web-2", location="", last_event=1, expected_seconds=900, since=902)
 _STATISTICS = ("stats", "stats/hourly", "stats/weekly", "stats/analysisd", "stats/remoted")
 _LINK = {"daemons_list": ["secmon-remoted"]}
 _OF_A_NODE = ("logs", "logs/summary", "status", "info", "configuration", *_STATISTICS)
@@ -251,6 +253,7 @@ def prepare(world: World) -> None:
             store(node.inventory, table, {**full_row(table), **_VALUES.get(table, {})})
         ended = {**full_row(rootcheck_findings), "id": 3, "log": "Ending rootcheck scan."}
         store(node.inventory, rootcheck_findings, ended)
+        write_silent(node.paths.silent_sources, [_SILENT])
         if node.name == "beta":
             fill(node.paths.alert_store, [alert(1, agent={"id": "002", "name": "web-2"})])
         (node.paths.shared / "web").mkdir()

@@ -35,7 +35,7 @@ class AgentView(NamedTuple):
     since: int
 
 
-class Silence(NamedTuple):
+class SilentSince(NamedTuple):
     """A source that was found silent. ``last``: its latest event; ``found``: when; ``limit``: as it was then."""
 
     last: int
@@ -49,7 +49,7 @@ class Snapshot(NamedTuple):
     sources: Mapping[int, Mapping[str, Summary]]
     nodes: Mapping[str, NodeView]
     agents: Mapping[int, AgentView]
-    silent: Mapping[SourceKey, Silence]
+    silent: Mapping[SourceKey, SilentSince]
     returned: Mapping[int, int] = {}
 
 

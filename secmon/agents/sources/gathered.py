@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Mapping
 
-from secmon.agents.sources.decide import NodeView, Silence, Summary
+from secmon.agents.sources.decide import NodeView, SilentSince, Summary
 from secmon.agents.sources.reports import MAX_SILENT, SourceKey, SourceQuestion, SourceReport, SourceRow
 
 Limit = Callable[[SourceRow], int | None]
@@ -22,7 +22,7 @@ class _ReportedNode:
         self.after = self.reached = self.since = 0
         self.answered = self.current = False
         """Whether all of its sources are known; whether it has answered in this round."""
-        self.told: int | None = None
+        self.sent: int | None = None
         """Version of the silent sources that the node remembers."""
 
 
@@ -42,15 +42,15 @@ class GatheredSources:
         for node in self._nodes.values():
             node.current = False
 
-    def questions(self, silent: Mapping[SourceKey, Silence]) -> dict[str, SourceQuestion]:
+    def questions(self, silent: Mapping[SourceKey, SilentSince]) -> dict[str, SourceQuestion]:
         """What to ask the known nodes that have not answered in this round.
 
-        A node is told the silent sources once all that it remembers itself is known.
+        A node is sent the silent sources once all that it remembers itself is known.
         """
         asked = {}
         for name, node in self._nodes.items():
             if not node.current:
-                marks = None if node.told == self._version or not node.answered else _marks(silent, node.ahead)
+                marks = None if node.sent == self._version or not node.answered else _marks(silent, node.ahead)
                 asked[name] = SourceQuestion(after=node.after, silent=marks)
         return asked
 
@@ -73,7 +73,7 @@ class GatheredSources:
         first, node.answered, node.current = not node.answered, True, True
         node.after = node.reached = report.reached
         if not first:
-            node.told = self._version
+            node.sent = self._version
             return {}
         return {row.key: row.silent_since - node.ahead for row in node.rows.values() if row.silent_since}
 
@@ -106,7 +106,7 @@ class GatheredSources:
         }
 
 
-def _marks(silent: Mapping[SourceKey, Silence], ahead: int) -> list[tuple[int, str, int]]:
+def _marks(silent: Mapping[SourceKey, SilentSince], ahead: int) -> list[tuple[int, str, int]]:
     return [(key.agent, key.location, one.last + ahead) for key, one in silent.items()][:MAX_SILENT]
 
 

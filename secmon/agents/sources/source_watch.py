@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.silent_agents import EventSink
-from secmon.agents.sources.decide import AgentView, Silence, Snapshot, Transition, decide
+from secmon.agents.sources.decide import AgentView, SilentSince, Snapshot, Summary, Transition, decide
 from secmon.agents.sources.events import events_of
 from secmon.agents.sources.gathered import GatheredSources
 from secmon.agents.sources.presence import PresentAgent, read_agents
@@ -53,7 +53,7 @@ class SourceWatch:
         self._states, self._settings, self._gather = states, settings, gather
         self._sink, self._paths, self._clock, self._counters = sink, paths, clock, counters
         self._gathered = GatheredSources()
-        self._silent: dict[SourceKey, Silence] = {}
+        self._silent: dict[SourceKey, SilentSince] = {}
         self._connected: dict[int, AgentView] = {}
         self._returned: dict[int, int] = {}
         self._decided: list[Transition] = []
@@ -93,16 +93,16 @@ class SourceWatch:
         reports = await self._gather(asked, others=True)
         for _ in range(MAX_PAGES):
             for name, report in reports.items():
-                self._adopt(self._gathered.add(name, report, self._now()))
+                self._take_over(self._gathered.add(name, report, self._now()))
             asked = {name: one for name, one in self._gathered.questions(self._silent).items() if name in reports}
             if not asked:
                 return
             reports = await self._gather(asked, others=False)
 
-    def _adopt(self, marked: Mapping[SourceKey, int]) -> None:
+    def _take_over(self, marked: Mapping[SourceKey, int]) -> None:
         """Sources that were silent before this watch began: their event was raised."""
         for key, last in marked.items():
-            self._silent.setdefault(key, Silence(last, self._now(), 0))
+            self._silent.setdefault(key, SilentSince(last, self._now(), 0))
 
     def _decide(self) -> None:
         now = self._now()
@@ -116,11 +116,18 @@ class SourceWatch:
         sources = self._gathered.sources(limit)
         snapshot = Snapshot(sources, self._gathered.nodes(), self._connected, self._silent, self._returned)
         self._apply(decide(snapshot), now)
+        self._complete(sources)
         self._events.extend(events_of(self._decided, agents))
         self._show(agents)
         watched = sum(one.limit is not None for rows in sources.values() for one in rows.values())
         self._counters.set("sources.watched", watched)
         self._counters.set("sources.silent", len(self._silent))
+
+    def _complete(self, sources: Mapping[int, Mapping[str, Summary]]) -> None:
+        """The limits of sources that an earlier master has found silent."""
+        for key, one in self._silent.items():
+            if not one.limit and (found := sources.get(key.agent, {}).get(key.location)) is not None:
+                self._silent[key] = one._replace(limit=found.limit or 0)
 
     def _follow(self, agents: Mapping[int, PresentAgent], now: int) -> None:
         """Since when each agent is connected to its node, as far as this watch has seen it."""
@@ -144,7 +151,7 @@ class SourceWatch:
                 self._counters.add("sources.unreported")
                 continue
             if one.kind == "silent":
-                self._silent[one.key] = Silence(one.last, now, one.limit)
+                self._silent[one.key] = SilentSince(one.last, now, one.limit)
             else:
                 del self._silent[one.key]
             if one.kind == "back" and one.key.location == WHOLE:

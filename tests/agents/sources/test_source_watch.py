@@ -70,7 +70,7 @@ def test_a_silence_outlives_the_master_and_the_agents_move(cluster: SimulatedClu
     cluster.change_master()
     cluster.steps(QUARTER * 2)
     assert len(cluster.events) == 1, "one silence, one event"
-    assert [one.location for one in cluster.listed()] == ["/log/a"]
+    assert [(one.location, one.expected_seconds) for one in cluster.listed()] == [("/log/a", 900)]
     cluster.mute.clear()
     cluster.steps(2)
     assert [event.partition(",")[0] for event in cluster.events[1:]] == ["secmon: Source back: '/log/a'"]

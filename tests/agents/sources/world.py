@@ -45,8 +45,8 @@ class SimulatedNode:
         return int(self.clock.now().timestamp())
 
     def start(self) -> None:
-        self.keeper = SourceKeeper(self.paths, self.clock, self.presence, journal_limit=JOURNAL)
-        self.keeper.load()
+        self.sources = SourceKeeper(self.paths, self.clock, self.presence, journal_limit=JOURNAL)
+        self.sources.load()
 
     async def presence(self) -> Presence:
         return Presence(frozenset(), frozenset(self.here))
@@ -59,13 +59,13 @@ class SimulatedNode:
         segment.touch()
         with segment.open("ab") as file:
             file.truncate(JOURNAL if self.full else 0)
-        self.keeper.check()
+        self.sources.check()
         if not self.behind:
             for events, moment in self.waiting:
-                self.keeper.table.note(events, moment)
+                self.sources.table.note(events, moment)
             self.waiting.clear()
-            self.keeper.observation.reached = self.now()
-        self.keeper.table.connected(registered, self.here, self.now())
+            self.sources.observation.reached = self.now()
+        self.sources.table.connected(registered, self.here, self.now())
 
 
 class SimulatedCluster:
@@ -98,8 +98,8 @@ class SimulatedCluster:
                 if where == name
                 for location in (WHOLE, *locations)
             ]
-            node.keeper.table.restore(known, now)
-            node.keeper.save()
+            node.sources.table.restore(known, now)
+            node.sources.save()
 
     def change_master(self) -> None:
         self.watch = SourceWatch(
@@ -110,7 +110,7 @@ class SimulatedCluster:
     async def gather(self, asked: Mapping[str, SourceQuestion], *, others: bool) -> Mapping[str, SourceReport]:
         names = set(asked) | (set(self.nodes) if others else set())
         return {
-            name: node.keeper.answer(asked.get(name, SourceQuestion()))
+            name: node.sources.answer(asked.get(name, SourceQuestion()))
             for name, node in self.nodes.items()
             if name in names and node.up and node.reporting
         }
@@ -158,7 +158,7 @@ class SimulatedCluster:
         """The node starts again; killed: without its latest times."""
         node = self.nodes[name]
         if not killed:
-            node.keeper.save()
+            node.sources.save()
         node.waiting.clear()
         node.start()
 

@@ -119,10 +119,10 @@ def test_a_node_that_does_not_see_everything_begins_again(tmp_path: Path, cause:
 
     paths, clock = Paths(tmp_path), ManualClock()
     paths.events.mkdir(parents=True)
-    keeper = SourceKeeper(paths, clock, presence, journal_limit=1000)
-    seen = keeper.observation
+    sources = SourceKeeper(paths, clock, presence, journal_limit=1000)
+    seen = sources.observation
     clock.advance(LAG_SECONDS)
-    keeper.check()
+    sources.check()
     assert seen.since == seen.now() - LAG_SECONDS
     if cause == "behind":
         clock.advance(1)
@@ -130,6 +130,6 @@ def test_a_node_that_does_not_see_everything_begins_again(tmp_path: Path, cause:
         segment_path(paths.events, 1).write_bytes(b"x" * 800)
     else:
         clock.suspend(3600)
-    keeper.check()
+    sources.check()
     assert seen.since == seen.now()
     assert (seen.epoch == seen.now()) == (cause == "set")

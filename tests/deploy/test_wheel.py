@@ -17,7 +17,12 @@ from tests.deploy.wheels import CONSOLE, ROOT, build, release
 from tests.folders import short_root
 from tests.integration.kit import free_port
 
-BROKEN = {"secmon/daemons/apid.py": "\nraise RuntimeError('this release is broken')\n"}
+BROKEN = """
+async def fail(self):
+    raise RuntimeError("this release is broken")
+
+ApiDaemon.start = fail
+"""
 PIP = ("--pip-option=--no-deps", "--pip-option=--no-index")
 
 
@@ -129,7 +134,10 @@ def host(wheel: Path) -> Iterator[Host]:
 def test_a_release_that_does_not_start_is_left_and_one_that_does_is_kept(
     host: Host, wheel: Path, tmp_path: Path
 ) -> None:
-    broken, sound = release(wheel, "0.8.0", BROKEN, tmp_path), release(wheel, "0.9.0", {}, tmp_path)
+    broken, sound = (
+        release(wheel, "0.8.0", {"secmon/daemons/apid.py": BROKEN}, tmp_path),
+        release(wheel, "0.9.0", {}, tmp_path),
+    )
     refused = host.node("service", "upgrade", str(broken), *PIP)
     assert (refused.returncode, "make a backup" in refused.stderr) == (1, True), refused.stderr
     checked = host.node("service", "upgrade", str(sound), "--check", "--without-backup", *PIP)

@@ -95,6 +95,7 @@ async def test_nodes_can_enrol_despite_half_sent_calls(tmp_path: Path, monkeypat
         await kit.joined("alpha")
         for _, writer in streams:
             writer.transport.abort()
+        await until(lambda: not kit.master.counters.snapshot()["cluster.enrolment.connections.open"])
 
 
 def _half_call() -> bytes:

@@ -23,6 +23,10 @@ FIRST_NON_ROOT_ID = 10
 """Rules with smaller ids are the roots of the tree, one for each category."""
 _MAX_DIGITS = 20
 """Digits of a number that may be an id or a level."""
+MAX_LINKS = 500_000
+"""From parents to children, and from rules to composites that count their events: our ruleset has 8,000.
+
+Rules that name groups may have them in the square of their number, and each takes microseconds of a load."""
 
 
 @dataclass
@@ -56,6 +60,7 @@ class RuleLoader:
         self._default_timeframe, self._field_limit = default_timeframe, field_limit
         self._by_groups: dict[bytes, list[Rule]] = {}
         self._overwritten = False
+        self._links = 0
         """Whether a rule has been overwritten, maybe by one of another weight."""
 
     def load(self, file: str, data: bytes) -> None:
@@ -105,7 +110,7 @@ class RuleLoader:
             return
         self.rules.by_id[rule.id] = rule
         self._by_groups.setdefault(rule.groups.lower(), []).append(rule)
-        self._register_composite(rule)
+        self._register_composite(rule, draft)
 
     def _rule(self, draft: Draft) -> Rule:
         options = draft.options
@@ -221,7 +226,7 @@ class RuleLoader:
             return True
         return False
 
-    def _register_composite(self, rule: Rule) -> None:
+    def _register_composite(self, rule: Rule, draft: Draft) -> None:
         """Add a composite to the rules whose events it counts: those loaded so far, itself included."""
         composite = rule.composite
         if composite is None:
@@ -233,7 +238,9 @@ class RuleLoader:
             self.rules.by_id[composite.sid].composites_by_id += (rule,)
         elif composite.group is not None:
             wanted = OSMatch(composite.group)
-            for one in self._in_groups(wanted.test, wanted.literals):
+            counted = self._in_groups(wanted.test, wanted.literals)
+            self._count_links(len(counted), draft)
+            for one in counted:
                 one.composites_by_group += (rule,)
 
     # -- the tree
@@ -248,9 +255,16 @@ class RuleLoader:
             return True
         parents = self._parents(rule, draft)
         rule.occurrences = sum(parent.occurrences for parent in parents)
+        self._count_links(len(parents), draft)
         for parent in parents:
             _insert(parent.children, rule, sorted_by_weight=not self._overwritten)
         return bool(parents)
+
+    def _count_links(self, more: int, draft: Draft) -> None:
+        self._links += more
+        if self._links > MAX_LINKS:
+            text = f"with rule {draft.id} the rules have more than {MAX_LINKS} links by if_sid, if_group and if_level"
+            raise RulesetError(5107, text, file=draft.file, line=draft.line)
 
     def _parents(self, rule: Rule, draft: Draft) -> list[Rule]:
         given = dict(draft.parents)

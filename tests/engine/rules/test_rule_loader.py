@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secmon.engine.rules import rule_loader
 from secmon.engine.ruleset.diagnostics import RulesetError
 from tests.engine.rules_kit import NODE_DECODER, ruleset
 
@@ -40,3 +41,18 @@ def test_no_text_of_a_parent_raises_anything_else(element: str, text: str) -> No
         warnings(element, text)
     except RulesetError:
         pass
+
+
+@pytest.mark.parametrize("element", ["if_group", "if_matched_group"])
+def test_rules_of_many_links_are_refused(monkeypatch: pytest.MonkeyPatch, element: str) -> None:
+    """Each is a child of all before it: the largest file that may be uploaded would take days."""
+    monkeypatch.setattr(rule_loader, "MAX_LINKS", 2000)
+    rules = "".join(
+        f'<rule id="{100001 + at}" level="3"><{element}>many</{element}><description>x</description></rule>\n'
+        for at in range(100)
+    )
+    first = '<rule id="100000" level="3"><match>x</match><description>x</description></rule>\n'
+    assert len(ruleset(NODE_DECODER, f'<group name="few,">{first}{rules}</group>').rules.by_id) < 10
+    with pytest.raises(RulesetError, match="more than 2000 links") as caught:
+        ruleset(NODE_DECODER, f'<group name="many,">{first}{rules}</group>')
+    assert caught.value.message.line > 10

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.clock import SystemClock
 from secmon.common.counters import Counters
+from secmon.master.generation_2 import known_snapshot
 from secmon.master.publish_files import FilePublisher
 from secmon.master.publish_security import SecurityPublisher
 from secmon.master.replication_service import ReplicationService
-from secmon.security.store.schema import SCHEMA, roles
+from secmon.security.store.replication import Row
+from secmon.security.store.schema import SCHEMA, SINCE_GENERATION_3, roles, silences
 from secmon.security.store.security_store import SecurityStore
 from secmon.worker.apply_security import SecurityApplier
+from tests.alerts.silenced import silence
 from tests.common.files.folders import new_root
 from tests.security.store.rows import put_user
 from tests.waiting import until
@@ -364,3 +367,26 @@ async def follow(script: list[tuple[str, int]]) -> None:
         finally:
             master.close()
             replica.close()
+
+
+async def test_a_worker_of_generation_2_is_not_sent_what_it_does_not_know(
+    tmp_path: Path, stores: list[SecurityStore]
+) -> None:
+    master, one, two = stores
+    put(master, 1)
+    async with (
+        cluster_of(tmp_path, master) as cluster,
+        cluster.worker("beta", one) as (earlier, _),
+        cluster.worker("gamma", two),
+    ):
+        earlier.protocol = 2
+        assert await cluster.publisher.confirmed(1) == []
+        number = silence(master, levels=(1, 3))
+        assert await cluster.publisher.confirmed(master.revision()) == []
+        assert [[row["id"] for row in rows_of(store)] for store in (one, two)] == [[], [number]]
+    assert known_snapshot(master.snapshot()).tables.keys() == master.snapshot().tables.keys() - SINCE_GENERATION_3
+
+
+def rows_of(store: SecurityStore) -> list[Row]:
+    with store.read() as tx:
+        return tx.select(silences)

@@ -12,6 +12,7 @@ import pytest
 from secmon.common.sqlite.files import files_of
 from secmon.common.sqlite.migration import copies_of
 from secmon.daemons.install import renew_ruleset
+from secmon.security.store.schema import SINCE_GENERATION_3
 from tests.compat.releases import PREVIOUS, extract, with_release
 from tests.compat.test_golden_stores import HERE as GOLDEN
 from tests.compat.test_golden_stores import PASSWORD
@@ -43,6 +44,11 @@ def as_before(release: Path) -> Callable[[RealCluster], None]:
                 if store.exists():
                     with closing(sqlite3.connect(store)) as raw:
                         raw.execute("DROP TABLE alembic_version")
+                        if store == node.paths.security_db:
+                            for table in SINCE_GENERATION_3:
+                                raw.execute(f"DROP TABLE {table}")
+                            raw.execute("UPDATE meta SET value = '2' WHERE name = 'schema_version'")
+                        raw.commit()
 
     return prepare
 

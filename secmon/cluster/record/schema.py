@@ -24,7 +24,7 @@ class RecordSchema(NamedTuple):
     migrations: Path
 
 
-SCHEMA = RecordSchema(version=2, oldest_online=2, migrations=Path(__file__).parent / "migrations")
+SCHEMA = RecordSchema(version=3, oldest_online=2, migrations=Path(__file__).parent / "migrations")
 
 metadata = MetaData(schema="secmon")
 

@@ -175,4 +175,4 @@ def test_rows_of_an_earlier_release_get_the_defaults_of_new_columns(first_versio
 
 def test_a_new_version_of_a_recorded_store_is_one_of_the_record_too() -> None:
     """Nodes that do not know its rows shall take no term (docs/upgrade-secmon.md, "a new version of the tables")."""
-    assert (SCHEMA.version, USERS.version, AGENTS.version, TASKS.version) == (2, 2, 1, 1)
+    assert (SCHEMA.version, USERS.version, AGENTS.version, TASKS.version) == (3, 3, 1, 1)

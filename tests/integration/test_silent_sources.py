@@ -28,16 +28,23 @@ def test_the_master_knows_the_sources_of_all_nodes_and_they_what_is_silent(three
     root = three.master.paths
     with running(fleet_of(three.nodes, 3, "source")) as fleet:
         fleet.until(lambda c: c.connected == 3)
-        number = {item["node_name"]: int(item["id"]) for item in agents_of(three, "source").values()}
+        names = {node.name for node in three.nodes}
+
+        def number() -> dict[str, int]:
+            """The agent of each node."""
+            return {str(item.get("node_name")): int(item["id"]) for item in agents_of(three, "source").values()}
+
+        wait_until(lambda: number().keys() >= names, what="the agents' states at the master")
+        agents = number()
 
         def known() -> bool:
             found = asyncio.run(gather(root, {}))
             rows = {name: {row.key for row in report.rows} for name, report in found.items()}
-            return all((number[node.name], WHOLE) in rows.get(node.name, ()) for node in three.nodes)
+            return all((agents[name], WHOLE) in rows.get(name, ()) for name in names)
 
         wait_until(known, what="sources of the agents of every node")
     worker = three.workers[0].name
-    silent = (number[worker], WHOLE, 1_700_000_000)
+    silent = (agents[worker], WHOLE, 1_700_000_000)
     asyncio.run(gather(root, {worker: SourceQuestion(silent=[silent])}))
     rows = asyncio.run(gather(root, {}))[worker].rows
     assert {(row.agent, row.location, row.silent_since) for row in rows if row.silent_since} == {silent}

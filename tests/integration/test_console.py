@@ -26,7 +26,9 @@ AUDITED = {
 PAGES = {
     "": "What needs attention now",
     "agents": "Agents",
+    "agents/silent": "Silent sources",
     "agents/000": "Summary",
+    "alerts/silences": "New silence",
     "groups": "default",
     "groups/default/configuration": "agent.conf of default",
     "groups/default/files": "ar.conf",

@@ -8,6 +8,7 @@ import pytest
 from secmon.agents.registry.entries import entries
 from secmon.agents.registry.store import AgentStore
 from secmon.cluster.leadership.term import Term
+from secmon.cluster.record.schema import SCHEMA
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.config.cluster import ClusterSection
@@ -39,7 +40,7 @@ def test_a_record_of_an_earlier_release_is_migrated_by_its_new_master_alone(
         record.execute("UPDATE secmon.term SET number = 4, id = 'id', holder = 'b', address = '10.0.0.2', port = 1516")
         become_master(node, HELD)
         assert record.execute("SELECT version FROM secmon.release").fetchall() == [(2,)]
-    assert "migrated from version 1 to 2" in caplog.text
+    assert f"migrated from version 1 to {SCHEMA.version}" in caplog.text
     store = AgentStore(paths.agents_db)
     with store.read() as agents:
         assert [agent.name for agent in entries(agents)] == ["web-1", "db-1"]

@@ -21,7 +21,7 @@ _USES_IT = tuple(
     f"integration/test_{name}"
     for name in (
         *("answers", "agents", "agent_commands", "assessments", "groups", "host_data", "integrity", "moving_hosts"),
-        *("console", "metrics", "operating", "ruleset", "silent_sources", "survival", "synchronization"),
+        *("attacks", "console", "metrics", "operating", "ruleset", "silent_sources", "survival", "synchronization"),
     )
 )
 _LONGEST_FIRST = (SHARED_CLUSTER, "integration", "daemons", "fuzz", "simulator", "operations", "cluster")

@@ -39,7 +39,7 @@ def test_a_record_of_an_earlier_release_is_migrated_by_its_new_master_alone(
 
         record.execute("UPDATE secmon.term SET number = 4, id = 'id', holder = 'b', address = '10.0.0.2', port = 1516")
         become_master(node, HELD)
-        assert record.execute("SELECT version FROM secmon.release").fetchall() == [(2,)]
+        assert record.execute("SELECT version FROM secmon.release").fetchall() == [(SCHEMA.version,)]
     assert f"migrated from version 1 to {SCHEMA.version}" in caplog.text
     store = AgentStore(paths.agents_db)
     with store.read() as agents:

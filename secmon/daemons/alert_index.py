@@ -13,6 +13,7 @@ from secmon.common.counters import Counters
 from secmon.common.errors import os_text
 from secmon.common.logfile.failure_log import FailureLog
 from secmon.common.logfile.log_series import alert_series
+from secmon.common.to_the_end import to_the_end
 from secmon.config.alert_store import AlertStoreSettings
 from secmon.daemons.node_builder import Installation
 
@@ -53,7 +54,7 @@ class AlertIndexTask:
     async def _step(self) -> float:
         """Seconds until the next step."""
         try:
-            more = await asyncio.to_thread(self._indexer.step)
+            more = await to_the_end(self._indexer.step)
         except (OSError, StoreFault) as error:
             self._counters.add("alerts.failures")
             self._failure.failed(os_text(error) if isinstance(error, OSError) else str(error))

@@ -13,6 +13,7 @@ from secmon.common.counters import Counters
 from secmon.common.errors import os_text
 from secmon.common.logfile.failure_log import FailureLog
 from secmon.common.logfile.log_series import LogSeries
+from secmon.common.to_the_end import to_the_end
 from secmon.outputs.alert import Alert
 from secmon.outputs.output import Receiver
 from secmon.outputs.position_file import PositionFile
@@ -141,7 +142,7 @@ class AlertFollower(ABC):
         if reader.idle():
             return None
         before = reader.lost_files, reader.skipped
-        lines = await asyncio.to_thread(reader.read)
+        lines = await to_the_end(reader.read)
         self.count("lost_files", reader.lost_files - before[0])
         self.count("malformed", reader.skipped - before[1])
         self._source.silences.refresh()

@@ -15,12 +15,12 @@ from secmon.common.errors import SecmonError, os_text
 from secmon.common.files.manifest import Difference, Entry
 from secmon.common.files.scan import Scanner
 from secmon.common.files.watch import FolderWatch
+from secmon.common.to_the_end import to_the_end
 from secmon.config.options import InternalOptions
 from secmon.worker.fetch_files import TargetManifest, fetch_contents, fetch_target, split
 from secmon.worker.install_files import FileInstaller
 from secmon.worker.link_listener import Link
 from secmon.worker.staging import FileOwner, Staging
-from secmon.worker.streams import in_thread
 
 _log = logging.getLogger(__name__)
 
@@ -272,7 +272,7 @@ class FileApplier:
             batch.close()
         placed = list(batch.received)
         if placed:
-            await in_thread(partial(self._install_files, batch.received, dict(wanted), batch.flush))
+            await to_the_end(partial(self._install_files, batch.received, dict(wanted), batch.flush))
             self._notify_applied(placed)
         return placed
 
@@ -288,7 +288,7 @@ class FileApplier:
     async def _remove(self, extra: list[str], result: _RoundResult) -> None:
         if not extra:
             return
-        await in_thread(partial(self._delete, extra))
+        await to_the_end(partial(self._delete, extra))
         result.extra = len(extra)
         self._notify_applied(extra)
 

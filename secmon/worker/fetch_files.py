@@ -9,9 +9,10 @@ from secmon.cluster.files.manifest_codec import from_wire, in_messages, refuse_c
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Entry, Manifest
+from secmon.common.to_the_end import to_the_end
 from secmon.worker.link_listener import Link
 from secmon.worker.staging import StagedBatch
-from secmon.worker.streams import in_thread, reading_stream, replication
+from secmon.worker.streams import reading_stream, replication
 
 _BUFFER_BYTES = 1 << 20
 _BUFFER_PIECES = 256
@@ -93,12 +94,12 @@ async def fetch_contents(link: Link, wanted: Sequence[tuple[str, Entry]], batch:
                     buffer.append(chunk)
                     size += len(chunk.data)
                     if size >= _BUFFER_BYTES or len(buffer) >= _BUFFER_PIECES:
-                        await timer.pause(in_thread(partial(batch.write, buffer, offset)))
+                        await timer.pause(to_the_end(partial(batch.write, buffer, offset)))
                         buffer, size = [], 0
                     timer.progress()
         finally:
             call.cancel()  # no effect once it is complete
-        await in_thread(partial(batch.write, buffer, offset))
+        await to_the_end(partial(batch.write, buffer, offset))
         offset += len(entries)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 from grpc import aio
@@ -59,16 +59,3 @@ async def reading_stream(link: Link) -> AsyncIterator[StallTimer]:
         raise SecmonError(3023, error.details()) from error
     except TimeoutError:
         raise SecmonError(3020, f"no data for {STALL_SECONDS:g} s") from None
-
-
-async def in_thread(work: Callable[[], None]) -> None:
-    """Run disk ``work`` in a thread to its end, even if the task is cancelled: a thread cannot be stopped, and until it
-    has ended, its files must not be closed or removed."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        if error := task.exception():
-            _log.debug("Disk work of a cancelled task failed: %s", error)
-        raise

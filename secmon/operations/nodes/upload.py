@@ -12,6 +12,7 @@ from secmon.cluster.parameters import Common
 from secmon.cluster.store_checks import security_problem
 from secmon.common.errors import SecmonError
 from secmon.common.outcome import Messages, Outcome
+from secmon.common.to_the_end import to_the_end
 from secmon.config.checks import bounded, invalid
 from secmon.config.main import check_main_config, parse_main_config
 from secmon.config.masking import restore_text
@@ -19,7 +20,6 @@ from secmon.config.replace import replace_main_config
 from secmon.config.upload import check_upload
 from secmon.config.xml import Element, XmlError, parse_xml
 from secmon.operations.permissions import NodePath, on_manager, on_node
-from secmon.operations.ruleset.file_operations import to_its_end
 
 log = logging.getLogger("secmon.operations")
 
@@ -62,7 +62,7 @@ async def upload(ctx: Context, params: Upload | NodeUpload) -> Outcome:
         async with node.services.ruleset.changes if node.services.ruleset is not None else nullcontext():
             await _check_ruleset(node, new)
             now = node.clock.now()
-            await to_its_end(partial(replace_main_config, node.paths, saved=saved, new=new, now=now))
+            await to_the_end(partial(replace_main_config, node.paths, saved=saved, new=new, now=now))
     except SecmonError as error:
         outcome.fail(error, node.name)
         return outcome

@@ -17,6 +17,7 @@ from secmon.cluster.node import Definitions, Finding, RulesetFile, RulesetFiles,
 from secmon.cluster.parameters import Common, text_format
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.outcome import Messages, Outcome, Raw, Result
+from secmon.common.to_the_end import to_the_end
 from secmon.security.rbac.authorization import Require
 
 log = logging.getLogger("secmon.operations")
@@ -176,7 +177,7 @@ async def upload_file(
                 await _may_delete(ctx, kind)
             notes = await _validated(ctx, path, data)
             # A separate step: a caller that is cancelled during the checks changes nothing.
-            await to_its_end(partial(files.write, kind, path, data, overwrite=overwrite))
+            await to_the_end(partial(files.write, kind, path, data, overwrite=overwrite))
     except SecmonError as error:
         return _failed(outcome, error, path)
     log.info("%s: %s stored %s", ctx.call.title, ctx.call.identity.user, path)
@@ -195,23 +196,13 @@ async def delete_file(ctx: Context, kind: RulesetKind, filename: str, folder: st
             if not await asyncio.to_thread(files.exists, path):
                 raise SecmonError(1906, path)
             notes = await _validated(ctx, path, None)
-            await to_its_end(partial(files.delete, kind, path))
+            await to_the_end(partial(files.delete, kind, path))
     except SecmonError as error:
         return _failed(outcome, error, path)
     log.info("%s: %s deleted %s", ctx.call.title, ctx.call.identity.user, path)
     outcome.items.append(path)
     outcome.notes += notes
     return outcome
-
-
-async def to_its_end(change: Callable[[], None]) -> None:
-    """Run ``change`` in a thread. A cancelled caller waits for it: the next change is validated with its result."""
-    running = asyncio.ensure_future(asyncio.to_thread(change))
-    try:
-        await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait({running})
-        raise
 
 
 def _shown_path(kind: RulesetKind, filename: str, folder: str | None) -> str:

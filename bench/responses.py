@@ -1,4 +1,4 @@
-"""From an event at an agent to what follows: the command at agents, the alert in ``GET /alerts``, a webhook."""
+"""From an event at an agent to what follows: the command at agents, the alert in ``GET /alerts``, a webhook, a mail."""
 
 import threading
 import time
@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from bench.harness import Aim, Client, Figure, median_figure, request
 from bench.nodes import Bench, say, token
@@ -22,11 +25,23 @@ _CONFIG = """
   <command><name>measured</name><executable>measured</executable></command>
   <active-response><command>measured</command><location>all</location><rules_id>{rule}</rules_id></active-response>
   <integration><name>webhook</name><hook_url>http://127.0.0.1:{web}/</hook_url><rule_id>{rule}</rule_id></integration>
+  <global>
+    <email_notification>yes</email_notification>
+    <smtp_server>127.0.0.1</smtp_server>
+    <smtp_port>{smtp}</smtp_port>
+    <smtp_encryption>none</smtp_encryption>
+    <email_from>secmon@example.org</email_from>
+    <email_to>day@example.org</email_to>
+    <email_maxperhour>10000</email_maxperhour>
+  </global>
+  <email_alerts><email_to>{at_once}</email_to><rule_id>{rule}</rule_id><do_not_delay/></email_alerts>
 </ossec_config>
 """
+_AT_ONCE = "night@example.org"
+"""Of the recipients the one whose mails do not wait for further alerts."""
 _RULES = (
     f'<group name="measured,"><rule id="{RULE}" level="5"><match>{WORD}</match>'
-    "<description>Measured.</description></rule></group>"
+    "<options>alert_by_email</options><description>Measured.</description></rule></group>"
 )
 
 
@@ -47,23 +62,30 @@ def measure(bench: Bench) -> list[Figure]:
 
 @dataclass
 class Receiver:
-    """A web server that notes when something comes."""
+    """A web server and a mail server that note when something comes."""
 
     web_port: int = field(default_factory=free_port)
+    smtp_port: int = field(default_factory=free_port)
     posts: int = 0
+    mails: int = 0
 
     def configure(self, made: RealCluster) -> None:
         """Outputs and a response on all nodes, and the rule on the master."""
         for node in made.nodes:
             text = node.paths.main_config.read_text().rstrip().removesuffix("</ossec_config>")
-            text += _CONFIG.format(rule=RULE, web=self.web_port)
+            text += _CONFIG.format(rule=RULE, web=self.web_port, smtp=self.smtp_port, at_once=_AT_ONCE)
             node.paths.main_config.write_text(text)
             (node.paths.etc / "rules" / "measured.xml").write_text(_RULES)
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        """A mail."""
+        self.mails += envelope.rcpt_tos == [_AT_ONCE]
+        return "250 OK"
 
 
 @contextmanager
 def receiver() -> Iterator[Receiver]:
-    """It runs."""
+    """They run."""
     found = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -78,9 +100,12 @@ def receiver() -> Iterator[Receiver]:
 
     web = ThreadingHTTPServer(("127.0.0.1", found.web_port), Handler)
     threading.Thread(target=web.serve_forever, daemon=True).start()
+    mail = Controller(found, hostname="127.0.0.1", port=found.smtp_port)
+    mail.start()
     try:
         yield found
     finally:
+        mail.stop()
         web.shutdown()
         web.server_close()
 
@@ -132,6 +157,7 @@ class Stage:
             "agent of the node": len(self._near.fleet.commands),
             "agent of another node": len(self._far.fleet.commands),
             "webhook": self._found.posts,
+            "mail": self._found.mails,
         }
 
     def figures(self, rounds: list[dict[str, float]]) -> list[Figure]:

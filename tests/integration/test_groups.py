@@ -35,7 +35,6 @@ def test_a_group_from_its_making_to_its_end(three: RealCluster, tmp_path: Path) 
     for node in three.nodes:
         wait_until(lambda node=node: b"north" in merged(node, "web").get("agent.conf", b""))  # type: ignore[misc]
         assert merged(node, "web")["ar.conf"].startswith(b"restart-ossec0 - ")
-    assert not (worker.paths.shared / "ar.conf").exists()
     fleet = Fleet([server_of(worker)], 2, prefix="g", options=Options(timing=TIMING, groups=("web",), unpack=tmp_path))
     with running(fleet) as held:
         held.until(lambda c: c.connected == 2)

@@ -168,25 +168,57 @@ class SyslogReceiver:
         self._server.close()
 
 
-def test_kills_of_the_store_and_of_an_output_lose_no_alert(three: RealCluster, agents: list[Background]) -> None:
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[SyslogReceiver]:
+    """One for all tests: an output keeps its connection."""
+    made = SyslogReceiver()
+    yield made
+    made.close()
+
+
+def test_kills_of_the_store_and_of_an_output_lose_no_alert(
+    three: RealCluster, agents: list[Background], receiver: SyslogReceiver
+) -> None:
     """While events flow: each alert is found once, and has come at least once."""
     node, agent, count = three.workers[1], agents[2], 300
-    receiver = SyslogReceiver()
-    try:
-        for number in range(count):
-            send(agent, f"1:/var/log/messages:send on {number}")
-            if number in (60, 180):
-                for daemon in ("secmon-db", "secmon-csyslogd"):
-                    wait_until(lambda daemon=daemon: node.pid(daemon), what=f"{daemon} runs")  # type: ignore[misc]
-                    node.signal(daemon, signal.SIGKILL)
-        wait_until(lambda: found(three, node) >= count, what="the store has all alerts")
-        wait_until(lambda: len(receiver.numbers()) == count, what="the receiver has all alerts")
-        assert found(three, node) == count, "none is there twice"
-    finally:
-        receiver.close()
+    for number in range(count):
+        send(agent, f"1:/var/log/messages:send on {number}")
+        if number in (60, 180):
+            for daemon in ("secmon-db", "secmon-csyslogd"):
+                wait_until(lambda daemon=daemon: node.pid(daemon), what=f"{daemon} runs")  # type: ignore[misc]
+                node.signal(daemon, signal.SIGKILL)
+    wait_until(lambda: found(three, node) >= count, what="the store has all alerts")
+    wait_until(lambda: len(receiver.numbers()) == count, what="the receiver has all alerts")
+    assert found(three, node) == count, "none is there twice"
 
 
 def found(three: RealCluster, node: RealNode) -> int:
     """Alerts of :data:`SENT_ON` in the store."""
     data = three.call(node, f"/alerts?rule_ids={SENT_ON}&since=now-1h&limit=1")["data"]
     return int(data["total_affected_items"])
+
+
+def silenced(three: RealCluster, rule: int) -> int:
+    """Make a silence at a worker; its id."""
+    body = {"until": "now+1h", "reason": "a test"}
+    made = three.call(three.workers[0], f"/alerts/silences?rule_ids={rule}", method="POST", json=body)
+    return int(made["data"]["affected_items"][0]["id"])
+
+
+def test_a_silence_is_heeded_by_outputs_and_responses_of_other_nodes(
+    three: RealCluster, agents: list[Background], receiver: SyslogReceiver
+) -> None:
+    node, agent = three.workers[1], agents[2]
+    answered, written = answers(agents), len(alerts(node, f"{ANSWERED_BY_ALL}"))
+    silences = [silenced(three, rule) for rule in (SENT_ON, ANSWERED_BY_ALL)]
+    send(agent, "1:/var/log/messages:send on 1000")
+    send(agent, "1:/var/log/messages:answer by all, silently")
+    wait_until(lambda: len(alerts(node, f"{ANSWERED_BY_ALL}")) > written, what="the alerts are written")
+    for number in silences:
+        three.call(three.master, f"/alerts/silences/{number}", method="PUT", json={"until": "now"})
+    send(agent, "1:/var/log/messages:send on 1001")
+    send(agent, "1:/var/log/messages:answer by all again")
+    wait_until(lambda: 1001 in receiver.numbers(), what="what comes after the silence is delivered")
+    assert 1000 not in receiver.numbers()
+    answered += Counter(f"{ANSWERING_AGENT + at}" for at in range(3))
+    wait_until(lambda: answers(agents) == answered, what="what comes after the silence is answered, and only that")

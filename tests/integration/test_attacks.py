@@ -1,6 +1,7 @@
 """Attacks on agents of three nodes: counted as one, answered at agents wherever they are."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from secmon.agents.wire.keys import AgentKey
+from secmon.daemons.run_files import daemon_states
 from secmon.simulator import PROFILES, Fleet, Options
 from tests.integration.conftest import ANSWERED_BY_ALL, ANSWERED_BY_ONE, ANSWERING_AGENT, RECEIVER, SENT_ON
 from tests.integration.kit import RealCluster, RealNode
@@ -180,16 +182,24 @@ def test_kills_of_the_store_and_of_an_output_lose_no_alert(
     three: RealCluster, agents: list[Background], receiver: SyslogReceiver
 ) -> None:
     """While events flow: each alert is found once, and has come at least once."""
-    node, agent, count = three.workers[1], agents[2], 300
+    node, agent, count, killed = three.workers[1], agents[2], 300, set[int]()
     for number in range(count):
         send(agent, f"1:/var/log/messages:send on {number}")
         if number in (60, 180):
             for daemon in ("secmon-db", "secmon-csyslogd"):
-                wait_until(lambda daemon=daemon: node.pid(daemon), what=f"{daemon} runs")  # type: ignore[misc]
-                node.signal(daemon, signal.SIGKILL)
+                pid = wait_until(partial(running_pid, node, daemon, killed), what=f"{daemon} runs")
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
     wait_until(lambda: found(three, node) >= count, what="the store has all alerts")
     wait_until(lambda: len(receiver.numbers()) == count, what="the receiver has all alerts")
     assert found(three, node) == count, "none is there twice"
+
+
+def running_pid(node: RealNode, daemon: str, killed: set[int]) -> int:
+    """Of a daemon that has started; 0 until then: one that is killed before is an error in the logs."""
+    started = daemon_states(node.paths, [daemon])[daemon] == "running"
+    pid = node.pid(daemon) or 0
+    return pid if started and pid not in killed else 0
 
 
 def found(three: RealCluster, node: RealNode) -> int:

@@ -1,6 +1,7 @@
 """Behaviours of misbehaving agents: each is one deviation from a correct agent."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -82,7 +83,7 @@ class Behaviour:
         """The server has acknowledged the startup."""
 
 
-class _Periodic(Behaviour):
+class _Periodic(Behaviour, ABC):
     """Acts at intervals while the agent is connected."""
 
     interval = _OFTEN
@@ -96,8 +97,9 @@ class _Periodic(Behaviour):
 
         agent.later("misbehaviour", pause, turn)
 
+    @abstractmethod
     def act(self, agent: MisbehavingAgent) -> None:
-        raise NotImplementedError
+        """What it does at each interval."""
 
 
 class _Flood(_Periodic):

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Collection, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,7 @@ def _full_text(record: logging.LogRecord) -> str:
     return text
 
 
-class _FileHandler(logging.Handler):
+class _FileHandler(logging.Handler, ABC):
     """Formats a record and appends it; a failure is noted, never raised."""
 
     def __init__(self, path: Path, clock: Clock, trouble: WriteTrouble) -> None:
@@ -146,8 +147,9 @@ class _FileHandler(logging.Handler):
         except OSError as error:
             self._trouble.note(str(self._file.path), error)
 
+    @abstractmethod
     def line(self, record: logging.LogRecord, when: str) -> str:
-        raise NotImplementedError
+        """The record as the file has it, without the end of the line."""
 
     def close(self) -> None:
         self.acquire()

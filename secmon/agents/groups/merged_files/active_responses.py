@@ -1,10 +1,15 @@
 """``etc/shared/ar.conf``: the active responses that agents may run (agent-link.md 7.7)."""
 
+import logging
+from pathlib import Path
+
 from secmon.agents.groups.folders import AR_CONF, FILE_MODE
 from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.config.main import MainConfig
 from secmon.config.responses import read_responses
+
+_log = logging.getLogger("secmon.modulesd.groups")
 
 # Agents know their restart under these names.
 _RESTARTS = (
@@ -24,12 +29,20 @@ def active_response_table(config: MainConfig) -> str:
 
 
 def write_active_responses(paths: Paths, config: MainConfig) -> bool:
-    """Update the file; whether it changed. Raises OSError."""
+    """Update the file; whether it changed. A failure is logged: what it had before holds."""
     file, data = paths.shared / AR_CONF, active_response_table(config).encode()
     try:
-        if file.read_bytes() == data and not file.is_symlink():
+        if _content(file) == data and not file.is_symlink():
             return False
-    except FileNotFoundError:
-        pass
-    write_file(file, data, FILE_MODE)
+        write_file(file, data, FILE_MODE)
+    except OSError as error:
+        _log.error("The table of active responses could not be written: %s", error)
+        return False
     return True
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None

@@ -54,7 +54,7 @@ class MergedFileTask:
 
     async def run(self) -> None:
         """Work until cancelled. The table of active responses is written once: the configuration is read at start."""
-        await asyncio.to_thread(self._write_responses)
+        await asyncio.to_thread(write_active_responses, self._paths, self._config)
         if not self._merging:
             _log.warning("Shared files are not merged: remoted.merge_shared is 0")
             await asyncio.Event().wait()
@@ -142,9 +142,3 @@ class MergedFileTask:
             self._unreadable = True
             return False
         return True
-
-    def _write_responses(self) -> None:
-        try:
-            write_active_responses(self._paths, self._config)
-        except OSError as error:
-            _log.error("The table of active responses could not be written: %s", error)

@@ -75,3 +75,10 @@ def test_the_file_is_written_when_it_differs(tmp_path: Path) -> None:
     assert not write_active_responses(paths, config)
     assert (paths.shared / "ar.conf").read_text() == RESTARTS
     assert not (paths.shared / "ar.conf").is_symlink()
+
+
+def test_a_file_that_cannot_be_written_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    paths, config = Paths(tmp_path), parse_main_config("<ossec_config/>")
+    (paths.shared / "ar.conf" / "in the way").mkdir(parents=True)
+    assert not write_active_responses(paths, config)
+    assert "could not be written" in caplog.text

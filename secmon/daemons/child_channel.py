@@ -14,6 +14,8 @@ import msgspec
 from secmon.common.ipc.framing import frame, take_frames
 
 _CHUNK = 4096
+ENDED = "it ended before it was ready"
+"""The outcome of a process that has said neither."""
 
 
 class ChildChannel:
@@ -83,7 +85,7 @@ class ParentChannel:
                 self._received += chunk
                 for payload in take_frames(self._received):
                     return msgspec.json.decode(payload, type=str | None)
-        return "it ended before it was ready"
+        return ENDED
 
     def close(self) -> None:
         """Close both ends; to the child this is the end of its starter."""

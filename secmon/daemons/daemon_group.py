@@ -150,7 +150,8 @@ class DaemonGroup:
                     failure = StartFailed(f"{daemon.name}: {error}")
                     failure.__cause__ = error
                     return failure
-                _log_failed_start(daemon, backoff, error)
+                if error.in_use:
+                    backoff.in_use()
         self._tasks.keep(daemon.name, lambda: self._keep_running(daemon, backoff))
         return None
 
@@ -181,7 +182,8 @@ class DaemonGroup:
             try:
                 await daemon.start()
             except StartFailed as error:
-                _log_failed_start(daemon, backoff, error)
+                if error.in_use:
+                    backoff.in_use()
                 continue
             backoff.started(self._clock.monotonic())
 
@@ -202,9 +204,3 @@ class DaemonGroup:
             self._hangs[daemon.name] += 1
             self._run.failed(daemon.name)
             daemon.kill(f"it did not answer for {seconds:.0f} s and was killed")
-
-
-def _log_failed_start(daemon: DaemonHandle, backoff: Backoff, error: StartFailed) -> None:
-    log.error("%s did not start: %s", daemon.name, error)
-    if error.in_use:
-        backoff.in_use()

@@ -10,7 +10,7 @@ from typing import Protocol
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.common.privileges import SERVICE_USER, drop_to, find_account, root_started
-from secmon.daemons.child_channel import ParentChannel
+from secmon.daemons.child_channel import ENDED, ParentChannel
 from secmon.daemons.control_sockets import daemon_socket
 from secmon.daemons.daemon import Context, StartError, StartFailed, find_factory, start_error
 from secmon.daemons.daemon_host import DaemonHost
@@ -22,6 +22,9 @@ _KILL_MARGIN = 4.0
 """Seconds between the end of a daemon's own bound and its being killed."""
 
 
+_NEVER_STARTED = "it does not run"
+
+
 class DaemonHandle(Protocol):
     """One daemon under supervision. When a method has returned, the run files show the daemon's state."""
 
@@ -31,7 +34,7 @@ class DaemonHandle(Protocol):
         """Start it and wait until it serves. Raises :class:`StartFailed`; then no part of it runs."""
 
     async def ended(self) -> str:
-        """Wait until it ends by itself; returns the reason."""
+        """Wait until it ends by itself; returns the reason. After a failed start: at once, why it failed."""
 
     async def stop(self, seconds: float | None = None) -> None:
         """Stop it within ``seconds``, by default ``stop_seconds``; returns when no part of it runs.
@@ -66,6 +69,7 @@ class ProcessHandle:
         self._channel: ParentChannel | None = None
         self._ready = False
         self._killed: str | None = None
+        self._not_started = _NEVER_STARTED
 
     @property
     def pid(self) -> int | None:
@@ -77,17 +81,23 @@ class ProcessHandle:
             async with asyncio.timeout(self._settings.start_seconds):
                 await self._launch()
         except TimeoutError:
-            await self._finish(failed=True)
-            raise StartFailed(f"it was not ready within {self._settings.start_seconds:g} s") from None
-        except StartFailed:
-            await self._finish(failed=True)
+            await self._start_failed(late := StartFailed(f"it was not ready within {self._settings.start_seconds:g} s"))
+            raise late from None
+        except StartFailed as error:
+            await self._start_failed(error)
             raise
+
+    async def _start_failed(self, error: StartFailed) -> None:
+        self._not_started = _not_started(error)
+        await self._finish(failed=True)
 
     async def _launch(self) -> None:
         self._channel = channel = ParentChannel()
         self._process = await self._server.fork(self._arguments(), channel.child)
         channel.opened(self._secrets)
         reason = await channel.outcome()
+        if reason == ENDED:
+            reason = f"{_fate(await self._process.wait())} before it was ready"
         if reason is not None:
             raise StartFailed(reason)
         self._ready = True
@@ -103,17 +113,11 @@ class ProcessHandle:
 
     async def ended(self) -> str:
         if self._process is None:
-            return "it does not run"
+            return self._not_started
         status = await self._process.wait()
         self._clean_up()
         reason, self._killed = self._killed, None
-        if reason is not None:
-            return reason
-        if status is None:
-            return "it ended with an unknown status"
-        if status < 0:
-            return f"killed by {signal.Signals(-status).name}"
-        return f"ended with status {status}"
+        return _fate(status) if reason is None else reason
 
     def kill(self, reason: str) -> None:
         """Kill it. :meth:`ended` then returns ``reason``."""
@@ -166,6 +170,7 @@ class InProcessHandle:
         self._account = find_account(settings.user or SERVICE_USER)
         self._run = RunFiles(paths.run, self._account)
         self._host: DaemonHost | None = None
+        self._not_started = _NEVER_STARTED
 
     @property
     def pid(self) -> int | None:
@@ -189,11 +194,13 @@ class InProcessHandle:
         except Exception as error:  # a failure of one daemon must not end the others; start_error logs unknown ones
             self._host = None
             self._run.failed(self.name)
-            raise StartFailed(str(start_error(error))) from error
+            failed = StartFailed(str(start_error(error)))
+            self._not_started = _not_started(failed)
+            raise failed from error
 
     async def ended(self) -> str:
         if self._host is None:
-            return "it does not run"
+            return self._not_started
         reason = await self._host.ended()
         await self._host.stop(failed=True)
         self._host = None
@@ -209,6 +216,17 @@ class InProcessHandle:
         if self._host is not None and self._host.running:
             with suppress(SecmonError):  # logged by the host; the daemon keeps its configuration
                 await self._host.reload()
+
+
+def _not_started(error: StartFailed) -> str:
+    return f"it did not start: {error}"
+
+
+def _fate(status: int | None) -> str:
+    """How a process ended, by its exit status."""
+    if status is None:
+        return "ended with an unknown status"
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
 
 def daemon_handles(

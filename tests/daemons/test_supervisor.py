@@ -78,6 +78,20 @@ def test_crash_loop_backs_off_and_is_seen_as_failed(running: ToyNode) -> None:
     wait_until(lambda: running.state(APID) == "running", "it recovers by itself")
 
 
+def test_a_daemon_that_is_killed_while_it_starts_is_said_to_be_killed(running: ToyNode) -> None:
+    hang = running.root / f"{APID}.hang"
+    hang.touch()
+    first = running.pid(APID)
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    starting = wait_until(lambda: {running.pid(APID)} - {first, None}, "its successor starts")
+    hang.unlink()
+    os.kill(starting.pop() or 0, signal.SIGKILL)
+    said = f"{APID}: it did not start: killed by SIGKILL before it was ready; next start in 0.5 s"
+    wait_until(lambda: said in running.output(), "the log says so, and when it is tried again")
+    wait_until(lambda: running.state(APID) == "running", "it runs")
+
+
 def test_address_in_use_is_tried_every_second_and_a_restart_says_who_is_down(running: ToyNode) -> None:
     main_config = running.paths.main_config
     main_config.parent.mkdir(parents=True, exist_ok=True)

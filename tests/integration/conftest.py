@@ -10,7 +10,7 @@ from tests.integration.nodelogs import troubles
 
 EXPECTED = (
     r"analysisd: ERROR: The (ruleset does not load|previous ruleset stays live)",
-    r"secmon(:supervisor)?: ERROR: secmon-\w+: (killed by SIGKILL|it did not answer for)",
+    r"secmon(:supervisor)?: ERROR: secmon-\w+: ((it did not start: )?killed by SIGKILL|it did not answer for)",
     r"syslog to 127\.0\.0\.1:\d+ \(tcp\): alerts wait",
     r"ERROR: ExecuteBatchError raised in core by servicer method",  # gRPC's word for a peer that was killed
 )

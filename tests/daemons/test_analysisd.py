@@ -169,10 +169,10 @@ async def test_local_files(paths: Paths) -> None:
     file = paths.root / "app.log"
     configure(paths, f"<localfile><log_format>syslog</log_format><location>{file}</location></localfile>")
     file.write_text("app 1\n")
-    async with running(paths):
+    async with running(paths) as daemon:
         with file.open("a") as more:
             more.write("app 2\n")
-        await until(lambda: found(paths))
+        await until(lambda: found(paths) and daemon.counters()["local_lines"], what="the line is read and counted")
         [counted] = (await client(paths).local_files())["global"]["files"]
         assert (counted["location"], counted["events"], counted["bytes"]) == (str(file), 1, 6)
     with file.open("a") as more:

@@ -78,7 +78,6 @@ def active(store: AgentStore) -> int:
     return found.count(("active", "worker"))
 
 
-@pytest.mark.timeout(300)
 async def test_long_lived_tasks_are_restarted(
     nodes: tuple[RealNode, RealNode], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -29,7 +29,6 @@ QUALITIES = {
 """The network, and bytes that are replicated over it."""
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("quality", QUALITIES)
 async def test_a_worker_works_over_a_slow_link(quality: str) -> None:
     network, size = QUALITIES[quality]
@@ -61,7 +60,6 @@ async def test_a_worker_works_over_a_slow_link(quality: str) -> None:
         assert lease.remaining() > 0
 
 
-@pytest.mark.timeout(120)
 async def test_heartbeats_pass_the_first_synchronization_on_a_narrow_link() -> None:
     """2,000 files over 64 kbit/s and a round trip of 1 s, ten times as fast: link, heartbeats and lease alike."""
     network = Quality(delay=0.05, bandwidth=80_000)

@@ -53,7 +53,7 @@ PAGES = {
 }
 """Addresses, and a word on the page when it is loaded."""
 
-pytestmark = [*NEEDS_A_BROWSER, pytest.mark.timeout(300)]  # a browser on a host that may be busy
+pytestmark = NEEDS_A_BROWSER
 
 RULES = "console_rules.xml"
 RULE = """<group name="local,">

@@ -1,7 +1,5 @@
 """Failed logins of one address count over all nodes."""
 
-import pytest
-
 from tests.integration.kit import RealCluster, cluster
 from tests.waiting import wait_until
 
@@ -15,7 +13,6 @@ def _three_attempts(made: RealCluster) -> None:
         node.paths.api_config.write_text(text.replace("#  max_login_attempts: 50", "  max_login_attempts: 3"))
 
 
-@pytest.mark.timeout(120)
 def test_an_address_that_is_blocked_on_one_node_has_one_attempt_on_another() -> None:
     with cluster(workers=1, single_process=True, before_start=_three_attempts) as running:
         first, second = running.nodes

@@ -42,7 +42,6 @@ async def restarts(node: RealNode) -> int:
     return sum(sum(one["task_restarts"].values()) for one in answers)
 
 
-@pytest.mark.timeout(300)
 async def test_daemons_and_states_survive_a_flapping_link() -> None:
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(short_folder())

@@ -74,7 +74,8 @@ def test_a_slow_request_names_the_node_that_it_waited_for(three: RealCluster) ->
         finally:
             os.kill(held_pid, signal.SIGCONT)
         answer.result()
-    command = [sys.executable, "-m", "secmon.cli", "requests", "slow", "--json", "--root", str(other.paths.root)]
+    command = [sys.executable, "-m", "secmon.cli", "requests", "slow", "--json", "--limit", "200"]
+    command += ["--root", str(other.paths.root)]
 
     def shown() -> list[dict[str, object]]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=100)

@@ -1,7 +1,5 @@
 """Outdated password hashes in a real cluster: a login at a worker has the master replace them, and all nodes follow."""
 
-import pytest
-
 from secmon.security.passwords import needs_rehash
 from secmon.security.store import schema
 from secmon.security.store.security_store import SecurityStore
@@ -31,7 +29,6 @@ def due(node: RealNode) -> set[str]:
     return found
 
 
-@pytest.mark.timeout(120)
 def test_a_login_at_a_worker_upgrades_the_hash_everywhere() -> None:
     with cluster(workers=1, single_process=True, before_start=age) as running:
         # Waiting for the cluster has logged the administrator in everywhere; the other user comes to the worker only.

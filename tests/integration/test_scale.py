@@ -19,7 +19,6 @@ def eight() -> Iterator[RealCluster]:
         yield running
 
 
-@pytest.mark.timeout(300)
 def test_eight_nodes_answer_as_one(eight: RealCluster) -> None:
     everybody = sorted(node.name for node in eight.nodes)
     for asked in (eight.master, eight.workers[-1]):
@@ -28,7 +27,6 @@ def test_eight_nodes_answer_as_one(eight: RealCluster) -> None:
         assert body["error"] == 0
 
 
-@pytest.mark.timeout(300)
 def test_a_change_reaches_all(eight: RealCluster) -> None:
     (eight.master.paths.etc / "rules" / "new.xml").write_text(RULE)
     eight.wait_converged()
@@ -37,7 +35,6 @@ def test_a_change_reaches_all(eight: RealCluster) -> None:
     assert all(item["synced"] for item in synced)
 
 
-@pytest.mark.timeout(300)
 def test_a_revocation_is_confirmed_by_all(eight: RealCluster) -> None:
     token = eight.login()
     changed = eight.workers[5].request("PUT", "/security/config", token=token, json={"rbac_mode": "white"})
@@ -46,7 +43,6 @@ def test_a_revocation_is_confirmed_by_all(eight: RealCluster) -> None:
     assert {node.request("GET", "/", token=token).status_code for node in eight.nodes} == {401}
 
 
-@pytest.mark.timeout(300)
 def test_a_third_of_them_leave_and_come_back(eight: RealCluster) -> None:
     leaving = eight.workers[::3]
     for node in leaving:

@@ -140,7 +140,6 @@ def test_files_made_on_a_worker_are_deleted(three: RealCluster) -> None:
     wait_until(lambda: not intruder.exists(), what="the file is gone")
 
 
-@pytest.mark.timeout(300)
 def test_a_large_group_file(three: RealCluster) -> None:
     big = three.master.paths.shared / "default" / "big.bin"
     block = os.urandom(1024 * 1024)
@@ -156,7 +155,6 @@ def test_a_large_group_file(three: RealCluster) -> None:
     three.wait_converged()
 
 
-@pytest.mark.timeout(300)
 def test_twenty_thousand_group_files(three: RealCluster) -> None:
     folder = three.master.paths.shared / "many"
     folder.mkdir()

@@ -12,7 +12,7 @@ _HERE = "secmon.cli"
     cls=LazyGroup,
     lazy={
         "init": f"{_HERE}.init:init",
-        "start": f"{_HERE}.service:start",
+        "start": f"{_HERE}.start:start",
         "stop": f"{_HERE}.service:stop",
         "restart": f"{_HERE}.service:restart",
         "reload": f"{_HERE}.service:reload",

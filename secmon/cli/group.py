@@ -51,8 +51,8 @@ class LazyGroup(click.Group):
             raise _click_error(error) from error
         except (AlreadyRunning, StartError, StartFailed) as error:
             raise click.ClickException(str(error)) from error
-        except BrokenPipeError:  # the reader of our output has closed it; click ends without a message
-            raise
+        except (BrokenPipeError, click.ClickException, click.Abort, click.exceptions.Exit):
+            raise  # click says what there is to say
         except PermissionError as error:
             hint = "" if root_started() else "; run this as root or as the service user"
             raise click.ClickException(f"{os_text(error)}{hint}") from error

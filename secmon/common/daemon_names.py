@@ -23,6 +23,9 @@ DAEMONS = (
 )
 """In the order in which clients see them."""
 
+LEADER = "secmon-leaderd"
+"""Takes part in choosing the master; clients of the API do not know it."""
+
 _SUBSTITUTES: Mapping[str, str] = {
     "secmon-execd": "secmon-modulesd",
     "secmon-logcollector": "secmon-analysisd",

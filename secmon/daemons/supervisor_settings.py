@@ -7,6 +7,7 @@ from pathlib import Path
 
 from secmon.cluster.store_checks import Inspection, inspect_stores
 from secmon.common.clock import Clock
+from secmon.common.daemon_names import LEADER
 from secmon.common.errors import ConfigError, SecmonError
 from secmon.common.paths import Paths
 from secmon.common.privileges import SERVICE_USER, read_protected, root_started
@@ -72,7 +73,6 @@ class SupervisorSettings:
         return replace(self, daemons=daemons, log=replace(self.log, terminal=True))
 
 
-LEADER = "secmon-leaderd"
 STANDARD = (
     ProcessSpec(name="secmon-apid", factory="secmon.daemons.apid:build", needs_root=True),
     ProcessSpec(name="secmon-authd", factory="secmon.daemons.authd:build"),

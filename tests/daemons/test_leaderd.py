@@ -15,10 +15,10 @@ from secmon.cluster.leadership.client import LeaderClient, LeaderStatus
 from secmon.cluster.leadership.role_file import CurrentRole, read_role, start_as_worker, write_role
 from secmon.cluster.leadership.term import Term
 from secmon.cluster.record.engine import RecordAddress
+from secmon.common.daemon_names import LEADER
 from secmon.common.errors import SecmonError
 from secmon.daemons.control_sockets import SupervisorClient
 from secmon.daemons.role_change import DEPENDENT, concerned
-from secmon.daemons.supervisor_settings import LEADER
 from tests.cluster.leadership.kit import set_up
 from tests.daemons.conftest import ToyNode
 from tests.waiting import wait_until

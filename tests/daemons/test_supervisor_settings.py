@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from secmon.common.daemon_names import LEADER
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
 from secmon.config.options import OPTIONS
-from secmon.daemons.supervisor_settings import LEADER, STANDARD, ProcessSpec, SupervisorSettings, require_processes
+from secmon.daemons.supervisor_settings import STANDARD, ProcessSpec, SupervisorSettings, require_processes
 
 
 def test_the_log_of_each_daemon_has_an_option_for_its_detail() -> None:

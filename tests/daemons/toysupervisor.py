@@ -5,11 +5,12 @@ import json
 import sys
 from pathlib import Path
 
+from secmon.common.daemon_names import LEADER
 from secmon.common.errors import ConfigError
 from secmon.common.paths import Paths
 from secmon.daemons.process_log import LogSettings, set_up_process_log
 from secmon.daemons.supervisor import Supervisor
-from secmon.daemons.supervisor_settings import LEADER, ProcessSpec, SupervisorSettings
+from secmon.daemons.supervisor_settings import ProcessSpec, SupervisorSettings
 from secmon.daemons.watchdog import WatchSettings
 
 NAMES = ("secmon-apid", "secmon-clusterd")

@@ -1,6 +1,7 @@
 """The writer of the store: alerts and the position that they were read up to, in one commit."""
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ log = logging.getLogger("secmon.alerts")
 HEAP_BYTES = 32_000_000
 """Memory of the alerts that are not committed; more are written to the disk before."""
 FOLDER_MODE = 0o750
+_SYSTEM_ERROR = re.compile(r'message: "([^"]+)"')
 
 
 class StoreFault(Exception):
@@ -170,7 +172,16 @@ class AlertWriter:
         try:
             action()
         except (OSError, ValueError) as error:
-            raise StoreFault(f"{self.generation}: {error}") from error
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                _finish(writer)  # frees the lock of the index, although the traceback still holds the writer
+            raise StoreFault(f"{self.generation}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What the system said, if it did: the rest has names of temporary files, which differ each time."""
+    said = _SYSTEM_ERROR.search(str(error))
+    return said[1] if said else str(error)
 
 
 def _finish(writer: tantivy.IndexWriter) -> None:

@@ -167,7 +167,6 @@ class JournalReader:
         path = consumer_path(folder, name)
         folder.mkdir(parents=True, exist_ok=True)
         known = read_position(path)
-        self._position = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
         self.next = known if known is not None else min(list_segments(folder), default=0)
         """Number of the event that is read next."""
         self._file = -1
@@ -175,15 +174,27 @@ class JournalReader:
         self._offset = 0
         self._number = 0  # of the event that the block at the offset begins with
         self._searched = (-1, -1)  # offset and size of a segment in which no further block was found
-        self.commit(self.next)
+        self._position = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        try:
+            self.commit(self.next)
+        except BaseException:
+            self.close()
+            raise
 
     def read(self, *, limit: int = 1 << 20) -> list[Block]:
-        """The next blocks, at least one and of about ``limit`` bytes together; empty when there are no more yet."""
+        """The next blocks, at least one and of about ``limit`` bytes together; empty when there are no more yet.
+
+        Raises OSError; blocks before a fault are returned first.
+        """
         found: list[Block] = []
         size = 0
-        while size < limit and (block := self._next_block()) is not None:
-            found.append(block)
-            size += sum(map(len, block.events))
+        try:
+            while size < limit and (block := self._next_block()) is not None:
+                found.append(block)
+                size += sum(map(len, block.events))
+        except OSError:
+            if not found:
+                raise
         return found
 
     def unread(self) -> int:

@@ -30,7 +30,7 @@ class Delivery(AlertFollower):
         return True
 
     async def _deliver(self, position: Position, alerts: Sequence[Alert]) -> bool:
-        """Send until all are taken or refused, and commit that; False at a stop before. Raises OSError."""
+        """Send until all are taken or refused, and commit that; False at a stop."""
         pause = FIRST_PAUSE
         while alerts:
             try:
@@ -48,6 +48,6 @@ class Delivery(AlertFollower):
             if alerts:
                 await self.pause(pause)
                 pause = min(LONGEST_PAUSE, 2 * pause)
-                if self.stopping:
-                    return False
+            if self.stopping:
+                return False
         return True

@@ -136,7 +136,7 @@ class AlertFollower(ABC):
 
     @abstractmethod
     async def handle(self, batch: Batch | None) -> bool:
-        """Do with the next alerts, if any, what is due, and commit. False: nothing was done. Raises OSError."""
+        """Do with the next alerts, if any, what is due, and commit. False: nothing was done."""
 
     async def _read(self, reader: AlertReader) -> Batch | None:
         if reader.idle():
@@ -165,10 +165,29 @@ class AlertFollower(ABC):
             return None
 
     async def commit(self, position: Position) -> None:
-        """All alerts before ``position`` are done. Raises OSError."""
-        await asyncio.to_thread(self._file.commit, position)
+        """All alerts before ``position`` are done.
+
+        Where that cannot be written, as on a full disk, nothing else is delivered until it can: going on at the last
+        commit would send the same alerts again and again. A stop ends the wait, and leaves the last commit in force.
+        """
+        waited = False
+        while not await self._written(position):
+            waited = True
+            await self.pause(RETRY_SECONDS)
+            if self.stopping:
+                return
+        if waited:
+            self.succeeded()
         self._committed = position
         self._commit_at = self._clock.monotonic() + COMMIT_SECONDS
+
+    async def _written(self, position: Position) -> bool:
+        try:
+            await asyncio.to_thread(self._file.commit, position)
+        except OSError as error:
+            self.failed(os_text(error))
+            return False
+        return True
 
     @property
     def commit_due(self) -> bool:

@@ -35,7 +35,12 @@ def position_name(kind: str, output: str) -> str:
 
 
 def forget_others(folder: Path, prefix: str, names: set[str]) -> None:
-    """Remove the positions of outputs of a kind that are no longer configured. Raises OSError."""
+    """Remove the positions of outputs of a kind that are no longer configured, and what a kill left of commits.
+
+    Raises OSError.
+    """
     for path in folder.glob(f"{prefix}-*.json"):
         if path.stem not in names:
             path.unlink(missing_ok=True)
+    for path in folder.glob(f".{prefix}-*.tmp"):
+        path.unlink(missing_ok=True)

@@ -1,9 +1,12 @@
 """The journal: all appended events are read once and in order, also after deaths of the writer."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -306,6 +309,42 @@ def test_a_failed_write_leaves_no_part_of_a_block(tmp_path: Path) -> None:
     assert reader.lost == 0
     reader.close()
     journal.close()
+
+
+def test_a_fault_behind_a_block_does_not_cost_the_block(tmp_path: Path) -> None:
+    journal, reader = writer(tmp_path, segment=800), JournalReader(tmp_path, "analysis")
+    for start in range(0, 60, 20):
+        journal.append(numbered(start, 20))
+    assert len(list_segments(tmp_path)) == 2
+    (first,) = reader.read(limit=1)
+    with no_more_files():
+        (second,) = reader.read()
+        with pytest.raises(OSError):
+            reader.read()
+    events = [event for block in (first, second) for event in block.events]
+    assert events + read_all(reader) == numbered(0, 60)
+    journal.close()
+    reader.close()
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """This process can open no file."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_reader_that_cannot_be_registered_keeps_no_file_open(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    with file_size_limit(0), pytest.raises(OSError):
+        JournalReader(tmp_path, "analysis")
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_a_batch_larger_than_the_journal_is_deleted_once_it_is_read(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from secmon.common.clock import SystemClock
 from secmon.common.self_signed import self_signed
-from secmon.outputs import delivery
+from secmon.outputs import delivery, follower
 from secmon.outputs.mail import mail_delivery
 from tests.outputs.alert_files import AlertFiles
 
@@ -23,6 +23,7 @@ def files(tmp_path: Path) -> Iterator[AlertFiles]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "RETRY_SECONDS", 0.02)
     for module in (delivery, mail_delivery):
         monkeypatch.setattr(module, "FIRST_PAUSE", 0.02)
         monkeypatch.setattr(module, "LONGEST_PAUSE", 0.1)

@@ -2,6 +2,9 @@
 
 import logging
 
+_MOST = 100
+"""Reasons that are remembered."""
+
 
 class FailureLog:
     """What keeps a task from its work. It may be used by one thread at a time."""
@@ -9,13 +12,15 @@ class FailureLog:
     def __init__(self, log: logging.Logger, trouble: str, recovery: str) -> None:
         """``trouble`` precedes the reason in the log; ``recovery`` is logged when the task has succeeded again."""
         self._log, self._trouble, self._recovery = log, trouble, recovery
+        self._logged: set[str] = set()
         self.reason = ""
         """Of the last try; empty while the task succeeds."""
 
     def failed(self, reason: str) -> None:
-        """A try has failed: logged unless the one before failed for the same reason."""
-        if reason != self.reason:
+        """A try has failed: each reason is logged once until a try succeeds, also where several take turns."""
+        if reason not in self._logged:
             self._log.error("%s: %s", self._trouble, reason)
+            self._logged = {*self._logged, reason} if len(self._logged) < _MOST else {reason}
         self.reason = reason
 
     def succeeded(self) -> None:
@@ -23,3 +28,4 @@ class FailureLog:
         if self.reason:
             self._log.info("%s", self._recovery)
         self.reason = ""
+        self._logged = set()

@@ -99,7 +99,7 @@ class MailDelivery(AlertFollower):
         return len(self._sent) < (self._sent.maxlen or 1) or self._clock.monotonic() - self._sent[0] >= HOUR
 
     async def _send(self) -> None:
-        """Send what has gathered, and commit; nothing is done at a stop before. Raises OSError."""
+        """Send what has gathered, and commit; nothing is done at a stop before."""
         digest, after, pause = self._digest, self._after, FIRST_PAUSE
         assert after is not None, "alerts have gathered"
         message = mail_of(digest, self._mail.settings, self._mail.recipients, self._clock.now().astimezone())

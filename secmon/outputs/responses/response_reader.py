@@ -67,19 +67,30 @@ class ResponseReader:
                     if reader is None:
                         reader = await asyncio.to_thread(JournalReader, self._folder, self._name)
                     blocks = reader.read(limit=_READ_BYTES)  # here: there are few, and a look takes microseconds
-                    for block in blocks:
-                        await self._handle(block)
-                        await asyncio.to_thread(reader.commit, block.end)
-                    self._failure.succeeded()
                 except OSError as error:
-                    self._failure.failed(os_text(error))
-                    await asyncio.sleep(RETRY_SECONDS)
+                    await self._wait(error)
                     continue
+                for block in blocks:
+                    await self._handle(block)
+                    await self._commit(reader, block.end)
+                self._failure.succeeded()
                 if not blocks:
                     await asyncio.sleep(IDLE_SECONDS)
         finally:
             if reader is not None:
                 reader.close()
+
+    async def _commit(self, reader: JournalReader, number: int) -> None:
+        """Try until it succeeds: what was run is not run again meanwhile, nor anything after it."""
+        while True:
+            try:
+                return await asyncio.to_thread(reader.commit, number)
+            except OSError as error:
+                await self._wait(error)
+
+    async def _wait(self, error: OSError) -> None:
+        self._failure.failed(os_text(error))
+        await asyncio.sleep(RETRY_SECONDS)
 
     async def _handle(self, block: Block) -> None:
         self._silences.refresh()

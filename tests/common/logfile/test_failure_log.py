@@ -7,7 +7,7 @@ import pytest
 from secmon.common.logfile.failure_log import FailureLog
 
 
-def test_an_error_is_logged_when_it_begins_changes_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_reason_of_an_error_is_logged_once_until_it_ends(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     trouble = FailureLog(logging.getLogger("test"), "It cannot be written", "It is written again")
     trouble.succeeded()
@@ -20,7 +20,6 @@ def test_an_error_is_logged_when_it_begins_changes_and_ends(caplog: pytest.LogCa
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
         ("ERROR", "It cannot be written: disk full"),
         ("ERROR", "It cannot be written: read-only"),
-        ("ERROR", "It cannot be written: disk full"),
         ("INFO", "It is written again"),
         ("ERROR", "It cannot be written: disk full"),
     ]

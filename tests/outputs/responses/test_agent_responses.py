@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from secmon.config.responses import ActiveResponse, Command
 from secmon.engine.output.responses import AnsweredAlert
 from secmon.journal.journal import JournalWriter
 from secmon.outputs.alert import Alert
+from secmon.outputs.responses import response_reader
 from secmon.outputs.responses.agent_responses import AgentResponses, agent_message
 from secmon.outputs.responses.allow_list import AllowList
 from secmon.outputs.responses.response_reader import ResponseReader
 from tests.alerts.silenced import open_master, silence
+from tests.filelimit import file_size_limit
 from tests.manual_clock import ManualClock
 from tests.outputs.alert_files import alert
 from tests.waiting import until
@@ -164,6 +166,30 @@ async def test_a_kill_loses_no_response(agents: Agents) -> None:
         agents.decide(response("local"), **of_agent(2))
         await until(lambda: agents.sent[-1][0] == 2)
     assert len(agents.sent) >= 4
+
+
+async def test_a_position_that_cannot_be_written_delays_and_repeats_nothing(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(response_reader, "RETRY_SECONDS", 0.01)
+    agents.decide(response("local"), **of_agent(1))
+    agents.decide(response("local"), **of_agent(2))
+    with ExitStack() as disk:
+        really_send = agents.send
+
+        async def send(messages: Sequence[tuple[int, str]]) -> Sequence[int]:
+            if not agents.sent:
+                disk.enter_context(file_size_limit(0))
+            return await really_send(messages)
+
+        monkeypatch.setattr(agents, "send", send)
+        async with agents.reading():
+            await until(lambda: "too large" in caplog.text)
+            assert [number for number, _ in agents.sent] == [1]
+            disk.close()
+            await agents.reached(2)
+    assert [number for number, _ in agents.sent] == [1, 2]
+    assert caplog.text.count("too large") == 1
 
 
 def test_an_alert_that_is_too_long_for_a_message_loses_its_logs() -> None:

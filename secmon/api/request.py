@@ -14,6 +14,7 @@ from secmon.api.problems import RequestRefused
 from secmon.api.request_log import NOT_PARSED
 from secmon.common.accept.limiter import address_group
 from secmon.common.identity import Identity
+from secmon.common.logfile.secrets import SecretMasker
 from secmon.common.trace import Trace
 
 MIN_BODY_RATE = 500
@@ -21,6 +22,9 @@ MIN_BODY_RATE = 500
 
 MAX_PARSED_OF_STRANGERS = 65_536
 """Bytes of a body that is parsed for the log although its request has not been authenticated."""
+
+MAX_SHOWN_PATH = 4096
+"""Characters of a path that are considered for logs, which show fewer."""
 
 NO_OPERATION = "none"
 
@@ -65,8 +69,8 @@ class Request:
 
     @property
     def shown_path(self) -> str:
-        """The decoded path, for the log."""
-        path: str = self.scope["path"]
+        """The decoded path, for the log: without secrets, which a wrong request may have there."""
+        path: str = SecretMasker(MAX_SHOWN_PATH).apply(self.scope["path"])
         return path
 
     def authenticated(self, identity: Identity) -> None:

@@ -178,6 +178,8 @@ async def test_no_secret_reaches_the_log(serve: Serve, level: str) -> None:
                 login = f"{LOGIN}/run_as"
                 await toy.client.post(login, content=body, auth=(USER, PASSWORD), headers=headers)
                 await toy.client.post(login, content=body, auth=(USER, secret), headers=headers)
+        for path in (f"items%3Fpassword={secret}", f"items;token={secret}", f"x/https:%2F%2Fu:a@{secret}@h/"):
+            await toy.client.get(f"/{path}")
         token = toy.client.headers["Authorization"].removeprefix("Bearer ")
         for name in ("api.log", "api.json"):
             text = toy.log(name)

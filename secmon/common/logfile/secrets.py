@@ -17,10 +17,15 @@ _SECRET_WORD = re.compile(r"(?:^|[-_. ])(?i:pass|pin|otp|auth|sig)$|[a-z]P(?:ass
 """As the last word only: many other words contain these."""
 _NO_SECRET = "auth_token_exp_timeout"
 """A number of seconds."""
-_ASSIGNED = re.compile(r"(?<![\w.-])(?P<name>[\w.-]{1,256})(?P<sign>!?=|[<>~])[^\s;,()&]+")
-"""A condition of a query, a parameter of an address."""
-_SIGNS = frozenset("=<>~")
-_WITH_PASSWORD = re.compile(r"://[^/\s@]*@")
+_ASSIGNED = re.compile(
+    r"""(?<![\w.-])(?P<name>[\w.-]{1,256})(?P<sign>!?=|[<>~]|["']?\s{0,4}:\s{0,4})"""
+    r"""(?P<value>"[^"]*"?|'[^']*'?|[^\s;,()&]+)"""
+)
+"""A condition of a query, a parameter of an address, a member of JSON within a text."""
+_SIGNS = frozenset("=<>~:")
+_WITH_PASSWORD = re.compile(r"://(?!(?:\[[^\s\]@]*\]|[^\s/?#:@]*)(?::\d+)?(?:[\s/?#]|$))(?:\S{0,1024}@|[^@]{0,1024}@)")
+"""An address that does not begin with a host: up to the last ``@``, as a password may hold any character."""
+_ENDED = re.compile(r"@\S*\s")
 
 
 def is_secret(name: str) -> bool:
@@ -38,7 +43,7 @@ def _beginning(text: str, length: int) -> str:
     """At most ``length`` characters; an address that is cut off is left out, as its password has no end."""
     shown = text[:length]
     address = shown.rfind("://")
-    return shown if address < 0 or "@" in shown[address:] else shown[:address]
+    return shown if address < 0 or _ENDED.search(shown, address) else shown[:address]
 
 
 class SecretMasker:

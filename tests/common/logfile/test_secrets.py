@@ -70,6 +70,37 @@ def test_addresses_lose_their_password() -> None:
     assert SecretMasker().apply([text]) == ["from https://****@repo.example/wpk/ and http://[::1]/a@b"]
 
 
+@pytest.mark.parametrize("password", ["a@b", "a/b", "a b", "a\nb", "a#b@c/d", "a?b:1", "1a/b", "[::1]"])
+def test_any_character_of_a_password_is_masked(password: str) -> None:
+    shown = SecretMasker().apply(f"https://ana:{password}{SECRET}@repo.example/x")
+    assert shown == "https://****@repo.example/x"
+    for limit in range(1, 60):
+        assert "Zx" not in SecretMasker(limit).apply(f"https://ana:{password}{SECRET}@repo.example/x")
+
+
+@pytest.mark.parametrize("address", ["http://h/a@b", "http://h:80/a@b", "http://[::1]:8080/a@b", "http://h?m=a@b"])
+def test_addresses_without_a_password_stay(address: str) -> None:
+    assert SecretMasker().apply(address) == address
+
+
+def test_many_addresses_cost_little() -> None:
+    assert SecretMasker().apply("@" + "://a:b " * 20_000).count("://") == 20_000
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"user": "ana", "password": "' + SECRET + ' x", "n": 1}', '{"user": "ana", "password": ****, "n": 1}'),
+        (f"{{'Token':'{SECRET}'}}", "{'Token':****}"),
+        (f"api_key: {SECRET}", "api_key: ****"),
+        (f'password="a b {SECRET}"', "password=****"),
+        ("12:30:00 in C:/x", "12:30:00 in C:/x"),
+    ],
+)
+def test_members_within_a_text(text: str, shown: str) -> None:
+    assert SecretMasker().apply(text) == shown
+
+
 def test_texts_lose_the_values_of_secrets() -> None:
     texts = {
         "q": f"name=web;password={SECRET},(token~{SECRET});api.key!={SECRET}",

@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import Integer
 
 from secmon.agents.registry.schema import STATE, ConfigStatus, Status, agents
-from secmon.agents.state_updates import RESET
+from secmon.agents.state_updates import MAX_STATE_TEXT, RESET
 from secmon.common.errors import SecmonError
 from secmon.common.sqlite.schema import default_of
 
@@ -17,9 +17,7 @@ LEAST_VALUES = 20
 """Values that workers of all releases send. Later ones are appended to ``REPORTED``."""
 
 MAX_ID = 2**32 - 1
-MAX_TEXT = 65_536
-"""Characters of one value; an agent's whole message has as many bytes."""
-MAX_LABELS = 8 * MAX_TEXT
+MAX_LABELS = 8 * 65_536
 """Characters of the labels, which are JSON: a control character takes six."""
 
 _TIMES = ("last_keepalive", "disconnection_time")
@@ -75,7 +73,7 @@ def _is_valid(name: str, value: str | int | None) -> bool:
     if name in _ALLOWED:
         return value in _ALLOWED[name]
     if isinstance(value, str):
-        return _are_labels(value) if name == "labels" else len(value) <= MAX_TEXT
+        return _are_labels(value) if name == "labels" else len(value) <= MAX_STATE_TEXT
     return True
 
 

@@ -24,6 +24,9 @@ RESET = 5
 FAR_FUTURE_SECONDS = 86_400
 """Times further ahead than this are not explained by a clock that was corrected."""
 
+MAX_STATE_TEXT = 1024
+"""Characters of one value; the longest of real systems have a few hundred. A page of 500 agents must stay an answer."""
+
 Values: TypeAlias = dict[str, Any]
 
 
@@ -60,7 +63,7 @@ class Refusal(NamedTuple):
     def values(self, _origin: Origin) -> Values:
         if self.version is None:
             return {"status_code": UNKNOWN_VERSION}
-        return {"status_code": HIGHER_VERSION, "version": self.version}
+        return {"status_code": HIGHER_VERSION, "version": _bounded(self.version)}
 
 
 class ChangedKeepalive(NamedTuple):
@@ -75,18 +78,22 @@ class ChangedKeepalive(NamedTuple):
     def values(self, origin: Origin) -> Values:
         said = self.keepalive
         values: Values = {
-            **msgspec.structs.asdict(said.system),
-            "version": said.version,
-            "config_sum": said.config_sum,
-            "merged_sum": said.merged_sum,
+            **{name: _bounded(value) for name, value in msgspec.structs.asdict(said.system).items()},
+            "version": _bounded(said.version),
+            "config_sum": _bounded(said.config_sum),
+            "merged_sum": _bounded(said.merged_sum),
             "group_config_status": self.group_config_status,
             "labels": msgspec.json.encode(self.labels).decode(),
             "manager_host": origin.host,
             **UnchangedKeepalive(self.agent, self.at).values(origin),
         }
         if said.agent_ip:
-            values["ip"] = said.agent_ip
+            values["ip"] = _bounded(said.agent_ip)
         return values
+
+
+def _bounded(text: str | None) -> str | None:
+    return None if text is None else text[:MAX_STATE_TEXT]
 
 
 class UnchangedKeepalive(NamedTuple):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from sqlalchemy import insert, select, update
 from secmon.agents.registry.queries import read_page
 from secmon.agents.registry.schema import Status, agents
 from secmon.agents.registry.store import AgentStore
-from secmon.agents.report_checks import MAX_TEXT, REPORTED, ReportClock
+from secmon.agents.report_checks import REPORTED, ReportClock
 from secmon.agents.state_reports import (
     KeepaliveReport,
     ReportResult,
@@ -24,6 +25,9 @@ from secmon.agents.state_reports import (
     store_keepalives,
     store_states,
 )
+from secmon.agents.state_updates import MAX_STATE_TEXT, ChangedKeepalive, Origin, Refusal, apply
+from secmon.agents.wire.keepalive import parse
+from secmon.cluster.rpc.wire import MAX_REPLY_BYTES
 from secmon.common.query import Query
 
 
@@ -38,6 +42,7 @@ def store(tmp_path: Path) -> Iterator[AgentStore]:
     made.close()
 
 
+HERE = Origin("worker1", "host-1")
 LATEST = 10_000_000
 NOW = ReportClock(latest=LATEST)
 
@@ -135,7 +140,7 @@ def test_a_keepalive_suffices_only_for_an_active_agent_of_that_node(store: Agent
         state(1, group_config_status="perhaps"),
         state(1, status_code=6),
         state(1, status_code=2**70),
-        state(1, os_uname="x" * (MAX_TEXT + 1)),
+        state(1, os_uname="x" * (MAX_STATE_TEXT + 1)),
         state(1, labels="[1"),
         state(1, labels='["a","b"]'),
         state(1, labels="[" * 100_000),
@@ -197,6 +202,20 @@ def listed(store: AgentStore) -> list[dict[str, object]]:
     """As ``GET /agents`` shows them."""
     with store.read() as connection:
         return list(read_page(connection, Query(limit=10), now=datetime(2026, 1, 1, tzinfo=UTC)).items)
+
+
+def test_a_page_of_the_longest_states_is_still_an_answer(store: AgentStore) -> None:
+    """The state of an agent that its node has cut is one that the master takes, and 500 such agents are a page."""
+    long = "\x01" * 10_000
+    system = (
+        f'{long}x86_64 [{long}|{long}: 1{long} ({long})] - {long} / {long}\n{long} merged.mg\n#"_agent_ip":{long}\n'
+    )
+    with store.write() as connection:
+        apply(connection, [ChangedKeepalive(1, 50, parse(system), "synced", [("a", "b")]), Refusal(2, long)], HERE)
+        reports = [one.state for one in pending_reports(connection)]
+        assert store_states(connection, "worker1", reports, NOW) == {}
+    assert 500 * len(msgspec.json.encode(listed(store)[0])) < MAX_REPLY_BYTES
+    assert str(row(store, 1)["os_uname"]) == long[:MAX_STATE_TEXT]
 
 
 USUAL = ("active", "synced", "not synced", "never_connected", 0, 5, 100, LATEST, "[]", '[["a","b"]]')

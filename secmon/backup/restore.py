@@ -20,8 +20,10 @@ from secmon.common.clock import Clock
 from secmon.common.file_io import sync_folder, write_file
 from secmon.common.paths import Paths
 from secmon.common.privileges import find_account, is_root
+from secmon.config.api import load_api_config
 from secmon.config.checks import validate_installation
 from secmon.daemons.installation_files import make_folders
+from secmon.daemons.service_user import first_writable
 from secmon.daemons.supervisor_lock import SupervisorLock
 
 _STAGING = ".restore-"
@@ -49,10 +51,14 @@ def restore_backup(
     paths: Paths,
     *,
     replace: bool,
+    daemons_as_root: bool = False,
     clock: Clock,
     progress: Callable[[int, int], None],
 ) -> Restored:
     """Make ``paths`` the installation that ``archive`` (behind its head) holds. The node must not run.
+
+    ``daemons_as_root``: accept an installation whose daemons stay root. The service user can change the copy that a
+    backup is made of, so a backup alone must not give it more rights.
 
     What is there before is kept aside, and only with ``replace``. Until the archive has been read and checked as a
     whole, nothing is changed. A process that is killed later leaves a folder without ``etc``, in which the command can
@@ -64,16 +70,28 @@ def restore_backup(
     lock = SupervisorLock(root)
     lock.acquire()
     try:
+        _require_roots_own(root)
         if paths.main_config.exists() and not replace:
             raise BackupError(f"{root} holds an installation: stop it, and restore with --replace, or elsewhere")
         with _staging(root) as staged:
             about = _extract(archive, identity, staged, progress)
-            _make_ready(staged)
+            _make_ready(staged, daemons_as_root=daemons_as_root)
             return Restored(about, _put_in_place(root, staged.root, clock))
     finally:
         lock.release()
         if made and not any(root.iterdir()):
             root.rmdir()
+
+
+def _require_roots_own(root: Path) -> None:
+    """Root makes and moves files by their names here. Raises BackupError for a folder of the service user."""
+    account = find_account() if is_root() else None
+    open_to = first_writable(account, root) if account else None
+    if account and open_to:
+        raise BackupError(
+            f"the user {account.name} may write to {open_to}, and could misdirect what root does there: "
+            f"chown root {open_to} && chmod g-w,o-w {open_to}"
+        )
 
 
 @contextmanager
@@ -152,7 +170,7 @@ def _make_parents(root: Path, folder: Path, owner: tuple[int, int] | None) -> No
     folder.chmod(0o770)
 
 
-def _make_ready(staged: Paths) -> None:
+def _make_ready(staged: Paths, *, daemons_as_root: bool) -> None:
     """Check that a node can start from what was extracted. Raises BackupError."""
     if not staged.main_config.exists():
         raise BackupError("the backup holds no etc/ossec.conf")
@@ -161,6 +179,12 @@ def _make_ready(staged: Paths) -> None:
     if problems:
         reasons = "; ".join(problems).replace(f"{staged.root}/", "")
         raise BackupError(f"the backup holds no installation that could start: {reasons}")
+    if is_root() and not load_api_config(staged).drop_privileges and not daemons_as_root:
+        api = staged.api_config.relative_to(staged.root)
+        raise BackupError(
+            f"{api} of the backup says drop_privileges: no, so the daemons would stay root. The service user could "
+            "have put that in while the backup was made. If it was you: --daemons-as-root"
+        )
     file = staged.counters / "sender_counter"
     counter = parse(file.read_text("utf-8", "replace")) if file.exists() else None
     if counter is not None:

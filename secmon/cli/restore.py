@@ -25,7 +25,15 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--passphrase-file", type=_FILE, help="File with the passphrase. Default: asked for on the terminal.")
 @click.option("--private-key", "key_file", type=_FILE, help="The private key of SSH (without a passphrase) or age.")
 @click.option("--replace", is_flag=True, help="Replace the installation that is there; it is kept aside.")
-def restore(file: Path, paths: Paths, passphrase_file: Path | None, key_file: Path | None, replace: bool) -> None:
+@click.option("--daemons-as-root", is_flag=True, help="Accept a backup with drop_privileges: no in its api.yaml.")
+def restore(
+    file: Path,
+    paths: Paths,
+    passphrase_file: Path | None,
+    key_file: Path | None,
+    replace: bool,
+    daemons_as_root: bool,
+) -> None:
     """Make the installation folder what the backup FILE holds, on this host or another one.
 
     The whole backup is read and checked before anything is replaced. Agents, users, tokens, workers and the audit log
@@ -50,6 +58,7 @@ def restore(file: Path, paths: Paths, passphrase_file: Path | None, key_file: Pa
                     identity,
                     paths,
                     replace=replace,
+                    daemons_as_root=daemons_as_root,
                     clock=SystemClock(),
                     progress=lambda done, total: bars.show("Restoring", done, total),
                 )

@@ -246,3 +246,39 @@ def test_a_cut_key_file_is_put_back_and_kept_as_it_was_found(node: Node) -> None
     wait_until(lambda: keys.read_text() == key, "the line was put back")
     wait_until(lambda: any(file.read_text() == key[:40] for file in backups.iterdir()), "the cut file was kept")
     assert "Permission denied" not in node.log()
+
+
+def test_a_backup_gives_the_service_user_no_rights(node: Node) -> None:
+    phrase, backup = node.secret.parent / "phrase", node.secret.parent / "backup"
+    phrase.write_text("sparrow-lantern-41\n")
+    phrase.chmod(0o600)
+    restore = ["restore", str(backup), "--root", node.root, "--passphrase-file", str(phrase), "--replace"]
+
+    def refused() -> bool:
+        """The change may come too late for a backup, or so late that the backup is found to be damaged."""
+        backup.unlink(missing_ok=True)
+        secmon("backup", str(backup), "--root", node.root, "--passphrase-file", str(phrase), status=None)
+        return backup.exists() and "says drop_privileges: no" in secmon(*restore, status=None)
+
+    with node.user_process(f'exec "$PYTHON" -c "{_CHANGES_THE_COPY}"') as changing:
+        assert any(refused() for _ in range(10))
+        changing.kill()
+    assert "#drop_privileges: true" in node.paths.api_config.read_text()
+    os.chown(node.paths.root, serviceuser.UID, serviceuser.UID)
+    assert f"may write to {node.root}" in secmon(*restore, status=1)
+
+
+_CHANGES_THE_COPY = """
+import glob, time
+while True:
+    for name in glob.glob('tmp/.backup-*/content/api/configuration/api.yaml'):
+        try:
+            with open(name, 'r+b') as file:
+                data = file.read()
+                file.seek(0)
+                file.write(data.replace(b'#drop_privileges: true', b'drop_privileges: no   '))
+        except FileNotFoundError:
+            pass
+    time.sleep(0.001)
+"""
+"""Run by the service user while root makes backups; of the same length, which is recorded before."""

@@ -48,7 +48,9 @@ def test_a_master_that_runs_is_saved_and_restored_elsewhere(three: RealCluster, 
     restored = Paths(tmp_path / "n")
     with open(tmp_path / "file", "rb") as archive:
         read_head(archive)
-        restore_backup(archive, key, restored, replace=False, clock=clock, progress=lambda *_: None)
+        restore_backup(
+            archive, key, restored, replace=False, daemons_as_root=True, clock=clock, progress=lambda *_: None
+        )
     for name in ("etc/cluster/ca.key", "etc/cluster/node.key", "etc/client.keys", "api/configuration/api.yaml"):
         assert (restored.root / name).read_bytes() == (master.root / name).read_bytes()
     store = SecurityStore(restored.security_db, create=False)

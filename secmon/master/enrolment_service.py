@@ -31,7 +31,7 @@ log = logging.getLogger("secmon.clusterd.enrolment")
 
 MAX_MESSAGE_BYTES = 64 * 1024
 CALLS_PER_CONNECTION = 1
-LIMITS = AcceptLimits(total=96, reserved=32, per_address=32)
+LIMITS = AcceptLimits(total=256, reserved=96, per_address=128)
 """They bound the number of concurrent calls too."""
 CONNECTION_SECONDS = 30.0
 """From ``accept`` to the answer; an enrolment takes a fraction of a second."""

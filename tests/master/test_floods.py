@@ -13,6 +13,7 @@ import pytest
 from secmon.cluster.rpc import relay
 from secmon.master import enrolment_service
 from tests.cluster_kit import cluster
+from tests.slowlink import Quality, SlowLink
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -76,6 +77,32 @@ def _ignored() -> Iterator[None]:
         yield
     except OSError:
         pass
+
+
+async def test_a_node_can_enrol_despite_a_flood_from_its_own_address(tmp_path: Path) -> None:
+    """80 connections a second, each second one with half a handshake, over all of the node's round trips of 0.2 s."""
+    async with cluster(tmp_path) as kit:
+        link = await SlowLink(kit.master.enrol_port, Quality(delay=0.1)).start()
+        flood = asyncio.create_task(_flood(kit.master.enrol_port))
+        try:
+            await until(lambda: kit.master.counters.snapshot().get("cluster.enrolment.connections.evicted", 0) > 0)
+            await kit.start_worker("alpha", enrol_port=link.port)
+            await kit.joined("alpha")
+            assert not flood.done()
+        finally:
+            flood.cancel()
+            await asyncio.wait([flood])
+            await link.stop()
+
+
+async def _flood(port: int) -> None:
+    with ExitStack() as stack:
+        while True:
+            for sent in (b"", b"\x16\x03\x01\x02\x00\x01"):
+                (one,) = stack.enter_context(_raw(port, 1))
+                await asyncio.sleep(1 / 80)
+                with _ignored():
+                    one.send(sent)
 
 
 async def test_nodes_can_enrol_despite_half_sent_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 gRPC listens on a unix socket whose file is removed at once: only this process can connect to it. The relay's end of
 each connection is bound to an abstract name that carries the client's address, which gRPC reports as its peer; see
-``credentials.address_of``. A connection is relayed when its first bytes come: a silent one costs a descriptor.
+``credentials.address_of``. A connection is relayed when its first TLS record has come: a silent one costs a descriptor.
 """
 
 import asyncio
@@ -31,6 +31,8 @@ log = logging.getLogger("secmon.clusterd.relay")
 
 FIRST_BYTES_SECONDS = 10.0
 """Time for a connection to begin with TLS."""
+TLS_HANDSHAKE, TLS_HEADER_BYTES, TLS_RECORD_BYTES = 22, 5, 16_384
+"""Type of the first record of a connection, and sizes of any (RFC 8446, 5.1)."""
 LINGER_SECONDS = 5.0
 """Time for a peer to take what waits for it when the other end is gone."""
 READ_BYTES = 65_536
@@ -119,9 +121,10 @@ class RelayedPort:
     async def _serve(self, connection: socket.socket, accepted: Accepted) -> None:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(FIRST_BYTES_SECONDS):
-            first = await loop.sock_recv(connection, READ_BYTES)
+            first = await _first_record(connection)
         if not first:
             return
+        self._limiter.begun(accepted.slot)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         relayed = _RelayedConnection(partial(self._ended, accepted.slot))
         inside = await self._connect(accepted.address)
@@ -154,6 +157,19 @@ class RelayedPort:
         self._relayed.discard(relayed)
         self._emptied.set()
         self._limiter.release(slot)
+
+
+async def _first_record(connection: socket.socket) -> bytes:
+    """What has come when it holds a whole TLS record; nothing if the peer is gone or speaks another protocol."""
+    received, missing = b"", TLS_HEADER_BYTES
+    while missing > 0:
+        more = await asyncio.get_running_loop().sock_recv(connection, READ_BYTES)
+        received += more
+        length = int.from_bytes(received[3:TLS_HEADER_BYTES])
+        if not more or received[0] != TLS_HANDSHAKE or length > TLS_RECORD_BYTES:
+            return b""
+        missing = TLS_HEADER_BYTES + length - len(received)
+    return received
 
 
 def _both_families(host: str) -> str:

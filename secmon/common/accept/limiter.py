@@ -2,13 +2,16 @@
 
 Two bounds apply: connections of strangers, and all connections. The difference is reserved for known addresses:
 those that have authenticated, and those that the owner of the port names. When there is no room, the address with the
-most connections loses its oldest one, so that a flood from few addresses does not keep others out.
+most connections loses its oldest one, so that a flood from few addresses does not keep others out. Of one address,
+silent connections and those that have begun to talk are weighed the same way, so that a flood of silent ones does not
+keep out who talks at once.
 """
 
 import ipaddress
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 
 from msgspec import Struct
 
@@ -41,7 +44,7 @@ class AcceptLimits(Struct, frozen=True, kw_only=True):
 class Slot:
     """The place of one connection."""
 
-    __slots__ = ("busy", "close", "group", "since")
+    __slots__ = ("begun", "busy", "close", "group", "since")
 
     def __init__(self, group: str, close: Callable[[], None], since: float) -> None:
         self.group = group
@@ -49,6 +52,8 @@ class Slot:
         """Monotonic seconds."""
         self.close = close
         """Ends the connection; called when its place is given to another."""
+        self.begun = False
+        """The peer has said something that makes sense; see :meth:`ConnectionLimiter.begun`."""
         self.busy = False
         """In use: closed only when a stranger's address has more than its share."""
 
@@ -109,6 +114,13 @@ class ConnectionLimiter:
         slot.close = _nothing  # it refers to the connection, which refers to the slot: both are freed at once
         self._say_if_due()
         self._counters.set(f"{self._name}.connections.open", len(self))
+
+    def begun(self, slot: Slot) -> None:
+        """The peer has begun to talk: its place is not given away while its address has more silent connections."""
+        pool = next((pool for pool in (self._strangers, self._known, self._proved) if pool.discard(slot)), None)
+        slot.begun = True
+        if pool is not None:
+            pool.add(slot)
 
     def authenticated(self, slot: Slot) -> None:
         """The peer has authenticated: its address is known from now on."""
@@ -175,12 +187,44 @@ class ConnectionLimiter:
         self._unreported.clear()
 
 
-class _Pool:
-    """Slots in the order they were taken, as a whole and by group."""
+class _Slots:
+    """In the order they were taken or began: silent ones, and those that have begun to talk."""
 
     def __init__(self) -> None:
-        self._all: dict[Slot, None] = {}
-        self._groups: dict[str, dict[Slot, None]] = {}
+        self._silent: dict[Slot, None] = {}
+        self._begun: dict[Slot, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._silent) + len(self._begun)
+
+    def __contains__(self, slot: Slot) -> bool:
+        return slot in self._silent or slot in self._begun
+
+    def add(self, slot: Slot) -> None:
+        (self._begun if slot.begun else self._silent)[slot] = None
+
+    def remove(self, slot: Slot) -> None:
+        del (self._begun if slot.begun else self._silent)[slot]
+
+    def oldest(self) -> Slot:
+        """Of the kind that has more slots. There must be one."""
+        return next(self._in_turn())
+
+    def oldest_idle(self) -> Slot | None:
+        """Of the kind that has more slots; of the other when all of them are busy."""
+        return next((slot for slot in self._in_turn() if not slot.busy), None)
+
+    def _in_turn(self) -> Iterator[Slot]:
+        more_talk = len(self._begun) > len(self._silent)
+        return chain(self._begun, self._silent) if more_talk else chain(self._silent, self._begun)
+
+
+class _Pool:
+    """Slots as a whole and by group."""
+
+    def __init__(self) -> None:
+        self._all = _Slots()
+        self._groups: dict[str, _Slots] = {}
 
     @property
     def size(self) -> int:
@@ -195,33 +239,30 @@ class _Pool:
         return len(self._groups.get(group, ()))
 
     def add(self, slot: Slot) -> None:
-        self._all[slot] = None
-        self._groups.setdefault(slot.group, {})[slot] = None
+        self._all.add(slot)
+        self._groups.setdefault(slot.group, _Slots()).add(slot)
 
     def discard(self, slot: Slot) -> bool:
         """Whether it was there."""
         if slot not in self._all:
             return False
-        del self._all[slot]
+        self._all.remove(slot)
         slots = self._groups[slot.group]
-        del slots[slot]
+        slots.remove(slot)
         if not slots:
             del self._groups[slot.group]
         return True
 
     def oldest(self, group: str) -> Slot:
-        return next(iter(self._groups[group]))
+        return self._groups[group].oldest()
 
     def oldest_idle(self, group: str | None = None) -> Slot | None:
-        slots = self._all if group is None else self._groups[group]
-        return next((slot for slot in slots if not slot.busy), None)
+        return (self._all if group is None else self._groups[group]).oldest_idle()
 
     def of_the_largest(self) -> Slot | None:
         """The oldest of the largest group, an idle one if there is any."""
         slots = max(self._groups.values(), key=len, default=None)
-        if slots is None:
-            return None
-        return next((slot for slot in slots if not slot.busy), next(iter(slots)))
+        return slots.oldest_idle() or slots.oldest() if slots else None
 
 
 def _nothing() -> None:

@@ -102,6 +102,37 @@ def test_the_grace_of_a_connection_is_against_its_own_address_only() -> None:
     assert port.closed == ["old", "older"]
 
 
+def test_silent_connections_of_an_address_do_not_end_those_that_talk() -> None:
+    port = Port(total=20, reserved=0, per_address=8)
+    talking = port.take("192.0.2.1", "talking")
+    assert talking is not None
+    port.limiter.begun(talking)
+    for _ in range(100):
+        port.take("192.0.2.1", "silent")
+    assert set(port.closed) == {"silent"}
+    assert port.limiter.strangers == 8
+
+
+def test_connections_that_talk_leave_room_for_those_that_come() -> None:
+    port = Port(total=20, reserved=0, per_address=8)
+    for _ in range(100):
+        slot = port.take("192.0.2.1", "talking")
+        assert slot is not None
+        port.limiter.begun(slot)
+    late = [port.take("192.0.2.1", "late") for _ in range(4)]
+    assert all(late)
+    assert set(port.closed) == {"talking"}
+
+
+def test_the_end_of_a_connection_may_come_before_it_begins() -> None:
+    port = Port(total=2, reserved=0, per_address=2)
+    slot = port.take("192.0.2.1")
+    assert slot is not None
+    port.limiter.release(slot)
+    port.limiter.begun(slot)
+    assert len(port.limiter) == 0
+
+
 def test_log_lines_are_rare_and_name_addresses(caplog: pytest.LogCaptureFixture) -> None:
     port = Port(total=1, reserved=0, per_address=1)
     for number in range(500):
@@ -126,7 +157,9 @@ def test_the_end_of_a_flood_is_logged_too(caplog: pytest.LogCaptureFixture) -> N
 
 
 Steps = st.lists(
-    st.tuples(st.sampled_from(["take", "release", "authenticate", "busy"]), st.integers(0, 5), st.integers(0, 30)),
+    st.tuples(
+        st.sampled_from(["take", "release", "begin", "authenticate", "busy"]), st.integers(0, 5), st.integers(0, 30)
+    ),
     max_size=200,
 )
 
@@ -146,6 +179,8 @@ def test_bounds_hold_whatever_comes(steps: list[tuple[str, int, int]], total: in
                 port.limiter.release(slot)
             elif what == "busy":
                 slot.busy = True
+            elif what == "begin":
+                port.limiter.begun(slot)
             else:
                 port.limiter.authenticated(slot)
         assert len(port.limiter) <= total

@@ -7,10 +7,15 @@ export const NO_CLUSTER = 3013; // the code of errors of nodes that run alone
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Item = { [name: string]: any };
 
+export interface Failure {
+  error: { code: number; message: string; remediation?: string };
+  id: (string | number)[];
+}
+
 export interface Collection<T = Item> {
   affected_items: T[];
   total_affected_items: number;
-  failed_items: { error: { code: number; message: string; remediation?: string }; id: (string | number)[] }[];
+  failed_items: Failure[];
 }
 
 // Nodes that did not answer, by name, in an answer that is complete but for them.

@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { address, link, type Address } from "./address";
 import { pages, type Page } from "./pages";
 import { Empty } from "./parts/answer";
+import { Away } from "./parts/away";
 import { Expiry } from "./parts/expiry";
 import { Said } from "./parts/said";
 import { SignIn } from "./pages/signin";
@@ -71,6 +72,7 @@ function Main({ page, where }: { page?: Page; where: Address }) {
   }, [name]);
   return (
     <main id="main" ref={main} tabIndex={-1}>
+      <Away />
       {page ? <page.Show key={where.path.slice(0, 2).join("/")} path={where.path.slice(1)} filters={where.filters} /> : (
         <Empty>There is no such page. Choose one on the left.</Empty>
       )}

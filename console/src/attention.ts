@@ -72,6 +72,8 @@ export function ofNodes({ data, dapi_errors = {} }: Answer<Collection>): Attenti
   return [...silent, ...warned];
 }
 
+const BRING_BACK = 'Look whether its host runs and has a network; "secmon start" starts the node there, and "secmon doctor" finds what keeps it away. It joins by itself.';
+
 // Workers that the master misses: they are no longer among the nodes that are asked.
 async function absent(signal: AbortSignal): Promise<Attention[]> {
   const { data } = await get("/cluster/healthcheck", {}, signal);
@@ -81,7 +83,7 @@ async function absent(signal: AbortSignal): Promise<Attention[]> {
 export function ofHealth({ lost = [], refused = [] }: Item): Attention[] {
   const href = link(["cluster"]);
   return [
-    ...lost.map(({ name, last_seen }: Item): Attention => ({ what: `The node ${name} is away since`, at: last_seen, kind: "bad", href })),
+    ...lost.map(({ name, last_seen }: Item): Attention => ({ what: `The node ${name} is away since`, at: last_seen, detail: BRING_BACK, kind: "bad", href })),
     ...refused.map(({ name, reason, time }: Item): Attention => ({ what: `The node ${name} was refused`, detail: reason, at: time, kind: "warning", href })),
   ];
 }

@@ -1,7 +1,9 @@
 // HTTP requests to the node that served this page, and what its refusals say.
+import { Store } from "./store";
+
 export type Query = Record<string, string | number | boolean | undefined>;
 
-const PERMISSION_DENIED = 4000;
+export const PERMISSION_DENIED = 4000;
 
 // What went wrong, in the words of the API: title, detail and what to do.
 export class Problem extends Error {
@@ -28,10 +30,14 @@ export function url(path: string, query: Query = {}): string {
 
 const AGAIN_MS = 500;
 
+export const away = new Store<Problem | null>(null); // why the node cannot be reached, while it cannot
+
 // Send a request; one that may be sent twice is sent again when the connection is lost, as it is when a network changes.
 export async function reach(address: string, init: RequestInit, repeatable = (init.method ?? "GET") === "GET"): Promise<Response> {
   try {
-    return await fetch(address, { ...init, cache: "no-store", credentials: "omit", redirect: "error" });
+    const answer = await fetch(address, { ...init, cache: "no-store", credentials: "omit", redirect: "error" });
+    away.set(null);
+    return answer;
   } catch (error) {
     if (init.signal?.aborted) throw error;
   }
@@ -39,10 +45,12 @@ export async function reach(address: string, init: RequestInit, repeatable = (in
     await new Promise((done) => setTimeout(done, AGAIN_MS));
     return reach(address, init, false);
   }
-  throw new Problem(
+  const problem = new Problem(
     0, "The node does not answer", `There is no connection to ${location.host}.`,
     "Check that the node runs and that the network reaches it, or open the console of another node.",
   );
+  away.set(problem);
+  throw problem;
 }
 
 export async function problemOf(answer: Response): Promise<Problem> {

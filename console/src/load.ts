@@ -1,6 +1,7 @@
 // An answer of the API as the state of a part of a page: loaded when it is shown, again when what it asks for changes.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { Problem } from "./http";
+import { away, type Problem } from "./http";
+import { useStore } from "./store";
 
 export interface Load<T> {
   value?: T;
@@ -10,7 +11,8 @@ export interface Load<T> {
 }
 
 // `key` says what `ask` asks for; with `every`, in seconds, it is asked again while the page is looked at. The last value
-// stays until the next one is there, but for one about another `subject`, which would be shown under a wrong name.
+// stays until the next one is there, but for one about another `subject`, which would be shown under a wrong name. What
+// was asked while the node was away is asked again when it is back.
 export function useLoad<T>(ask: (signal: AbortSignal) => Promise<T>, key: unknown[], every = 0, subject: unknown[] = key): Load<T> {
   const [state, setState] = useState<{ value?: T; problem?: Problem; loading: boolean }>({ loading: true });
   const [turn, setTurn] = useState(0);
@@ -36,6 +38,11 @@ export function useLoad<T>(ask: (signal: AbortSignal) => Promise<T>, key: unknow
     const timer = setInterval(() => document.visibilityState === "visible" && again(), every * 1000);
     return () => clearInterval(timer);
   }, [every]);
+
+  const absent = useStore(away) !== null;
+  useEffect(() => {
+    if (!absent && state.problem?.status === 0) again();
+  }, [absent]);
 
   return { ...state, again };
 }

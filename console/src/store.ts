@@ -11,6 +11,7 @@ export class Store<T> {
   }
 
   set(value: T): void {
+    if (value === this.current) return;
     this.current = value;
     for (const listener of [...this.listeners]) listener();
   }

@@ -339,6 +339,9 @@ CATALOGUE: dict[int, ErrorSpec] = {
     4022: ErrorSpec(_U, "The security rule does not exist", "List the security rules with GET /security/rules"),
     4023: ErrorSpec(_U, "The role holds the security rule already"),
     4024: ErrorSpec(_U, "The role does not hold the security rule", "Read the role with GET /security/roles"),
+    4026: ErrorSpec(
+        _U, "The authorization context is not a JSON object", 'Give one such as {"department": "operations"}'
+    ),
     4500: ErrorSpec(_U, "A stored policy has a malformed resource", "Correct the policy"),
     5000: ErrorSpec(_U, "A user with this name exists already", "Choose another name"),
     5001: ErrorSpec(_N, "The user does not exist", "List the users with GET /security/users"),

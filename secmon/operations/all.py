@@ -37,6 +37,7 @@ from secmon.operations.security import configuration as security_configuration
 from secmon.operations.security import links as security_links
 from secmon.operations.security import login as security_login
 from secmon.operations.security import own_account as security_own_account
+from secmon.operations.security import permissions as security_permissions
 from secmon.operations.security import policies as security_policies
 from secmon.operations.security import roles as security_roles
 from secmon.operations.security import rules as security_rules
@@ -61,6 +62,7 @@ AREAS = (
     security_rules,
     security_links,
     security_own_account,
+    security_permissions,
     security_actions,
     agents_read,
     overview,

@@ -27,6 +27,7 @@ WITHOUT_REQUIREMENTS = {
     "DELETE /security/user/authenticate": "everybody may log out",
     "GET /security/users/me": "everybody may see who they are",
     "GET /security/users/me/policies": "everybody may see what they may do",
+    "GET /security/users/me/permissions": "and why",
     "GET /manager/version/check": "manager.md 2 asks for none",
     "GET /security/actions": "the catalogue of actions is no secret",
     "GET /security/resources": "the catalogue of resources is no secret",

@@ -98,7 +98,7 @@ def test_a_manager_in_use(store: SecurityStore, old: OldStore) -> None:
     assert view.roles[100].policies == (100, 101, 102)
     assert (view.roles[105].policies, view.roles[105].rules, view.roles[2].rules) == ((4,), (100,), (100,))
     assert view.policies[100].resources == ("agent:id:100",)
-    assert roles_for(view.rules, view.roles, {"team": ["team1"]}, mira) == (2, 105)
+    assert roles_for(view.rules, view.roles, {"team": ["team1"]}, mira).roles == (2, 105)
     assert authenticate(view, "mira", "Quarry-7!lamp").id == 100
 
 

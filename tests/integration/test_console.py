@@ -1,6 +1,8 @@
 """The web console in a real browser, against the shared cluster."""
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -15,7 +17,7 @@ from tests.integration.browser import (
     show,
     sign_in,
 )
-from tests.integration.kit import RealCluster
+from tests.integration.kit import RealCluster, RealNode
 from tests.waiting import wait_until
 
 AUDITED = {
@@ -43,7 +45,7 @@ PAGES = {
     "cluster/worker1/counters": "secmon-analysisd",
     "cluster/worker1/configuration": "cluster",
     "security": "admin",
-    "security/users/1": "administrator",
+    "security/users/1": "What admin may do",
     "security/roles": "agents_readonly",
     "security/policies": "agents_all_agents",
     "security/rules": "Expression",
@@ -80,9 +82,9 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
-@pytest.fixture
-def page(browser: Browser, three: RealCluster) -> Iterator[Page]:
-    """The console of the master, before a user signs in. No page may report an error or ask another host."""
+@contextmanager
+def console(browser: Browser, node: RealNode) -> Iterator[Page]:
+    """The console of ``node``, before a user signs in. No page may report an error or ask another host."""
     context = browser.new_context(ignore_https_errors=True)
     context.set_default_timeout(WAIT_MS)
     page = context.new_page()
@@ -91,12 +93,19 @@ def page(browser: Browser, three: RealCluster) -> Iterator[Page]:
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("request", lambda request: elsewhere.append(request.url))
-    open_console(page, three.master.url)
+    open_console(page, node.url)
     yield page
     context.close()
-    assert not [url for url in elsewhere if not url.startswith(three.master.url)]
+    assert not [url for url in elsewhere if not url.startswith(node.url)]
     # The browser itself reports each refusal of the API and each lost connection.
     assert not [text for text in errors if not text.startswith("Failed to load resource")]
+
+
+@pytest.fixture
+def page(browser: Browser, three: RealCluster) -> Iterator[Page]:
+    """The console of the master."""
+    with console(browser, three.master) as page:
+        yield page
 
 
 def test_a_wrong_password_is_refused_in_words(page: Page) -> None:
@@ -260,19 +269,19 @@ def test_a_narrow_screen_at_night(page: Page, three: RealCluster) -> None:
 
 
 @pytest.fixture
-def reader(three: RealCluster) -> Iterator[None]:
-    """A user who may read agents and nothing else."""
+def reader(three: RealCluster) -> Iterator[int]:
+    """The id of a user who may read agents and nothing else."""
     call, master = three.call, three.master
     user = call(
         master, "/security/users", method="POST", json={"username": READER, "password": READER_PASSWORD}
     )["data"]["affected_items"][0]["id"]  # fmt: skip
     roles = call(master, f"/security/roles?search={AGENTS_READONLY}")["data"]["affected_items"]
     call(master, f"/security/users/{user}/roles?role_ids={roles[0]['id']}", method="POST")
-    yield
+    yield int(user)
     call(master, f"/security/users?user_ids={user}", method="DELETE")
 
 
-def test_a_user_with_few_rights_sees_what_he_may(page: Page, reader: None) -> None:
+def test_a_user_with_few_rights_sees_what_he_may(page: Page, reader: int) -> None:
     sign_in(page, READER, READER_PASSWORD)
     menu = page.get_by_role("navigation", name="Pages of the console")
     expect(menu.get_by_role("link", name="Agents")).to_be_visible()
@@ -280,9 +289,65 @@ def test_a_user_with_few_rights_sees_what_he_may(page: Page, reader: None) -> No
     loaded(page, "What needs attention now")
     expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
     show(page, "security/mine")
-    loaded(page, "agent:read")
+    row = page.get_by_role("row").filter(has_text="agent:read").first
+    expect(row).to_contain_text(AGENTS_READONLY, timeout=WAIT_MS)
+    show(page, f"security/users/{reader}")
+    loaded(page, "You may not read users, roles and policies")
     show(page, "cluster")
     loaded(page, "There is no node that you may see")
+
+
+@pytest.fixture
+def lead(three: RealCluster, reader: int) -> Iterator[str]:
+    """A role that is given to those of a team, and denies the reader one agent; its name."""
+    call, master, name = three.call, three.master, "console-lead"
+
+    def made(kind: str, **body: object) -> int:
+        answer = call(master, f"/security/{kind}", method="POST", json={"name": name, **body})
+        return int(answer["data"]["affected_items"][0]["id"])
+
+    body = {"actions": ["agent:read"], "resources": ["agent:id:007"], "effect": "deny"}
+    found = {
+        "policy": made("policies", policy=body), "role": made("roles"), "rule": made("rules", rule={"MATCH": {"team": "lead"}}),
+    }  # fmt: skip
+    for kind, owned in (("policies", "policy"), ("rules", "rule")):
+        call(master, f"/security/roles/{found['role']}/{kind}?{owned}_ids={found[owned]}", method="POST")
+    call(master, f"/security/users/{reader}/roles?role_ids={found['role']}", method="POST")
+    yield name
+    for kind, owned in (("policies", "policy"), ("roles", "role"), ("rules", "rule")):
+        call(master, f"/security/{kind}?{owned}_ids={found[owned]}", method="DELETE")
+
+
+def test_what_a_user_may_do_and_why(page: Page, three: RealCluster, reader: int, lead: str) -> None:
+    sign_in(page, "admin", three.password)
+    show(page, f"security/users/{reader}")
+    loaded(page, f"What {READER} may do")
+    rows = page.get_by_role("region", name="permissions").get_by_role("row").filter(has_text="agent:read")
+    denied = rows.filter(has_text="agent:id:007")
+    expect(denied).to_contain_text(f"deny{lead} no. 1{lead} no. 2")
+    expect(rows.filter(has_text="agent:id:*")).to_contain_text(f"{AGENTS_READONLY} no. 1")
+    page.get_by_label("Query").fill("effect=deny")
+    page.get_by_label("Query").press("Enter")
+    expect(rows).to_have_count(1, timeout=WAIT_MS)
+    assert barriers(page) == []
+
+    expect(page.get_by_label("Signed in with the context")).to_have_count(0)
+    page.get_by_role("button", name="Allow contexts").click()
+    page.get_by_role("dialog").get_by_role("button", name="Allow contexts").click()
+    context = page.get_by_label("Signed in with the context")
+    context.fill("no JSON")
+    context.press("Enter")
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("not a JSON object", timeout=WAIT_MS)
+    context.fill(json.dumps({"team": "lead"}))
+    context.press("Enter")
+    expect(denied).to_contain_text(f"deny{lead} no. 1{lead} no. 1{lead}", timeout=WAIT_MS)
+    assert barriers(page) == []
+    context.fill(json.dumps({"team": "other"}))
+    context.press("Enter")
+    loaded(page, "Nothing matches these filters.")
+    page.get_by_label("Query").fill("")
+    page.get_by_label("Query").press("Enter")
+    loaded(page, "Nothing is allowed or denied by a role: everything is denied.")
 
 
 def test_a_session_that_was_revoked_goes_on_with_the_password(page: Page, three: RealCluster) -> None:
@@ -315,12 +380,44 @@ def test_the_end_of_a_session_is_announced_before_it_comes(page: Page, three: Re
     expect(end).to_have_count(0, timeout=WAIT_MS)
 
 
-def test_a_node_that_went_away_is_named(page: Page, three: RealCluster) -> None:
-    sign_in(page, "admin", three.password)
-    loaded(page, "Overview")
-    page.context.set_offline(True)
-    show(page, "agents")
-    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("The node does not answer")
-    page.context.set_offline(False)
-    page.get_by_role("button", name="Try again").click()
-    loaded(page, three.master.name)
+def test_a_node_that_goes_away_is_named_until_it_is_back(browser: Browser, three: RealCluster) -> None:
+    """A worker is killed while one looks at the overview and at the nodes, and at its own console."""
+    worker = three.workers[0]
+    with console(browser, three.master) as overview, console(browser, three.master) as nodes:
+        with console(browser, worker) as own:
+            for page in (overview, nodes, own):
+                page.clock.install()
+                sign_in(page, "admin", three.password)
+            show(nodes, "cluster")
+            show(own, "agents")
+            loaded(overview, "What needs attention now")
+            loaded(nodes, "Restart all nodes")
+            loaded(own, three.master.name)
+            away = f"The node {worker.name} is away"
+
+            worker.kill_everything()
+            wait_until(lambda: worker.name not in three.members(), what="the master to miss the worker")
+            pass_time(overview, nodes, own)
+            expect(attention(overview).get_by_role("listitem").filter(has_text=away)).to_contain_text("secmon start")
+            warning = nodes.get_by_role("main").get_by_role("alert").filter(has_text=away)
+            expect(warning).to_contain_text("secmon start")
+            assert barriers(nodes) == []
+            show(own, "groups")
+            alert = own.get_by_role("main").get_by_role("alert")
+            expect(alert).to_contain_text("The node does not answer")
+            expect(alert).to_contain_text("goes on as soon as the node answers")
+            assert barriers(own) == []
+
+            three.bring_back()
+            pass_time(overview, nodes, own)
+            loaded(own, "default")
+            for page, word in ((overview, "Agents"), (nodes, worker.name)):
+                loaded(page, word)
+                expect(page.get_by_text(away)).to_have_count(0)
+            expect(alert).to_have_count(0)
+
+
+def pass_time(*pages: Page) -> None:
+    """Let so much time pass on the pages that each has asked its node again."""
+    for page in pages:
+        page.clock.run_for(31_000)

@@ -5,7 +5,7 @@ import { ofHealth } from "../attention";
 import { useLoad } from "../load";
 import type { Shown } from "../pages";
 import { Action } from "../parts/action";
-import { Empty, Loaded, MissingNodes, Notice } from "../parts/answer";
+import { Empty, Failures, Loaded, MissingNodes, Notice } from "../parts/answer";
 import { Collection, type Column } from "../parts/collection";
 import { Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
@@ -56,9 +56,7 @@ function Nodes() {
             {data.affected_items.flatMap(ofHealth).map(({ what, detail, at, kind }) => (
               <Notice key={what} kind={kind} title={what}><p>{at && <Time at={at} />} {detail}</p></Notice>
             ))}
-            {data.failed_items.map(({ id, error }) => (
-              <Notice key={id.join()} kind="bad" title={`${id.join(", ")}: ${error.message}`}>{error.remediation && <p>{error.remediation}</p>}</Notice>
-            ))}
+            <Failures of={data.failed_items} />
             {data.affected_items.length ? <Table caption="Nodes" columns={NODES} items={data.affected_items} /> : <Empty>There is no node that you may see (cluster:read).</Empty>}
           </>
         )}

@@ -4,8 +4,7 @@ import { act, at, get, type Collection, type Item } from "../api";
 import { useLoad } from "../load";
 import { Action } from "../parts/action";
 import { Empty, Loaded, Notice } from "../parts/answer";
-
-export const Effect = ({ of }: { of: string }) => <span class={`state ${of === "allow" ? "good" : "bad"}`}>{of}</span>;
+import { Effect, Permissions } from "./permissions";
 
 export const Password = () => (
   <label><span>Password: 8 to 64 characters; lower and upper case, a digit and a symbol</span>
@@ -53,6 +52,7 @@ export function User({ id }: { id: string }) {
                 <Policies of={role} policies={policies} />
               </section>
             ))}
+            <Permissions path={at`/security/users/${id}/permissions`} name={user.username} contexts={user.allow_run_as} />
           </>
         );
       }}

@@ -1,17 +1,17 @@
 // Who may do what: users have roles, roles hold policies, and rules give roles to those who sign in with a context.
 import { useState } from "preact/hooks";
 import { link } from "../address";
-import { act, get, type Item, type Json } from "../api";
+import { act, type Item, type Json } from "../api";
 import { Problem } from "../http";
-import { useLoad } from "../load";
 import type { Shown } from "../pages";
 import { Action } from "../parts/action";
-import { Empty, Loaded, Notice } from "../parts/answer";
+import { Empty } from "../parts/answer";
 import { Collection, type Column } from "../parts/collection";
 import { Tabs } from "../parts/tabs";
-import { State, plural } from "../parts/values";
+import { plural } from "../parts/values";
 import { may } from "../session";
-import { Effect, Password, Role, User } from "./roles";
+import { Effect, Permissions } from "./permissions";
+import { Password, Role, User } from "./roles";
 
 const LAST_RESERVED = 99; // items up to this id belong to the installation
 
@@ -24,7 +24,7 @@ export function Security({ path }: Shown) {
     <>
       <h1>Security</h1>
       <Tabs path={["security"]} tabs={TABS} current={view === "users" ? "" : view} />
-      {single || (view === "mine" ? <Mine /> : may("security:read") ? <List key={view} kind={view || "users"} /> : <Empty>You may not read users, roles and policies (security:read).</Empty>)}
+      {single || (view === "mine" ? <Permissions path="/security/users/me/permissions" name="I" /> : may("security:read") ? <List key={view} kind={view || "users"} /> : <Empty>You may not read users, roles and policies (security:read).</Empty>)}
     </>
   );
 }
@@ -139,22 +139,4 @@ function parsed(text: FormDataEntryValue | null): Json {
   } catch (error) {
     throw new Problem(0, "This is not JSON", (error as Error).message);
   }
-}
-
-function Mine() {
-  const load = useLoad((signal) => get<Record<string, Record<string, string>>>("/security/users/me/policies", {}, signal), []);
-  return (
-    <Loaded load={load}>
-      {({ data }) => Object.keys(data).length ? (
-        <dl class="facts card">
-          {Object.entries(data).sort(([one], [other]) => one.localeCompare(other)).map(([action, resources]) => (
-            <div key={action}>
-              <dt>{action}</dt>
-              <dd>{Object.entries(resources).map(([resource, effect]) => <div key={resource}><Effect of={effect} /> {resource}</div>)}</dd>
-            </div>
-          ))}
-        </dl>
-      ) : <Notice kind="warning">You have no role, so you may do nothing. <State of="pending" /> Ask an administrator for one.</Notice>}
-    </Loaded>
-  );
 }

@@ -1,7 +1,7 @@
 // What stands in the place of an answer that is not there (yet), or not whole.
 import type { ComponentChildren } from "preact";
-import type { NodeErrors } from "../api";
-import type { Problem } from "../http";
+import type { Failure, NodeErrors } from "../api";
+import { PERMISSION_DENIED, type Problem } from "../http";
 import type { Load } from "../load";
 
 export function Notice({ kind = "info", title, children }: { kind?: string; title?: string; children?: ComponentChildren }) {
@@ -39,12 +39,28 @@ export function Done({ text }: { text: string }) {
   return <div role="status" class={text ? "notice good" : "unseen"}>{text}</div>;
 }
 
-// Children show the value; until it is there, or when it cannot be had, this says so.
-export function Loaded<T>({ load, children }: { load: Load<T>; children: (value: T) => ComponentChildren }) {
+// What was asked for and is missing in an answer, with the reasons.
+export function Failures({ of }: { of: Failure[] }) {
   return (
     <>
-      <ProblemNotice problem={load.problem} again={load.again} />
-      {load.value !== undefined ? children(load.value) : load.loading && <p class="quiet" role="status">Loading …</p>}
+      {of.map(({ id, error }) => (
+        <Notice key={id.join()} kind={error.code === PERMISSION_DENIED ? "warning" : "bad"} title={`${error.message}: ${id.join(", ")}`}>
+          {error.code === PERMISSION_DENIED && <p>What you may not read is missing here.</p>}
+          {error.remediation && <p>{error.remediation}</p>}
+        </Notice>
+      ))}
+    </>
+  );
+}
+
+// Children show the value; until it is there, or when it cannot be had, this says so. That the node is away is said once,
+// above the page.
+export function Loaded<T>({ load, children }: { load: Load<T>; children: (value: T) => ComponentChildren }) {
+  const unreached = load.problem?.status === 0;
+  return (
+    <>
+      <ProblemNotice problem={unreached ? undefined : load.problem} again={load.again} />
+      {load.value !== undefined ? children(load.value) : (load.loading || unreached) && <p class="quiet" role="status">Loading …</p>}
     </>
   );
 }

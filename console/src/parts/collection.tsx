@@ -6,7 +6,7 @@ import { get, type Item } from "../api";
 import type { Query } from "../http";
 import { useLoad } from "../load";
 import { useStore } from "../store";
-import { Empty, Loaded, MissingNodes } from "./answer";
+import { Empty, Failures, Loaded, MissingNodes } from "./answer";
 import { Table, type Column } from "./table";
 import { number } from "./values";
 
@@ -43,9 +43,10 @@ export function Collection({ path, caption, columns, query = {}, sort = "", fiel
         {({ data, dapi_errors, from }) => (
           <div aria-busy={load.loading}>
             <MissingNodes errors={dapi_errors} />
+            <Failures of={data.failed_items} />
             {data.affected_items.length ? (
               <Table caption={caption} columns={columns} items={data.affected_items} sort={chosen.sort} onSort={(sort) => change({ sort })} />
-            ) : (
+            ) : data.failed_items.length === 0 && (
               <Empty>{chosen.q || chosen.search ? "Nothing matches these filters." : (empty ?? "There is nothing here.")}</Empty>
             )}
             <Pages offset={from} total={data.total_affected_items} onChange={(next) => filter({ offset: next || undefined })} />

@@ -14,7 +14,7 @@ from secmon.common.errors import SecmonError
 from secmon.common.outcome import Plain, Raw, Result
 from secmon.security.authentication_error import INVALID_CREDENTIALS, AuthenticationError
 from secmon.security.credentials import context_hash
-from secmon.security.rbac.context_rules import roles_for
+from secmon.security.rbac.context_rules import Granted, roles_for
 from secmon.security.rbac.model import User
 from secmon.security.store.view import SecurityView
 
@@ -96,7 +96,7 @@ async def login_with_context(ctx: Context, params: RunAs) -> Result:
         hashed = context_hash(params.body)
     except RecursionError:
         raise SecmonError(1018, "nested too deeply") from None
-    roles = await _granted(view, user, params.body)
+    roles, _ = await granted(view, user, params.body)
     # Issued at the revision of the credential check, so that revocations since then include this token.
     token = ctx.node.tokens.issue(view, user, roles, context_hash=hashed, revision=identity.revision)
     if params.raw:
@@ -104,13 +104,13 @@ async def login_with_context(ctx: Context, params: RunAs) -> Result:
     return Plain(data={"token": token})
 
 
-async def _granted(view: SecurityView, user: User, context: dict[str, Any]) -> tuple[int, ...]:
+async def granted(view: SecurityView, user: User, context: dict[str, Any]) -> Granted:
     """Roles of the rules that hold; the user's own for a context without members (conventions.md 7.1).
 
     Raises 6004 for any other context of a user whose run_as flag is off. A null member counts as absent.
     """
     if all(value is None for value in context.values()):
-        return user.roles
+        return Granted(user.roles)
     if not user.allow_run_as:
         raise SecmonError(6004)
     # In a thread: the context of a client may keep it busy for a second or two.

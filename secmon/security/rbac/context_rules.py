@@ -7,7 +7,7 @@ and k).
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from secmon.security.rbac.model import RESERVED_ID_MAX, Role, Rule, User
 from secmon.security.rbac.patterns import Pattern, UnsupportedPattern, parse_pattern
@@ -27,6 +27,13 @@ RULE_STEPS = 250_000
 """Steps that one rule may take on one context."""
 LOGIN_STEPS = 2_000_000
 """Steps that all rules of one login may take."""
+
+
+class Granted(NamedTuple):
+    """Roles that a login has, in their order, and the rules that hold for its context."""
+
+    roles: tuple[int, ...]
+    rules: frozenset[int] = frozenset()
 
 
 class InvalidRule(ValueError):
@@ -89,8 +96,8 @@ def roles_for(
     *,
     rule_steps: int = RULE_STEPS,
     login_steps: int = LOGIN_STEPS,
-) -> tuple[int, ...]:
-    """Ids, ascending, of the roles that have a rule which holds for ``context`` (rbac.md 10.1, step 4).
+) -> Granted:
+    """The roles, ascending, that have a rule which holds for ``context`` (rbac.md 10.1, step 4).
 
     Default rules hold for the dashboard service user only. The user's own roles are not added. Takes up to about two
     seconds for a hostile context: call it in a thread. Rules that cannot be evaluated are logged, and do not hold.
@@ -101,15 +108,17 @@ def roles_for(
         log.warning(
             "run_as login of %r: context of more than %d values, no rule is true", user.username, MAX_CONTEXT_VALUES
         )
-        return ()
+        return Granted(())
     left = login_steps
-    verdicts: dict[int, bool] = {}
+    true = set[int]()
     for number in sorted({number for role in roles.values() for number in role.rules if number in rules}):
         if number > RESERVED_ID_MAX or user.id == DASHBOARD_USER_ID:
             budget = Budget(min(rule_steps, left))
-            verdicts[number] = _rule_holds(rules[number], facts, budget, user)
+            if _rule_holds(rules[number], facts, budget, user):
+                true.add(number)
             left = left - min(rule_steps, left) + max(budget.steps, 0)
-    return tuple(sorted(role.id for role in roles.values() if any(verdicts.get(one, False) for one in role.rules)))
+    given = sorted(role.id for role in roles.values() if not true.isdisjoint(role.rules))
+    return Granted(tuple(given), frozenset(true))
 
 
 def _rule_holds(rule: Rule, facts: IndexedContext, budget: Budget, user: User) -> bool:

@@ -4,7 +4,7 @@ Precedence is positional: a later entry overrides an earlier one, in both modes.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import msgspec
@@ -41,7 +41,7 @@ class PermissionMap:
         entries: dict[tuple[str, str], list[PermissionEntry]] = {}
         for action, resources in actions.items():
             for resource, effect in resources.items():
-                if _COMPONENT.fullmatch(resource):
+                if counts(resource):
                     kind, value = _split(resource)
                     target = "agent:id" if kind == "agent:group" else kind
                     entries.setdefault((action, target), []).append(PermissionEntry(kind, value, effect == "allow"))
@@ -90,21 +90,37 @@ class Scope(msgspec.Struct, frozen=True):
         return {item for item in existing if item in self}
 
 
+def counts(resource: str) -> bool:
+    """Whether ``resource`` can be evaluated; one that cannot neither grants nor denies anything (rbac.md 6)."""
+    return _COMPONENT.fullmatch(resource) is not None
+
+
 def flatten(policies: Iterable[Policy]) -> PermissionMap:
     """Merge policies, given in effective order (roles in order, then their policies by position) (rbac.md 7.1)."""
-    actions: dict[str, dict[str, str]] = {}
-    for policy in policies:
+    ordered = tuple(policies)
+    return PermissionMap(
+        {
+            action: {resource: ordered[index].effect for resource, index in slot.items()}
+            for action, slot in deciding(ordered).items()
+        }
+    )
+
+
+def deciding(policies: Sequence[Policy]) -> dict[str, dict[str, int]]:
+    """Which of ``policies``, by its index, decides on each action and resource; both in evaluation order."""
+    actions: dict[str, dict[str, int]] = {}
+    for index, policy in enumerate(policies):
         resources = [_normal(resource) for resource in policy.resources]
         for action in policy.actions:
             for resource in resources:
                 slot = actions.setdefault(action, {})
                 if "&" not in resource:
                     _drop_overridden(slot, resource)
-                slot[resource] = policy.effect
-    return PermissionMap(actions)
+                slot[resource] = index
+    return actions
 
 
-def _drop_overridden(slot: dict[str, str], resource: str) -> None:
+def _drop_overridden(slot: dict[str, int], resource: str) -> None:
     """Drop what ``resource`` overrides, so that it ends up last. A wildcard overrides its whole kind.
 
     ``agent:id:*`` overrides groups as well, since groups are agents. Wildcards of unrelated kinds leave them alone:

@@ -118,7 +118,9 @@ async def test_actions(office: Office) -> None:
             "resources": ["policy:id:100", "role:id:100", "user:id:100", "rule:id:100"],
             "effect": "allow",
         },
-        "related_endpoints": [f"GET /security/{kind}" for kind in ("users", "roles", "rules", "policies")],
+        "related_endpoints": [
+            f"GET /security/{kind}" for kind in ("users", "roles", "rules", "policies", "users/{user_id}/permissions")
+        ],
     }
     assert data["security:revoke"]["related_endpoints"] == ["PUT /security/user/revoke"]
     assert all(CATALOGUE.get(one) for action in data.values() for one in action["related_endpoints"])

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from secmon.common.identity import Mode
 from secmon.security.rbac.evaluate import Requirement, Scope, flatten, permitted, resolve, scope
-from secmon.security.rbac.model import Policy
+from secmon.security.rbac.explanation import explain
+from secmon.security.rbac.model import Policy, Role
 from tests.security.rbac.inventory import EXISTING, WorldInventory
 
 RESOURCES = [
@@ -84,6 +85,30 @@ def test_equals_the_literal_reading(
 ) -> None:
     required = Requirement(tuple(actions), *request)
     assert resolve(flatten(ordered), mode, required, WorldInventory()) == naive(ordered, mode, required)
+
+
+@settings(max_examples=100)
+@given(st.lists(policies, max_size=3))
+def test_explained_permissions_are_the_flattened_ones(held: list[list[Policy]]) -> None:
+    known: dict[int, Policy] = {}
+    roles = []
+    for number, own in enumerate(held):
+        ids = tuple(range(len(known), len(known) + len(own)))
+        known.update(zip(ids, own, strict=True))
+        roles.append(Role(number, "r", ids, ()))
+    shown = [(one.action, one.resource, one.origin.policy.effect) for one in explain(roles, known)]
+    flat = flatten(known.values()).actions
+    assert shown == [
+        (action, resource, effect)
+        for action, resources in flat.items()
+        for resource, effect in resources.items()
+        if "&" not in resource
+    ]
+    for one in explain(roles, known):
+        origin = one.origin
+        assert roles[origin.role_position] is origin.role
+        assert known[origin.role.policies[origin.policy_position]] is origin.policy
+        assert (one.action in origin.policy.actions, one.resource in origin.policy.resources) == (True, True)
 
 
 def test_last_writer_moves_to_the_end() -> None:

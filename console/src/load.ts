@@ -3,6 +3,9 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { away, type Problem } from "./http";
 import { useStore } from "./store";
 
+const SERVER_ERROR = 500; // and above: what a node answers that starts, or that has lost the master
+const AGAIN_MS = 5000;
+
 export interface Load<T> {
   value?: T;
   problem?: Problem;
@@ -12,7 +15,7 @@ export interface Load<T> {
 
 // `key` says what `ask` asks for; with `every`, in seconds, it is asked again while the page is looked at. The last value
 // stays until the next one is there, but for one about another `subject`, which would be shown under a wrong name. What
-// was asked while the node was away is asked again when it is back.
+// was asked while the node was away, or could not answer, is asked again.
 export function useLoad<T>(ask: (signal: AbortSignal) => Promise<T>, key: unknown[], every = 0, subject: unknown[] = key): Load<T> {
   const [state, setState] = useState<{ value?: T; problem?: Problem; loading: boolean }>({ loading: true });
   const [turn, setTurn] = useState(0);
@@ -40,9 +43,15 @@ export function useLoad<T>(ask: (signal: AbortSignal) => Promise<T>, key: unknow
   }, [every]);
 
   const absent = useStore(away) !== null;
+  const status = state.problem?.status;
   useEffect(() => {
-    if (!absent && state.problem?.status === 0) again();
+    if (!absent && status === 0) again();
   }, [absent]);
+  useEffect(() => {
+    if (state.loading || status === undefined || status < SERVER_ERROR) return;
+    const timer = setTimeout(again, AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
 
   return { ...state, again };
 }

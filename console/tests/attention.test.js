@@ -23,6 +23,7 @@ test("a warning leads to the view of its node that answers it", () => {
 
 test("workers that are away or were refused", () => {
   const found = ofHealth({ lost: [{ name: "two", last_seen: "2026-11-22T10:00:00Z" }], refused: [{ name: "three", reason: "wrong key", time: "2026-11-22T11:00:00Z" }] });
+  assert.match(found[0].detail, /secmon start/);
   assert.deepEqual(found.map(({ kind, at }) => [kind, at]), [["bad", "2026-11-22T10:00:00Z"], ["warning", "2026-11-22T11:00:00Z"]]);
 });
 

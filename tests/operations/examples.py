@@ -169,7 +169,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "GET /security/roles": {"role_ids": [MADE]},
     "GET /security/policies": {"policy_ids": [POLICY]},
     "GET /security/rules": {"rule_ids": [RULE]},
-    "GET /security/users/{user_id}/permissions": {"user_id": MADE, "context": "{}"},
+    "GET /security/users/{user_id}/permissions": {"user_id": "1", "context": "{}"},
     "PUT /security/users/{user_id}": {"user_id": MADE, "body": {"password": f"{PASSWORD}2"}},
     "PUT /security/users/{user_id}/run_as": {"user_id": MADE, "allow_run_as": True},
     "PUT /security/roles/{role_id}": {"role_id": MADE, "body": {"name": "renamed"}},

@@ -24,7 +24,7 @@ export function User({ id }: { id: string }) {
   return (
     <Loaded load={load}>
       {({ user, roles, policies }) => {
-        if (!user) return <Empty>There is no such user.</Empty>;
+        if (!user) return <Empty>There is no such user, or you may not read this one.</Empty>;
         const path = at`/security/users/${id}/roles`;
         const held = (user.roles as number[]).map((role) => roles.find((one) => one.id === role)).filter((one) => one !== undefined);
         return (
@@ -96,7 +96,7 @@ export function Role({ id }: { id: string }) {
             </section>
           )}
         </>
-      ) : <Empty>There is no such role.</Empty>}
+      ) : <Empty>There is no such role, or you may not read this one.</Empty>}
     </Loaded>
   );
 }

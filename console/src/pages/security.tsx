@@ -24,7 +24,9 @@ export function Security({ path }: Shown) {
     <>
       <h1>Security</h1>
       <Tabs path={["security"]} tabs={TABS} current={view === "users" ? "" : view} />
-      {single || (view === "mine" ? <Permissions path="/security/users/me/permissions" name="I" /> : may("security:read") ? <List key={view} kind={view || "users"} /> : <Empty>You may not read users, roles and policies (security:read).</Empty>)}
+      {view === "mine" ? <Permissions path="/security/users/me/permissions" name="I" />
+        : may("security:read") ? single || <List key={view} kind={view || "users"} />
+        : <Empty>You may not read users, roles and policies (security:read).</Empty>}
     </>
   );
 }

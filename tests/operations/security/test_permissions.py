@@ -59,7 +59,7 @@ async def test_it_is_a_collection(office: Office) -> None:
 async def test_a_context_gives_the_roles_whose_rules_hold(office: Office) -> None:
     role = await office.role("night", await office.policy(["agent:read"], ["agent:id:001"]))
     rule = await office.rule("given", role)
-    await office.rule("not given", role)
+    await office.rule("withheld", role)
     user = await office.user("carol")
     context = '{"team": {"t": "given"}}'
     assert await office.failed(OF, user_id=str(user), context=context) == [(6004, [user])]

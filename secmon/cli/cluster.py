@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from secmon import API_VERSION, __version__
-from secmon.cli.group import LazyGroup, echo_json, echo_table, json_option, require_installation, root_option
+from secmon.cli.group import LazyGroup, echo_json, echo_line, echo_table, json_option, require_installation, root_option
 from secmon.cli.local_calls import local_call
 from secmon.cli.no_master import why_no_master
 from secmon.cluster.leadership.current_cluster import current_cluster
@@ -90,13 +90,13 @@ def status(paths: Paths) -> None:
     try:
         items = _items(paths, "GET /cluster/healthcheck")
     except SecmonError as error:
-        click.echo(f"not connected: {error}")
+        echo_line(f"not connected: {error}")
         for sentence in why_no_master(paths):
-            click.echo(sentence)
+            echo_line(sentence)
         sys.exit(1)
     click.echo("connected")
     for sentence in troubles(items):
-        click.echo(sentence)
+        echo_line(sentence)
     if any(item.get("lost") or item.get("refused") for item in items):
         sys.exit(1)
 
@@ -107,7 +107,7 @@ def _health_items(paths: Paths) -> list[dict[str, Any]]:
         return _items(paths, "GET /cluster/healthcheck")
     except SecmonError:
         for sentence in why_no_master(paths):
-            click.echo(sentence, err=True)
+            echo_line(sentence, err=True)
         raise
 
 
@@ -117,7 +117,7 @@ def _items(paths: Paths, operation: str) -> list[dict[str, Any]]:
     if not isinstance(outcome, Outcome):
         raise click.ClickException("the cluster daemon sent an answer of another kind; see its log")
     for node, error in outcome.node_errors.items():
-        click.echo(f"{node}: {error}", err=True)
+        echo_line(f"{node}: {error}", err=True)
     return outcome.items
 
 
@@ -127,9 +127,9 @@ def show_health(items: Sequence[Mapping[str, Any]]) -> None:
     echo_table(_HEALTH, [_health_row(item) for item in items])
     for item in items:
         if mastership := item.get("mastership"):
-            click.echo(_mastership_text(mastership))
+            echo_line(_mastership_text(mastership))
     for sentence in troubles(items):
-        click.echo(sentence)
+        echo_line(sentence)
 
 
 def _mastership_text(found: Mapping[str, Any]) -> str:

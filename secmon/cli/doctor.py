@@ -12,6 +12,7 @@ from secmon.cli.group import echo_json, json_option, require_installation, root_
 from secmon.cli.local_calls import local_call
 from secmon.common.clock import SystemClock
 from secmon.common.errors import SecmonError
+from secmon.common.logfile.text import one_line
 from secmon.common.outcome import Outcome
 from secmon.common.paths import Paths
 from secmon.doctor.examine import examine
@@ -47,7 +48,7 @@ def doctor(paths: Paths, as_json: bool, quiet: bool) -> None:
         found.append(finding)
         if not as_json and not (quiet and finding.state == "ok"):
             state = click.style(f"{finding.state:<8}", fg=_COLOURS[finding.state])
-            click.echo(state + str(finding)[8:])
+            click.echo(state + one_line(str(finding)[8:]))
     counts = Counter(finding.state for finding in found)
     if as_json:
         shown = [finding for finding in found if not (quiet and finding.state == "ok")]

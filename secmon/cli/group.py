@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from secmon.common.errors import SecmonError, os_text
+from secmon.common.logfile.text import escape, one_line
 from secmon.common.paths import Paths
 from secmon.common.privileges import root_started
 from secmon.daemons.daemon import StartError, StartFailed
@@ -67,7 +68,7 @@ class LazyGroup(click.Group):
 
 
 def _click_error(error: SecmonError) -> click.ClickException:
-    return click.ClickException(error.message + (f". {error.remediation}." if error.remediation else ""))
+    return click.ClickException(escape(error.message) + (f". {error.remediation}." if error.remediation else ""))
 
 
 class FolderType(click.Path):
@@ -134,10 +135,16 @@ def require_installation(paths: Paths) -> None:
         raise click.ClickException(f"{paths.root} holds no installation; make one: secmon init {paths.root}")
 
 
+def echo_line(text: str, *, err: bool = False) -> None:
+    """Print a line; what came from another node or the service user must not control root's terminal."""
+    click.echo(one_line(text), err=err)
+
+
 def echo_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns under their names in capitals, each as wide as its widest cell."""
-    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-    for row in ([name.upper() for name in header], *rows):
+    """Print columns under their names in capitals, each as wide as its widest cell. As :func:`echo_line`."""
+    shown = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in (header, *shown)) for column in range(len(header))]
+    for row in ([name.upper() for name in header], *shown):
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import click
 import msgspec
 
-from secmon.cli.group import LazyGroup, echo_json, echo_table, json_option, require_installation, root_option
+from secmon.cli.group import LazyGroup, echo_json, echo_line, echo_table, json_option, require_installation, root_option
 from secmon.cli.local_calls import local_call
 from secmon.cluster.slow_requests import CAPACITY, SlowRequest
 from secmon.common.clock import iso_z
@@ -84,7 +84,7 @@ def slow(paths: Paths, as_json: bool, since: timedelta, limit: int) -> None:
     require_installation(paths)
     found, troubles = _slow_requests(paths, since, limit)
     for node, error in troubles.items():
-        click.echo(f"{node}: {one_line(error)}", err=True)
+        echo_line(f"{node}: {error}", err=True)
     if as_json:
         echo_json(msgspec.to_builtins(found))
     elif found:
@@ -110,7 +110,7 @@ def show(found: Sequence[SlowRequest]) -> None:
         (f"{each.seconds:.3f}", iso_z(each.time), str(each.status), each.user, each.node, f"{each.method} {each.path}")
         for each in found
     ]
-    echo_table(_COLUMNS, [[one_line(cell) for cell in row] for row in rows])
+    echo_table(_COLUMNS, rows)
     for each in found:
         click.echo(f"\n{one_line(each.id or 'login')}\n  " + one_line(each.shares).replace("; ", "\n  "))
 

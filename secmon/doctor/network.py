@@ -50,6 +50,8 @@ def _free(port: Port) -> Finding:
             else:
                 text_ = f"port {port.number} of {port.host} cannot be used: {error.strerror}"
             return problem("ports", text_, f"end it, or change {port.option} in {port.file}")
+        except (TypeError, ValueError):  # no name that could be looked up
+            return problem("ports", f"{port.host!r} is no address", f"change {port.option} in {port.file}")
     return ok("ports", f"{port.number} is free ({port.option})")
 
 
@@ -71,6 +73,8 @@ def unreachable(host: str, port: int) -> str | None:
             return None
     except OSError as error:
         return error.strerror or str(error)
+    except (TypeError, ValueError):  # no name that could be looked up
+        return f"{host!r} is no address"
 
 
 def check_master(cluster: ClusterSection, master_port: int) -> Iterator[Finding]:

@@ -55,6 +55,14 @@ def test_health_is_a_table_with_the_troubles_below(capsys: pytest.CaptureFixture
     ]
 
 
+def test_what_another_node_says_does_not_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show_health([healthy("w5", sync_integrity_error="a\x1b]0;b\x07\x9b2J\nc\u202e", last_keep_alive="\x1b[2J")])
+    shown = capsys.readouterr().out
+    assert "the master: a\\x1b]0;b\\x07\\x9b2J\\nc\\u202e\n" in shown
+    assert shown.count("\n") == 3
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+
+
 def test_health_shows_who_is_master_by_the_store_of_record(capsys: pytest.CaptureFixture[str]) -> None:
     info = {"name": "m", "type": "master", "version": "4.8.2", "ip": "10.0.0.1", "n_active_agents": 0}
     shown = {"term": 5, "holder": "m", "since": "2026-03-05T10:00:00Z", "reason": "w1 was stopped", "candidates": []}

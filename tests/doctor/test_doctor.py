@@ -91,6 +91,13 @@ def test_a_port_that_another_process_uses_is_named(listener: int) -> None:
     assert answers.state == "ok"
 
 
+@pytest.mark.parametrize("host", ["\x9b2J", "a\x00b", "a." + "b" * 70])
+def test_an_address_that_is_none(host: str) -> None:
+    for running in (False, True):
+        (found,) = check_ports([Port(host, 20_000, "remote.local_ip", Path("ossec.conf"))], running=running)
+        assert found.state == "problem"
+
+
 def test_a_port_on_which_nothing_answers() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

@@ -47,7 +47,9 @@ class CallerVerifier:
     def _identity(self, call: Call, worker: str) -> Identity:
         operation = call.operation
         if call.token:
-            if operation.internal:
+            # No client logs in through another node. The token of a login would be signed by this node, so that what a
+            # worker has forged with its own key would lose the worker's name.
+            if operation.internal or operation.auth == "basic":
                 raise SecmonError(4000, f"{worker} asked for {operation.name} on behalf of a client")
             return self._node.tokens.verify(self._node.security.view(), call.token, skew_seconds=self._skew_seconds)
         if operation.name in MEMBER_OPERATIONS:

@@ -18,6 +18,7 @@ from sqlalchemy import select
 
 from secmon.agents.names import MAX_ID
 from secmon.agents.registry.schema import agents
+from secmon.cluster.catalogue import CATALOGUE
 from secmon.cluster.node import Node
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
@@ -264,6 +265,16 @@ async def test_a_worker_signs_with_no_key_but_its_own(attack: Attack) -> None:
     with pytest.raises(SecmonError, match="6003"):
         await attack.register("f" * 32)
     assert attack.master.security.view().signing_key == masters
+
+
+async def test_the_master_signs_no_token_for_a_worker(attack: Attack) -> None:
+    forged = attack.forged(await attack.register())
+    logins = [operation.name for operation in CATALOGUE if operation.auth == "basic"]
+    assert "POST /security/user/authenticate/run_as" in logins
+    for login in logins:
+        for token in (forged, attack.token("admin")):
+            for params in ({}, {"raw": True}, {"body": {"name": None}}):
+                assert await attack.refused(login, params, token=token) == 4000, login
 
 
 async def test_the_end_of_all_tokens_is_the_end_of_a_workers_keys(attack: Attack) -> None:

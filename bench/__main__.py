@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from bench import (
     agents_read,
+    alert_nodes,
     alerts,
     availability,
     backup,
@@ -48,6 +49,7 @@ FIGURES: dict[str, Callable[[Bench], list[Figure]]] = {
     "inventory-read": inventory_read.measure,
     "vulnerabilities": vulnerabilities.measure,
     "alerts": alerts.measure,
+    "alert-nodes": alert_nodes.measure,
     "responses": responses.measure,
     "inventory-beside": inventory_beside.measure,
     "availability": availability.measure,

@@ -37,14 +37,19 @@ def measure(bench: Bench) -> list[Figure]:
 
 def _swap(cluster: RealCluster, client: Client, headers: dict[str, str], number: int) -> float:
     """Seconds from the request of the upload until every node has swapped."""
-    before = {node.name: _in_force(node) for node in cluster.nodes}
     rule = (
         f'<rule id="{FIRST_FREE + number}" level="3"><match>bench {number}</match><description>x</description></rule>'
     )
-    body = f'<group name="bench,">{rule}</group>'.encode()
+    return put_rules(cluster, client, headers, "bench_rules.xml", rule)
+
+
+def put_rules(cluster: RealCluster, client: Client, headers: dict[str, str], file: str, rules: str) -> float:
+    """Upload a file of rules; seconds until they are in force on every node."""
+    before = {node.name: _in_force(node) for node in cluster.nodes}
+    body = f'<group name="bench,">{rules}</group>'.encode()
     kind = {**headers, "Content-Type": "application/octet-stream"}
     started = time.perf_counter()
-    client.timed(request("PUT", "/rules/files/bench_rules.xml?overwrite=true", kind, body))
+    client.timed(request("PUT", f"/rules/files/{file}?overwrite=true", kind, body))
     wait_until(
         lambda: all(_in_force(node) != before[node.name] for node in cluster.nodes),
         seconds=60,

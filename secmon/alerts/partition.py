@@ -37,7 +37,15 @@ class Partition:
 
     def count(self, query: tantivy.Query) -> int:
         """How many alerts meet ``query``."""
+        if query is EVERYTHING:
+            return self.searcher.num_docs
         return int(self.searcher.search(query, 1).count)  # type: ignore[attr-defined]  # missing in its stub
+
+    def count_terms(self, prefix: str, query: tantivy.Query, most: int) -> list[tuple[str, int]]:
+        """The terms with ``prefix`` of the alerts that meet ``query``, and of how many: ``most``, the most frequent."""
+        # Of all alerts the index knows the counts; nothing is ever deleted from a partition.
+        chosen = None if query is EVERYTHING else query
+        return self.searcher.terms_with_prefix(document.TERMS, prefix, filter_query=chosen, limit=most)
 
     def last(self) -> tuple[int, bytes] | None:
         """Number of the last alert, and what the writer has committed with it; None while there is none."""

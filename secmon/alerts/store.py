@@ -8,6 +8,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 
 from msgspec import Struct
@@ -137,15 +138,15 @@ class AlertStore:
         prefix = f"{name}="
         for partition, query in self._asked(question, deadline):
             total += partition.count(query)
-            found = partition.searcher.terms_with_prefix(document.TERMS, prefix, filter_query=query, limit=MAX_KEYS + 1)
+            found = partition.count_terms(prefix, query, MAX_KEYS + 1)
             if len(found) > MAX_KEYS:
                 missing += found.pop()[1]
             for value, count in found:
                 counts[value.removeprefix(prefix)] += count
         if len(counts) > MAX_KEYS:
-            kept = counts.most_common(MAX_KEYS + 1)
-            missing += kept.pop()[1]
-            counts = Counter(dict(kept))
+            highest = sorted(counts.items(), key=itemgetter(1), reverse=True)
+            missing += highest[MAX_KEYS][1]
+            counts = Counter(dict(highest[:MAX_KEYS]))
         return Counts(dict(counts), total, missing)
 
     def histogram(self, question: AlertQuestion, step: int, *, deadline: float | None = None) -> dict[int, int]:

@@ -42,6 +42,8 @@ def _measured(cluster: RealCluster, *, quick: bool) -> Samples:
     """Milliseconds of each question, and events a second."""
     _fill(cluster, 20_000 if quick else ALERTS)
     headers = token(cluster, cluster.master)
+    ready = [node.paths.run / "ruleset-status.json" for node in cluster.nodes]
+    wait_until(lambda: all(one.exists() for one in ready), what="the analysis of all nodes")
     with Client(cluster.nodes[-1].api_port) as client:
         say(f"questions to {len(cluster.nodes)} node(s)")
         found = {name: _asked(client, headers, path, 5 if quick else 40) for name, path in _questions().items()}
@@ -56,16 +58,16 @@ def _fill(cluster: RealCluster, count: int) -> None:
     """Give each node its share of the alerts of the last day, as files from which its store is built."""
     nodes, now = cluster.nodes, SystemClock().now()
     say(f"{count} alerts for {len(nodes)} node(s)")
-    files = []
     with ExitStack() as opened:
-        for node in nodes:
-            series = alert_series(node.paths)
-            path = series.part((now - _DAY).astimezone().date())
-            series.make_folders(path)
-            files.append(opened.enter_context(path.open("wb")))
+        aside = [node.paths.root / "generated.json" for node in nodes]
+        files = [opened.enter_context(path.open("wb")) for path in aside]
         for number, line in enumerate(alert_lines(count, start=now - _DAY, rate=count / _DAY.total_seconds())):
             files[number % len(files)].write(line)
-    for node in nodes:
+    for node, path in zip(nodes, aside, strict=True):
+        series = alert_series(node.paths)
+        part = series.part((now - _DAY).astimezone().date())
+        series.make_folders(part)
+        path.rename(part)  # whole: the node compresses the files of past days
         command = [sys.executable, "-m", "secmon.cli", "alerts", "reindex", "--root", str(node.paths.root)]
         subprocess.run(command, check=True, capture_output=True)
 

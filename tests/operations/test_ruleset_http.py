@@ -83,6 +83,8 @@ async def test_bodies(
         ("/rules/files?filename=a.xml,b.xml", 200, 0),
         ("/rules/files?filename=a", 400, None),
         ("/decoders/parents?limit=1", 200, 0),
+        (f"/rules?offset={'9' * 19}", 200, 0),
+        (f"/rules/groups?offset={'9' * 40}", 200, 0),
         ("/lists?relative_dirname=etc/lists", 200, 0),
         ("/manager/configuration/analysis/remote", 400, 1128),
         ("/manager/stats?date=2024-13-01", 400, None),

@@ -1,12 +1,18 @@
 """Engine settings, on real files."""
 
 import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import exc, text
 
+from secmon.common.sqlite import engine as module
 from secmon.common.sqlite.engine import open_engine, read_transaction, write_transaction
+from secmon.common.sqlite.files import folder_lock
+from tests.waiting import wait_until
 
 
 def test_file_mode_ignores_the_umask(tmp_path: Path) -> None:
@@ -21,6 +27,27 @@ def test_file_mode_ignores_the_umask(tmp_path: Path) -> None:
     modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     engine.dispose()
     assert modes == {"file.db": 0o640, "file.db-wal": 0o640, "file.db-shm": 0o640}
+
+
+def test_who_opens_a_new_file_waits_for_another_who_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite does not wait where the journal mode changes: "database is locked", whatever the busy timeout."""
+    path, waits = tmp_path / "file.db", list[Path]()
+
+    def noted(folder: Path) -> AbstractContextManager[None]:
+        waits.append(folder)
+        return folder_lock(folder)
+
+    monkeypatch.setattr(module, "folder_lock", noted)
+    with ThreadPoolExecutor() as pool:
+        with folder_lock(tmp_path), closing(sqlite3.connect(path)) as other:
+            other.execute("CREATE TABLE t (x)")
+            other.execute("BEGIN IMMEDIATE")
+            opening = pool.submit(open_engine, path)
+            wait_until(lambda: waits or opening.done())
+        engine = opening.result()
+    with read_transaction(engine) as connection:
+        assert connection.execute(text("PRAGMA journal_mode")).scalar_one() == "wal"
+    engine.dispose()
 
 
 def test_pragmas(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ async def test_queries(client: httpx.AsyncClient, query: str, ids: list[str]) ->
         ("/agents?limit=0", 400, None),
         ("/agents?q=foo=1", 400, 1408),
         ("/agents?sort=os", 400, 1403),
+        (f"/agents?offset={'9' * 19}", 400, 2003),
+        (f"/groups?offset={'9' * 19}", 200, 0),
         ("/agents?select=internal_key", 400, 1724),
         ("/agents/no_group?distinct=true", 400, None),
         ("/agents/outdated?select=id", 400, None),

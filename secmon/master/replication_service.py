@@ -1,6 +1,7 @@
 """The Replication service: security snapshots, registry changes, file manifests and file contents for workers."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 import grpc
 import msgspec
 from grpc import aio
+from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.cluster.files.manifest_codec import in_messages, to_wire
 from secmon.cluster.rpc.flow_control import PIECE_BYTES
@@ -17,11 +19,15 @@ from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.errors import SecmonError
 from secmon.common.files.manifest import Delta
+from secmon.common.logfile.failure_log import FailureLog
+from secmon.common.sqlite.faults import storage_reason
 from secmon.master import generation_2
 from secmon.master.publish_files import FilePublisher
 from secmon.master.serve_files import FileReader
 from secmon.master.worker_session import Caller
 from secmon.security.store.replication import Snapshot
+
+log = logging.getLogger("secmon.clusterd.replication")
 
 READERS = 4
 """Threads that read for all streams together, so that replication leaves the disk to others too."""
@@ -66,6 +72,10 @@ class ReplicationService(pb_grpc.ReplicationServicer):
         self._security = security
         self._registry = registry
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="replication")
+        self._security_trouble, self._registry_trouble = (
+            FailureLog(log, f"{what} cannot be sent to workers", f"{what} is sent to workers again")
+            for what in ("the security state", "the registry of agents")
+        )
 
     def close(self) -> None:
         self._readers.shutdown(wait=False, cancel_futures=True)
@@ -74,15 +84,15 @@ class ReplicationService(pb_grpc.ReplicationServicer):
         """The whole state, as pieces of one msgpack document; valid for any position of the worker."""
         session = await self._check(context)
         snapshot = partial(self._snapshot, session.protocol)
-        document = await asyncio.get_running_loop().run_in_executor(self._readers, snapshot)
+        document = await self._read(snapshot, self._security_trouble, context)
         for piece in _pieces(document):
             yield piece
 
     async def FetchRegistry(self, request: pb.RegistryRequest, context: Context) -> AsyncIterator[pb.Blob]:
         """What the worker's replica of the registry lacks, as pieces of one msgpack document."""
         await self._check(context)
-        loop = asyncio.get_running_loop()
-        document = await loop.run_in_executor(self._readers, self._registry.changes, request.source, request.since)
+        changes = partial(self._registry.changes, request.source, request.since)
+        document = await self._read(changes, self._registry_trouble, context)
         for piece in _pieces(document):
             yield piece
 
@@ -114,6 +124,16 @@ class ReplicationService(pb_grpc.ReplicationServicer):
             return self._authorize(context)
         except SecmonError as error:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
+
+    async def _read(self, read: Callable[[], bytes], trouble: FailureLog, context: Context) -> bytes:
+        """What ``read`` finds in a store. A store that fails is logged once, however often workers try again."""
+        try:
+            document = await asyncio.get_running_loop().run_in_executor(self._readers, read)
+        except (OSError, SQLAlchemyError) as error:
+            trouble.failed(storage_reason(error))
+            await context.abort(grpc.StatusCode.UNAVAILABLE, f"the master cannot read it: {storage_reason(error)}")
+        trouble.succeeded()
+        return document
 
     def _snapshot(self, protocol: int) -> bytes:
         snapshot = self._security.snapshot()

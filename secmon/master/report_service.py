@@ -8,6 +8,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import grpc
 import msgspec
 from grpc import aio
+from sqlalchemy.exc import SQLAlchemyError
 
 from secmon.agents.registry.store import AgentStore
 from secmon.agents.report_checks import MAX_ID, ReportClock
@@ -17,6 +18,8 @@ from secmon.cluster.rpc.gen import secmon_pb2_grpc as pb_grpc
 from secmon.common.clock import Clock
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
+from secmon.common.logfile.failure_log import FailureLog
+from secmon.common.sqlite.faults import storage_reason
 
 log = logging.getLogger("secmon.clusterd.agents")
 
@@ -60,6 +63,9 @@ class ReportService(pb_grpc.ReportsServicer):
         """``authorize`` raises SecmonError for callers without a session."""
         self._store, self._authorize, self._health = store, authorize, health
         self._clock, self._counters, self._max_skew_seconds = clock, counters, max_skew_seconds
+        self._trouble = FailureLog(
+            log, "agent reports of workers cannot be stored", "agent reports of workers are stored again"
+        )
 
     async def ReportAgents(self, request: pb.AgentReport, context: Context) -> pb.AgentReportReply:
         """Store the states of a worker's agents."""
@@ -69,6 +75,7 @@ class ReportService(pb_grpc.ReportsServicer):
             max_skew = self._max_skew_seconds
             times = ReportClock(latest=int(started + max_skew), ahead=skew_correction(caller.skew, max_skew))
             reply, count = await asyncio.to_thread(self._take, caller.name, request, times)
+            self._trouble.succeeded()
             self._counters.add("agents.reported", count)
             self._health.agents_reported(caller.name, started)
             return reply
@@ -78,6 +85,10 @@ class ReportService(pb_grpc.ReportsServicer):
             self._counters.add("agents.reports_refused")
             log.error("an agent report of worker %s cannot be decoded: %s", caller.name, error)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except (OSError, SQLAlchemyError) as error:  # the worker keeps the report and tries again
+            self._trouble.failed(storage_reason(error))
+            self._counters.add("agents.report_failures")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, f"the master cannot store them: {storage_reason(error)}")
 
     def _take(self, node: str, request: pb.AgentReport, times: ReportClock) -> tuple[pb.AgentReportReply, int]:
         states, touches = _read(request.full, _read_states), _read(request.touched, _read_touches)

@@ -18,9 +18,11 @@ from secmon.common.errors import SecmonError
 from secmon.common.files.categories import MAX_PATH
 from secmon.common.files.tree import content_hash
 from secmon.common.logfile.warning_limiter import PER_WINDOW
+from secmon.common.sqlite.faults import StoreFault
 from secmon.master.cluster_server import REQUEST_BYTES
 from secmon.master.publish_files import BULK, ERROR_LENGTH, FilePublisher
 from secmon.master.replication_service import ReplicationService
+from secmon.security.store.replication import Snapshot
 from tests.common.files.folders import write
 from tests.waiting import until
 from tests.worker.replication_kit import NoRegistry, NoSnapshots, ThisRelease, running, serving
@@ -115,6 +117,38 @@ async def test_callers_without_a_session_get_nothing(tmp_path: Path) -> None:
                 await call.read()
             assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
     service.close()
+
+
+async def test_stores_that_fail_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def snapshot(self) -> Snapshot:
+            raise StoreFault(2013, tmp_path / "security.db", OSError("malformed"))
+
+        def changes(self, source: str, since: int) -> bytes:
+            raise StoreFault(1021, tmp_path / "agents.db", OSError("full"))
+
+    service = ReplicationService(
+        tmp_path,
+        files=publisher_of(tmp_path),
+        security=Broken(),
+        registry=Broken(),
+        authorize=lambda context: ThisRelease(),
+    )
+    async with serving(service) as channel:
+        stub = pb_grpc.ReplicationStub(channel)
+        for _ in range(3):
+            for call, file in (
+                (stub.FetchSecurity(pb.SecurityRequest()), "security.db"),
+                (stub.FetchRegistry(pb.RegistryRequest()), "agents.db"),
+            ):
+                with pytest.raises(aio.AioRpcError, match=file) as caught:
+                    await call.read()
+                assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    service.close()
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [
+        "the security state cannot be sent to workers",
+        "the registry of agents cannot be sent to workers",
+    ]
 
 
 async def test_the_manifest_has_only_what_the_worker_lacks(tmp_path: Path) -> None:

@@ -215,3 +215,22 @@ async def test_a_store_that_fails_is_logged_once(
     assert len(logged) == 2
     assert "no such table" in logged[0]
     assert logged[1] == "agents are reported to the master again"
+
+
+async def test_a_store_of_the_master_that_fails_is_logged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The worker keeps its reports; the master's log, which may be on the disk that is full, does not grow by them."""
+    monkeypatch.setattr(report_agents, "RETRY_SECONDS", 0.0)
+    caplog.set_level("INFO")
+    async with pair(tmp_path) as nodes:
+        with nodes.master.write() as connection:
+            connection.exec_driver_sql("ALTER TABLE agents RENAME TO aside")
+        keepalive(nodes.worker, 100, 1)
+        await until(lambda: nodes.counters.snapshot().get("agents.report_failures", 0) >= 3)
+        with nodes.master.write() as connection:
+            connection.exec_driver_sql("ALTER TABLE aside RENAME TO agents")
+        await until(lambda: states(nodes.master)[1] == ("alpha", "active", 100))
+        await until(lambda: "agent reports of workers are stored again" in caplog.text)
+    assert caplog.text.count("agent reports of workers cannot be stored: no such table") == 1
+    assert "Traceback" not in caplog.text

@@ -46,5 +46,5 @@ METRICS = (
     counter("files.refused", "replicated_files_refused", "Changed files that the store of record has refused."),
     counter("agents.reported", "agent_reports", "States of agents that workers have reported to the master."),
     counter("agents.reports_refused", "agent_reports_refused", "Reports of agents' states that the master refused."),
-    counter("agents.report_failures", "agent_report_failures", "Reports of agents' states that could not be made."),
+    counter("agents.report_failures", "agent_report_failures", "Reports of agents that could not be made or stored."),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from secmon.agents.registry.store import AgentStore
 from secmon.agents.state_updates import SILENT, SilentAgent, sweep
 from secmon.agents.wire.address import bare
 from secmon.agents.wire.location import source
-from secmon.common.clock import Clock
+from secmon.common.clock import Clock, ClockJumps
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from secmon.config.auth import read_auth
@@ -28,6 +28,10 @@ _log = logging.getLogger("secmon.modulesd.agents")
 
 LOCATION = "secmon-monitord"
 MAX_TICK_SECONDS = 5.0
+JUMP_SECONDS = 5.0
+"""Of the clock, beyond which times of keepalives do not compare with it."""
+FIRST_REPORTS_SECONDS = 60.0
+"""After a start, until workers have joined and reported what they have heard meanwhile."""
 MAX_WAITING = 100_000
 """Events queued for the journal; beyond, the oldest are dropped."""
 
@@ -73,6 +77,8 @@ class SilenceMonitor:
         self._watched: dict[int, SilentAgent] = {}
         self._events: deque[bytes] = deque(maxlen=MAX_WAITING)
         self._next_removal = 0.0
+        self._jumps = ClockJumps(clock)
+        self._judging_from = clock.monotonic() + min(FIRST_REPORTS_SECONDS, settings.disconnection_seconds)
         self._failing = ""
 
     @property
@@ -117,6 +123,9 @@ class SilenceMonitor:
 
     def _sweep(self) -> None:
         now, settings = self._now(), self._settings
+        if not self._can_judge():
+            self._alert(now)
+            return
         with self._states.write() as connection:
             lost = sweep(connection, now=now, limit=settings.disconnection_seconds)
         self._watched.update({one.id: one for one in lost})
@@ -127,6 +136,16 @@ class SilenceMonitor:
         if settings.delete_after_seconds and self._clock.monotonic() >= self._next_removal:
             self._next_removal = self._clock.monotonic() + settings.delete_after_seconds
             self._remove_old(now)
+
+    def _can_judge(self) -> bool:
+        """Whether agents that are connected have had the time for a keepalive by the clock as it is."""
+        jump, ticks = self._jumps.seconds(), self._clock.monotonic()
+        if abs(jump) > JUMP_SECONDS:
+            pause = self._settings.disconnection_seconds
+            self._judging_from = ticks + pause
+            text = "The clock was set by %+.0f s, or this host was suspended: no agent is judged silent for %d s"
+            _log.warning(text, jump, pause)
+        return ticks >= self._judging_from
 
     def _alert(self, now: int) -> None:
         """Queue events about agents that are silent for long enough or removed; forget those that are back."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Integer, bindparam, case, func, or_, select, update
 
 from secmon.agents.registry.schema import agents
 from secmon.agents.report_checks import MAX_ID, REPORTED, ReportClock, checked_row
@@ -98,10 +98,20 @@ def store_states(
         update(agents)
         .where(agents.c.id == bindparam("agent"), allowed)
         .values({name: bindparam(f"new_{name}") for name in REPORTED} | {"node_name": node})
+        .values(last_keepalive=_latest("new_last_keepalive", times))
     )
     if rows:
         connection.execute(statement, rows)
     return refused
+
+
+def _latest(reported: str, times: ReportClock) -> ColumnElement[int]:
+    """The reported time of a keepalive, or the stored one if that is later: what has been heard stays heard.
+
+    A worker whose clock was set back reports agents that it hears as silent until their next keepalive.
+    """
+    stored = func.coalesce(agents.c.last_keepalive, 0)
+    return func.max(bindparam(reported, type_=Integer), case((stored <= times.latest, stored), else_=0))
 
 
 def _validated(states: Iterable[StateReport], times: ReportClock) -> tuple[list[dict[str, Any]], dict[int, str]]:
@@ -128,7 +138,7 @@ def store_keepalives(
     columns = (agents.c.id, agents.c.node_name, agents.c.connection_status)
     found = connection.execute(select(*columns).where(agents.c.id.in_(list(moments))))
     fine = {agent: (holder, status) == (node, "active") for agent, holder, status in found}
-    statement = update(agents).where(agents.c.id == bindparam("agent")).values(last_keepalive=bindparam("at"))
+    statement = update(agents).where(agents.c.id == bindparam("agent")).values(last_keepalive=_latest("at", times))
     rows = [{"agent": agent, "at": at} for agent, at in moments.items() if at and fine.get(agent)]
     if rows:
         connection.execute(statement, rows)

@@ -39,3 +39,19 @@ def iso_z(moment: datetime) -> str:
 def iso_micro(moment: datetime) -> str:
     """``YYYY-MM-DDTHH:MM:SS.ffffffZ``, always six digits (conventions.md 13.3)."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+class ClockJumps:
+    """Notices that the wall clock was set, or that the host was suspended: times of before do not compare with it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = self._readings()
+
+    def seconds(self) -> float:
+        """How far the wall clock has moved since the last call beyond the time that has passed; below 0: back."""
+        before, self._last = self._last, self._readings()
+        return (self._last[0] - before[0]) - (self._last[1] - before[1])
+
+    def _readings(self) -> tuple[float, float]:
+        return self._clock.now().timestamp(), self._clock.monotonic()

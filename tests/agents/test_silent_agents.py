@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,7 @@ async def test_settings() -> None:
 async def test_a_failing_store_is_logged_once(watch: Watch, caplog: pytest.LogCaptureFixture) -> None:
     with watch.store.write() as connection:
         connection.exec_driver_sql("ALTER TABLE agents RENAME TO hidden")
+    watch.clock.advance(60)  # the monitor begins
     with caplog.at_level(logging.ERROR):
         await watch.monitor.tick()
         await watch.monitor.tick()
@@ -194,3 +196,33 @@ async def test_a_failing_store_is_logged_once(watch: Watch, caplog: pytest.LogCa
     one = watch.enrol("web-01")
     watch.says(one)
     assert len(await watch.after(200)) == 1
+
+
+@pytest.mark.parametrize("jump", [7200, -200_000, 6])
+async def test_a_clock_that_is_set_makes_nobody_silent(watch: Watch, jump: int) -> None:
+    """Agents get the time for a keepalive by the new clock; who sends none is silent after all."""
+    one, two = watch.enrol("alive"), watch.enrol("dead")
+    await watch.after(61)
+    for agent in (one, two):
+        watch.says(agent)
+    watch.clock.set_wall(watch.clock.now() + timedelta(seconds=jump))
+    assert await watch.after(1) == []
+    watch.says(one)
+    for _ in range(2):
+        assert await watch.after(29) == []
+        watch.says(one)
+    assert (watch.row(one).connection_status, watch.row(two).connection_status) == ("active", "active")
+    await watch.after(10)
+    await watch.after(50)
+    assert (watch.row(one).connection_status, watch.row(two).connection_status) == ("active", "disconnected")
+
+
+async def test_a_master_that_was_down_waits_for_reports_of_workers(watch: Watch) -> None:
+    one = watch.enrol("of-a-worker")
+    watch.says(one)
+    watch.clock.advance(3600)
+    watch.monitor = watch.another()
+    assert await watch.after(1) == []
+    assert watch.row(one).connection_status == "active"
+    await watch.after(60)
+    assert watch.row(one).connection_status == "disconnected"

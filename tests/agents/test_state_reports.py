@@ -99,9 +99,9 @@ def test_the_latest_state_of_an_agent_that_moved_is_kept(store: AgentStore) -> N
     with store.write() as connection:
         store_states(connection, "worker1", [state(1, last_keepalive=201)], NOW)
     assert row(store, 1)["node_name"] == "worker1"
-    with store.write() as connection:  # the node that has it may also tell what is older: its clock was set back
-        store_states(connection, "worker1", [state(1, last_keepalive=90)], NOW)
-    assert row(store, 1)["last_keepalive"] == 90
+    with store.write() as connection:  # the node that has it may also report what is older: its clock was set back
+        store_states(connection, "worker1", [state(1, last_keepalive=90, connection_status="disconnected")], NOW)
+    assert (row(store, 1)["last_keepalive"], row(store, 1)["connection_status"]) == (201, "disconnected")
 
 
 def test_an_unknown_agent_is_not_created(store: AgentStore) -> None:
@@ -196,6 +196,17 @@ def test_an_impossible_stored_time_is_replaced_by_another_node(store: AgentStore
     with store.write() as connection:
         store_states(connection, "worker2", [state(1, last_keepalive=700)], NOW)
     assert (row(store, 1)["node_name"], row(store, 1)["last_keepalive"]) == ("worker2", 700)
+
+
+def test_a_worker_whose_clock_was_set_back_makes_no_agent_silent(store: AgentStore) -> None:
+    with store.write() as connection:
+        store_states(connection, "worker1", [state(1, last_keepalive=700), state(2, last_keepalive=700)], NOW)
+        store_states(connection, "worker1", [state(1, last_keepalive=100)], NOW)
+        store_keepalives(connection, "worker1", [KeepaliveReport(2, 100)], NOW)
+    assert [row(store, one)["last_keepalive"] for one in (1, 2)] == [700, 700]
+    with store.write() as connection:
+        store_keepalives(connection, "worker1", [KeepaliveReport(2, 710)], NOW)
+    assert row(store, 2)["last_keepalive"] == 710
 
 
 def listed(store: AgentStore) -> list[dict[str, object]]:

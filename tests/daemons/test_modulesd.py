@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
+from secmon.agents import silent_agents
 from secmon.agents.groups.folders import create_group
 from secmon.agents.names import group_hash
 from secmon.agents.registry import registry
@@ -117,7 +118,8 @@ async def test_newer_versions_are_asked_for_where_it_is_configured(paths: Paths)
     assert paths.newer_versions.exists()
 
 
-async def test_silence_is_reported_to_the_engine(paths: Paths) -> None:
+async def test_silence_is_reported_to_the_engine(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silent_agents, "FIRST_REPORTS_SECONDS", 0.0)
     store = AgentStore(paths.agents_db)
     agent = enrol(store, "one")
     now = int(SystemClock().now().timestamp())

@@ -16,7 +16,7 @@ from secmon.agents.sources.gathered import GatheredSources
 from secmon.agents.sources.presence import PresentAgent, read_agents
 from secmon.agents.sources.reports import MAX_SILENT, WHOLE, SourceKey, SourceQuestion, SourceReport, SourceRow
 from secmon.agents.sources.silent_list import SilentSource, write_silent
-from secmon.common.clock import Clock
+from secmon.common.clock import Clock, ClockJumps
 from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError, os_text
 from secmon.common.logfile.failure_log import FailureLog
@@ -58,7 +58,7 @@ class SourceWatch:
         self._returned: dict[int, int] = {}
         self._decided: list[Transition] = []
         self._events: deque[bytes] = deque(maxlen=MAX_WAITING)
-        self._clocks = (self._now(), clock.monotonic())
+        self._jumps = ClockJumps(clock)
         self._listed: list[SilentSource] | None = None
         self._trouble = FailureLog(log, "silent sources cannot be found", "silent sources are found again")
 
@@ -131,10 +131,7 @@ class SourceWatch:
 
     def _follow(self, agents: Mapping[int, PresentAgent], now: int) -> None:
         """Since when each agent is connected to its node, as far as this watch has seen it."""
-        ticks = self._clock.monotonic()
-        jump = now - self._clocks[0] - (ticks - self._clocks[1])
-        self._clocks = now, ticks
-        known = {} if abs(jump) > JUMP_SECONDS else self._connected
+        known = {} if abs(self._jumps.seconds()) > JUMP_SECONDS else self._connected
         self._connected = {}
         for number, one in agents.items():
             if one.node is not None:

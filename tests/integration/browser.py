@@ -28,6 +28,7 @@ NEEDS_A_BROWSER = [
 def running_browser() -> Iterator[Browser]:
     """Chromium, which does not learn of changes of the host's network."""
     with sync_playwright() as playwright:
+        expect.set_options(timeout=WAIT_MS)
         running = playwright.chromium.launch(executable_path=steady_chromium.__file__, args=_ARGUMENTS)
         yield running
         running.close()
@@ -51,8 +52,8 @@ def show(page: Page, address: str) -> None:
 def loaded(page: Page, word: str) -> None:
     """Wait until the page has ``word``, and nothing in it is being loaded."""
     main = page.get_by_role("main")
-    expect(main.get_by_text(word).first).to_be_visible(timeout=WAIT_MS)
-    expect(main.get_by_text("Loading …")).to_have_count(0, timeout=WAIT_MS)
+    expect(main.get_by_text(word).first).to_be_visible()
+    expect(main.get_by_text("Loading …")).to_have_count(0)
 
 
 def barriers(page: Page) -> list[str]:

@@ -54,7 +54,7 @@ function Nodes() {
           <>
             <MissingNodes errors={dapi_errors} />
             {data.affected_items.flatMap(ofHealth).map(({ what, detail, at, kind }) => (
-              <Notice key={what} kind={kind} title={what}><p>{at && <Time at={at} />} {detail}</p></Notice>
+              <Notice key={what} kind={kind} title={what}>{at && <p><Time at={at} /></p>}{detail && <p>{detail}</p>}</Notice>
             ))}
             <Failures of={data.failed_items} />
             {data.affected_items.length ? <Table caption="Nodes" columns={NODES} items={data.affected_items} /> : <Empty>There is no node that you may see (cluster:read).</Empty>}

@@ -83,11 +83,14 @@ class SecretMasker:
         return masked
 
     def _list(self, values: list[Any] | tuple[Any, ...]) -> list[Any]:
+        """An item that follows the name of an option is its value: ``["--password", "..."]``."""
         masked = []
+        secret = False
         for value in values:
             if self.cut:
                 break
-            masked.append(self.apply(value))
+            masked.append(MASK if secret else self.apply(value))
+            secret = isinstance(value, str) and value.startswith("-") and is_secret(value.lstrip("-"))
         return masked
 
     def _text(self, text: str) -> str:

@@ -101,6 +101,11 @@ def test_members_within_a_text(text: str, shown: str) -> None:
     assert SecretMasker().apply(text) == shown
 
 
+def test_the_item_after_an_option_is_its_value() -> None:
+    masked = SecretMasker().apply(["-u", "ana", "--password", SECRET, "-token", {"a": SECRET}, "x"])
+    assert masked == ["-u", "ana", "--password", MASK, "-token", MASK, "x"]
+
+
 def test_texts_lose_the_values_of_secrets() -> None:
     texts = {
         "q": f"name=web;password={SECRET},(token~{SECRET});api.key!={SECRET}",

@@ -215,6 +215,19 @@ def test_files_without_end(here: Here, old: OldManager, name: str, kind: str) ->
         here.take(old)
 
 
+@pytest.mark.parametrize("name", ["etc", "etc/shared", "etc/client.keys", "queue/rids"])
+def test_links_lead_nowhere(here: Here, old: OldManager, tmp_path: Path, name: str) -> None:
+    """Root reads the folder, to which the user of the other manager may write."""
+    (old.root / "queue/rids").mkdir(parents=True, exist_ok=True)
+    (old.root / "queue/rids/sender_counter").write_text("1:1")
+    os.rename(old.root / name, tmp_path / "roots")
+    (old.root / name).symlink_to(tmp_path / "roots")
+    before = here.files()
+    with pytest.raises(SecmonError, match=f"{old.root}/"):
+        here.take(old)
+    assert here.files() == before
+
+
 @pytest.mark.parametrize("swapped", ["folder", "file"])
 def test_links_made_meanwhile_lead_nowhere(here: Here, old: OldManager, tmp_path: Path, swapped: str) -> None:
     roots = tmp_path / "roots"

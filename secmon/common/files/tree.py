@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # not blocking: it may be a FIFO by now
@@ -37,6 +38,27 @@ def open_file(folder: int, name: str) -> int:
         os.close(descriptor)
         raise OSError(f"{name!r} is not a regular file")
     return descriptor
+
+
+class Listed(NamedTuple):
+    """An entry of a folder; a link is neither a file nor a folder."""
+
+    name: str
+    is_folder: bool
+    is_file: bool
+
+
+def list_folder(root: Path, folder: str) -> list[Listed]:
+    """What is in ``root/folder``, by name. ``OSError`` as :func:`opened_folder`."""
+    try:
+        with opened_folder(root, folder) as descriptor, os.scandir(descriptor) as entries:
+            return sorted(
+                Listed(each.name, each.is_dir(follow_symlinks=False), each.is_file(follow_symlinks=False))
+                for each in entries
+            )
+    except OSError as error:
+        error.filename = os.fspath(root / folder)
+        raise
 
 
 def content_hash() -> "hashlib.blake2b":

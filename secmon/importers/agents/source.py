@@ -1,8 +1,6 @@
 """Reads the folder of a 4.x manager: keys, groups and their files, which agents are in which (agent-link.md 0.4, 2)."""
 
-import os
 import sqlite3
-import stat
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +12,12 @@ from secmon.agents.groups.folders import MERGED
 from secmon.agents.names import GROUP_NAME, MAX_GROUPS, parse_id
 from secmon.agents.registry.key_lines import KeyLines, parse_keys, parse_times
 from secmon.common.errors import SecmonError, os_text
-from secmon.common.files.tree import open_file, opened_folder
+from secmon.common.files.tree import list_folder, open_file, opened_folder
 from secmon.common.privileges import as_root
 from secmon.common.sqlite.foreign import ForeignError, Row, open_foreign, read_table
 from secmon.importers.report import ReportLine, printable
 
+_SHARED = "etc/shared"
 MAX_BYTES = 256 << 20
 """Of a file that is read, such as that of the keys."""
 
@@ -39,49 +38,56 @@ class Source(Struct, frozen=True):
 
 
 def read_source(root: Path) -> Source:
-    """Read the folder without writing to it. Raises SecmonError 1006 when it holds no keys or cannot be read."""
+    """Read the folder without writing to it or following links in it: root reads, and another user may write there.
+
+    Raises SecmonError 1006 when it holds no keys or cannot be read.
+    """
     keys_file = root / "etc/client.keys"
     try:
-        keys = parse_keys(_content(keys_file).decode("utf-8", "surrogateescape"))
+        keys = parse_keys(_content(root, "etc/client.keys").decode("utf-8", "surrogateescape"))
         lines = [ReportLine("refused", "agent", f"{keys_file}", printable(fault)) for fault in keys.faults]
         added, groups = _assignments(root, lines)
-        folders = _folders(root / "etc/shared", lines)
-        counter = _text(root / "queue/rids/sender_counter")
+        folders = _folders(root, lines)
+        counter = _text(root, "queue/rids/sender_counter")
     except OSError as error:
         raise SecmonError(1006, os_text(error)) from error
     except (sqlite3.Error, UnicodeError, ForeignError) as error:
         raise SecmonError(1006, f"{root}: {printable(str(error))}") from error
-    times = parse_times(_text(root / "queue/agents-timestamp"))
+    times = parse_times(_text(root, "queue/agents-timestamp"))
     _check_groups(groups, lines)
     return Source(keys, times | added, groups, folders, counter, tuple(lines))
 
 
-def _content(path: Path) -> bytes:
-    """The content of a regular file. Raises OSError, SecmonError 1006 for others: a pipe or a device has no end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SecmonError(1006, f"{path}: not a file")
-        data = file.read(MAX_BYTES + 1)
+def _content(root: Path, name: str) -> bytes:
+    """The content of a file. Raises OSError, SecmonError 1006 for what is no file of a bearable size."""
+    folder, _, last = name.rpartition("/")
+    try:
+        with opened_folder(root, folder) as descriptor, open(open_file(descriptor, last), "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        error.filename = str(root / name)
+        raise
+    except OSError as error:
+        raise SecmonError(1006, f"{root / name}: not a file, or behind a link ({os_text(error)})") from error
     if len(data) > MAX_BYTES:
-        raise SecmonError(1006, f"{path}: too large")
+        raise SecmonError(1006, f"{root / name}: too large")
     return data
 
 
-def _text(path: Path) -> str:
+def _text(root: Path, name: str) -> str:
     try:
-        return _content(path).decode("utf-8", "replace")
+        return _content(root, name).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
 
 
 def _assignments(root: Path, lines: list[ReportLine]) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
     """Times of registration and groups: from the database of 4.x, otherwise from the files of its first releases."""
-    database, folder = root / "queue/db/global.db", root / "queue/agent-groups"
+    database, folder = root / "queue/db/global.db", "queue/agent-groups"
     if database.exists():
         return _from_database(database)
-    if folder.is_dir():
-        return {}, _from_files(folder)
+    if (root / folder).is_dir():
+        return {}, _from_files(root, folder)
     lines.append(
         ReportLine("warning", "groups", str(database), "there is none: agents get their groups when they connect")
     )
@@ -114,12 +120,12 @@ def _link(row: Row, names: Mapping[Any, Any]) -> tuple[int, int, str] | None:
     return agent, priority if isinstance(priority, int) else 0, name
 
 
-def _from_files(folder: Path) -> dict[int, tuple[str, ...]]:
+def _from_files(root: Path, folder: str) -> dict[int, tuple[str, ...]]:
     found: dict[int, tuple[str, ...]] = {}
-    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+    for entry in list_folder(root, folder):
         agent = parse_id(entry.name)
-        if agent and entry.is_file(follow_symlinks=False):
-            names = _text(Path(entry.path)).strip().split(",")
+        if agent and entry.is_file:
+            names = _text(root, f"{folder}/{entry.name}").strip().split(",")
             found[agent] = tuple(dict.fromkeys(name for name in names if name))
     return {agent: names for agent, names in found.items() if names}
 
@@ -135,21 +141,21 @@ def _check_groups(groups: Mapping[int, tuple[str, ...]], lines: list[ReportLine]
             lines.append(ReportLine("refused", "groups", f"{agent:03d}", f"more than {MAX_GROUPS} groups"))
 
 
-def _folders(shared: Path, lines: list[ReportLine]) -> dict[str, dict[str, Path]]:
+def _folders(root: Path, lines: list[ReportLine]) -> dict[str, dict[str, Path]]:
     found: dict[str, dict[str, Path]] = {}
-    for entry in sorted(os.scandir(shared), key=lambda one: one.name) if shared.is_dir() else ():
-        if not entry.is_dir(follow_symlinks=False):
+    for entry in list_folder(root, _SHARED) if (root / _SHARED).is_dir() else ():
+        if not entry.is_folder:
             continue
         if not GROUP_NAME.fullmatch(entry.name):
             lines.append(ReportLine("dropped", "group", printable(entry.name), "no group can be called so"))
             continue
         files = found[entry.name] = {}
-        for file in sorted(os.scandir(entry.path), key=lambda one: one.name):
+        for file in list_folder(root, f"{_SHARED}/{entry.name}"):
             name = f"{entry.name}/{printable(file.name)}"
-            if not file.is_file(follow_symlinks=False):
+            if not file.is_file:
                 lines.append(ReportLine("dropped", "file", name, "not a file"))
             elif file.name != MERGED:  # this installation makes its own
-                files[file.name] = Path(file.path)
+                files[file.name] = root / _SHARED / entry.name / file.name
     return found
 
 
@@ -158,7 +164,8 @@ def read_group_file(path: Path) -> bytes:
 
     It is read as root: the user of the other manager, who may write to the folders, could have made the link meanwhile.
     """
-    with as_root(), opened_folder(path.parents[1], path.parent.name) as folder:
+    root = path.parents[3]
+    with as_root(), opened_folder(root, path.parent.relative_to(root).as_posix()) as folder:
         descriptor = open_file(folder, path.name)
         with open(descriptor, "rb") as file:
             return file.read()

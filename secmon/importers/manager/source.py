@@ -1,13 +1,12 @@
 """Reads the files of a 4.x manager that are taken over as they are (manager.md 15)."""
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from secmon.common.errors import SecmonError, os_text
-from secmon.common.files.tree import open_file, opened_folder
+from secmon.common.files.tree import list_folder, open_file, opened_folder
 from secmon.importers.report import ReportLine, printable
 
 MAIN = "etc/ossec.conf"
@@ -55,10 +54,7 @@ def _names(root: Path, folder: str, lines: list[ReportLine]) -> Iterator[str]:
     """Paths of the files below ``folder``; the user of the other manager may have made links there."""
     if not (root / folder).is_dir():
         return
-    with opened_folder(root, folder) as descriptor, os.scandir(descriptor) as entries:
-        found = sorted((entry.name, entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False))
-                       for entry in entries)  # fmt: skip
-    for name, is_folder, is_file in found:
+    for name, is_folder, is_file in list_folder(root, folder):
         if is_folder:
             yield from _names(root, f"{folder}/{name}", lines)
         elif is_file:

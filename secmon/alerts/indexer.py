@@ -79,6 +79,9 @@ class AlertIndexer:
         generation = generations.current(self._folder)
         if self._writer is not None and self._reader is not None and self._writer.generation == generation:
             return self._writer, self._reader
+        if self._writer is not None:
+            self._writer.abandon()  # the merges of a large partition take minutes, and it is deleted now
+            self._writer = None
         self.close()
         self._writer, self._reader = open_generation(generation, self._series, self._limits, self._clock)
         self._counters.add("alerts.damaged_partitions", self._writer.damaged)

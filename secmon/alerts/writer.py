@@ -116,10 +116,14 @@ class AlertWriter:
         return dropped
 
     def close(self) -> None:
-        """What is not committed is gone."""
-        self._writer = self._pending = None
+        """What is not committed is gone; full partitions are finished."""
+        self.abandon()
         if self._sealing is not None:
             self._sealing.join()
+
+    def abandon(self) -> None:
+        """Give up a generation that is not used any longer: nothing is waited for."""
+        self._writer = self._pending = None
 
     def _last(self) -> tuple[int, Position | None]:
         """From the newest partition that has a commit. A damaged one is put aside: its alerts are read again."""

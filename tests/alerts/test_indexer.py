@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from secmon.alerts import generations
+from secmon.alerts import generations, writer
 from secmon.alerts.indexer import AlertIndexer
 from secmon.alerts.question import AlertQuestion
 from secmon.alerts.reindexing import AlreadyReindexing, reindex
@@ -172,6 +173,24 @@ def test_the_store_is_built_again_while_it_is_written(node: Node) -> None:
     node.catch_up(indexer)
     assert node.numbers() == [100 * day + one for day in range(3) for one in range(50)] + [900]
     assert [path.name for path in node.folder.iterdir() if path.is_dir()] == [built.name]
+
+
+def test_a_store_that_is_replaced_is_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    indexer, merged = node.indexer(), threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "_finish", lambda sealed: merged.wait(60))
+        node.files.number(*range(50))
+        node.catch_up(indexer)
+        node.files.number(*range(50, 60))  # the first partition is full
+        node.catch_up(indexer)
+    reindex(node.folder, node.files.series, SMALL, node.clock, lambda done, total: None)
+    node.files.number(60)
+    begun = threading.Thread(target=node.catch_up, args=(indexer,), daemon=True)
+    begun.start()
+    begun.join(50)
+    assert not begun.is_alive()
+    merged.set()
+    assert node.numbers() == list(range(61))
 
 
 def test_two_commands_do_not_build_the_store_at_once(node: Node) -> None:

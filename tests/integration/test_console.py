@@ -331,12 +331,18 @@ def test_what_a_user_may_do_and_why(page: Page, three: RealCluster, reader: int,
     assert barriers(page) == []
 
     expect(page.get_by_label("Signed in with the context")).to_have_count(0)
+    show(page, f"security/users/{reader}?q=effect%3Ddeny&context=%7B%22team%22%3A%22lead%22%7D")
+    refusal = page.get_by_role("main").get_by_role("alert")
+    expect(refusal).to_contain_text("This user may not log in with an authorization context")
+    assert barriers(page) == []
     page.get_by_role("button", name="Allow contexts").click()
     page.get_by_role("dialog").get_by_role("button", name="Allow contexts").click()
+    expect(page.get_by_role("button", name="Forbid contexts")).to_be_visible()
+    expect(refusal).to_have_count(0)
     context = page.get_by_label("Signed in with the context")
     context.fill("no JSON")
     context.press("Enter")
-    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("not a JSON object")
+    expect(refusal).to_contain_text("not a JSON object")
     context.fill(json.dumps({"team": "lead"}))
     context.press("Enter")
     expect(denied).to_contain_text(f"deny{lead} no. 1{lead} no. 1{lead}")

@@ -52,7 +52,8 @@ export function User({ id }: { id: string }) {
                 <Policies of={role} policies={policies} />
               </section>
             ))}
-            <Permissions path={at`/security/users/${id}/permissions`} name={user.username} contexts={user.allow_run_as} />
+            <Permissions key={`${user.roles} ${user.allow_run_as}`} path={at`/security/users/${id}/permissions`} name={user.username}
+              contexts={user.allow_run_as} />
           </>
         );
       }}

@@ -30,7 +30,7 @@ export function Collection({ path, caption, columns, query = {}, sort = "", fiel
   const chosen = { q: filters.get("q") ?? "", search: filters.get("search") ?? "", sort: filters.get("sort") ?? sort };
   const offset = Number(filters.get("offset")) || 0;
   const asked = { ...query, ...chosen, offset, limit: PAGE };
-  const load = useLoad(async (signal) => ({ ...(await get(path, asked, signal)), from: offset }), [path, asked, turn], every, [path]);
+  const load = useLoad(async (signal) => ({ ...(await get(path, asked, signal)), from: offset }), [path, asked, turn], every, [path, query]);
   const change = (changes: Filters) => filter({ offset: undefined, ...changes });
   return (
     <>

@@ -129,7 +129,7 @@ def allow_experimental(cluster: RealCluster) -> None:
     for node in cluster.nodes:
         config = node.paths.api_config
         config.write_text(config.read_text() + "\nexperimental_features: yes\n")
-        node.stop(seconds=60)
+        node.stop()
         node.start()
     cluster.wait_whole(120)
 

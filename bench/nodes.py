@@ -59,7 +59,7 @@ class Bench:
             if node.process is not None:
                 node.process.terminate()
         for node in made.nodes:
-            node.stop(seconds=60)
+            node.stop()
         shutil.rmtree(made.folder, ignore_errors=True)
 
     def _make(self, workers: int, files: int) -> None:

@@ -172,7 +172,7 @@ async def test_local_files(paths: Paths) -> None:
     async with running(paths) as daemon:
         with file.open("a") as more:
             more.write("app 2\n")
-        await until(lambda: found(paths) and daemon.counters()["local_lines"], what="the line is read and counted")
+        await until(lambda: found(paths) and daemon.counters()["analysis"]["local_lines"], what="read and counted")
         [counted] = (await client(paths).local_files())["global"]["files"]
         assert (counted["location"], counted["events"], counted["bytes"]) == (str(file), 1, 6)
     with file.open("a") as more:

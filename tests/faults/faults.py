@@ -63,7 +63,7 @@ def _killed(_: Stage, node: RealNode, __: random.Random) -> Iterator[None]:
 
 @contextmanager
 def _ended(_: Stage, node: RealNode, __: random.Random) -> Iterator[None]:
-    node.stop(seconds=60)
+    node.stop()
     yield
     node.start(wait=False)
 

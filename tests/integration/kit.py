@@ -101,12 +101,12 @@ class RealNode:
             wait_until(self.answers, what=f"API of {self.name}")
         return self
 
-    def stop(self, *, seconds: float = 30) -> None:
+    def stop(self) -> None:
         """Stop cleanly and wait for the end."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
-            self.process.wait(seconds)
+            self.process.wait(LIMIT_SECONDS)
         self.process = None
 
     def kill(self) -> None:

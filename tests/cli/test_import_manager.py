@@ -1,6 +1,9 @@
 """``secmon import manager``."""
 
 import json
+import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from secmon.agents.registry.entries import entries
 from secmon.agents.registry.store import AgentStore
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
+from secmon.importers.manager import source
 from tests.cli.runner import can_log_in, run
 from tests.importers.old_manager import OldManager
 from tests.importers.old_store import OldStore
@@ -120,6 +124,43 @@ def test_what_is_refused_changes_nothing(old: OldManager, master: Path, name: st
     assert paths.main_config.read_bytes() == before
     assert not (paths.etc / "rules/local_rules.xml").exists()
     assert not can_log_in(master, "alice", "Quarry-7!lamp")
+
+
+def _deep(old: OldManager) -> None:
+    folder = os.open(old.root / "etc/lists", os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("a", dir_fd=folder)
+        inner = os.open("a", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+
+
+def _large(old: OldManager) -> None:
+    for number in range(6):
+        path = old.root / f"etc/rules/{number}.xml"
+        path.touch()
+        os.truncate(path, source.MAX_BYTES - number)
+
+
+def _unclosed(old: OldManager) -> None:
+    (old.root / "etc/ossec.conf").write_text("<ossec_config>" + "<cluster><!--" * 200_000)
+
+
+@pytest.mark.parametrize(
+    ("attack", "said"),
+    [
+        (_deep, "too many folders in folders"),
+        (_large, "more than 256 MiB"),
+        (_unclosed, "refused    section etc/ossec.conf"),
+    ],
+)
+def test_hostile_folders(old: OldManager, master: Path, attack: Callable[[OldManager], None], said: str) -> None:
+    attack(old)
+    done = import_(old, master, "--dry-run")
+    assert said in done.output
+    assert not isinstance(done.exception, (MemoryError, RecursionError))
+    subprocess.run(["rm", "-rf", old.root], check=True)  # shutil recurses
 
 
 def test_another_file_of_that_name_is_kept(old: OldManager, master: Path) -> None:

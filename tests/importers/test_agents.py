@@ -17,6 +17,7 @@ from secmon.agents.registry.store import AgentStore
 from secmon.agents.replica import verify
 from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
+from secmon.common.sqlite.foreign import ForeignConnection
 from secmon.daemons.installation_files import create_installation_files
 from secmon.importers.agents import Report, import_agents, read_source
 from tests.importers.old_manager import KEY, OldManager
@@ -226,6 +227,21 @@ def test_links_lead_nowhere(here: Here, old: OldManager, tmp_path: Path, name: s
     with pytest.raises(SecmonError, match=f"{old.root}/"):
         here.take(old)
     assert here.files() == before
+
+
+def test_a_file_of_a_group_without_end(here: Here, old: OldManager) -> None:
+    os.truncate(old.root / "etc/shared/linux/extra.txt", 1 << 40)
+    before = here.files()
+    with pytest.raises(SecmonError, match="more than 64 MiB"):
+        here.take(old)
+    assert here.files() == before
+
+
+def test_pages_that_are_part_of_many_rows(here: Here, old: OldManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read of a database is bounded, not only its size: see ``foreign.MAX_BYTES``."""
+    monkeypatch.setattr(ForeignConnection, "left", 10)
+    with pytest.raises(SecmonError, match="its tables have more than"):
+        here.take(old)
 
 
 @pytest.mark.parametrize("swapped", ["folder", "file"])

@@ -14,6 +14,8 @@ MAX_FILE = 1 << 30
 MAX_VALUE = 1 << 20
 """Bytes of the file and of one value in it."""
 MAX_ROWS = 1_000_000
+MAX_BYTES = 512 << 20
+"""Of all values that are read of a file. Pages of a damaged one may be part of many rows."""
 
 Row = Mapping[str, Any]
 
@@ -22,14 +24,20 @@ class ForeignError(ValueError):
     """The file is not read; the text says why."""
 
 
+class ForeignConnection(sqlite3.Connection):
+    """``left``: bytes of values that may still be read."""
+
+    left = MAX_BYTES
+
+
 @contextmanager
-def open_foreign(path: Path) -> Iterator[sqlite3.Connection]:
+def open_foreign(path: Path) -> Iterator[ForeignConnection]:
     """The file as it is at one moment, never written to. Raises ForeignError, sqlite3.Error, OSError."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE:
         raise ForeignError(f"not a file of at most {MAX_FILE >> 20} MiB")
     address = f"file:{quote(str(path.absolute()))}?mode=ro"
-    with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(address, uri=True, isolation_level=None, factory=ForeignConnection)) as connection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
         for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
             connection.execute(f"PRAGMA {pragma}")
@@ -37,7 +45,7 @@ def open_foreign(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def read_table(connection: sqlite3.Connection, names: Sequence[str]) -> list[Row]:
+def read_table(connection: ForeignConnection, names: Sequence[str]) -> list[Row]:
     """All rows of the first of these tables that exists.
 
     Views, virtual tables and columns that are computed are refused: they make of a small file as much as they please.
@@ -52,7 +60,12 @@ def read_table(connection: sqlite3.Connection, names: Sequence[str]) -> list[Row
         raise ForeignError(f"table {name} has computed columns")
     cursor = connection.execute(str(select(literal_column("*")).select_from(table(name))))
     columns = [column[0] for column in cursor.description]
-    rows: list[Row] = [dict(zip(columns, values, strict=True)) for values in cursor.fetchmany(MAX_ROWS + 1)]
-    if len(rows) > MAX_ROWS:
-        raise ForeignError(f"table {name} has more than {MAX_ROWS} rows")
+    rows: list[Row] = []
+    for values in cursor:
+        connection.left -= sum(len(value) for value in values if isinstance(value, str | bytes))
+        if connection.left < 0:
+            raise ForeignError(f"its tables have more than {MAX_BYTES >> 20} MiB")
+        if len(rows) == MAX_ROWS:
+            raise ForeignError(f"table {name} has more than {MAX_ROWS} rows")
+        rows.append(dict(zip(columns, values, strict=True)))
     return rows

@@ -19,7 +19,8 @@ from secmon.importers.report import ReportLine, printable
 
 _SHARED = "etc/shared"
 MAX_BYTES = 256 << 20
-"""Of a file that is read, such as that of the keys."""
+MAX_GROUP_FILE = 64 << 20
+"""Bytes of a file that is read, such as that of the keys, and of a file of a group."""
 
 
 class Source(Struct, frozen=True):
@@ -160,7 +161,7 @@ def _folders(root: Path, lines: list[ReportLine]) -> dict[str, dict[str, Path]]:
 
 
 def read_group_file(path: Path) -> bytes:
-    """The content of one of the files in ``folders``. Raises OSError, also when a link leads to it.
+    """The content of one of the files in ``folders``. Raises OSError, also when a link leads to it, SecmonError 1006.
 
     It is read as root: the user of the other manager, who may write to the folders, could have made the link meanwhile.
     """
@@ -168,4 +169,7 @@ def read_group_file(path: Path) -> bytes:
     with as_root(), opened_folder(root, path.parent.relative_to(root).as_posix()) as folder:
         descriptor = open_file(folder, path.name)
         with open(descriptor, "rb") as file:
-            return file.read()
+            data = file.read(MAX_GROUP_FILE + 1)
+    if len(data) > MAX_GROUP_FILE:
+        raise SecmonError(1006, f"{path}: more than {MAX_GROUP_FILE >> 20} MiB")
+    return data

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Float, Integer, Table, insert, select
 
-from secmon.common.sqlite.foreign import ForeignError, Row, open_foreign, read_table
+from secmon.common.sqlite.foreign import ForeignConnection, ForeignError, Row, open_foreign, read_table
 from secmon.importers.report import ReportLine
 from secmon.inventory import schema
 
@@ -100,7 +100,7 @@ def read_database(agent: int, path: Path, *, max_rows: int, max_file_entries: in
     return Database(agent, rows, left_out)
 
 
-def _read(connection: sqlite3.Connection, kind: Kind) -> list[dict[str, Any]]:
+def _read(connection: ForeignConnection, kind: Kind) -> list[dict[str, Any]]:
     """The rows of a table with the names that the columns have here; none when there is no such table."""
     with closing(connection.cursor()) as cursor:
         known = cursor.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (kind.theirs,)).fetchone()

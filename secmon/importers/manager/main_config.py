@@ -2,7 +2,8 @@
 
 import re
 
-_PART = re.compile(rb"<!--.*?-->|<cluster>.*?</cluster>[ \t]*\n?", re.DOTALL)
+_PART = re.compile(rb"<!--.*?(?:-->|\Z)|<cluster>.*?(?:</cluster>[ \t]*\n?|\Z)", re.DOTALL)
+"""What is not closed lasts until the end, so that the file is read once, however many are opened."""
 
 
 def keep_cluster(theirs: bytes, ours: bytes) -> bytes:

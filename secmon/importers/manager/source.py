@@ -12,6 +12,10 @@ from secmon.importers.report import ReportLine, printable
 MAIN = "etc/ossec.conf"
 RBAC = "api/configuration/security/rbac.db"
 MAX_BYTES = 64 << 20
+MAX_TOTAL = 256 << 20
+"""Bytes of a file, and of all files together: they are held in memory."""
+MAX_LEVELS = 16
+"""Of folders in folders."""
 _FOLDERS = {"etc/rules": ".xml", "etc/decoders": ".xml", "etc/lists": ""}
 """Folders with the ending of their files."""
 _SINGLE = ("etc/authd.pass", "etc/sslmanager.cert", "etc/sslmanager.key")
@@ -43,6 +47,7 @@ def read_files(root: Path) -> Files:
                     lines.append(ReportLine("dropped", "file", printable(name), "not a source of the ruleset"))
                 elif (data := _content(root, name)) is not None:
                     files[name] = data
+                    _check_total(root, files)
         main = _content(root, MAIN)
     except OSError as error:
         raise SecmonError(1006, os_text(error)) from error
@@ -50,12 +55,19 @@ def read_files(root: Path) -> Files:
     return Files(main, files, tuple(lines))
 
 
+def _check_total(root: Path, files: Mapping[str, bytes]) -> None:
+    if sum(map(len, files.values())) > MAX_TOTAL:
+        raise SecmonError(1006, f"{root}: rules, decoders and lists of more than {MAX_TOTAL >> 20} MiB")
+
+
 def _names(root: Path, folder: str, lines: list[ReportLine]) -> Iterator[str]:
     """Paths of the files below ``folder``; the user of the other manager may have made links there."""
     if not (root / folder).is_dir():
         return
     for name, is_folder, is_file in list_folder(root, folder):
-        if is_folder:
+        if is_folder and folder.count("/") >= MAX_LEVELS:
+            lines.append(ReportLine("dropped", "file", printable(f"{folder}/{name}"), "too many folders in folders"))
+        elif is_folder:
             yield from _names(root, f"{folder}/{name}", lines)
         elif is_file:
             yield f"{folder}/{name}"

@@ -23,6 +23,7 @@ log = logging.getLogger("secmon.modulesd.upgrades")
 ATTEMPTS = 5
 PACKAGE_BYTES = 512 << 20
 PACKAGE_SECONDS = 600.0
+"""For all attempts together: other packages wait meanwhile, also those of other repositories."""
 REMEMBERED_SECONDS = 60.0
 """Time for which a digest of a repository is cached: thousands of agents need the same one."""
 
@@ -80,13 +81,14 @@ class Packages:
         return sha1
 
     async def _fetch(self, url: str, path: Path) -> None:
+        ends = self._clock.monotonic() + PACKAGE_SECONDS
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                data = await download(url, limit=PACKAGE_BYTES, seconds=PACKAGE_SECONDS)
+                data = await download(url, limit=PACKAGE_BYTES, seconds=ends - self._clock.monotonic())
                 break
             except DownloadError as error:
                 log.warning("Package %s, attempt %d: %s", url, attempt, error)
-                if attempt == ATTEMPTS:
+                if attempt == ATTEMPTS or self._clock.monotonic() + self._pause * attempt >= ends:
                     raise UpgradeFailure(16, f"{url}: {error}") from None
                 await asyncio.sleep(self._pause * attempt)
         await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)

@@ -44,6 +44,8 @@ class HttpAnswer:
         except httptools.HttpParserCallbackError as error:
             cause = error.__context__
             raise cause if isinstance(cause, (DownloadError, OSError)) else error from None
+        except httptools.HttpParserUpgrade:
+            raise DownloadError("the server changes to another protocol") from None
         if not self._headed and self._head_size > _MAX_HEAD:
             raise DownloadError("the head of the answer is too long")
 

@@ -14,6 +14,7 @@ from secmon.agentlink.upgrade.repository import PackageLocation as Location
 from secmon.agentlink.upgrade.repository import package_location, repository
 from secmon.agents.tasks.lifecycle import Work
 from secmon.agents.upgrade_targets import Candidate
+from secmon.common.clock import SystemClock
 from secmon.common.paths import Paths
 from tests.common.webserver import WebServer, answer, web_server
 from tests.manual_clock import ManualClock
@@ -163,6 +164,18 @@ class TestAddress:
         assert (caught.value.code, site.asked.count(page)) == (16, packages_module.ATTEMPTS)
         site.pages[page] = good
         assert (await held.find(agent(), Work())).sha1 == SHA1
+
+    async def test_a_slow_repository_does_not_hold_up_others_for_long(
+        self, tmp_path: Path, site: WebServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(packages_module, "PACKAGE_SECONDS", 0.3)
+        page = f"/wpk/linux/x86_64/{FILE}"
+        site.pages[page] = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"
+        site.slow.add(page)
+        held = Packages(Paths(tmp_path), SystemClock(), configured=site.url("/wpk/"), pause=0.0)
+        with pytest.raises(UpgradeFailure, match="not finished") as caught:
+            await held.find(agent(), Work())
+        assert (caught.value.code, site.asked.count(page)) == (16, 1)
 
     async def test_damaged(self, tmp_path: Path, site: WebServer) -> None:
         page = f"/wpk/linux/x86_64/{FILE}"

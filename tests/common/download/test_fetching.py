@@ -69,6 +69,7 @@ async def test_redirects() -> None:
         (b"no http at all\r\n\r\n", "."),
         (answer(b"x", "Content-Encoding: gzip"), "encoded"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000, "head"),
+        (b"HTTP/1.1 101 Now\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc", "protocol"),
     ],
 )
 async def test_bad_answers(page: bytes, text: str) -> None:

@@ -29,6 +29,8 @@ _log = logging.getLogger("secmon.modulesd.groups")
 DOWNLOAD_SECONDS = 120.0
 AT_ONCE = 8
 """Groups that are downloaded at the same time."""
+MAX_GROUP = 2 * MAX_FILE
+"""Bytes of the files of a group, which are in memory until all have come."""
 
 
 class GroupFileDownloads:
@@ -101,11 +103,11 @@ class GroupFileDownloads:
                     await asyncio.to_thread(create_group, self._paths, name)
                     _log.info("The group %s was created for %s", name, FILES_YML)
                 wanted = {MERGED: group.files[MERGED]} if group.merged else group.files
-                found = {
-                    each: data
-                    for each, url in wanted.items()
-                    if (data := await self._fetch(name, each, url)) is not None
-                }
+                found: dict[str, bytes] = {}
+                for each, url in wanted.items():
+                    left = MAX_GROUP - sum(map(len, found.values()))
+                    if (data := await self._fetch(name, each, url, limit=min(left, MAX_FILE))) is not None:
+                        found[each] = data
                 async with self._merged_files.suspended():
                     changed = await asyncio.to_thread(_place, self._paths.shared / name, found)
                 _log.info("Group %s: %d of %d files downloaded, %d changed", name, len(found), len(wanted), changed)
@@ -114,10 +116,10 @@ class GroupFileDownloads:
             except OSError as error:
                 self._failed(f"the files of {name} could not be written: {os_text(error)}")
 
-    async def _fetch(self, group: str, name: str, url: str) -> bytes | None:
+    async def _fetch(self, group: str, name: str, url: str, *, limit: int) -> bytes | None:
         """The content; None if the download failed or is invalid, and the old file is kept until the next one."""
         try:
-            data = await download(url, limit=MAX_FILE, seconds=self._download_seconds, trust=self._trust)
+            data = await download(url, limit=limit, seconds=self._download_seconds, trust=self._trust)
             await asyncio.to_thread(_check, name, data)
         except (DownloadError, MergedError) as error:
             self._failed(f"{group}/{name} from {without_query(url)}: {error}; the old file is kept")

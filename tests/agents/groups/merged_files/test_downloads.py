@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from secmon.agents.groups.folders import create_group
+from secmon.agents.groups.merged_files import downloads
 from secmon.agents.groups.merged_files.downloads import GroupFileDownloads
 from secmon.agents.groups.merged_files.format import MergedFile, merge
 from secmon.agents.registry import registry
@@ -85,6 +86,28 @@ async def test_files_are_downloaded_periodically(site: RemoteSite) -> None:
             failed = site.failed()
             await until(lambda: site.failed() > failed + 4)
             assert site.content("web/list.txt") == b"two"
+
+
+async def test_a_server_does_not_choose_how_much_is_in_memory(
+    site: RemoteSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(downloads, "MAX_GROUP", 2500)
+    async with web_server({f"/web/{name}": answer(b"x" * 1000) for name in ("a", "b", "c")}) as server:
+        site.write(files_yml(server, "web", "a", "b", "c"))
+        async with working(site):
+            await until(lambda: site.failed() >= 1)
+            await site.shows("etc/shared/web", "b", b"x" * 1000)
+            assert site.content("web/c") is None
+    assert "1000 bytes, more than 500" in caplog.text
+
+
+async def test_a_server_that_changes_the_protocol_fails_only_its_file(site: RemoteSite) -> None:
+    upgrade = b"HTTP/1.1 101 Now\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
+    async with web_server({"/web/a": upgrade, "/web/b": answer(b"good")}) as server:
+        site.write(files_yml(server, "web", "a", "b"))
+        async with working(site):
+            await site.shows("etc/shared/web", "b", b"good")
+    assert site.failed() >= 1
 
 
 async def test_poll_is_the_interval_of_downloads(site: RemoteSite) -> None:

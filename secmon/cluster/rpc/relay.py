@@ -128,8 +128,12 @@ class RelayedPort:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         relayed = _RelayedConnection(partial(self._ended, accepted.slot))
         inside = await self._connect(accepted.address)
-        await loop.connect_accepted_socket(lambda: relayed.inside, inside)
-        transport, _ = await loop.connect_accepted_socket(lambda: relayed.outside, connection)
+        try:
+            await loop.connect_accepted_socket(lambda: relayed.inside, inside)
+            transport, _ = await loop.connect_accepted_socket(lambda: relayed.outside, connection)
+        except BaseException:  # its place was given to another: gRPC would keep its end until a time limit
+            relayed.abort()
+            raise
         accepted.transport = transport
         self._relayed.add(relayed)
         relayed.begin(first)
@@ -203,7 +207,8 @@ class _RelayedConnection:
 
     def abort(self) -> None:
         for end in (self.outside, self.inside):
-            end.transport.abort()
+            if end.connected:
+                end.transport.abort()
 
     def lost(self, end: "_RelayEnd") -> None:
         self._open -= 1

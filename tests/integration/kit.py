@@ -122,6 +122,7 @@ class RealNode:
         """SIGKILL all processes of the node at once, as when its host is lost."""
         assert self.process is not None
         supervisor = psutil.Process(self.process.pid)
+        supervisor.suspend()  # it would log the deaths of the others
         for process in [*supervisor.children(recursive=True), supervisor]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()

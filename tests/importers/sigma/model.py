@@ -7,7 +7,7 @@ from typing import Any
 Event = Mapping[str, str]
 SYSTEM = ("1", "Microsoft-Windows-Sysmon/Operational", '"m"')
 """Values that each event has besides."""
-_PARTS = re.compile(r"\\\\(?=[*?\\])|\\([*?])|([*?])|(.)", re.DOTALL)
+_PARTS = re.compile(r"\\\\|\\([*?])|([*?])|(.)", re.DOTALL)
 
 
 def matches(detection: Mapping[str, Any], event: Event) -> bool:
@@ -59,7 +59,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 
 def _matches(pattern: str, text: str, *, fold: bool) -> bool:
-    """A text against a pattern with wildcards: ``\\*``, ``\\?`` and ``\\\\`` before one of them are plain."""
+    """A text against a pattern with wildcards: ``\\*`` and ``\\?`` are plain, ``\\\\`` is one backslash."""
     made = ""
     for found in _PARTS.finditer(pattern):
         plain, wildcard, other = found.groups()

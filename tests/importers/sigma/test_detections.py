@@ -124,6 +124,7 @@ EVENTS = st.dictionaries(FIELDS, VALUES.filter(lambda text: text == text.rstrip(
     {"s_one": {"Image": "a*\\*"}, "s_two": ["a"], "f_one": {"User|contains": "é"}, "condition": "not (1 of them)"},
     [{"Image": "aé*", "User": "É"}],
 )
+@example({"s_one": ["\\\\1"], "s_two": ["1"], "f_one": ["1"], "condition": "s_one"}, [{"Image": "\\1"}])
 def test_a_translated_rule_fires_if_and_only_if_the_detection_holds(
     detection: dict[str, Any], events: list[dict[str, str]]
 ) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from secmon.api.cycle import ResponseCycle
@@ -80,6 +80,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._on_framing_error = on_framing_error
         self._accepted, self._limiter = accepted, limiter
         self._task: asyncio.Task[None] | None = None
+        self._answered: RequestResponseCycle | None = None
+        """The request that ``_task`` answers; ``cycle`` is the latest, which may wait behind it."""
         self._receiving = False
         self._in_head = False
         self._head_size = 0
@@ -109,7 +111,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
         self._limiter.release(self._accepted.slot)
         self.pipeline.clear()
-        if unanswered and self._task is not None:
+        if unanswered and self._task is not None and self._answered is not None:
+            self._answered.disconnected = True
             self._task.cancel()
 
     def sweep(self, now: float) -> None:
@@ -262,6 +265,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # Responses out
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answered = cycle
         self._task = task = self.loop.create_task(cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -298,6 +299,24 @@ async def test_a_client_that_leaves_cancels_its_request(serve: Serve) -> None:
         await until(lambda: toy.log().splitlines()[-1].endswith(": 499"))
         assert toy.counter("api.requests.abandoned") == 1
         assert (await toy.client.get("/nothing")).status_code == 404
+
+
+async def test_too_many_requests_at_once_are_no_error_of_the_first(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve() as toy:
+        token = await toy.token()
+        request = b"GET /wait HTTP/1.1\r\nAuthorization: Bearer " + token.encode() + b"\r\n\r\n"
+        async with connect(toy) as (reader, writer):
+            writer.write(request)
+            await toy.latch.started.wait()
+            writer.write(request * (ConnectionLimits().pipelined + 1))
+            with contextlib.suppress(ConnectionError):
+                assert await read_all(reader) == b""
+        await until(lambda: toy.log().splitlines()[-1].endswith(": 499"))
+        await until(lambda: not toy.counter("api.requests.in_flight"))
+        assert toy.counter("api.requests.abandoned") == 1
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_a_client_that_leaves_in_its_body(serve: Serve) -> None:

@@ -15,6 +15,7 @@ from secmon.config.main import Problem, check_main_config, load_main_config, val
 from secmon.config.options import check_internal_options, load_internal_options, unknown_options
 from secmon.config.port_check import check_ports
 from secmon.config.remote import load_remote
+from secmon.config.yaml import PlainLoader
 
 MAX_VALUE = 200
 """Characters of a wrong value that are shown."""
@@ -80,7 +81,7 @@ def _check_api_config(paths: Paths) -> Iterator[ConfigError]:
 def _wrong_keys(paths: Paths) -> Iterator[ConfigError]:
     """The errors of all keys: after each one the file is checked again without the key."""
     try:
-        raw: Any = yaml.safe_load(read_regular(paths.api_config, follow=True))
+        raw: Any = yaml.load(read_regular(paths.api_config, follow=True), PlainLoader)
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return
     while isinstance(raw, dict):

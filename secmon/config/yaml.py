@@ -10,6 +10,9 @@ from yaml.nodes import Node
 
 from secmon.common.errors import ConfigError, Fault
 
+MAX_DIGITS = 100
+"""Of a number, with its sign and separators."""
+
 
 class NoAliases(yaml.parser.Parser, yaml.composer.Composer):
     """Part of a loader that rejects aliases: nothing that is loaded is larger than its text."""
@@ -36,7 +39,34 @@ class _UniqueKeys(yaml.constructor.BaseConstructor):
         return super().construct_mapping(node, deep)
 
 
-class _Loader(_UniqueKeys, NoAliases, yaml.SafeLoader):
+class PlainLoader(NoAliases, yaml.SafeLoader):
+    """Plain values; of a key that occurs twice the last one.
+
+    A number has at most :data:`MAX_DIGITS` characters, so that every message can show it.
+    """
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """See ``yaml.constructor``. Raises ConstructorError, which is a MarkedYAMLError."""
+        return super().construct_yaml_int(_bounded(node))
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        """See ``yaml.constructor``. Raises ConstructorError, which is a MarkedYAMLError."""
+        return super().construct_yaml_float(_bounded(node))
+
+
+PlainLoader.add_constructor("tag:yaml.org,2002:int", PlainLoader.construct_yaml_int)
+PlainLoader.add_constructor("tag:yaml.org,2002:float", PlainLoader.construct_yaml_float)
+
+
+def _bounded(number: yaml.ScalarNode) -> yaml.ScalarNode:
+    if len(number.value) > MAX_DIGITS:
+        raise yaml.constructor.ConstructorError(
+            None, None, f"a number of more than {MAX_DIGITS} characters", number.start_mark
+        )
+    return number
+
+
+class _Loader(_UniqueKeys, PlainLoader):
     """Plain values."""
 
 

@@ -354,3 +354,11 @@ def _grown(first: str, form: str) -> str:
 def test_aliases_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"aliases \(\*name\) are not allowed"):
         parse_api_config(text)
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 101, "0x" + "f" * 5000, ":".join(["1"] * 3000), ":".join(["1"] * 3000) + ".5"]
+)
+def test_numbers_that_no_message_could_show_are_refused(number: str) -> None:
+    with pytest.raises(ConfigError, match="line 1: a number of more than 100 characters"):
+        parse_api_config(f"port: {number}\n")

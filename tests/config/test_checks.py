@@ -62,6 +62,13 @@ def test_a_file_that_is_no_mapping_is_one_problem(paths: Paths, content: str) ->
     assert len(validate_installation(paths)) == 1
 
 
+def test_a_bomb_of_aliases_is_one_problem(paths: Paths) -> None:
+    lists = [f"b{n}: &b{n} [{', '.join([f'*b{n - 1}'] * 9)}]" for n in range(1, 12)]
+    paths.api_config.write_text("\n".join(["b0: &b0 [x]", *lists, "port: *b11", ""]))
+    (problem,) = validate_installation(paths)
+    assert "aliases (*name) are not allowed" in str(problem)
+
+
 def test_the_error_names_each_problem_once(paths: Paths) -> None:
     paths.api_config.write_text("port: 0\nhost: 7\n")
     problems = validate_installation(paths)

@@ -41,7 +41,7 @@ def net() -> Iterator[Net]:
                 api_port=55000,
                 prefix=hosts.prefix(number),
                 options={"clusterd.heartbeat_ms": 100},
-                api={"host": "0.0.0.0", "intervals.request_timeout": 4},
+                api={"host": "0.0.0.0", "intervals.request_timeout": 20},
             )
             node.single_process = True
             node.address = hosts.client_address(number)

@@ -94,8 +94,7 @@ async def test_restart_command(server: ScriptedServer, version: str, text: bytes
         server.tell("001", b"#!-execd " + text)
         await agents.until(lambda c: c.restarts == 1 and c.connected == 1)
         assert agents.commands[0].kind == "restart"
-        started = [text for text in server.agents["001"].texts if b"Agent started" in text]
-        assert len(started) == 2
+        await until(lambda: sum(b"Agent started" in text for text in server.agents["001"].texts) == 2)
 
 
 async def test_forced_reconnection(server: ScriptedServer) -> None:

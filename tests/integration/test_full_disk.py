@@ -39,6 +39,12 @@ def cramped() -> Iterator[RealCluster]:
             shutil.rmtree(root.parent, ignore_errors=True)  # where it was mounted
 
 
+def reported(cluster: RealCluster) -> str:
+    """What keeps the files of the worker from being synchronized, by the master."""
+    health = cluster.call(cluster.master, "/cluster/healthcheck")["data"]["affected_items"][1]
+    return str(health["status"].get("sync_integrity_error", ""))
+
+
 def test_nothing_is_half_written_and_it_recovers(cramped: RealCluster) -> None:
     worker, group = cramped.workers[0], cramped.master.paths.shared / "default"
     (group / "kept.txt").write_text("old")
@@ -47,8 +53,7 @@ def test_nothing_is_half_written_and_it_recovers(cramped: RealCluster) -> None:
     log = worker.paths.logs / "cluster.log"
     wait_until(lambda: "space" in log.read_text().lower(), what="the worker says what is wrong")
     assert not (worker.paths.shared / "default" / "big.bin").exists()
-    health = cramped.call(cramped.master, "/cluster/healthcheck")["data"]["affected_items"][1]
-    assert "space" in health["status"]["sync_integrity_error"].lower()
+    wait_until(lambda: "space" in reported(cramped).lower(), what="the master says it too")
     # The cluster goes on: calls, logins, security changes.
     token = cramped.login(worker)
     assert worker.request("GET", "/cluster/nodes", token=token).status_code == 200

@@ -31,7 +31,8 @@ def cramped() -> Iterator[RealCluster]:
         subprocess.run(["cp", "-a", f"{spare}/.", str(root)], check=True)
 
     try:
-        with cluster(workers=1, single_process=True, before_start=mount) as running:
+        patient = {"clusterd.ack_timeout_ms": 60_000}
+        with cluster(workers=1, options=patient, single_process=True, before_start=mount) as running:
             yield running
     finally:
         for root in mounted:

@@ -15,6 +15,7 @@ RULE = """<group name="own,"><rule id="100900" level="7"><match>grocery</match>
 def eight() -> Iterator[RealCluster]:
     # Eight event loops share two cores here: beats are slower, and a start takes its time.
     slow = {"clusterd.heartbeat_ms": 1000, "clusterd.heartbeat_misses": 10, "clusterd.security_lease": 60}
+    slow |= {"clusterd.ack_timeout_ms": 60_000}
     with cluster(workers=7, options=slow, single_process=True) as running:
         yield running
 

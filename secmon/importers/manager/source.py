@@ -41,23 +41,22 @@ def read_files(root: Path) -> Files:
     lines: list[ReportLine] = []
     try:
         files = {name: data for name in _SINGLE if (data := _content(root, name)) is not None}
+        total = sum(map(len, files.values()))
         for folder, ending in _FOLDERS.items():
             for name in _names(root, folder, lines):
                 if name.endswith((".cdb", "~", ".tmp")) or not name.endswith(ending):
                     lines.append(ReportLine("dropped", "file", printable(name), "not a source of the ruleset"))
                 elif (data := _content(root, name)) is not None:
                     files[name] = data
-                    _check_total(root, files)
+                    total += len(data)
+                    if total > MAX_TOTAL:
+                        too_large = f"rules, decoders and lists of more than {MAX_TOTAL >> 20} MiB"
+                        raise SecmonError(1006, f"{root}: {too_large}")
         main = _content(root, MAIN)
     except OSError as error:
         raise SecmonError(1006, os_text(error)) from error
     lines += [ReportLine("dropped", "file", name, why) for name, why in _OWN.items() if (root / name).exists()]
     return Files(main, files, tuple(lines))
-
-
-def _check_total(root: Path, files: Mapping[str, bytes]) -> None:
-    if sum(map(len, files.values())) > MAX_TOTAL:
-        raise SecmonError(1006, f"{root}: rules, decoders and lists of more than {MAX_TOTAL >> 20} MiB")
 
 
 def _names(root: Path, folder: str, lines: list[ReportLine]) -> Iterator[str]:

@@ -21,8 +21,8 @@ from secmon.daemons.supervisor_lock import SupervisorLock
 
 
 def demo_of(root: Path, *, workers: int) -> Demo:
-    """A demo with ports of its own: a real one may run beside this test, and other tests do."""
-    first = 57000 + os.getpid() % 100 * 10
+    """A demo with ports of its own, which no outgoing connection takes: a real one may run beside this test."""
+    first = 10_000 + os.getpid() % 100 * 10
     return Demo(root, workers=workers, api_port=first, cluster_port=first + 1000, agent_port=first + 2000)
 
 
@@ -126,7 +126,7 @@ def test_agents_come_to_every_node(root: Path) -> None:
 
 
 def test_demo_without_agents_does_not_speak_of_them(root: Path) -> None:
-    first = 57000 + os.getpid() % 100 * 10
+    first = 10_000 + os.getpid() % 100 * 10
     demo = Demo(root, workers=0, agents=0, api_port=first, cluster_port=first + 1000, agent_port=first + 2000)
     demo._make()
     assert "simulated" not in demo._instructions()

@@ -61,7 +61,7 @@ def pid_of(paths: Paths, daemon: str) -> int:
 
 def agent_ports(port: int) -> tuple[str, ...]:
     """Options that keep the agents' ports of this node apart from those of others here."""
-    first = free_port("0.0.0.0", port - 40_000, set(), count=2)
+    first = free_port("0.0.0.0", port + 20, set(), count=2)
     return "--agent-port", str(first), "--auth-port", str(first + 1)
 
 
@@ -81,7 +81,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def alone_once(folder: Path) -> Iterator[tuple[Paths, int]]:
-    port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
+    port = free_port(LOOPBACK, 14_000 + os.getpid() % 40 * 100, set())
     paths = Paths(folder / "n")
     secmon("init", str(paths.root), "--api-host", LOOPBACK, "--api-port", str(port), *agent_ports(port))
     paths.local_internal_options.write_text("daemons.stop_timeout=90\n")
@@ -150,7 +150,7 @@ def test_node_in_the_background_in_one_process(alone: tuple[Paths, int]) -> None
 
 
 def test_node_in_the_foreground_logs_for_its_starter_too(root: Path) -> None:
-    port = free_port(LOOPBACK, 56000 + os.getpid() % 4000, set())
+    port = free_port(LOOPBACK, 14_000 + os.getpid() % 40 * 100, set())
     secmon("init", str(root / "n"), "--api-host", LOOPBACK, "--api-port", str(port), *agent_ports(port))
     with (root / "n/etc/ossec.conf").open("a") as file:
         file.write("<ossec_config><database_output><hostname>192.0.2.1</hostname></database_output></ossec_config>\n")
@@ -197,7 +197,8 @@ def pasted(lines: list[str]) -> list[dict[str, Any]]:
 
 def test_demo_from_start_to_end(root: Path) -> None:
     folder = root / "demo"
-    command = [sys.executable, "-m", "secmon.cli", "demo", "--dir", str(folder)]
+    first = 18_000 + os.getpid() % 100 * 10  # the default is of those that outgoing connections take
+    command = [sys.executable, "-m", "secmon.cli", "demo", "--dir", str(folder), "--api-port", str(first)]
     with (root / "output").open("w") as output:
         demo = subprocess.Popen(command, stdout=output, stderr=output, cwd=REPOSITORY)
     try:
@@ -252,7 +253,7 @@ def ask(port: int, path: str, authorization: str, method: str = "GET") -> tuple[
 @pytest.fixture(scope="module")
 def master_once(folder: Path) -> Iterator[tuple[Paths, int]]:
     # Apart from the other node, which may not run just now.
-    paths, port = Paths(folder / "m"), free_port(LOOPBACK, 56050 + os.getpid() % 4000, set())
+    paths, port = Paths(folder / "m"), free_port(LOOPBACK, 14_050 + os.getpid() % 40 * 100, set())
     peers = free_port(LOOPBACK, port + 1, set(), count=2)
     (folder / "password").write_text(PASSWORD)
     secmon(

@@ -29,6 +29,12 @@ from secmon.engine.sources.source_table import SourceTable
 log = logging.getLogger("secmon.analysisd")
 
 IDLE_SECONDS = 0.02
+"""Between two looks for events, for a second after the last ones."""
+QUIET_SECONDS = 0.05
+"""The same later: a quiet node looks less often."""
+_LOOKS_BEFORE_QUIET = 50
+_CARE_SECONDS = 0.5
+"""Between two looks at the files of the outputs, while there are no events."""
 RETRY_SECONDS = 1.0
 RATE_LIMIT_SECONDS = 0.05
 COMMIT_EVENTS = 500
@@ -97,6 +103,7 @@ class AnalysisThread:
         if (cluster := pipeline.engine.state.cluster) is not None:
             cluster.place = lambda: (self._journal, feed.positions[self._journal])
         self._save_at = clock.monotonic() + SAVE_SECONDS
+        self._care_at = clock.monotonic()
         self._failures = WarningLimiter(
             log, clock, window_seconds=_FAILURE_SECONDS, per_window=_FAILURES, level=logging.ERROR
         )
@@ -141,9 +148,7 @@ class AnalysisThread:
             if self.pool is not None:
                 self.pool.load(self._sources, self.ruleset.settings)
             if self._retry(self._open_outputs):
-                while not self._stopping.is_set():
-                    if not self.step():
-                        self._stopping.wait(IDLE_SECONDS)
+                self._work()
                 self._finish()
         except BaseException as error:  # kept for the daemon, which ends with it
             log.critical("The analysis has failed", exc_info=error)
@@ -156,6 +161,13 @@ class AnalysisThread:
             self._checkpoint.close()
             self.feed.close()
 
+    def _work(self) -> None:
+        looks = 0
+        while not self._stopping.is_set():
+            looks = 0 if self.step() else looks + 1
+            if looks:
+                self._stopping.wait(IDLE_SECONDS if looks < _LOOKS_BEFORE_QUIET else QUIET_SECONDS)
+
     def step(self) -> bool:
         """Analyse the events that are there, in the order of the journals; whether there were any."""
         self._swap_due()
@@ -164,9 +176,11 @@ class AnalysisThread:
         if self.pool is not None:
             self.pool.maintain()
         before = self._observation.now()
-        if not self._retry(self._begin_batch) or not (self._backlog or self._retry(self._backlog.read)):
+        if not self._backlog and not self._retry(self._backlog.read):
             return False
         count = len(self._backlog)
+        if (count or self._clock.monotonic() >= self._care_at) and not self._retry(self._begin_batch):
+            return False
         if not count:
             self._observation.reached = before
         for _ in range(count):
@@ -260,10 +274,12 @@ class AnalysisThread:
             self.swaps += 1
 
     def _begin_batch(self) -> None:
+        now = self._clock.monotonic()
         self.pipeline.begin_batch(self._clock.now().astimezone())
-        if self._clock.monotonic() >= self._save_at:
+        if now >= self._save_at:
             self.pipeline.statistics.save()
-            self._save_at = self._clock.monotonic() + SAVE_SECONDS
+            self._save_at = now + SAVE_SECONDS
+        self._care_at = now + _CARE_SECONDS
 
     def _open_outputs(self) -> None:
         """Open the outputs as an earlier process left them, and count what may be written twice."""

@@ -35,6 +35,8 @@ from secmon.journal.segments import (
 log = logging.getLogger("secmon.events")
 
 _MODE = 0o640
+_LIST_EACH = 16
+"""Of the looks at the end of a segment, one in so many lists the folder."""
 
 
 class JournalWriter:
@@ -173,6 +175,7 @@ class JournalReader:
         self._first = -1
         self._offset = 0
         self._number = 0  # of the event that the block at the offset begins with
+        self._looks = -1  # at the end of this segment, before the next one
         self._searched = (-1, -1)  # offset and size of a segment in which no further block was found
         self._position = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
         try:
@@ -218,7 +221,7 @@ class JournalReader:
                 return None
             block = self._read_block()
             if block is None:
-                newer = next((first for first in list_segments(self._folder) if first > self._first), None)
+                newer = self._newer()
                 # Once another segment follows, this one is complete: a block that cannot be read now is damaged.
                 block = self._read_block() or self._resynchronise(newer)
                 if block is None and newer is None:
@@ -232,6 +235,17 @@ class JournalReader:
                 block = block.after(self.next)
                 self.next = block.end
                 return block
+
+    def _newer(self) -> int | None:
+        """The first event of a segment after this one.
+
+        It is named by the event after the last block here, unless blocks were lost: :data:`_LIST_EACH`.
+        """
+        self._looks += 1
+        if self._looks % _LIST_EACH and self._offset >= os.fstat(self._file).st_size:
+            following = self._number
+            return following if following > self._first and segment_path(self._folder, following).exists() else None
+        return next((first for first in list_segments(self._folder) if first > self._first), None)
 
     def _passed(self, number: int) -> None:
         self.lost += number - self.next
@@ -248,7 +262,7 @@ class JournalReader:
         except FileNotFoundError:
             return False
         self._first = self._number = containing[0]
-        self._offset = 0
+        self._offset, self._looks = 0, -1
         return True
 
     def _leave(self) -> None:

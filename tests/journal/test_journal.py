@@ -318,11 +318,9 @@ def test_a_fault_behind_a_block_does_not_cost_the_block(tmp_path: Path) -> None:
     assert len(list_segments(tmp_path)) == 2
     (first,) = reader.read(limit=1)
     with no_more_files():
-        (second,) = reader.read()
-        with pytest.raises(OSError):
-            reader.read()
-    events = [event for block in (first, second) for event in block.events]
-    assert events + read_all(reader) == numbered(0, 60)
+        (second,) = reader.read()  # the folder cannot be listed
+        (third,) = reader.read()  # with the descriptor of the segment that is left
+    assert [event for block in (first, second, third) for event in block.events] == numbered(0, 60)
     journal.close()
     reader.close()
 
@@ -394,3 +392,44 @@ def test_killed_while_writing(tmp_path: Path) -> None:
         reader.commit(reader.next)
     assert reader.lost == 0
     reader.close()
+
+
+def test_a_reader_at_the_end_seldom_lists_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look is cheap, and finds the next segment at once."""
+    journal, reader = writer(tmp_path, segment=800), JournalReader(tmp_path, "analysis")
+    journal.append(numbered(0, 20))
+    assert read_all(reader) == numbered(0, 20)
+    listed: list[Path] = []
+
+    def listing(folder: Path) -> list[int]:
+        listed.append(folder)
+        return list_segments(folder)
+
+    monkeypatch.setattr("secmon.journal.journal.list_segments", listing)
+    for _ in range(32):
+        assert reader.read() == []
+    assert len(listed) == 2
+    for start in range(20, 200, 20):
+        journal.append(numbered(start, 20))
+        assert read_all(reader) == numbered(start, 20)
+    assert len(list_segments(tmp_path)) > 2
+    journal.close()
+    reader.close()
+
+
+def test_the_segment_after_lost_blocks_is_found_too(tmp_path: Path) -> None:
+    """It is not named by the number after the last block of the one before."""
+    journal, reader = writer(tmp_path), JournalReader(tmp_path, "analysis")
+    journal.append(numbered(0, 20))
+    assert read_all(reader) == numbered(0, 20)
+    journal.close()
+    other = JournalReader(tmp_path, "other")
+    other.commit(50)  # so numbers before it are not used again
+    journal = writer(tmp_path)
+    journal.append(numbered(50, 20))
+    assert list_segments(tmp_path) == [0, 50]
+    blocks = [block for _ in range(16) for block in reader.read()]
+    assert [event for block in blocks for event in block.events] == numbered(50, 20)
+    assert reader.lost == 30
+    for each in (reader, other, journal):
+        each.close()

@@ -30,6 +30,7 @@ class RegistryPublisher:
         self._poll_seconds, self._repeat_seconds = poll_seconds, repeat_seconds
         self._sessions: list[Subscriber] = []
         self._position = pb.Position()
+        self._version = -1  # of the store, when the position was read
 
     async def run(self) -> None:
         """Announce until cancelled."""
@@ -37,7 +38,7 @@ class RegistryPublisher:
         repeat_at = loop.time() + self._repeat_seconds
         while True:
             try:
-                position = await asyncio.to_thread(self._read)
+                position = await self._current()
             except (OSError, sqlite3.Error, SQLAlchemyError) as error:
                 self._counters.add("registry.publish_failures")
                 log.error("The registry of agents could not be published: %s", error)
@@ -48,6 +49,17 @@ class RegistryPublisher:
                     for session in self._sessions:
                         session.send(pb.MasterMessage(registry=position))
             await asyncio.sleep(self._poll_seconds)
+
+    async def _current(self) -> pb.Position:
+        """The position now: only after a commit is the store read."""
+        if not self._position.epoch:
+            return await asyncio.to_thread(self._read)  # opens the store
+        version = self._store.version()
+        if version == self._version:
+            return self._position
+        position = await asyncio.to_thread(self._read)
+        self._version = version
+        return position
 
     def position(self) -> pb.Position:
         """The position announced last; an empty epoch before the first."""

@@ -82,9 +82,9 @@ class Background:
             task = asyncio.create_task(work(), name=name)
             try:
                 await asyncio.wait({task})
-            finally:
-                if not task.done():
-                    await cancel(task)
+            except asyncio.CancelledError:
+                await cancel(task)  # it may have ended just now: its error must not be reported as one that was lost
+                raise
             delay = backoff.ended(loop.time())
             again = f"in {delay:g} s" if delay else "at once"
             log.error("The task %s ended: %s; restarted %s", name, ending_of(task), again, exc_info=_error(task))

@@ -1,6 +1,7 @@
 """Long-lived tasks, and the ways in which they end."""
 
 import asyncio
+import gc
 import logging
 
 import pytest
@@ -99,6 +100,26 @@ async def test_without_vital_tasks_a_daemon_runs_until_its_stop() -> None:
     assert not waiting.done()
     await tasks.stop()
     await waiting
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_task_that_fails_as_it_is_stopped(turns: int) -> None:
+    """The event loop does not report its error as one that was never retrieved: that fails the test."""
+    tasks, failing = Background(), asyncio.Event()
+
+    async def work() -> None:
+        await failing.wait()
+        raise LookupError("lost")
+
+    tasks.keep("reader", work)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    failing.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await tasks.stop()
+    gc.collect()
+    await asyncio.sleep(0)
 
 
 async def test_a_stop_during_the_pause_before_a_restart() -> None:

@@ -40,11 +40,14 @@ def _usable() -> bool:
 
 
 def files_below(folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """All regular files and their contents, as they are while others may change them: one that goes is left out."""
+    """All regular files and their contents, as they are while others may change them: one that goes is left out.
+
+    So is one in whose folder's place a file comes.
+    """
     for parent, _, names in os.walk(folder):
         for path in (Path(parent, name) for name in names):
             try:
                 if path.is_file() and not path.is_symlink():
                     yield path, path.read_bytes()
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue

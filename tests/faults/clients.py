@@ -20,7 +20,9 @@ from tests.integration.kit import RealNode
 UNCHANGED = frozenset({3012, 3020, 3023, 3043, 3050, 3051, 3053})
 """Codes of answers that say: nothing was changed."""
 TIMEOUT_SECONDS = 20.0
-_PAUSE_SECONDS = 0.05
+PAUSE_SECONDS = 0.05
+_SHOWN = 500
+"""Characters of an answer."""
 _MOST_VALUES = 6
 """An object that has had so many is left alone."""
 
@@ -29,13 +31,20 @@ class Clients:
     """Threads that work until :meth:`stop`. Each changes its own objects and reads all; the first only reads."""
 
     def __init__(
-        self, cluster: HaCluster, history: History, *, count: int = 5, seed: int = 0, kinds: Sequence[Kind] = KINDS
+        self,
+        cluster: HaCluster,
+        history: History,
+        *,
+        count: int = 5,
+        seed: int = 0,
+        kinds: Sequence[Kind] = KINDS,
+        pause: float = PAUSE_SECONDS,
     ) -> None:
-        """``kinds`` of objects that they make."""
+        """``kinds`` of objects that they make; ``pause``: seconds between two requests of one."""
         self.history, self.statuses = history, Counter[str]()
         self._cluster, self._stopped = cluster, threading.Event()
         self._objects: list[Object] = []
-        self._kinds = kinds
+        self._kinds, self._pause = kinds, pause
         self._prefix = secrets.token_hex(2)
         self._lock = threading.Lock()
         leader = cluster.wait_leader()
@@ -63,11 +72,11 @@ class Clients:
             while not self._stopped.is_set():
                 if number == 0 or choice.random() < 0.3:
                     if (known := self.objects()) and not worker.read(choice.choice(known[-100:])):
-                        self._stopped.wait(_PAUSE_SECONDS)
+                        self._stopped.wait(self._pause)
                 elif (made := worker.change_something()) is not None:
                     with self._lock:
                         self._objects.append(made)
-                self._stopped.wait(_PAUSE_SECONDS)
+                self._stopped.wait(self._pause)
 
 
 class Session:
@@ -158,9 +167,9 @@ class _Worker:
 
     def read(self, thing: Object) -> bool:
         """Ask a random node for the object; whether it said anything."""
-        said = read(self._session, self._history, self._choice.choice(self._session.nodes), thing)
-        self._statuses["200" if said else "unread"] += 1
-        return said
+        unread = read(self._session, self._history, self._choice.choice(self._session.nodes), thing)
+        self._statuses[f"unread: {unread}" if unread else "200"] += 1
+        return not unread
 
     def _write(self, thing: Object, value: str | None, request: Request) -> tuple[Outcome, str]:
         """Outcome of a change, and the id that the object was given."""
@@ -189,18 +198,19 @@ def _named(kind: Kind) -> bool:
     return kind.name != "agent"
 
 
-def read(session: Session, history: History, node: RealNode, thing: Object, *, final: bool = False) -> bool:
-    """Read the object at a node and write down what was seen; whether the node said anything."""
+def read(session: Session, history: History, node: RealNode, thing: Object, *, final: bool = False) -> str:
+    """Read the object at a node and write down what was seen; empty, or why nothing was."""
     thing = replace(thing, values=list(thing.values))  # its client may change it meanwhile
     begun = time.monotonic()
     try:
         response = session.ask(node, thing.kind.read(thing))
-    except httpx.HTTPError:
-        return False
+    except httpx.HTTPError as error:
+        return f"{thing.key} at {node.name}: {error!r}"
     seen = thing.kind.seen(thing, response)
-    if seen is not None:
-        history.read(Read(thing.key, node.name, seen.value, begun, time.monotonic(), seen.other, final))
-    return seen is not None
+    if seen is None:
+        return f"{thing.key} at {node.name}: {response.status_code} {response.text[:_SHOWN]}"
+    history.read(Read(thing.key, node.name, seen.value, begun, time.monotonic(), seen.other, final))
+    return ""
 
 
 class RefusedError(Exception):

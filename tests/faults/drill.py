@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from secmon.simulator import Fleet, Options, Timing
 from tests.faults.checker import violations
-from tests.faults.clients import Clients
+from tests.faults.clients import PAUSE_SECONDS, Clients
 from tests.faults.end_state import differences, read_everything
 from tests.faults.faults import FAULTS, other_than
 from tests.faults.history import History, Outcome, Write
@@ -27,7 +27,10 @@ _NO_PAUSE = 0.3
 
 
 class Drill:
-    """Each fault lasts for one of ``seconds``, from the first to the last. ``shown`` is called when it has ended."""
+    """Each fault lasts for one of ``seconds``, from the first to the last. ``shown`` is called when it has ended.
+
+    ``pause``: seconds between two requests of a client.
+    """
 
     def __init__(
         self,
@@ -35,10 +38,11 @@ class Drill:
         *,
         seed: int,
         seconds: tuple[float, float] = (0.2, 9.0),
+        pause: float = PAUSE_SECONDS,
         shown: Callable[[Report], None] = lambda _: None,
     ) -> None:
         self._stage, self._seed, self._shown = stage, seed, shown
-        self._seconds = seconds
+        self._seconds, self._pause = seconds, pause
         self._choice = random.Random(seed)
         self.report = Report(History())
 
@@ -47,7 +51,7 @@ class Drill:
         cluster, report = self._stage.cluster, self.report
         with _agents(cluster.nodes, self._seed) as agents, RevisionWatch(cluster.nodes, report.history):
             enrolled = _enrolled(agents, report.history)
-            clients = Clients(cluster, report.history, seed=self._seed)
+            clients = Clients(cluster, report.history, seed=self._seed, pause=self._pause)
             try:
                 self._heal()
                 for kind in kinds:

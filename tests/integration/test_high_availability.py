@@ -28,7 +28,7 @@ def test_promises_are_kept_whatever_fails(stage: Stage) -> None:
     """Some of the faults of ``make faults``."""
     before = term(stage.cluster)
     kinds = ["master killed", "cluster daemon and database killed", "master paused", "master stopped"]
-    report = Drill(stage, seed=1, seconds=(6.0, 6.0)).run(kinds)
+    report = Drill(stage, seed=1, seconds=(6.0, 6.0), pause=0.2).run(kinds)
     print("\n".join(report.table()))
     assert report.violations == []
     assert term(stage.cluster) > before

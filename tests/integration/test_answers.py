@@ -131,6 +131,7 @@ def test_fifty_fan_outs_at_once(three: RealCluster) -> None:
     def ask(number: int) -> dict[str, Any]:
         node = three.nodes[number % 3]
         answer = node.request("GET", "/cluster/configuration/validation", token=token, timeout=60)
+        assert answer.status_code == 200, answer.text
         body: dict[str, Any] = answer.json()
         return body
 

@@ -140,10 +140,13 @@ class ConnectionPool:
         limit = self._settings.unauthenticated_seconds
         while True:
             await asyncio.sleep(min(SWEEP_SECONDS, limit))
-            oldest = self._clock.monotonic() - limit
-            for connection in [each for each in self._unauthenticated if each.since < oldest]:
-                self._counts.evicted += 1
-                connection.close()
+            self._evict(self._clock.monotonic() - limit)
+
+    def _evict(self, oldest: float) -> None:
+        """Apart from the task, whose variables would keep the last connection."""
+        for connection in [each for each in self._unauthenticated if each.since < oldest]:
+            self._counts.evicted += 1
+            connection.close()
 
     def _forget(self, connection: Connection) -> None:
         """Remove it from the connections of its agent."""

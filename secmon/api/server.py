@@ -186,8 +186,12 @@ class ApiServer:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(pause)
-            for connection in self._connections():
-                connection.sweep(loop.time())
+            self._sweep_once(loop.time())
+
+    def _sweep_once(self, now: float) -> None:
+        """Apart from the task, whose variables would keep the last connection."""
+        for connection in self._connections():
+            connection.sweep(now)
 
     def _connections(self) -> list[BoundedProtocol]:
         return [one for one in self._state.connections if isinstance(one, BoundedProtocol)]

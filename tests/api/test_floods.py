@@ -210,3 +210,17 @@ async def test_what_a_client_leaves_is_freed_without_the_garbage_collector(serve
             await until(lambda: not [one for one in protocols() if one not in earlier])
         finally:
             gc.enable()
+
+
+async def test_the_last_connection_that_a_sweep_looked_at_is_freed(serve: Serve) -> None:
+    async with serve(limits=replace(ConnectionLimits(), head_seconds=0.2, idle_seconds=0.2)) as toy:
+        gc.collect()
+        gc.disable()
+        earlier = protocols()
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", toy.server.port)
+            await reader.read()  # the server closes what stays silent
+            writer.close()
+            await until(lambda: not [one for one in protocols() if one not in earlier])
+        finally:
+            gc.enable()

@@ -1,6 +1,8 @@
 """Transport: frames, pings, ids, refusals, two connections of one agent."""
 
 import asyncio
+import gc
+import weakref
 from pathlib import Path
 from secrets import token_hex
 
@@ -245,6 +247,23 @@ async def test_connections_that_do_not_authenticate(tmp_path: Path) -> None:
         await known.beat()
         assert here.server.counts.evicted == 3
         assert here.server.counters()["link"]["accept.connections.evicted"] == 1
+
+
+async def test_the_last_connection_that_the_sweep_closed_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with field(tmp_path, clock=clock, unauthenticated_seconds=0.05) as here:
+        gc.collect()
+        gc.disable()
+        try:
+            agent = await here.agent()
+            connections = here.server.pool.connections
+            await until(lambda: connections)
+            connection = weakref.ref(next(iter(connections)))
+            clock.advance(1)
+            assert await agent.closed_by_server()
+            await until(lambda: connection() is None)
+        finally:
+            gc.enable()
 
 
 async def test_a_peer_that_does_not_read_costs_bounded_memory(tmp_path: Path) -> None:

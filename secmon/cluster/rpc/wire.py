@@ -17,6 +17,7 @@ from secmon.cluster.catalogue import Catalogue, Operation
 from secmon.cluster.rpc.answer_budget import Share
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.spent import MAX_PIECES, check_spent
+from secmon.common.collector import collector_paused
 from secmon.common.errors import SecmonError
 from secmon.common.identity import Identity
 from secmon.common.outcome import Outcome, Result
@@ -285,9 +286,10 @@ class ResultReader:
         if self._received <= _UNCOUNTED_BYTES:
             return decode(piece)
         _check_piece(piece)
-        before = sys.getallocatedblocks()  # no other thread runs while msgspec decodes
-        value = decode(piece)
-        made = sys.getallocatedblocks() - before
+        with collector_paused():  # what it would free is not to be taken off
+            before = sys.getallocatedblocks()  # no other thread runs while msgspec decodes
+            value = decode(piece)
+            made = sys.getallocatedblocks() - before
         self._objects += made
         if self._objects > MAX_ANSWER_OBJECTS:
             raise SecmonError(3036, f"the answer has more than {MAX_ANSWER_OBJECTS} values")

@@ -1,5 +1,6 @@
 """Results cross the wire unchanged, whatever their size, and small ones in one message."""
 
+import gc
 from collections.abc import Iterable
 from typing import Any
 
@@ -188,9 +189,9 @@ def test_an_answer_without_end_is_refused() -> None:
         reader.add(chunk)
 
 
-def _empty_objects(count: int) -> bytes:
+def _empty_objects(count: int, one: bytes = b"\x80") -> bytes:
     """A chunk with one item: a list of ``count`` empty objects, each a byte here and 70 bytes in memory."""
-    return pb.ExecuteChunk(items=b"\x91\xdd" + count.to_bytes(4, "big") + b"\x80" * count).SerializeToString()
+    return pb.ExecuteChunk(items=b"\x91\xdd" + count.to_bytes(4, "big") + one * count).SerializeToString()
 
 
 def test_an_answer_of_many_small_objects_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +202,27 @@ def test_an_answer_of_many_small_objects_does_not_fill_the_memory(monkeypatch: p
         reader.add(_empty_objects(400_000))
     with pytest.raises(SecmonError, match=r"3036.*more than 1000000 values"):
         reader.add(_empty_objects(400_000))
+
+
+def _leave_cycles(count: int) -> None:
+    """Garbage that only the collector's longest run finds."""
+    cycles: list[list[object]] = [[] for _ in range(count)]
+    for cycle in cycles:
+        cycle.append(cycle)
+    gc.collect()
+
+
+def test_garbage_that_is_collected_meanwhile_hides_no_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MAX_ANSWER_OBJECTS", 1_000_000)
+    reader = ResultReader()
+    reader.add(next(pack_result(Outcome())))
+    chunk = _empty_objects(400_000, one=b"\x90")  # lists: the collector runs for many of them
+    for _ in range(2):
+        _leave_cycles(300_000)
+        reader.add(chunk)
+    _leave_cycles(300_000)
+    with pytest.raises(SecmonError, match=r"3036.*more than 1000000 values"):
+        reader.add(chunk)
 
 
 def test_a_message_of_one_huge_structure_is_not_decoded() -> None:

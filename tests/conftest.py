@@ -1,13 +1,16 @@
 """Fixtures for every test, where their folders are, and who runs with whom."""
 
+import gc
 import os
 import shutil
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from secmon.common.collector import collector_paused
 from tests.folders import short_root, use_memory
 from tests.slow_tests import slow_tests
 
@@ -53,6 +56,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="leave out the tests that tests/slow.txt names")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is loaded stays: the collector would walk through it for a second at a time, in the middle of tests."""
+    with collector_paused():
+        result = yield
+    gc.freeze()
+    return result
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

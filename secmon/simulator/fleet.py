@@ -102,7 +102,7 @@ class Fleet:
         """Keys of the agents that have one."""
         return [agent.key for agent in self.agents if agent.key is not None]
 
-    async def until(self, condition: Callable[[Counters], object], *, seconds: float = 30.0, what: str = "") -> None:
+    async def until(self, condition: Callable[[Counters], object], *, seconds: float = 100.0, what: str = "") -> None:
         """Wait until ``condition`` of the counters is true. Raises TimeoutError with the counters."""
         end = self._running.loop.time() + seconds
         while not condition(self.counters):

@@ -30,14 +30,13 @@ from secmon.common.clock import Clock, SystemClock
 from secmon.common.paths import Paths
 from secmon.config.remote import RemoteBlock
 from secmon.journal.journal import JournalReader
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 KEY = "0a1b2c3d4e5f60718293a4b5c6d7e8f90123456789abcdef0123456789abcdef"
 ACK = b"#!-agent ack "
 STARTUP = b'#!-agent startup {"version":"v4.8.2"}'
 SHUTDOWN = b"#!-agent shutdown "
 SYSTEM = "Linux |web-01 |5.15 |#101 |x86_64 [Ubuntu|ubuntu: 22.04.3 LTS (Jammy Jellyfish)]"
-SECONDS = 10.0
 
 
 def keepalive(merged_sum: str = "x", **more: Any) -> bytes:
@@ -82,7 +81,7 @@ class FieldAgent:
         else:
             await loop.sock_sendto(self.socket, payload, self.socket.getpeername())
 
-    async def payload(self, *, seconds: float = SECONDS) -> bytes:
+    async def payload(self, *, seconds: float = LIMIT_SECONDS) -> bytes:
         """The next payload; EOFError when the server has closed."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(seconds):
@@ -95,10 +94,10 @@ class FieldAgent:
                 self._payloads += self._frames.feed(data)
         return self._payloads.pop(0)
 
-    async def opened(self, *, seconds: float = SECONDS) -> Opened:
+    async def opened(self, *, seconds: float = LIMIT_SECONDS) -> Opened:
         return self._codec.open(await self.payload(seconds=seconds))
 
-    async def receive(self, *, seconds: float = SECONDS) -> bytes:
+    async def receive(self, *, seconds: float = LIMIT_SECONDS) -> bytes:
         """The next text."""
         return (await self.opened(seconds=seconds)).text
 

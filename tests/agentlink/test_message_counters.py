@@ -13,7 +13,7 @@ from secmon.agentlink.message_counters import CounterVerification
 from secmon.agents.wire.counters import Counter
 from secmon.agents.wire.keys import AgentKey
 from tests.agentlink.field import KEY
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ class SlowFiles(ReceiverCounters):
 
     def save(self, counters: Iterable[tuple[str, Counter]]) -> None:
         self.began.set()
-        assert self.released.wait(10)
+        assert self.released.wait(LIMIT_SECONDS)
         super().save(counters)
 
 

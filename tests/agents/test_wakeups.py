@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from secmon.agents.wakeups import WakeupListener, wake
+from tests.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.anyio
 
 
 async def _ends(wakeups: WakeupListener) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT_SECONDS):
         await wakeups.wait(3600)
 
 

@@ -25,7 +25,7 @@ from secmon.common.paths import Paths
 from tests.filelimit import file_size_limit
 from tests.manual_clock import ManualClock
 from tests.outputs.alert_files import NOON, AlertFiles
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 DAY = timedelta(days=1)
 SMALL = StoreLimits(partition_alerts=40)
@@ -178,7 +178,7 @@ def test_the_store_is_built_again_while_it_is_written(node: Node) -> None:
 def test_a_store_that_is_replaced_is_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     indexer, merged = node.indexer(), threading.Event()
     with monkeypatch.context() as patched:
-        patched.setattr(writer, "_finish", lambda sealed: merged.wait(60))
+        patched.setattr(writer, "_finish", lambda sealed: merged.wait(2 * LIMIT_SECONDS))
         node.files.number(*range(50))
         node.catch_up(indexer)
         node.files.number(*range(50, 60))  # the first partition is full
@@ -187,7 +187,7 @@ def test_a_store_that_is_replaced_is_not_waited_for(node: Node, monkeypatch: pyt
     node.files.number(60)
     begun = threading.Thread(target=node.catch_up, args=(indexer,), daemon=True)
     begun.start()
-    begun.join(50)
+    begun.join(LIMIT_SECONDS)
     assert not begun.is_alive()
     merged.set()
     assert node.numbers() == list(range(61))

@@ -31,6 +31,7 @@ from tests.backup.test_archive import about, end, member, tar
 from tests.filelimit import file_size_limit
 from tests.manual_clock import ManualClock
 from tests.security.audited import make
+from tests.waiting import LIMIT_SECONDS
 
 KEY = x25519.Identity.generate()
 PUBLIC = str(KEY.to_public())
@@ -161,7 +162,7 @@ def test_all_stores_and_the_audit_log_are_of_one_moment(installed: Paths, tmp_pa
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        assert started.wait(60)
+        assert started.wait(LIMIT_SECONDS)
         save(installed, tmp_path / "file")
     finally:
         stop.set()

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from secmon.common.to_the_end import to_the_end
+from tests.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +23,7 @@ async def test_a_cancelled_task_waits_for_the_end_of_its_work(fails: bool) -> No
 
     def work() -> None:
         begun.set()
-        may_end.wait(30)
+        may_end.wait(LIMIT_SECONDS)
         done.append("work")
         if fails:
             raise OSError("the disk")

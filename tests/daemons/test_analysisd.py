@@ -241,7 +241,7 @@ async def test_a_kill_loses_no_event_that_was_acknowledged(paths: Paths) -> None
         assert counters["analysis"]["failed"] == 0
     finally:
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(LIMIT_SECONDS) == 0
 
 
 async def until_answered(paths: Paths) -> dict[str, dict[str, int]]:

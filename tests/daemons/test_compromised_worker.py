@@ -42,7 +42,7 @@ from tests.cluster_kit import settings
 from tests.folders import short_root
 from tests.integration.kit import KEY, free_port, make_node
 from tests.security.store.rows import put_user
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -179,7 +179,7 @@ async def test_the_token_says_who_asks_and_the_certificate_through_whom(attack: 
 async def test_a_revision_to_come_and_any_deadline_hold_nothing(attack: Attack) -> None:
     token, future = attack.token("admin"), FORGED["a revision to come"]
     for timeout in (None, 1e6, 1e9):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT_SECONDS):
             assert isinstance(
                 await attack.execute("GET /cluster/nodes", identity=future, token=token, timeout=timeout), Outcome
             )

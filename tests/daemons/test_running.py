@@ -24,7 +24,7 @@ from secmon.daemons.demo.ports import free_port
 from secmon.daemons.run_files import daemon_states, pid_files, process_start
 from secmon.daemons.supervisor_lock import SupervisorLock
 from tests.folders import REPOSITORY
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 LOOPBACK = "127.0.0.1"
 PASSWORD = "A-Secret-Word-77"
@@ -32,7 +32,7 @@ PASSWORD = "A-Secret-Word-77"
 
 def secmon(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "secmon.cli", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=90)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=LIMIT_SECONDS)
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -161,7 +161,7 @@ def test_node_in_the_foreground_logs_for_its_starter_too(root: Path) -> None:
         wait_until(lambda: " secmon: INFO: secmon is running" in (root / "errors").read_text(), "the node runs")
     finally:
         node.terminate()
-    assert node.wait(60) == 0
+    assert node.wait(LIMIT_SECONDS) == 0
     printed = (root / "errors").read_text()
     assert re.search(r" secmon: WARNING: \S+ossec.conf:\d+: database_output: no effect in this version", printed)
     assert " secmon-apid: INFO: secmon-apid is running" in printed
@@ -229,7 +229,7 @@ def test_demo_from_start_to_end(root: Path) -> None:
         secmon("start", "--root", str(folder / "worker2"), "--daemonize")
     finally:
         demo.send_signal(signal.SIGINT)
-        status = demo.wait(90)
+        status = demo.wait(LIMIT_SECONDS)
     assert status == 0
     for name in ("master-node", "worker1", "worker2"):
         assert pids(Paths(folder / name)) == []

@@ -21,7 +21,7 @@ from secmon.daemons.demo.ports import free_port
 from secmon.daemons.supervisor_lock import lock_holder
 from tests import serviceuser
 from tests.folders import short_root
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 pytestmark = [
     pytest.mark.root,
@@ -35,7 +35,7 @@ OLD = 1_577_836_800
 def secmon(*arguments: str, status: int | None = 0) -> str:
     """Run a command as root; what it printed."""
     command = [*serviceuser.prefix(), sys.executable, "-m", "secmon.cli", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=90)
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=LIMIT_SECONDS)
     assert status in (None, done.returncode), done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -61,7 +61,7 @@ class Node:
     def user(self, script: str, *, status: int = 0) -> None:
         """Have the service user run a shell script in the installation; ``$SECRET`` is the file of root's."""
         with self.user_process(script) as process:
-            assert process.wait(30) == status
+            assert process.wait(LIMIT_SECONDS) == status
 
     def user_process(self, script: str) -> "subprocess.Popen[str]":
         command = [*serviceuser.as_service_user(), "sh", "-euc", f"cd {self.root}\n{script}"]

@@ -92,7 +92,7 @@ async def test_heartbeats_pass_the_first_synchronization_on_a_narrow_link() -> N
             least = min(least, lease.remaining())
             return here.cluster.sessions.get("worker") is not session or there.files.position() == here.files.position()
 
-        await until(synchronized, seconds=90, what="all files replicated")
+        await until(synchronized, what="all files replicated")
         assert here.cluster.sessions.get("worker") is session, f"the session ended: {there.cluster.link.reason}"
         copies = worker.paths.shared / "default"
         assert {name: (copies / name).read_bytes() for name in contents} == contents

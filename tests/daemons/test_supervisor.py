@@ -17,7 +17,7 @@ from secmon.daemons.control_sockets import SupervisorClient, daemon_socket
 from secmon.daemons.run_files import process_start
 from secmon.daemons.supervisor_lock import SupervisorLock
 from tests.daemons.conftest import ToyNode
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 APID, CLUSTERD = "secmon-apid", "secmon-clusterd"
 
@@ -146,7 +146,7 @@ def test_first_start_that_fails_stops_everything(node: ToyNode) -> None:
     (node.root / f"{CLUSTERD}.fail").touch()
     node.start(wait=False)
     assert node.process is not None
-    assert node.process.wait(30) == 1
+    assert node.process.wait(LIMIT_SECONDS) == 1
     assert "secmon could not be started: secmon-clusterd: 2000 - " in node.output()
     # Both start at once: the one that fails cleans up by itself before the other has begun, or after that.
     journal = node.journal()
@@ -160,7 +160,7 @@ def test_start_that_hangs_is_given_up(node: ToyNode) -> None:
     (node.root / "settings.json").write_text(json.dumps({"start_seconds": 2}))
     node.start(wait=False)
     assert node.process is not None
-    assert node.process.wait(30) == 1
+    assert node.process.wait(LIMIT_SECONDS) == 1
     assert "it was not ready within 2 s" in node.output()
 
 
@@ -169,7 +169,7 @@ def test_second_supervisor_is_refused(running: ToyNode) -> None:
     second.root, second.paths = running.root, running.paths
     second.start(wait=False)
     assert second.process is not None
-    assert second.process.wait(30) == 1
+    assert second.process.wait(LIMIT_SECONDS) == 1
     assert running.process is not None
     assert f"secmon is already running in {running.root} (process {running.process.pid})" in running.output()
     assert running.phase() == "running"
@@ -290,7 +290,7 @@ def test_run_files_and_sockets_that_are_removed_come_back(running: ToyNode, fold
     assert [running.pid(APID), running.pid(CLUSTERD)] == pids
     running.ask("stop")
     assert running.process is not None
-    assert running.process.wait(30) == 0
+    assert running.process.wait(LIMIT_SECONDS) == 0
     assert running.leftovers() == []
 
 
@@ -307,7 +307,7 @@ def test_daemons_end_with_a_supervisor_that_was_killed(running: ToyNode) -> None
 def test_stop_through_the_control_socket(running: ToyNode) -> None:
     running.ask("stop")
     assert running.process is not None
-    assert running.process.wait(30) == 0
+    assert running.process.wait(LIMIT_SECONDS) == 0
 
 
 def test_secrets_reach_the_daemons_outside_arguments_and_environment(running: ToyNode) -> None:

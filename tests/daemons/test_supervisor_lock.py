@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from secmon.daemons.supervisor_lock import AlreadyRunning, SupervisorLock
+from tests.waiting import LIMIT_SECONDS
 
 
 def test_lock_is_held_by_one(lock: SupervisorLock, root: Path) -> None:
@@ -76,7 +77,7 @@ def test_the_holder_is_ended(lock: SupervisorLock, root: Path) -> None:
         assert holder.stdout.readline() == b"held\n"
         assert lock.holder() == holder.pid
         assert lock.end_holder()
-        assert holder.wait(10) == -signal.SIGTERM
+        assert holder.wait(LIMIT_SECONDS) == -signal.SIGTERM
 
 
 def test_who_looks_does_not_keep_the_next_from_starting(lock: SupervisorLock, root: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from secmon.agents.wakeups import WakeupListener
 from secmon.common.paths import Paths
 from secmon.daemons.worker_role import notify_link
+from tests.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +24,7 @@ async def test_the_agent_link_is_notified_of_merged_files_only(tmp_path: Path) -
             async with asyncio.timeout(0.1):
                 await listener.wait(3600)
         notify_link(paths, ["etc/shared/linux/agent.conf", "etc/shared/linux/merged.mg"])
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LIMIT_SECONDS):
             await listener.wait(3600)
     finally:
         listener.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.folders import REPOSITORY
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 both = pytest.mark.parametrize("drill", ["drill.py", "ha_drill.py"])
 
@@ -39,7 +39,7 @@ def test_steps_are_shown_at_once_and_images_are_waited_for(drill: str, tmp_path:
         assert " up " not in journal.read_text()
         (tmp_path / "built").touch()
         said = run.stdout.read()
-        assert run.wait(30) == 1
+        assert run.wait(LIMIT_SECONDS) == 1
     assert "pass" in said.splitlines()[0]
     assert " up -d" in journal.read_text()
     steps = [line for line in said.splitlines() if line.startswith("begin")]
@@ -54,7 +54,11 @@ def test_a_failed_build_ends_the_drill(drill: str, tmp_path: Path) -> None:
     engine.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
-        [sys.executable, REPOSITORY / "deploy" / drill], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, REPOSITORY / "deploy" / drill],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
     )
     assert done.returncode == 1
     assert [line.split()[0] for line in done.stdout.splitlines()[:2]] == ["begin", "FAIL"]

@@ -14,6 +14,7 @@ import yaml
 from secmon.operations.metrics.document import HEADING, metrics_list
 from secmon.operations.metrics.tables.all import METRICS
 from tests.folders import REPOSITORY
+from tests.waiting import LIMIT_SECONDS
 
 FOLDER = REPOSITORY / "deploy/prometheus"
 DOCUMENT = REPOSITORY / "docs/metrics.md"
@@ -86,5 +87,5 @@ def test_prometheus_understands_the_dashboard(tmp_path: Path) -> None:
 
 
 def promtool(*arguments: str) -> None:
-    done = subprocess.run(["promtool", *arguments], cwd=FOLDER, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["promtool", *arguments], cwd=FOLDER, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr

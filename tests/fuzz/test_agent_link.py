@@ -15,6 +15,7 @@ from tests.fuzz.effort import EXAMPLES
 from tests.fuzz.test_agent_frames import SEED
 from tests.simulator.mutate import Mutator
 from tests.simulator.test_real_link import enrol
+from tests.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -80,7 +81,7 @@ async def pong(sender: socket.socket) -> None:
     """Wait until the link has read everything so far."""
     loop = asyncio.get_running_loop()
     await loop.sock_sendto(sender, PING, sender.getpeername())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT_SECONDS):
         while await loop.sock_recv(sender, 65536) != PONG:
             pass  # an answer to a message that was not so damaged
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from http.client import HTTPException, HTTPResponse
 from typing import NamedTuple
 
-PATIENCE = 30.0
+from tests.waiting import LIMIT_SECONDS
+
 """Seconds without a byte after which the server counts as hanging; its own limits are 10 (requests), 20 (bodies)."""
 
 Header = tuple[bytes, bytes]
@@ -58,7 +59,7 @@ class Wire:
 
     def _exchange(self, data: bytes, method: str) -> Reply:
         if self._socket is None:
-            plain = socket.create_connection(self._peer, PATIENCE)
+            plain = socket.create_connection(self._peer, LIMIT_SECONDS)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket = self._context.wrap_socket(plain)
         try:
@@ -71,7 +72,7 @@ class Wire:
             body = response.read()
         except TimeoutError:
             self.close()
-            raise AssertionError(f"no answer within {PATIENCE} s to {data[:500]!r}") from None
+            raise AssertionError(f"no answer within {LIMIT_SECONDS} s to {data[:500]!r}") from None
         except (HTTPException, ConnectionError, ssl.SSLError):
             self.close()
             return CLOSED

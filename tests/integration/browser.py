@@ -10,9 +10,10 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from secmon.api.console import FOLDER
 from tests.integration import steady_chromium
+from tests.waiting import LIMIT_SECONDS
 
 AXE = Path(__file__).parents[2] / "console/node_modules/axe-core/axe.min.js"
-WAIT_MS = 30_000
+WAIT_MS = 1000 * LIMIT_SECONDS
 _ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",

@@ -16,7 +16,7 @@ from secmon.common.paths import Paths
 from tests.folders import short_root
 from tests.integration.kit import RealCluster, RealNode, free_port, make_node
 from tests.integration.namespaces import Hosts
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 QUICK_RECORD: Mapping[str, int] = {"clusterd.security_lease": 30, "leaderd.term_seconds": 8}
 _API: Mapping[str, object] = {"access.max_login_attempts": 1_000_000}
@@ -31,7 +31,7 @@ class HaCluster(RealCluster):
         found = [node for node in self.nodes if node.process is not None and is_master(node)]
         return found[0] if len(found) == 1 else None
 
-    def wait_leader(self, *, other_than: RealNode | None = None, seconds: float = 60) -> RealNode:
+    def wait_leader(self, *, other_than: RealNode | None = None, seconds: float = LIMIT_SECONDS) -> RealNode:
         """Wait until a node is master, and answers as such."""
 
         def found() -> bool:
@@ -134,8 +134,8 @@ def running(folder: Path, made: list[RealNode]) -> Iterator[HaCluster]:
         for node in made:
             node.start(wait=False)
         try:
-            cluster.wait_leader(seconds=90)
-            wait_until(cluster.running_whole, seconds=90, what="all nodes joined")
+            cluster.wait_leader()
+            wait_until(cluster.running_whole, what="all nodes joined")
         except AssertionError as error:
             raise AssertionError(f"{error}\n" + "\n".join(node.output() for node in made)) from None
         yield cluster

@@ -114,7 +114,7 @@ class RealNode:
         pids = [self.pid(name) for name in ("secmon-apid", "secmon-clusterd")]
         assert self.process is not None
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(LIMIT_SECONDS)
         self.process = None
         wait_until(lambda: not any(pid and Path(f"/proc/{pid}").exists() for pid in pids), what="daemons dead")
 
@@ -126,14 +126,14 @@ class RealNode:
         for process in [*supervisor.children(recursive=True), supervisor]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        self.process.wait(10)
+        self.process.wait(LIMIT_SECONDS)
         self.process = None
 
     def kill_all(self) -> None:
         """SIGKILL a node that runs in a single process."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(LIMIT_SECONDS)
         self.process = None
 
     def pid(self, daemon: str) -> int | None:

@@ -41,10 +41,10 @@ def test_results_are_on_every_node_and_in_alerts(three: RealCluster) -> None:
         fleet.until(lambda c: c.connected == 2)
         wait_until(lambda: {one["status"] for one in agents_of(three, NAME).values()} == {"active"})
         for node in three.nodes:
-            wait_until(lambda node=node: is_known(three, fleet, node), seconds=60, what=f"results on {node.name}")  # type: ignore[misc]
+            wait_until(lambda node=node: is_known(three, fleet, node), what=f"results on {node.name}")  # type: ignore[misc]
         for agent in fleet.fleet.agents:
             wait_until(lambda agent=agent: items(three, three.master, f"/rootcheck/{agent.id}"), what="findings")  # type: ignore[misc]
-        wait_until(lambda: rules(three.workers[0]) & CHANGES, seconds=60, what="a result that has changed")
+        wait_until(lambda: rules(three.workers[0]) & CHANGES, what="a result that has changed")
         assert {"19007", "19008"} <= rules(three.workers[0])
         assert rules(three.workers[0]) & SUMMARIES
 

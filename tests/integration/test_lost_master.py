@@ -8,7 +8,7 @@ import httpx
 
 from secmon.cluster.store_checks import SecuritySummary, read_security_summary
 from tests.integration.kit import RealNode, cluster
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 WORD = "Quarry-7!lamp"
 WORKER, MASTER = "<node_type>worker</node_type>", "<node_type>master</node_type>"
@@ -27,7 +27,7 @@ def refused_start(node: RealNode) -> str:
     """What a node prints that does not start."""
     node.start(wait=False)
     assert node.process is not None
-    assert node.process.wait(30) == 1, node.output()
+    assert node.process.wait(LIMIT_SECONDS) == 1, node.output()
     node.process = None
     return node.output().splitlines()[-1]
 
@@ -40,7 +40,7 @@ def become(node: RealNode, old: str, new: str) -> None:
 
 def secmon(node: RealNode, *command: str) -> str:
     line = [sys.executable, "-m", "secmon.cli", *command, "--root", str(node.paths.root)]
-    return subprocess.run(line, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(line, check=True, capture_output=True, text=True, timeout=LIMIT_SECONDS).stdout
 
 
 def logs_in(node: RealNode, user: str, password: str) -> bool:

@@ -107,7 +107,6 @@ def test_every_node_has_the_truth_in_the_end(three: RealCluster) -> None:
                     lambda node=node, agent=agent, component=component, rows=rows: (  # type: ignore[misc]
                         held(three, node, agent, component) == rows
                     ),
-                    seconds=60,
                     what=f"{component} of {agent} at {node.name}",
                 )
         assert true_rows(fleet) == truth
@@ -129,7 +128,7 @@ def test_an_alert_of_a_changed_file_comes_once(three: RealCluster) -> None:
         counts = fleet.counters.host_reports
         fleet.until(lambda c: c.host_reports > counts + 12, what="scans without changes")
         truth = {agent.id: list(agent.host.files.changes) for agent in fleet.fleet.agents if agent.host.files}
-        wait_until(lambda: {agent: alerts_of(node, agent) for agent in truth} == truth, seconds=60)
+        wait_until(lambda: {agent: alerts_of(node, agent) for agent in truth} == truth)
 
 
 def alerts_of(node: RealNode, agent: str) -> list[tuple[str, str]]:

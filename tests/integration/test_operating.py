@@ -19,14 +19,14 @@ from secmon.common.paths import Paths
 from secmon.security.audit_check import check_end, verify
 from secmon.security.store.security_store import SecurityStore
 from tests.integration.kit import RealCluster
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 
 def test_doctor_on_nodes_that_run(three: RealCluster) -> None:
     three.wait_converged()
     for node in (three.nodes[0], three.workers[0]):
         command = [sys.executable, "-m", "secmon.cli", "doctor", "--root", str(node.paths.root), "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS)
         found = json.loads(done.stdout)["data"]["findings"]
         states = {(each["check"], each["state"]) for each in found}
         assert any(each["text"].startswith("those of 3 nodes differ") for each in found), found
@@ -80,7 +80,7 @@ def test_a_slow_request_names_the_node_that_it_waited_for(three: RealCluster) ->
     command += ["--root", str(other.paths.root)]
 
     def shown() -> list[dict[str, object]]:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS)
         found = json.loads(done.stdout)["data"] if done.returncode == 0 else []
         return [each for each in found if each["path"] == path]
 

@@ -162,14 +162,12 @@ def test_twenty_thousand_group_files(three: RealCluster) -> None:
         (folder / f"file{number:05}").write_text(f"content of {number}")
     wait_until(
         lambda: all(_count(worker.paths.shared / "many") == 20_000 for worker in three.workers),
-        seconds=100,
         what="20,000 files on both workers",
     )
     three.wait_converged()
     wait_until(lambda: _removed(folder), what="removed, though the master may write the merged file meanwhile")
     wait_until(
         lambda: not any((worker.paths.shared / "many").exists() for worker in three.workers),
-        seconds=100,
         what="the folder is gone everywhere",
     )
 

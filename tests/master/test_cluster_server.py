@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster_kit import cluster
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ async def test_names_as_long_as_certificates_allow(tmp_path: Path) -> None:
     async with cluster(tmp_path, "w" * 64) as kit:
         channel = kit.master.channels.channel("w" * 64)  # TLS compares the name when the master calls the worker
         assert channel is not None
-        await asyncio.wait_for(channel.channel_ready(), 20)
+        await asyncio.wait_for(channel.channel_ready(), LIMIT_SECONDS)
 
 
 async def test_a_worker_is_shown_and_called_at_the_address_that_it_states(tmp_path: Path) -> None:

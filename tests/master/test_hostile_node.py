@@ -22,7 +22,7 @@ from secmon.master.worker_session import MAX_MESSAGE_BYTES
 from secmon.worker.cluster_member import ClusterMember
 from secmon.worker.master_session import JoinCall
 from tests.cluster_kit import KEY, ClusterKit, Recorder, Services, Slow
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -224,7 +224,7 @@ async def test_without_a_certificate_nothing_is_read(tmp_path: Path) -> None:
         context.verify_mode = ssl.CERT_NONE
         context.set_alpn_protocols(["h2"])
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            await asyncio.wait_for(flood(kit.master.port, context), 20)
+            await asyncio.wait_for(flood(kit.master.port, context), LIMIT_SECONDS)
 
 
 def test_a_report_of_millions_is_refused_before_it_is_unpacked() -> None:

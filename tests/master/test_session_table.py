@@ -26,7 +26,7 @@ from secmon.master.worker_session import QUEUE_LIMIT
 from secmon.worker.cluster_member import ClusterMember
 from tests.cluster_kit import KEY, ClusterKit, Recorder, ShiftedClock, cluster
 from tests.slowlink import SlowLink
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -193,7 +193,7 @@ async def test_certificates_are_renewed_within_the_session(tmp_path: Path) -> No
         assert fingerprint(shown) == fingerprint(worker.keystore.current.certificate)
         channel = kit.master.channels.channel("alpha")
         assert channel is not None
-        await asyncio.wait_for(_ready(channel), 10)
+        await asyncio.wait_for(_ready(channel), LIMIT_SECONDS)
 
 
 async def _shown_certificate(port: int) -> bytes:

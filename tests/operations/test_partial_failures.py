@@ -31,7 +31,7 @@ from secmon.security.store.security_store import SecurityStore
 from secmon.security.store.transaction import WriteTransaction
 from tests.operations.office import Office, texts
 from tests.operations.world import World
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -255,7 +255,7 @@ async def test_a_client_that_goes_away_leaves_folders_and_registry_alike(
     def detach_and_wait(*args: Any) -> Path:
         aside = folders.detach_group(*args)
         reached.set()
-        assert go_on.wait(30)
+        assert go_on.wait(LIMIT_SECONDS)
         return aside
 
     monkeypatch.setattr(group_operations, "detach_group", detach_and_wait)

@@ -11,6 +11,7 @@ from secmon.config.main import load_main_config
 from secmon.config.remote import load_remote
 from secmon.simulator import Counters, Fleet, Server
 from tests.integration.kit import RealNode
+from tests.waiting import LIMIT_SECONDS
 
 T = TypeVar("T")
 _STOP_SECONDS = 60.0
@@ -26,7 +27,7 @@ class Background:
     def counters(self) -> Counters:
         return self.fleet.counters
 
-    def until(self, condition: Callable[[Counters], object], *, seconds: float = 60.0, what: str = "") -> None:
+    def until(self, condition: Callable[[Counters], object], *, seconds: float = LIMIT_SECONDS, what: str = "") -> None:
         """As of the fleet. Raises TimeoutError."""
         self.run(self.fleet.until(condition, seconds=seconds, what=what))
 

@@ -26,7 +26,7 @@ from secmon.agents.wire.frames import Unframer, frame, split_id
 from secmon.agents.wire.keys import AgentKey, agent_id
 from secmon.simulator import Server
 from secmon.simulator.options import Transport
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 HOST = "127.0.0.1"
 
@@ -134,7 +134,7 @@ class ScriptedServer:
         answer = self._answers[agent, counter] = asyncio.get_running_loop().create_future()
         for _ in range(repeats):
             self.tell(agent, b"#!-req %b %b %b" % (counter, target.encode(), payload))
-        return await asyncio.wait_for(answer, 10)
+        return await asyncio.wait_for(answer, LIMIT_SECONDS)
 
     def acks(self) -> int:
         """How often agents acknowledged requests."""

@@ -77,7 +77,7 @@ async def test_group_files(tmp_path: Path, transport: Transport) -> None:
             await fleet.until(lambda _: fleet.sums[md5(MERGED).hexdigest()] == 30)
             changed = MERGED + b"!3000 big\n" + b"line\n" * 600
             link.write_merged("default", changed)
-            await fleet.until(lambda _: fleet.sums[md5(changed).hexdigest()] == 30, seconds=60)
+            await fleet.until(lambda _: fleet.sums[md5(changed).hexdigest()] == 30)
             assert fleet.counters.pushes_bad == 0
             assert fleet.counters.restarts == 60
             await until(

@@ -24,7 +24,7 @@ from secmon.worker.apply_security import SecurityApplier
 from tests.alerts.silenced import silence
 from tests.common.files.folders import new_root
 from tests.security.store.rows import put_user
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 from tests.worker.replication_kit import NoRegistry, ThisRelease, Wire, running, serving
 
 pytestmark = pytest.mark.anyio
@@ -132,7 +132,7 @@ async def test_commits_of_another_process_are_found(tmp_path: Path, stores: list
         other = SecurityStore(tmp_path / "0.db")
         revision = put(other, 2)
         other.close()
-        assert await applier.wait_for(revision, 20)
+        assert await applier.wait_for(revision, LIMIT_SECONDS)
 
 
 async def test_a_slow_worker_is_named_after_the_timeout(tmp_path: Path, stores: list[SecurityStore]) -> None:
@@ -150,7 +150,7 @@ async def test_a_slow_worker_is_named_after_the_timeout(tmp_path: Path, stores: 
         assert two.revision() == revision
         assert not await applier.wait_for(revision, 0.01)
         slow.flowing.set()
-        assert await applier.wait_for(revision, 20)
+        assert await applier.wait_for(revision, LIMIT_SECONDS)
         assert await cluster.publisher.confirmed(revision) == []
 
 
@@ -178,12 +178,12 @@ async def test_a_brief_absence_needs_the_changes_a_long_one_a_snapshot(
         for number in range(2, 5):
             put(master, number)
         async with cluster.worker("beta", one) as (wire, applier):
-            assert await applier.wait_for(4, 20)
+            assert await applier.wait_for(4, LIMIT_SECONDS)
             assert [base_of(push) for push in wire.pushes] == [1]
         for number in range(5, 60):
             put(master, number)
         async with cluster.worker("beta", one) as (wire, applier):
-            assert await applier.wait_for(59, 20)
+            assert await applier.wait_for(59, LIMIT_SECONDS)
             assert [base_of(push) for push in wire.pushes] == [-1]
         assert one.digest() == master.digest()
 
@@ -286,7 +286,7 @@ async def test_a_lost_push_is_found_at_the_second_heartbeat(tmp_path: Path, stor
         await until(lambda: cluster.publisher.position().revision == 2)
         await wire.heartbeat()
         await wire.heartbeat()
-        assert await applier.wait_for(2, 20)
+        assert await applier.wait_for(2, LIMIT_SECONDS)
 
 
 async def test_changes_that_do_not_fit_lead_to_a_snapshot(tmp_path: Path, stores: list[SecurityStore]) -> None:
@@ -299,7 +299,7 @@ async def test_changes_that_do_not_fit_lead_to_a_snapshot(tmp_path: Path, stores
                 pb.MasterMessage(security=pb.SecurityPush(epoch=master.store_id(), base=1, revision=2, changes=changes))
             )
         put(master, 2)
-        assert await applier.wait_for(2, 20)
+        assert await applier.wait_for(2, LIMIT_SECONDS)
         await until(lambda: one.digest() == master.digest())
 
 
@@ -318,7 +318,7 @@ async def test_a_session_lost_during_a_snapshot(tmp_path: Path, stores: list[Sec
             async with serving(cluster.service) as channel:
                 second = Wire("beta", channel, cluster.publisher, applier)
                 await second.join()
-                assert await applier.wait_for(1, 20)
+                assert await applier.wait_for(1, LIMIT_SECONDS)
                 await second.leave()
 
 

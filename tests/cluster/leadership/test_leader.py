@@ -24,7 +24,7 @@ from secmon.common.counters import Counters
 from secmon.common.errors import SecmonError
 from tests.cluster.leadership.kit import run_out, set_up
 from tests.postgres import PostgresServer
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -303,7 +303,7 @@ async def test_the_lease_is_renewed_while_a_takeover_runs(record: RecordAddress)
     a, b = Member("a", record), Member("b", record)
     loop, done = asyncio.get_running_loop(), asyncio.Event()
     a.takeover = lambda term: (
-        asyncio.run_coroutine_threadsafe(asyncio.wait_for(done.wait(), 60), loop).result() and None
+        asyncio.run_coroutine_threadsafe(asyncio.wait_for(done.wait(), LIMIT_SECONDS), loop).result() and None
     )
     async with running(a):
         await until(lambda: a.takeovers)

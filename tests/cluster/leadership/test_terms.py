@@ -14,7 +14,7 @@ from secmon.cluster.leadership.candidates import Candidate
 from secmon.cluster.leadership.term import Term, TermRow
 from secmon.cluster.record.engine import APPLICATION, RecordAddress, open_record
 from tests.cluster.leadership.kit import A, B, C, run_out, set_up
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
@@ -173,7 +173,7 @@ def test_a_claim_waits_for_a_running_write_and_renewals_pass_it(engine: Engine) 
         assert not claim.done()
         write.began.commit()
         write.connection.close()
-        new = claim.result(30)
+        new = claim.result(LIMIT_SECONDS)
     assert new is not None
     assert row(engine).term == new
 
@@ -192,7 +192,7 @@ def test_a_write_that_waited_for_a_claim_finds_its_term_ended(engine: Engine) ->
         proved = pool.submit(write)
         wait_until(lambda: lock_waits(engine), "the write waits")
         began.commit()
-        assert proved.result(30) is False
+        assert proved.result(LIMIT_SECONDS) is False
 
 
 def test_a_claim_gives_up_on_a_write_that_does_not_end(engine: Engine, record: RecordAddress) -> None:
@@ -243,7 +243,7 @@ def test_changes_of_master_are_notified_and_renewals_are_not(engine: Engine, rec
         with engine.begin() as connection:
             terms.renew(connection, term)
             terms.resign(connection, term, "", "stop")
-        heard = [each.payload for each in listening.notifies(timeout=20, stop_after=2)]
+        heard = [each.payload for each in listening.notifies(timeout=LIMIT_SECONDS, stop_after=2)]
     assert heard == ["1", "1"]
 
 

@@ -19,6 +19,7 @@ from secmon.cluster.record.writes import read_contents
 from secmon.cluster.rpc.version import MIN_PROTOCOL, PROTOCOL
 from secmon.common.sqlite.engine import open_engine, write_transaction
 from secmon.security.store.security_store import SecurityStore
+from tests.waiting import LIMIT_SECONDS
 
 FIRST = Term(1, "one", "node01", "127.0.0.1", 1516)
 SECOND = Term(2, "two", "node02", "127.0.0.1", 1516)
@@ -29,7 +30,7 @@ class Record:
 
     def __init__(self, address: RecordAddress) -> None:
         self.address = address
-        self.engine = open_record(address)
+        self.engine = open_record(address, statement_seconds=LIMIT_SECONDS)
         with self.engine.begin() as connection:
             create_tables(connection)
         self.begin(FIRST)
@@ -58,7 +59,7 @@ class Record:
 class RecordedNode:
     """The stores of a master below ``folder``, recorded under ``held``. The ``first`` one fills the store of record."""
 
-    def __init__(self, folder: Path, record: Record, held: Term, *, first: bool) -> None:
+    def __init__(self, folder: Path, record: Record, held: Term, *, first: bool, statement_seconds: float) -> None:
         folder.mkdir(exist_ok=True)
         self.held = held
         self.folder = folder
@@ -66,7 +67,7 @@ class RecordedNode:
             self._fill(record)
         else:
             self.take_over(record)
-        self.engine: Engine = open_record(record.address)
+        self.engine: Engine = open_record(record.address, statement_seconds=statement_seconds)
         self.security = SecurityStore(folder / "security.db")
         self.agents = AgentStore(folder / "agents.db")
         self.tasks = TaskStore(folder / "tasks.db")
@@ -114,8 +115,10 @@ class RecordedNode:
 
 
 @contextmanager
-def recorded_node(folder: Path, record: Record, held: Term = FIRST, *, first: bool = True) -> Iterator[RecordedNode]:
-    node = RecordedNode(folder, record, held, first=first)
+def recorded_node(
+    folder: Path, record: Record, held: Term = FIRST, *, first: bool = True, statement_seconds: float = LIMIT_SECONDS
+) -> Iterator[RecordedNode]:
+    node = RecordedNode(folder, record, held, first=first, statement_seconds=statement_seconds)
     try:
         yield node
     finally:

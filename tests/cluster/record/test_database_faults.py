@@ -40,20 +40,27 @@ def test_a_connection_that_was_cut_between_two_changes_costs_none(node: Recorded
     assert names(node) == recorded_names(store) == ["a", "b"]
 
 
-def test_a_database_that_is_too_slow(node: RecordedNode, store: Record) -> None:
+@pytest.fixture
+def hurried(store: Record, tmp_path: Path) -> Iterator[RecordedNode]:
+    """With the limits of a real node."""
+    with recorded_node(tmp_path / "one", store, statement_seconds=3.0) as opened:
+        yield opened
+
+
+def test_a_database_that_is_too_slow(hurried: RecordedNode, store: Record) -> None:
     """Another session keeps a lock, as a slow disk keeps a statement."""
     with psycopg.connect(store.address.url) as connection:
         connection.execute("LOCK TABLE secmon.rows")
-        assert re.match("3050: .*(too slow|locked for too long)", refusal(node, "a"))
-    add(node, "a")
-    assert names(node) == recorded_names(store) == ["a"]
+        assert re.match("3050: .*(too slow|locked for too long)", refusal(hurried, "a"))
+    add(hurried, "a")
+    assert names(hurried) == recorded_names(store) == ["a"]
 
 
-def test_all_connections_are_busy(node: RecordedNode, store: Record) -> None:
-    with node.engine.connect(), node.engine.connect():
-        assert re.match("3050: .*all connections of this node are busy", refusal(node, "a"))
-    add(node, "a")
-    assert names(node) == recorded_names(store) == ["a"]
+def test_all_connections_are_busy(hurried: RecordedNode, store: Record) -> None:
+    with hurried.engine.connect(), hurried.engine.connect():
+        assert re.match("3050: .*all connections of this node are busy", refusal(hurried, "a"))
+    add(hurried, "a")
+    assert names(hurried) == recorded_names(store) == ["a"]
 
 
 def database(store: Record) -> str:

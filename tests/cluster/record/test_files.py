@@ -20,6 +20,7 @@ from secmon.common.paths import Paths
 from secmon.daemons.take_files import take_files
 from tests.cluster.record.kit import FIRST, SECOND, Record
 from tests.postgres import PostgresServer
+from tests.waiting import LIMIT_SECONDS
 
 
 class Node:
@@ -27,7 +28,7 @@ class Node:
 
     def __init__(self, root: Path, store: Record) -> None:
         self.paths, self._store = Paths(root), store
-        self.engine = open_record(store.address)
+        self.engine = open_record(store.address, statement_seconds=LIMIT_SECONDS)
         self.held = FIRST
         self.recorder = FileRecorder(root, self.engine, store.address, lambda: self.held)
         self._scanner = Scanner(root, clock=SystemClock())

@@ -30,7 +30,7 @@ from secmon.security.store.security_store import SecurityStore
 from tests.cluster.record.kit import Record
 from tests.folders import REPOSITORY
 from tests.postgres import PostgresServer
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_SECONDS, wait_until
 
 FIRST_VERSION = REPOSITORY / "tests/compat/record_1.sql"
 """As the first release with a store of record has made and filled it."""
@@ -39,7 +39,7 @@ PASSWORD = "Quarry-7!lamp"
 
 @pytest.fixture
 def first_version(postgres: PostgresServer) -> Iterator[Engine]:
-    engine = open_record(RecordAddress(postgres.new_database()))
+    engine = open_record(RecordAddress(postgres.new_database()), statement_seconds=LIMIT_SECONDS)
     with engine.begin() as connection:
         connection.connection.driver_connection.execute(FIRST_VERSION.read_text())  # type: ignore[union-attr]
     yield engine
@@ -126,7 +126,7 @@ def test_one_node_migrates_and_the_others_wait_and_find_it_done(store: Record, t
         with store.engine.connect() as connection:
             return bool(connection.execute(text("SELECT count(*) FROM pg_locks WHERE NOT granted")).scalar_one())
 
-    other = open_record(store.address, statement_seconds=60)
+    other = open_record(store.address, statement_seconds=LIMIT_SECONDS)
     with ThreadPoolExecutor(1) as threads:
         with other.begin() as connection:
             assert upgrade_tables(connection, later) == SCHEMA.version
@@ -148,7 +148,7 @@ def test_a_migration_that_fails_changes_nothing(store: Record, tmp_path: Path) -
 
 
 def test_an_empty_database_is_not_migrated(record: RecordAddress) -> None:
-    engine = open_record(record)
+    engine = open_record(record, statement_seconds=LIMIT_SECONDS)
     with engine.begin() as connection:
         assert upgrade_tables(connection) is None
         with pytest.raises(SecmonError, match="holds no store of record"):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from secmon.daemons.supervisor_settings import STANDARD
+from tests.waiting import LIMIT_SECONDS
 
 _WATCH = """
 import os, sys
@@ -23,5 +24,5 @@ def test_grpc_is_loaded_quiet() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
     modules = sorted(spec.factory.partition(":")[0] for spec in STANDARD)
     command = [sys.executable, "-c", f"{_WATCH}\nimport {', '.join(modules)}"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_SECONDS)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "NONE\n")

@@ -16,7 +16,7 @@ from secmon.cluster.rpc.flow_control import WINDOW_BYTES
 from secmon.cluster.rpc.gen import secmon_pb2 as pb
 from secmon.cluster.rpc.request_budget import MAX_REQUEST_BYTES, NODE_BYTES, ByteBudget
 from tests.cluster_kit import Slow
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -128,7 +128,7 @@ def test_a_budget_is_never_exceeded_and_nobody_waits_for_ever(wanted: list[tuple
         for task, (_, cancelled) in zip(tasks, wanted, strict=True):
             if cancelled:
                 task.cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT_SECONDS):
             results = await asyncio.gather(*tasks, return_exceptions=True)
             assert not [error for error in results if isinstance(error, Exception)]
             await budget.take(NODE_BYTES)

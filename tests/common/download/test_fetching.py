@@ -15,6 +15,7 @@ from secmon.common.download import DownloadError, Fetched, Validators, check_url
 from secmon.common.download.fetching import _Bounds, _get, _Sink
 from secmon.common.self_signed import self_signed
 from tests.common.webserver import answer, web_server
+from tests.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -33,12 +34,12 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r
 )
 async def test_answers(page: bytes, content: bytes) -> None:
     async with web_server({"/file": page}) as server:
-        assert await download(server.url("/file"), limit=100, seconds=20) == content
+        assert await download(server.url("/file"), limit=100, seconds=LIMIT_SECONDS) == content
 
 
 async def test_the_query_is_sent() -> None:
     async with web_server({"/f?a=b&c": answer(b"x")}) as server:
-        assert await download(server.url("/f?a=b&c"), limit=9, seconds=20) == b"x"
+        assert await download(server.url("/f?a=b&c"), limit=9, seconds=LIMIT_SECONDS) == b"x"
 
 
 async def test_redirects() -> None:
@@ -51,10 +52,10 @@ async def test_redirects() -> None:
         "/nowhere": answer(b"", status="302 Found"),
     }
     async with web_server(pages) as server:
-        assert await download(server.url("/a"), limit=9, seconds=20) == b"there"
+        assert await download(server.url("/a"), limit=9, seconds=LIMIT_SECONDS) == b"there"
         for path, text in (("/loop", "redirects"), ("/away", "http://"), ("/nowhere", "redirects")):
             with pytest.raises(DownloadError, match=text):
-                await download(server.url(path), limit=9, seconds=20)
+                await download(server.url(path), limit=9, seconds=LIMIT_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ async def test_redirects() -> None:
 async def test_bad_answers(page: bytes, text: str) -> None:
     async with web_server({"/file": page}) as server:
         with pytest.raises(DownloadError, match=text):
-            await download(server.url("/file"), limit=10, seconds=20)
+            await download(server.url("/file"), limit=10, seconds=LIMIT_SECONDS)
 
 
 async def test_trailers_without_end_are_refused() -> None:
@@ -84,7 +85,7 @@ async def test_trailers_without_end_are_refused() -> None:
     async with web_server({"/x": page}) as server:
         server.slow.add("/x")
         with pytest.raises(DownloadError, match="head of the answer is too long"):
-            await download(server.url("/x"), limit=9, seconds=60)
+            await download(server.url("/x"), limit=9, seconds=LIMIT_SECONDS)
 
 
 async def test_a_server_that_drips_is_left() -> None:
@@ -100,7 +101,7 @@ async def test_redirects_lead_to_no_weaker_transport(tmp_path: Path) -> None:
         page = answer(b"", f"Location: {plain.url('/x')}", status="302 Found")
         async with web_server({"/x": page}, tls=tls) as server:
             with pytest.raises(DownloadError, match="redirects from https"):
-                await download(server.url("/x"), limit=9, seconds=60, trust=trust)
+                await download(server.url("/x"), limit=9, seconds=LIMIT_SECONDS, trust=trust)
         assert plain.asked == []
 
 
@@ -145,7 +146,7 @@ async def test_a_file_is_written_and_digested() -> None:
         assert file.getvalue() == content
         assert seen[-1] == (len(content), len(content))
         with pytest.raises(DownloadError, match=f"its SHA-256 is {digest}, not {'0' * 64}"):
-            await fetch(server.url("/f"), io.BytesIO(), limit=4 << 20, seconds=60, sha256="0" * 64)
+            await fetch(server.url("/f"), io.BytesIO(), limit=4 << 20, seconds=LIMIT_SECONDS, sha256="0" * 64)
 
 
 async def test_a_file_that_has_not_changed_is_not_sent_again() -> None:
@@ -153,18 +154,18 @@ async def test_a_file_that_has_not_changed_is_not_sent_again() -> None:
     async with web_server(pages) as server:
         file, known = io.BytesIO(), Validators(etag='"v\xe9"', last_modified="yesterday")
         for path in ("/f", "/moved"):
-            assert await fetch(server.url(path), file, limit=9, seconds=20, known=known) is None
+            assert await fetch(server.url(path), file, limit=9, seconds=LIMIT_SECONDS, known=known) is None
             assert server.heads[-1]["if-none-match"] == '"v\xe9"'
             assert server.heads[-1]["if-modified-since"] == "yesterday"
         with pytest.raises(DownloadError, match="status 304"):
-            await fetch(server.url("/f"), file, limit=9, seconds=20)
+            await fetch(server.url("/f"), file, limit=9, seconds=LIMIT_SECONDS)
         assert file.getvalue() == b""
 
 
 async def test_the_content_of_a_redirect_is_not_kept() -> None:
     pages = {"/a": answer(b"x" * 100_000, "Location: /b", status="302 Found"), "/b": answer(b"there")}
     async with web_server(pages) as server:
-        assert await download(server.url("/a"), limit=5, seconds=20) == b"there"
+        assert await download(server.url("/a"), limit=5, seconds=LIMIT_SECONDS) == b"there"
 
 
 @pytest.fixture
@@ -176,7 +177,7 @@ def full_disk() -> Iterator[IO[bytes]]:
 async def test_a_file_that_cannot_be_written(full_disk: IO[bytes]) -> None:
     async with web_server({"/f": answer(b"x" * 10_000)}) as server:
         with pytest.raises(DownloadError, match="No space left"):
-            await fetch(server.url("/f"), full_disk, limit=10_000, seconds=20)
+            await fetch(server.url("/f"), full_disk, limit=10_000, seconds=LIMIT_SECONDS)
 
 
 async def test_a_server_that_never_ends_is_left() -> None:
@@ -190,12 +191,12 @@ async def test_no_server() -> None:
     async with web_server({}) as server:
         url = server.url("/")
     with pytest.raises(DownloadError):
-        await download(url, limit=10, seconds=20)
+        await download(url, limit=10, seconds=LIMIT_SECONDS)
 
 
 async def test_certificates_are_checked(tmp_path: Path) -> None:
     tls, trust = _transport(tmp_path)
     async with web_server({"/file": answer(b"safe")}, tls=tls) as server:
-        assert await download(server.url("/file"), limit=10, seconds=20, trust=trust) == b"safe"
+        assert await download(server.url("/file"), limit=10, seconds=LIMIT_SECONDS, trust=trust) == b"safe"
         with pytest.raises(DownloadError, match="certificate"):
-            await download(server.url("/file"), limit=10, seconds=20)
+            await download(server.url("/file"), limit=10, seconds=LIMIT_SECONDS)

@@ -22,6 +22,7 @@ from secmon.operations.all import CATALOGUE, EXECUTABLE
 from tests.agents.rows import agent, put
 from tests.operations.office import Office
 from tests.operations.world import World
+from tests.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -107,7 +108,7 @@ async def test_the_node_of_the_agents_is_woken(office: Office, empty_world: Worl
     await wakeups.wait(0.01)
     try:
         await office.ask(UPGRADE, agents_list=["007"])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT_SECONDS):
             await wakeups.wait(3600)
     finally:
         wakeups.close()

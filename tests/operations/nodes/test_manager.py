@@ -17,6 +17,7 @@ from secmon.operations.all import CATALOGUE
 from tests.config.example import JSON, XML
 from tests.operations.office import Office
 from tests.operations.world import KEY, World
+from tests.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -159,7 +160,7 @@ async def test_a_revision_that_never_comes_holds_no_call_without_a_deadline(clus
     await asyncio.sleep(0)
     cluster.clock.advance(REVISION_SECONDS)
     with pytest.raises(SecmonError, match="3044"):
-        await asyncio.wait_for(waiting, 20)
+        await asyncio.wait_for(waiting, LIMIT_SECONDS)
 
 
 async def test_status_info_and_api_configuration(alone: World) -> None:

@@ -12,6 +12,7 @@ from secmon.operations.ruleset.file_operations import MAX_NOTES, remarks
 from tests.operations.analyst import LOGIN_RULE, SHOP_DECODERS, SHOP_RULES, stocked
 from tests.operations.office import Office
 from tests.operations.world import World
+from tests.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -115,7 +116,7 @@ class SlowDisk(RulesetCatalogue):
 
     def write(self, kind: RulesetKind, path: str, data: bytes, *, overwrite: bool) -> None:
         self.writing.set()
-        self.go.wait(60)
+        self.go.wait(LIMIT_SECONDS)
         super().write(kind, path, data, overwrite=overwrite)
 
 

@@ -21,7 +21,7 @@ from secmon.common.file_io import write_file
 from secmon.common.paths import Paths
 from secmon.config.main import load_main_config
 from secmon.daemons.installation_files import create_installation_files
-from tests.waiting import until
+from tests.waiting import LIMIT_SECONDS, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")]
 
@@ -181,12 +181,12 @@ async def test_the_agent_link_is_notified(site: Site) -> None:
     await listener.wait(0.01)
     try:
         async with working(site.merging):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(LIMIT_SECONDS):
                 await listener.wait(3600)
             assert "agent.conf" in site.files("etc/shared/default")
-            async with asyncio.timeout(60), site.merging.suspended():
+            async with asyncio.timeout(LIMIT_SECONDS), site.merging.suspended():
                 pass
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(LIMIT_SECONDS):
                 await listener.wait(3600)
     finally:
         listener.close()

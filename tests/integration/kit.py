@@ -34,7 +34,7 @@ QUICK = {
     "clusterd.reconnect_max_ms": 400,
     "clusterd.hold_ms": 500,
     "clusterd.anti_entropy": 3,
-    "clusterd.security_lease": 5,
+    "clusterd.security_lease": 15,
     "daemons.stop_timeout": 10,
 }
 """Internal options of the nodes under test: the same machinery, faster."""

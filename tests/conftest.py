@@ -11,6 +11,7 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from secmon.common.collector import collector_paused
+from tests.event_loops import ASYNCIO, Backend
 from tests.folders import short_root, use_memory
 from tests.slow_tests import slow_tests
 
@@ -103,5 +104,5 @@ settings.load_profile("secmon")
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
+def anyio_backend() -> Backend:
+    return ASYNCIO

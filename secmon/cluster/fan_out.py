@@ -61,10 +61,12 @@ async def fan_out(
     """
     budget = None if call.deadline is None else _shorten(call.deadline - now)
     deadline = None if budget is None else now + budget
+    # One end for all: a turn that comes free because its holder's time is over is no turn for those who waited for it.
+    end = None if budget is None else asyncio.get_running_loop().time() + budget
     inner = structs.replace(call, deadline=deadline, token="")  # other nodes could use the token themselves
     async with asyncio.TaskGroup() as group:
         tasks = {
-            name: group.create_task(_call_node(_with_params(inner, params, name), name, peer, budget, limits))
+            name: group.create_task(_call_node(_with_params(inner, params, name), name, peer, end, limits))
             for name, peer in peers.items()
         }
     return {name: task.result() for name, task in tasks.items()}
@@ -74,9 +76,9 @@ def _with_params(call: Call, params: Mapping[str, Any] | None, name: str) -> Cal
     return call if params is None else structs.replace(call, params=params[name])
 
 
-async def _call_node(call: Call, name: str, peer: Peer, budget: float | None, limits: CallLimits) -> NodeResult:
+async def _call_node(call: Call, name: str, peer: Peer, end: float | None, limits: CallLimits) -> NodeResult:
     try:
-        async with asyncio.timeout(budget), limits.slot(name):
+        async with asyncio.timeout_at(end), limits.slot(name):
             return await peer.execute(call, part=True)
     except SecmonError as error:
         return error

@@ -17,6 +17,7 @@ from secmon.common.clock import SystemClock
 from secmon.config.api import Https
 from tests.api.conftest import Serve, Toy
 from tests.api.toys import api_config
+from tests.event_loops import ASYNCIO, UVLOOP, Backend
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -26,10 +27,10 @@ HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 """The beginning of a TLS handshake."""
 
 
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"], scope="module")
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+@pytest.fixture(params=[ASYNCIO, UVLOOP], ids=["asyncio", "uvloop"], scope="module")
+def anyio_backend(request: pytest.FixtureRequest) -> Backend:
     """Both loops: their transports differ."""
-    return "asyncio", {"use_uvloop": request.param}
+    return request.param  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager

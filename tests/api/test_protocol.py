@@ -14,6 +14,7 @@ from secmon.common.accept.limiter import AcceptLimits
 from secmon.config.api import Https
 from tests.api.conftest import Serve, Toy
 from tests.api.toys import api_config
+from tests.event_loops import ASYNCIO, UVLOOP, Backend
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -22,10 +23,10 @@ QUICK = ConnectionLimits(head_seconds=0.2, idle_seconds=0.2, linger_seconds=0.2)
 GET = b"GET /items HTTP/1.1\r\nHost: x\r\n"
 
 
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"], scope="module")
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+@pytest.fixture(params=[ASYNCIO, UVLOOP], ids=["asyncio", "uvloop"], scope="module")
+def anyio_backend(request: pytest.FixtureRequest) -> Backend:
     """Both loops: their transports differ."""
-    return "asyncio", {"use_uvloop": request.param}
+    return request.param  # type: ignore[no-any-return]
 
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -1,6 +1,7 @@
 """One call, many nodes: deadlines, cancellation, errors, and order over the union."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from secmon.cluster.parameters import Listing, Names
 from secmon.common import query
 from secmon.common.errors import Kind, SecmonError
 from secmon.common.identity import local_identity, node_identity
-from secmon.common.outcome import Messages, Outcome, Plain, Raw, envelope
+from secmon.common.outcome import Messages, Outcome, Plain, Raw, Result, envelope
 from secmon.common.query import Fields, Sort
 from secmon.operations.permissions import on_nodes
 from tests.operations.world import AnsweringPeer, Running, StuckPeer, World
@@ -204,6 +205,20 @@ async def test_waiting_for_ones_turn_counts_against_the_deadline() -> None:
     answers = await fan_out(made, {"a": stuck[0], "b": stuck[1]}, 0.0, limits=CallLimits(per_node=1, total=1))
     assert [one.code for one in answers.values() if isinstance(one, SecmonError)] == [3021, 3021]
     assert [one.asked for one in stuck] == [1, 0]
+
+
+async def test_the_time_of_all_ends_at_once() -> None:
+    """Asking the first holds up the loop, so that the second begins to wait later."""
+
+    class Slow(StuckPeer):
+        async def execute(self, call: Call, *, part: bool) -> Result:
+            time.sleep(0.02)
+            return await super().execute(call, part=part)
+
+    first, second = Slow(), StuckPeer()
+    made = Call(operation=STONES, params=RocksQuery(), identity=local_identity(), request_id="r", deadline=0.1)
+    await fan_out(made, {"a": first, "b": second}, 0.0, limits=CallLimits(per_node=1, total=1))
+    assert (first.asked, second.asked) == (1, 0), "the turn that the first gave back at the end is none"
 
 
 async def test_a_node_that_hangs_leaves_the_others_their_turns(world: World) -> None:

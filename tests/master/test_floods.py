@@ -13,6 +13,7 @@ import pytest
 from secmon.cluster.rpc import relay
 from secmon.master import enrolment_service
 from tests.cluster_kit import cluster
+from tests.event_loops import ASYNCIO, UVLOOP, Backend
 from tests.slowlink import Quality, SlowLink
 from tests.waiting import until
 
@@ -21,10 +22,10 @@ pytestmark = pytest.mark.anyio
 RAW = 700
 
 
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"], scope="module")
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+@pytest.fixture(params=[ASYNCIO, UVLOOP], ids=["asyncio", "uvloop"], scope="module")
+def anyio_backend(request: pytest.FixtureRequest) -> Backend:
     """Both loops: their transports differ, and daemons run on uvloop."""
-    return "asyncio", {"use_uvloop": request.param}
+    return request.param  # type: ignore[no-any-return]
 
 
 @contextmanager

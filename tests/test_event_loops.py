@@ -3,9 +3,10 @@
 import asyncio
 
 import pytest
-from grpc import aio
+from grpc import ChannelConnectivity, aio
 
 from tests.event_loops import ASYNCIO, UVLOOP, Backend
+from tests.waiting import until
 
 
 @pytest.fixture(params=[ASYNCIO, UVLOOP], ids=["asyncio", "uvloop"])
@@ -13,17 +14,18 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return request.param  # type: ignore[no-any-return]
 
 
-async def _wait_for_the_next_state() -> tuple[aio.Channel, asyncio.Task[None]]:
+async def _leave_a_wait() -> tuple[aio.Channel, asyncio.Task[None]]:
     channel = aio.insecure_channel("127.0.0.1:1")
-    waiting = asyncio.create_task(channel.wait_for_state_change(channel.get_state(try_to_connect=True)))
+    waiting = asyncio.create_task(channel.wait_for_state_change(ChannelConnectivity.IDLE))
     await asyncio.sleep(0)
     return channel, waiting
 
 
-async def _call() -> None:
-    async with aio.insecure_channel("127.0.0.1:1") as channel:
+async def _end_it_and_call(channel: aio.Channel) -> None:
+    await until(lambda: channel.get_state(try_to_connect=True) is not ChannelConnectivity.IDLE)
+    async with aio.insecure_channel("127.0.0.1:1") as other:
         with pytest.raises(aio.AioRpcError):
-            await channel.unary_unary("/numbers/get", bytes, bytes)(b"")
+            await other.unary_unary("/numbers/get", bytes, bytes)(b"")
 
 
 def test_what_grpc_completes_late_disturbs_no_other_loop(backend: Backend) -> None:
@@ -31,12 +33,11 @@ def test_what_grpc_completes_late_disturbs_no_other_loop(backend: Backend) -> No
     ended, running = make(), make()
     disturbances: list[dict[str, object]] = []
     running.set_exception_handler(lambda _, context: disturbances.append(context))
-    channel, waiting = ended.run_until_complete(_wait_for_the_next_state())
+    channel, waiting = ended.run_until_complete(_leave_a_wait())
     ended.close()
-    running.run_until_complete(_call())
+    running.run_until_complete(_end_it_and_call(channel))
     running.close()
     assert (disturbances, waiting.done()) == ([], False)
-    del channel
 
 
 def test_others_are_told_that_a_loop_is_closed(backend: Backend) -> None:

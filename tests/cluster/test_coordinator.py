@@ -212,7 +212,7 @@ async def test_the_time_of_all_ends_at_once() -> None:
 
     class Slow(StuckPeer):
         async def execute(self, call: Call, *, part: bool) -> Result:
-            time.sleep(0.02)
+            time.sleep(0.02)  # noqa: ASYNC251
             return await super().execute(call, part=part)
 
     first, second = Slow(), StuckPeer()

@@ -3,7 +3,8 @@
 import os
 import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,6 +90,20 @@ def require_group(paths: Paths, name: str) -> Path:
     if not group_exists(paths, name):
         raise SecmonError(1710, ids=(name,))
     return folder
+
+
+@contextmanager
+def existing_group(paths: Paths, name: str) -> Iterator[Path]:
+    """The folder of a group that exists. Raises SecmonError 1710, 1722.
+
+    A SecmonError of the block becomes 1710 if the group was deleted meanwhile.
+    """
+    folder = require_group(paths, name)
+    try:
+        yield folder
+    except SecmonError:
+        require_group(paths, name)
+        raise
 
 
 def merged_path(paths: Paths, joined: str) -> Path:

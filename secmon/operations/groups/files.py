@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import mimetypes
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from secmon.agents.agent_conf import verify_document
 from secmon.agents.groups.contents import Algorithm, FileHash, hash_files, read_file
-from secmon.agents.groups.folders import AGENT_CONF, AR_CONF, FILE_MODE, require_group
+from secmon.agents.groups.folders import AGENT_CONF, AR_CONF, FILE_MODE, existing_group
 from secmon.agents.groups.rootcheck_files import parse_checks, parse_rootkit_files, parse_rootkit_trojans
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
@@ -32,7 +33,7 @@ from secmon.config.as_json import AGENT_ROOT, convert_agent
 from secmon.config.problems import Report
 from secmon.config.upload import check_commands
 from secmon.config.xml import parse_xml, refuse_forbidden_references
-from secmon.operations.groups.parameters import READ_GROUP, GroupPath, require_group_exists
+from secmon.operations.groups.parameters import READ_GROUP, GroupPath
 from secmon.security.rbac.authorization import Require
 
 log = logging.getLogger("secmon.operations")
@@ -116,9 +117,8 @@ class RawFileQuery(FileQuery, frozen=True, kw_only=True):
 )  # fmt: skip
 async def read_configuration(ctx: Context, params: ConfigurationQuery) -> Plain:
     """The configuration that the agents of a group share."""
-    await require_group_exists(ctx, params.group_id)
     page = slice(params.offset, params.offset + params.limit)
-    blocks = await asyncio.to_thread(lambda: _blocks(read_file(ctx.node.paths, params.group_id, AGENT_CONF)))
+    blocks = await asyncio.to_thread(lambda: _blocks(_content(ctx.node, params.group_id, AGENT_CONF)))
     return Plain(data={"affected_items": blocks[page], "total_affected_items": len(blocks)})
 
 
@@ -134,13 +134,17 @@ def _blocks(data: bytes) -> list[Any]:
 async def update_configuration(ctx: Context, params: PutConfiguration) -> Plain:
     """Replace the configuration that the agents of a group share, if they can understand it."""
     group = params.group_id
-    await require_group_exists(ctx, group)
-    notes = await asyncio.to_thread(_replace, ctx.node, group, params.body)
+
+    def replace() -> list[str]:
+        with existing_group(ctx.node.paths, group) as folder:
+            return _replace(ctx.node, folder, params.body)
+
+    notes = await asyncio.to_thread(replace)
     log.info("%s: %s replaced the configuration of %s", ctx.call.title, ctx.call.identity.user, group)
     return Plain(message=f"The configuration of the group {group} was replaced", notes=notes)
 
 
-def _replace(node: Node, group: str, data: bytes) -> list[str]:
+def _replace(node: Node, folder: Path, data: bytes) -> list[str]:
     """Replace ``agent.conf``; returns warnings. Raises 1112, 1911, 1113, 1124, 1114, 1016, and changes nothing then."""
     if not data.strip():
         raise SecmonError(1112)
@@ -157,9 +161,9 @@ def _replace(node: Node, group: str, data: bytes) -> list[str]:
         more = f"; and {len(report.problems) - MAX_REPORTED} more" if len(report.problems) > MAX_REPORTED else ""
         raise SecmonError(1114, "; ".join(str(problem) for problem in report.problems[:MAX_REPORTED]) + more)
     try:
-        write_file(require_group(node.paths, group) / AGENT_CONF, data, FILE_MODE)
+        write_file(folder / AGENT_CONF, data, FILE_MODE)
     except OSError as error:
-        raise write_error(1016, error, f"{group}/{AGENT_CONF}") from error
+        raise write_error(1016, error, f"{folder.name}/{AGENT_CONF}") from error
     return report.warnings
 
 
@@ -174,8 +178,8 @@ async def list_files(ctx: Context, params: FilesQuery) -> Outcome:
     outcome, group = Outcome(), params.group_id
 
     def read() -> list[FileHash]:
-        require_group(ctx.node.paths, group)
-        return hash_files(ctx.node.paths, group, params.hash)
+        with existing_group(ctx.node.paths, group):
+            return hash_files(ctx.node.paths, group, params.hash)
 
     try:
         outcome.items = [{"filename": name, "hash": digest} for name, digest in await asyncio.to_thread(read)]
@@ -221,8 +225,13 @@ async def _read(ctx: Context, params: FileQuery) -> bytes:
     """Raises 1710, 1006, 1104."""
     if params.type is not None and len(params.type) > 1:
         raise SecmonError(1104, ", ".join(params.type))
-    await require_group_exists(ctx, params.group_id)
-    return await asyncio.to_thread(read_file, ctx.node.paths, params.group_id, params.file_name)
+    return await asyncio.to_thread(_content, ctx.node, params.group_id, params.file_name)
+
+
+def _content(node: Node, group: str, name: str) -> bytes:
+    """Raises 1710, 1006."""
+    with existing_group(node.paths, group):
+        return read_file(node.paths, group, name)
 
 
 def _parsed(params: FileQuery, data: bytes) -> Any:

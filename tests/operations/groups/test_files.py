@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from secmon.agents.groups.folders import create_group
+from secmon.agents.groups.folders import create_group, delete_group
 from secmon.cluster.catalogue import CATALOGUE
 from secmon.cluster.parameters import ParameterError, read_text
+from secmon.operations.groups import files
 from tests.operations.office import Office
 from tests.operations.world import World
 
@@ -104,6 +105,42 @@ async def test_configurations_that_are_refused(office: Office, body: bytes, code
 async def test_checks_of_a_replacement(office: Office) -> None:
     assert (await office.refused(REPLACE, "nobody", group_id="web", body=b"<agent_config/>")).code == 4000
     assert (await office.refused(REPLACE, group_id="none", body=b"<agent_config/>")).code == 1710
+
+
+@pytest.mark.parametrize(
+    ("operation", "step", "params"),
+    [
+        (READ, "read_file", {}),
+        (REPLACE, "write_file", {"body": CONFIG}),
+        (FILE, "read_file", {"file_name": "agent.conf"}),
+        (JSON, "read_file", {"file_name": "agent.conf"}),
+        (XML, "read_file", {"file_name": "agent.conf"}),
+    ],
+)
+async def test_a_group_that_is_deleted_meanwhile(
+    office: Office, monkeypatch: pytest.MonkeyPatch, operation: str, step: str, params: dict[str, Any]
+) -> None:
+    _delete_before(monkeypatch, office, step)
+    assert (await office.refused(operation, group_id="web", **params)).code == 1710
+
+
+async def test_a_group_that_is_deleted_while_its_files_are_listed(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _delete_before(monkeypatch, office, "hash_files")
+    body = await office.ask(FILES, group_id="web")
+    assert [failed["error"]["code"] for failed in body["data"]["failed_items"]] == [1710]
+
+
+def _delete_before(monkeypatch: pytest.MonkeyPatch, office: Office, step: str) -> None:
+    """Delete the group in the middle of the next operation on it: before its ``step``."""
+    follow = getattr(files, step)
+
+    def deleted_meanwhile(*args: Any) -> Any:
+        delete_group(office.node.paths, "web")
+        return follow(*args)
+
+    monkeypatch.setattr(files, step, deleted_meanwhile)
 
 
 async def test_commands_that_the_settings_forbid(empty_world: World) -> None:

@@ -93,7 +93,7 @@ def require_group(paths: Paths, name: str) -> Path:
 
 
 @contextmanager
-def existing_group(paths: Paths, name: str) -> Iterator[Path]:
+def while_group_exists(paths: Paths, name: str) -> Iterator[Path]:
     """The folder of a group that exists. Raises SecmonError 1710, 1722.
 
     A SecmonError of the block becomes 1710 if the group was deleted meanwhile.

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from secmon.agents.agent_conf import verify_document
 from secmon.agents.groups.contents import Algorithm, FileHash, hash_files, read_file
-from secmon.agents.groups.folders import AGENT_CONF, AR_CONF, FILE_MODE, existing_group
+from secmon.agents.groups.folders import AGENT_CONF, AR_CONF, FILE_MODE, while_group_exists
 from secmon.agents.groups.rootcheck_files import parse_checks, parse_rootkit_files, parse_rootkit_trojans
 from secmon.cluster.catalogue import Place, operation
 from secmon.cluster.executor import Context
@@ -136,7 +136,7 @@ async def update_configuration(ctx: Context, params: PutConfiguration) -> Plain:
     group = params.group_id
 
     def replace() -> list[str]:
-        with existing_group(ctx.node.paths, group) as folder:
+        with while_group_exists(ctx.node.paths, group) as folder:
             return _replace(ctx.node, folder, params.body)
 
     notes = await asyncio.to_thread(replace)
@@ -178,7 +178,7 @@ async def list_files(ctx: Context, params: FilesQuery) -> Outcome:
     outcome, group = Outcome(), params.group_id
 
     def read() -> list[FileHash]:
-        with existing_group(ctx.node.paths, group):
+        with while_group_exists(ctx.node.paths, group):
             return hash_files(ctx.node.paths, group, params.hash)
 
     try:
@@ -230,7 +230,7 @@ async def _read(ctx: Context, params: FileQuery) -> bytes:
 
 def _content(node: Node, group: str, name: str) -> bytes:
     """Raises 1710, 1006."""
-    with existing_group(node.paths, group):
+    with while_group_exists(node.paths, group):
         return read_file(node.paths, group, name)
 
 

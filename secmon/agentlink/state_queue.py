@@ -25,6 +25,7 @@ class StateQueue:
         self._origin = origin
         self._waiting: dict[int, list[StateUpdate]] = {}
         self._stopping = asyncio.Event()
+        self._writing = asyncio.Lock()
         self._trouble = FailureLog(
             log, "States of agents cannot be written, and are kept", "States of agents are written again"
         )
@@ -52,10 +53,13 @@ class StateQueue:
         self._stopping.set()
 
     async def flush(self) -> None:
-        """Write all waiting updates; after a failure they are kept for the next flush."""
-        batch, self._waiting = self._waiting, {}
-        if not batch:
-            return
+        """Write all updates that were added before; after a failure they are kept for the next flush."""
+        async with self._writing:
+            batch, self._waiting = self._waiting, {}
+            if batch:
+                await self._write_or_keep(batch)
+
+    async def _write_or_keep(self, batch: dict[int, list[StateUpdate]]) -> None:
         try:
             await asyncio.to_thread(self._write, [update for updates in batch.values() for update in updates])
         except SQLAlchemyError as error:

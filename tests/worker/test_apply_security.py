@@ -239,6 +239,7 @@ async def test_a_restored_master_is_followed_back_and_that_is_logged(
     with closing(SecurityStore(tmp_path / "old.db")) as restored:
         async with cluster_of(tmp_path, restored) as cluster, cluster.worker("beta", one):
             await until(lambda: f"store {restored.store_id()} went back from revision 2 to 1" in caplog.text)
+            assert one.digest() == restored.digest()
 
 
 async def test_damage_at_equal_revisions_is_repaired(tmp_path: Path, stores: list[SecurityStore]) -> None:

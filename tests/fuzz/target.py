@@ -9,7 +9,10 @@ from tests.integration.kit import RealCluster
 
 LOGIN = b"/security/user/authenticate?raw=true"
 LIMITS = {"access.max_request_per_minute": 10_000_000, "access.max_login_attempts": 10_000_000}
-API = {**LIMITS, "experimental_features": True}
+PATIENCE = 300
+"""Seconds: what is answered is tested, and not how soon, on hosts that have other work too."""
+API = {**LIMITS, "experimental_features": True, "intervals.request_timeout": PATIENCE}
+OPTIONS = {"clusterd.security_lease": PATIENCE}
 NODES = ("master-node", "worker1")
 
 LINE_BYTES = 8000

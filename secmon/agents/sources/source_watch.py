@@ -79,7 +79,7 @@ class SourceWatch:
             await asyncio.to_thread(self._decide)
             self._trouble.succeeded()
         except SecmonError as error:
-            self._trouble.failed(error.message)
+            self._trouble.call_failed(error)
         except SQLAlchemyError as error:
             self._trouble.failed(str(error))
         await self._deliver()

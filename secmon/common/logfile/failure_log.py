@@ -2,6 +2,8 @@
 
 import logging
 
+from secmon.common.errors import SecmonError
+
 _MOST = 100
 """Reasons that are remembered."""
 
@@ -22,6 +24,17 @@ class FailureLog:
             self._log.error("%s: %s", self._trouble, reason)
             self._logged = {*self._logged, reason} if len(self._logged) < _MOST else {reason}
         self.reason = reason
+
+    def call_failed(self, error: SecmonError) -> None:
+        """A try has failed at a call to the cluster daemon of this node.
+
+        That it does not run (3012) is the supervisor's to log, with its reason: it is no error at a stop of the node,
+        where the cluster daemon is stopped before those that call it (manager.md 16).
+        """
+        if error.code == 3012:
+            self._log.debug("%s: %s", self._trouble, error.message)
+        else:
+            self.failed(error.message)
 
     def succeeded(self) -> None:
         """A try has succeeded: logged if the one before failed."""

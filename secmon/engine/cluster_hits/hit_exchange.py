@@ -55,7 +55,7 @@ class HitExchange:
             await self._send(hits)
         except SecmonError as error:
             self.unsent += len(hits.hits)
-            self._failure.failed(error.message)
+            self._failure.call_failed(error)
         else:
             self._failure.succeeded()
 

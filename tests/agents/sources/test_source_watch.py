@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from secmon.agents.sources.events import MAX_EVENTS
+from secmon.common.errors import SecmonError
 from secmon.config.silent_sources import ExpectedSource, SilentSourceSettings
 from tests.agents.sources.world import STEP, SimulatedCluster
 
@@ -109,6 +110,21 @@ def test_many_at_once_are_one_event_more(tmp_path: Path) -> None:
     assert len(cluster.events) == MAX_EVENTS + 1
     assert cluster.events[-1] == "1:secmon-monitord:secmon: Sources silent: '7' more at the same time."
     assert len(cluster.listed()) == MAX_EVENTS + 7
+
+
+@pytest.mark.parametrize(("code", "logged"), [(3012, 0), (3023, 1)], ids=["the node stops", "no answer"])
+def test_a_round_that_fails_is_made_up_for(
+    cluster: SimulatedCluster, caplog: pytest.LogCaptureFixture, code: int, logged: int
+) -> None:
+    cluster.mute.add((1, "/log/a"))
+    cluster.failure = SecmonError(code)
+    cluster.steps(QUARTER)
+    assert cluster.events == []
+    cluster.failure = None
+    cluster.steps(QUARTER * 2)
+    [event] = cluster.events
+    assert event.startswith("secmon: Source silent: '/log/a'")
+    assert sum(one.levelname == "ERROR" for one in caplog.records) == logged
 
 
 def test_a_removed_agent_is_forgotten(cluster: SimulatedCluster) -> None:

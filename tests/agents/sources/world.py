@@ -15,6 +15,7 @@ from secmon.agents.sources.reports import WHOLE, SourceQuestion, SourceReport
 from secmon.agents.sources.silent_list import SilentSource, read_silent
 from secmon.agents.sources.source_watch import SourceWatch
 from secmon.common.counters import Counters
+from secmon.common.errors import SecmonError
 from secmon.common.paths import Paths
 from secmon.config.silent_sources import SilentSourceSettings
 from secmon.engine.sources.source_keeper import SourceKeeper
@@ -86,6 +87,8 @@ class SimulatedCluster:
         """Agents that are disconnected."""
         with self.store.write() as connection:
             connection.execute(insert(agents), [agent(number, group="default,web") for number in self.node_of])
+        self.failure: SecmonError | None = None
+        """What asking the nodes raises."""
         self.change_master()
 
     def learned(self, locations: Sequence[str] = ("/log/a", "/log/b"), pause: int = STEP) -> None:
@@ -108,6 +111,8 @@ class SimulatedCluster:
         )  # fmt: skip
 
     async def gather(self, asked: Mapping[str, SourceQuestion], *, others: bool) -> Mapping[str, SourceReport]:
+        if self.failure is not None:
+            raise self.failure
         names = set(asked) | (set(self.nodes) if others else set())
         return {
             name: node.sources.answer(asked.get(name, SourceQuestion()))

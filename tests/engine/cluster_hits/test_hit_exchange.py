@@ -75,12 +75,15 @@ def test_without_a_cluster_nothing_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_hits_gather_and_a_master_that_is_away_costs_them() -> None:
+@pytest.mark.parametrize(("code", "logged"), [(3012, 0), (3023, 1)], ids=["the node stops", "no master"])
+async def test_hits_gather_and_a_master_that_is_away_costs_them(
+    code: int, logged: int, caplog: pytest.LogCaptureFixture
+) -> None:
     node, sent, away = NodeBench("a", RULES), list[Hits](), False
 
     async def send(hits: Hits) -> None:
         if away:
-            raise SecmonError(3023)
+            raise SecmonError(code)
         sent.append(hits)
 
     exchange = HitExchange(node.memory, send)
@@ -97,6 +100,7 @@ async def test_hits_gather_and_a_master_that_is_away_costs_them() -> None:
         away = False
         node.seen(node_log("GET", code=401, ip="192.0.2.3"), 4, "001")
         await until(lambda: exchange.counters()["sent"] == 4)
+        assert sum(one.levelname == "ERROR" for one in caplog.records) == logged
     finally:
         await cancel(running)
 

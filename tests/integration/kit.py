@@ -168,7 +168,7 @@ class RealNode:
         return (self.paths.logs / "test-output.log").read_text(errors="replace")[-3000:]
 
     def request(
-        self, method: str, path: str, *, token: str | None = None, timeout: float = 20, **options: Any
+        self, method: str, path: str, *, token: str | None = None, timeout: float = LIMIT_SECONDS, **options: Any
     ) -> httpx.Response:
         """One request on a connection of its own."""
         headers = {**({"Authorization": f"Bearer {token}"} if token else {}), **options.pop("headers", {})}
@@ -321,7 +321,8 @@ def cluster(
     folder = Path(tempfile.mkdtemp(prefix="sm-", dir=short_root()))
     port = free_port()
     free_port()  # the enrolment port next to it
-    common: dict[str, Any] = {"master": "127.0.0.1", "cluster_port": port, "options": options, "api": api}
+    patient = {"intervals.request_timeout": 60, **(api or {})}  # of hosts that have other work too
+    common: dict[str, Any] = {"master": "127.0.0.1", "cluster_port": port, "options": options, "api": patient}
     enrol = {"clusterd.enrol_port": free_port()}
     common["options"] = {**enrol, **(options or {})}
     master = make_node(folder, "master-node", role="master", api_port=free_port(), **common)

@@ -1,6 +1,7 @@
 """The clusters that are measured: real processes with the timings of the product."""
 
 import base64
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 import httpx
 import psutil
 
-from bench.harness import Client, request
+from bench.harness import Answer, Client, request
 from secmon.config.options import OPTIONS
 from tests.integration.kit import QUICK, RealCluster, RealNode, free_port, make_node
 from tests.waiting import wait_until
@@ -49,6 +50,21 @@ class Bench:
         """Install one more node for the running cluster; the caller starts and stops it."""
         assert self._cluster is not None
         return make_node(self._cluster.folder, name, api_port=free_port(), **self._common)
+
+    def unconfirmed(self, what: str, answer: Answer) -> list[str]:
+        """The nodes that the answer to a change of the security state names as late; a note says so.
+
+        They are 20 on the cores of one machine: their confirmation may take longer than the answer waits. The time
+        of that answer is a sample like the others. ``RuntimeError`` for a change that was refused.
+        """
+        if answer.status != 200:
+            raise RuntimeError(f"{answer.head}{answer.body!r}")
+        _, _, names = json.loads(answer.body).get("message", "").partition("Not yet confirmed by: ")
+        if not names:
+            return []
+        self.notes.append(f"{what}: not yet confirmed by {names} when it was answered")
+        found: list[str] = names.split(", ")
+        return found
 
     def stop(self) -> None:
         """Stop and remove the running cluster."""

@@ -236,12 +236,20 @@ class RealCluster:
         reference = self.master.files()
         return all(worker.files() == reference for worker in self.workers)
 
+    def analysed(self) -> bool:
+        """Whether the analysis of every node answers, which starts last: it validates the configuration."""
+        try:
+            return "dapi_errors" not in self.call(self.master, "/cluster/configuration/validation")
+        except (httpx.HTTPError, AssertionError):
+            return False
+
     def bring_back(self) -> None:
         """Start the nodes that do not run, and wait until all is as it was at first."""
         for node in self.nodes:
             if node.process is None:
                 node.start(wait=False)
         self.wait_whole()
+        self.wait_analysed()
         self.wait_converged()
 
     def tidy(self) -> None:
@@ -259,6 +267,9 @@ class RealCluster:
 
     def wait_whole(self, seconds: float = LIMIT_SECONDS) -> None:
         wait_until(self.whole, seconds=seconds, what="all nodes joined and answering")
+
+    def wait_analysed(self) -> None:
+        wait_until(self.analysed, what="the analysis of every node answers")
 
     def wait_converged(self, seconds: float = LIMIT_SECONDS) -> None:
         wait_until(self.converged, seconds=seconds, what="equal files on all nodes")

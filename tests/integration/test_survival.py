@@ -71,12 +71,9 @@ def test_a_stopped_worker_is_named_and_comes_back(three: RealCluster) -> None:
     assert "worker2" in body["dapi_errors"]
     three.workers[1].start()
     three.wait_whole()
-
-    def all_answer() -> bool:  # the validation needs the analysis, which starts last
-        body = three.call(three.workers[0], "/cluster/configuration/validation")
-        return names(body) == ["master-node", "worker1", "worker2"]
-
-    wait_until(all_answer, what="an answer of all nodes")
+    three.wait_analysed()
+    body = three.call(three.workers[0], "/cluster/configuration/validation")
+    assert names(body) == ["master-node", "worker1", "worker2"]
 
 
 def test_a_frozen_worker_does_not_delay_answers_beyond_the_deadline(three: RealCluster) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from secmon.common.file_io import write_file
 from tests.integration import namespaces
 from tests.integration.kit import RealCluster, cluster
 from tests.waiting import wait_until
@@ -50,7 +51,7 @@ def test_nothing_is_half_written_and_it_recovers(cramped: RealCluster) -> None:
     worker, group = cramped.workers[0], cramped.master.paths.shared / "default"
     (group / "kept.txt").write_text("old")
     cramped.wait_converged()
-    (group / "big.bin").write_bytes(b"x" * 80 * 1024 * 1024)
+    write_file(group / "big.bin", b"x" * 80 * 1024 * 1024)  # at once: what is seen of a file being written arrives
     log = worker.paths.logs / "cluster.log"
     wait_until(lambda: "space" in log.read_text().lower(), what="the worker says what is wrong")
     assert not (worker.paths.shared / "default" / "big.bin").exists()

@@ -5,6 +5,7 @@ import math
 import time
 from typing import Any
 
+from secmon.common.file_io import write_file
 from tests.integration.kit import RealCluster, RealNode
 from tests.waiting import wait_until
 
@@ -77,7 +78,8 @@ def test_a_ruleset_that_cannot_be_used_is_refused_and_changes_nothing(three: Rea
     [failed] = store(three, worker, broken)["data"]["failed_items"]
     assert (failed["error"]["code"], failed["id"]) == (1908, ["etc/rules/own.xml"])
     assert three.call(worker, "/cluster/configuration/validation")["error"] == 0
-    (three.master.paths.etc / "rules/own.xml").write_bytes(broken)  # by hand, it is as it is
+    # By hand, as it is, and at once: an empty file is a ruleset that can be used, without the rule.
+    write_file(three.master.paths.etc / "rules/own.xml", broken)
 
     def invalid() -> bool:
         failed = three.call(worker, "/cluster/configuration/validation")["data"]["failed_items"]

@@ -22,8 +22,14 @@ export class Store<T> {
   }
 }
 
+// The value, drawn again when it changes. Effects run some time after what they belong to was drawn, so a change in
+// between is found when the listening begins.
 export function useStore<T>(store: Store<T>): T {
   const [, redraw] = useState({});
-  useEffect(() => store.listen(() => redraw({})), [store]);
-  return store.value;
+  const shown = store.value;
+  useEffect(() => {
+    if (store.value !== shown) redraw({});
+    return store.listen(() => redraw({}));
+  }, [store]);
+  return shown;
 }

@@ -134,6 +134,33 @@ def test_the_browser_keeps_nothing(page: Page, three: RealCluster) -> None:
     open_console(page, three.master.url)
 
 
+def when_drawn(page: Page, selector: str, work: str) -> None:
+    """Do some ``work`` with the element ``found`` as soon as it is in the page, before the page goes on."""
+    page.evaluate(f"""new MutationObserver((changes, observer) => {{
+        const found = document.querySelector({selector!r});
+        if (!found) return;
+        observer.disconnect();
+        {work};
+    }}).observe(document.body, {{ childList: true, subtree: true }})""")
+
+
+def test_an_address_that_changes_while_a_page_is_drawn(page: Page, three: RealCluster) -> None:
+    change = "history.replaceState(null, '', '#/agents'); dispatchEvent(new HashChangeEvent('hashchange'))"
+    when_drawn(page, "#main", change)
+    sign_in(page, "admin", three.password)
+    loaded(page, three.master.name)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Agents")
+
+
+def test_a_filter_may_be_typed_as_soon_as_it_is_there(page: Page, three: RealCluster) -> None:
+    sign_in(page, "admin", three.password)
+    loaded(page, "Overview")
+    when_drawn(page, "input[name=q]", "found.value = 'id=000'")
+    show(page, "agents")
+    loaded(page, three.master.name)
+    expect(page.get_by_label("Query")).to_have_value("id=000")
+
+
 def test_filters_are_part_of_the_address(page: Page, three: RealCluster) -> None:
     sign_in(page, "admin", three.password)
     show(page, "agents")

@@ -1,6 +1,6 @@
 // A collection of the API, page by page, as the server filters and sorts it. Its filters are kept in the address.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { address, filter, type Filters } from "../address";
 import { get, type Item } from "../api";
 import type { Query } from "../http";
@@ -67,10 +67,10 @@ interface TextProps {
   onInput?: (value: string) => void;
 }
 
-// A filter is applied with Enter, or when the field is left.
+// A filter is applied with Enter, or when the field is left. The field follows a changed filter before anybody can type.
 export function TextFilter({ name, label, value, onChange, hint, list, onInput }: TextProps) {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (field.current) field.current.value = value;
   }, [value]);
   return (

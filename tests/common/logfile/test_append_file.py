@@ -16,11 +16,16 @@ _WRITER = """
 import sys
 from pathlib import Path
 from secmon.common.logfile import AppendFile
-name, count = sys.argv[2], int(sys.argv[3])
-file = AppendFile(Path(sys.argv[1]))
-for number in range(count):
+path, name, last = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+file, number = AppendFile(path), 0
+while number < 3000 or not last.exists():
     file.write(f"{name} {number} {'x' * (number % 300)}\\n".encode())
+    number += 1
+print(number)
 """
+"""Appends 3,000 lines, and more until there is a file ``last``; prints how many."""
+
+ROTATIONS = 2
 
 
 def test_reopens_after_a_rename(tmp_path: Path) -> None:
@@ -68,20 +73,22 @@ def test_a_record_that_another_process_left_cut_does_not_swallow_the_next(tmp_pa
 
 def test_processes_append_while_the_file_rotates(tmp_path: Path) -> None:
     """No line lost, none doubled, none torn, and each process's lines in their order."""
-    count, names = 3000, ("a", "b", "c")
+    names, last = ("a", "b", "c"), tmp_path / "last"
     series = LogSeries(tmp_path / "log", tmp_path / "archive", "log-")
     arguments = [sys.executable, "-c", _WRITER, str(series.current)]
-    writers = [subprocess.Popen([*arguments, name, str(count)]) for name in names]
+    writers = [subprocess.Popen([*arguments, name, str(last)], stdout=subprocess.PIPE) for name in names]
     today = date(2026, 3, 5)
     while any(writer.poll() is None for writer in writers):
         rotate_size(series, today, 20_000)
         compress_parts(series)
+        if len(series.parts()) > ROTATIONS:
+            last.touch()
+    counts = [int(writer.communicate()[0]) for writer in writers]
     assert [writer.returncode for writer in writers] == [0, 0, 0]
     compress_parts(series)
     closed = [gzip.decompress(path.read_bytes()) for _, _, path in series.parts()]
-    assert len(closed) > 2
     lines = b"".join([*closed, series.current.read_bytes() if series.current.exists() else b""]).decode().splitlines()
-    for name in names:
+    for name, count in zip(names, counts, strict=True):
         own = [line for line in lines if line.startswith(name)]
         assert own == [f"{name} {number} {'x' * (number % 300)}" for number in range(count)]
-    assert len(lines) == count * len(names)
+    assert len(lines) == sum(counts)
